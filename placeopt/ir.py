@@ -1,0 +1,405 @@
+"""The compiled problem: read-only arrays, no names to resolve, no units left.
+
+All times are integer ticks, all sizes integer bytes, so that every check is exact.
+n tasks, m devices, e edges; tasks and devices stand in the document's order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placeopt.kernels import kernel
+
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+Contention = Literal["none", "port"]
+MemoryModel = Literal["sum", "peak"]
+Metric = Literal["makespan", "total_cost", "max_load", "communication", "energy", "memory_balance"]
+
+UNLIMITED = int(np.iinfo(np.int64).max)
+"""Capacity of a device without a stated memory."""
+
+NANO = 10**9
+PARTS = 10**6
+"""memory_balance is counted in parts per million of a capacity."""
+
+
+def ratio_ceil(amount: Any, num: Any, den: Any) -> Any:
+    """ceil(amount * num / den) for integers or integer arrays.
+
+    The product never overflows when num, den < 2**31 and the result fits.
+    """
+    whole = amount // den
+    return whole * num - (-((amount - whole * den) * num) // den)
+
+
+def transfer_ticks(payload: Any, latency: Any, num: Any, den: Any) -> Any:
+    """Ticks that `payload` bytes take between two distinct devices, for integers or integer arrays.
+
+    latency + ceil(payload * num / den), where num ticks move den bytes. The one definition of a
+    transfer's duration; only the verifier has its own.
+    """
+    # Spelt out rather than calling ratio_ceil, so that compiled kernels can inline it alone.
+    whole = payload // den
+    return latency + whole * num - (-((payload - whole * den) * num) // den)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A metric and its weight in an objective."""
+
+    metric: Metric
+    weight: Fraction = Fraction(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What to minimise: weighted sums in lexicographic order, the most important first."""
+
+    levels: tuple[tuple[Term, ...], ...] = ((Term("makespan"),),)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Every metric named, in order of first appearance."""
+        return tuple(dict.fromkeys(term.metric for level in self.levels for term in level))
+
+    @property
+    def single(self) -> Metric | None:
+        """The metric, when the objective is just one with weight 1."""
+        if len(self.levels) == 1 and len(self.levels[0]) == 1 and self.levels[0][0].weight == 1:
+            return self.levels[0][0].metric
+        return None
+
+    def __str__(self) -> str:
+        return ", then ".join(
+            " + ".join(t.metric if t.weight == 1 else f"{float(t.weight):g} {t.metric}" for t in level)
+            for level in self.levels
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """A placement problem, ready to be solved.
+
+    Attributes
+    ----------
+    resolution
+        Seconds per tick.
+    duration
+        (n, m) ticks of a task on a device; 0 where not feasible.
+    feasible
+        (n, m), whether the device may run the task.
+    resident, output, scratch
+        (n,) bytes held for the whole run; from the task's start until its last consumer has its
+        data; while it runs. All three on the task's own device.
+    capacity
+        (m,) bytes, UNLIMITED where the device states none.
+    edge_source, edge_target
+        (e,) producer and consumer of each edge, sorted by producer.
+    payload
+        (e,) bytes.
+    shared
+        (e,), whether the edge carries its producer's output: one transfer then serves every
+        such consumer on the same device.
+    latency
+        (m, m) ticks from the row's device to the column's; zero on the diagonal.
+    byte_ticks_num, byte_ticks_den
+        (m, m): num ticks move den bytes (the inverse of a bandwidth, exactly); num is zero for an
+        infinite bandwidth. Both below 2**31.
+    power_num, power_den
+        (m,): num nanojoules are spent in den ticks of computing.
+    byte_energy_num, byte_energy_den
+        (m, m): num nanojoules move den bytes.
+    group
+        (n,) colocation group of each task, 0..g-1 in order of first appearance; a task in no
+        group is a group of its own. Tasks of one group share a device.
+    separation
+        (k, 2) pairs of tasks that must be on different devices, each the smaller index first.
+    out_start, in_start, in_edge
+        The edges as CSR both ways: out-edges of task i are out_start[i]..out_start[i+1], its in-edges
+        in_edge[in_start[i]:in_start[i+1]].
+    order
+        (n,) a topological order, the smallest index first among equals in depth.
+    device_class
+        (m,) class of each device, 0.. in order of first appearance: devices of one class are
+        interchangeable (same durations, feasibility, capacity, power and links).
+    """
+
+    name: str
+    description: str
+    resolution: Fraction
+    task_names: tuple[str, ...]
+    device_names: tuple[str, ...]
+    device_types: tuple[str, ...]
+    duration: Int
+    feasible: Bool
+    resident: Int
+    output: Int
+    scratch: Int
+    capacity: Int
+    edge_source: Int
+    edge_target: Int
+    payload: Int
+    shared: Bool
+    latency: Int
+    byte_ticks_num: Int
+    byte_ticks_den: Int
+    power_num: Int
+    power_den: Int
+    byte_energy_num: Int
+    byte_energy_den: Int
+    group: Int
+    separation: Int
+    objective: Objective
+    contention: Contention
+    memory_model: MemoryModel
+    out_start: Int
+    in_start: Int
+    in_edge: Int
+    order: Int
+    device_class: Int
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks, n."""
+        return len(self.task_names)
+
+    @property
+    def n_devices(self) -> int:
+        """Number of devices, m."""
+        return len(self.device_names)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges, e."""
+        return len(self.edge_source)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of colocation groups, tasks on their own included."""
+        return int(self.group.max()) + 1 if self.n_tasks else 0
+
+    @property
+    def memory(self) -> Int:
+        """(n,) bytes that each task counts for under the `sum` memory model."""
+        return self.resident + self.output + self.scratch
+
+    def transfer(self, payload: Int | int, source: Int | int, target: Int | int) -> Int:
+        """Ticks of transfers between devices, elementwise; zero on the same device."""
+        ticks = transfer_ticks(
+            np.asarray(payload, dtype=np.int64),
+            self.latency[source, target],
+            self.byte_ticks_num[source, target],
+            self.byte_ticks_den[source, target],
+        )
+        return np.where(np.asarray(source) == np.asarray(target), 0, ticks)
+
+    def group_feasible(self) -> Bool:
+        """(g, m), whether every task of the group may run on the device."""
+        allowed = np.ones((self.n_groups, self.n_devices), dtype=np.bool_)
+        np.logical_and.at(allowed, self.group, self.feasible)
+        return allowed
+
+    def fingerprint(self) -> str:
+        """A short hash of everything that decides which schedules are feasible and how good they are."""
+        digest = hashlib.sha256()
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in ("name", "description"):
+                continue
+            digest.update(field.name.encode())
+            if isinstance(value, np.ndarray):
+                digest.update(str(value.shape).encode())
+                digest.update(np.ascontiguousarray(value).tobytes())
+            else:
+                digest.update(repr(value).encode())
+        return digest.hexdigest()[:16]
+
+
+def build_problem(
+    *,
+    task_names: Sequence[str],
+    device_names: Sequence[str],
+    duration: Int,
+    edges: Sequence[tuple[int, int]] | Int = (),
+    name: str = "",
+    description: str = "",
+    resolution: Fraction = Fraction(1, NANO),
+    device_types: Sequence[str] | None = None,
+    feasible: Bool | None = None,
+    resident: Int | None = None,
+    output: Int | None = None,
+    scratch: Int | None = None,
+    capacity: Int | None = None,
+    payload: Int | Sequence[int] | None = None,
+    shared: Bool | Sequence[bool] | None = None,
+    latency: Int | None = None,
+    byte_ticks_num: Int | None = None,
+    byte_ticks_den: Int | None = None,
+    power_num: Int | None = None,
+    power_den: Int | None = None,
+    byte_energy_num: Int | None = None,
+    byte_energy_den: Int | None = None,
+    group: Int | None = None,
+    separation: Iterable[tuple[int, int]] | Int = (),
+    objective: Objective | None = None,
+    contention: Contention = "none",
+    memory_model: MemoryModel = "sum",
+) -> Problem:
+    """A Problem from its essential arrays; the derived ones are computed, all become read-only.
+
+    Edges may come in any order; `payload` and `shared` follow them. `group` holds any labels.
+    What is left out is zero, unlimited, feasible everywhere, or free of charge.
+
+    Raises
+    ------
+    ValueError
+        If the edges contain a cycle (the compiler names it before it comes to this).
+    """
+    n, m = len(task_names), len(device_names)
+    pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
+    by_source = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    source, target = pairs[by_source, 0], pairs[by_source, 1]
+
+    def numbers(values: Int | Sequence[int] | None, shape: tuple[int, ...], default: int) -> Int:
+        if values is None:
+            return np.full(shape, default, dtype=np.int64)
+        return np.array(values, dtype=np.int64).reshape(shape)
+
+    e = len(pairs)
+    edge_payload = numbers(payload, (e,), 0)[by_source]
+    edge_shared = (np.zeros(e, np.bool_) if shared is None else np.array(shared, np.bool_).reshape(e))[by_source]
+    allowed = np.ones((n, m), np.bool_) if feasible is None else np.array(feasible, np.bool_).reshape(n, m)
+    ticks = np.where(allowed, numbers(duration, (n, m), 0), 0)
+    out_start = np.searchsorted(source, np.arange(n + 1)).astype(np.int64)
+    in_edge = np.argsort(target, kind="stable").astype(np.int64)
+    in_start = np.searchsorted(target[in_edge], np.arange(n + 1)).astype(np.int64)
+    order = np.empty(n, dtype=np.int64)
+    placed = topological_order.select(n + e)(out_start, target, np.diff(in_start), order)
+    if placed < n:
+        raise ValueError("the edges contain a cycle")
+
+    link_arrays = {
+        "latency": numbers(latency, (m, m), 0) * (1 - np.eye(m, dtype=np.int64)),
+        "byte_ticks_num": numbers(byte_ticks_num, (m, m), 0),
+        "byte_ticks_den": numbers(byte_ticks_den, (m, m), 1),
+        "byte_energy_num": numbers(byte_energy_num, (m, m), 0),
+        "byte_energy_den": numbers(byte_energy_den, (m, m), 1),
+    }
+    capacities = numbers(capacity, (m,), UNLIMITED)
+    powers = numbers(power_num, (m,), 0), numbers(power_den, (m,), 1)
+    columns = [
+        (ticks[:, d].tobytes(), allowed[:, d].tobytes(), int(capacities[d]), int(powers[0][d]), int(powers[1][d]))
+        for d in range(m)
+    ]
+    links = np.stack(list(link_arrays.values()), axis=-1)
+    groups = np.arange(n) if group is None else np.unique(np.asarray(group), return_inverse=True)[1]
+    problem = Problem(
+        name=name,
+        description=description,
+        resolution=resolution,
+        task_names=tuple(task_names),
+        device_names=tuple(device_names),
+        device_types=tuple(device_types if device_types is not None else device_names),
+        duration=ticks,
+        feasible=allowed,
+        resident=numbers(resident, (n,), 0),
+        output=numbers(output, (n,), 0),
+        scratch=numbers(scratch, (n,), 0),
+        capacity=capacities,
+        edge_source=source,
+        edge_target=target,
+        payload=edge_payload,
+        shared=edge_shared,
+        power_num=powers[0],
+        power_den=powers[1],
+        group=_by_first_appearance(groups),
+        separation=np.array(sorted({(min(a, b), max(a, b)) for a, b in separation}), np.int64).reshape(-1, 2),
+        objective=objective or Objective(),
+        contention=contention,
+        memory_model=memory_model,
+        out_start=out_start,
+        in_start=in_start,
+        in_edge=in_edge,
+        order=order,
+        device_class=_device_classes(columns, links),
+        **link_arrays,
+    )
+    for field in fields(problem):
+        value = getattr(problem, field.name)
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+    return problem
+
+
+def _by_first_appearance(labels: NDArray[np.integer]) -> Int:
+    """Labels 0.. renumbered in order of first appearance."""
+    if len(labels) == 0:
+        return np.empty(0, dtype=np.int64)
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse]
+
+
+def _device_classes(columns: Sequence[tuple[object, ...]], links: Int) -> Int:
+    """(m,) classes of interchangeable devices.
+
+    Two devices are interchangeable when swapping them changes nothing: equal columns, equal links
+    to and from every third device, and equal links to each other. That relation is transitive, so
+    comparing with one member of each class is enough.
+    """
+    classes = np.empty(len(columns), dtype=np.int64)
+    leaders: list[int] = []
+    for d, column in enumerate(columns):
+        for label, leader in enumerate(leaders):
+            if column == columns[leader] and _swappable(links, d, leader):
+                classes[d] = label
+                break
+        else:
+            classes[d] = len(leaders)
+            leaders.append(d)
+    return classes
+
+
+def _swappable(links: Int, a: int, b: int) -> bool:
+    others = np.arange(len(links))
+    others = others[(others != a) & (others != b)]
+    return (
+        np.array_equal(links[a, others], links[b, others])
+        and np.array_equal(links[others, a], links[others, b])
+        and np.array_equal(links[a, b], links[b, a])
+    )
+
+
+@kernel()
+def topological_order(out_start: Int, edge_target: Int, in_degree: Int, order: Int) -> int:
+    """Fill `order` with a topological order and return how many tasks it holds (fewer than n: a cycle).
+
+    Kahn's algorithm, first in first out: tasks ready from the start by index, then as they become ready.
+    """
+    waiting = in_degree.copy()
+    tail = 0
+    for i in range(len(waiting)):
+        if waiting[i] == 0:
+            order[tail] = i
+            tail += 1
+    head = 0
+    while head < tail:
+        i = order[head]
+        head += 1
+        for k in range(out_start[i], out_start[i + 1]):
+            j = edge_target[k]
+            waiting[j] -= 1
+            if waiting[j] == 0:
+                order[tail] = j
+                tail += 1
+    return tail

@@ -1,0 +1,201 @@
+"""What a solver is: the protocol that every algorithm implements, ours or a third party's.
+
+A solver takes a `Problem` and `Options` and returns an `Answer`. It never prints, never raises
+for limits or infeasibility, and never claims feasibility: the verifier judges its schedule, and
+the pipeline re-times it first.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from pydantic import BaseModel, ConfigDict
+
+from placeopt.ir import Contention, MemoryModel, Metric, Problem
+from placeopt.objective import Value
+from placeopt.schedule import Schedule
+
+ALL_METRICS: tuple[Metric, ...] = (
+    "makespan",
+    "total_cost",
+    "max_load",
+    "communication",
+    "energy",
+    "memory_balance",
+)
+
+
+class Termination(enum.StrEnum):
+    """Why a solver stopped; what it holds is another question."""
+
+    OPTIMAL = "optimal"  # the schedule is proved to be as good as any
+    INFEASIBLE = "infeasible"  # proved that no schedule exists
+    COMPLETED = "completed"  # ran to its own end, or reached the wanted gap
+    TIME_LIMIT = "time_limit"
+    INTERRUPTED = "interrupted"  # the caller asked it to stop
+    FAILED = "failed"  # gave up without a schedule, or broke; the message says why
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A snapshot for whoever watches: best value and proven bound of the objective's first level."""
+
+    elapsed: float
+    """Seconds since the solver started."""
+    objective: Value | None = None
+    bound: Value | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller wants of a run, whichever solver it is.
+
+    Attributes
+    ----------
+    time_limit
+        Seconds, None for no limit.
+    seed
+        Same seed and one worker, same answer.
+    workers
+        Threads that the solver may use.
+    gap_limit
+        Stop once (objective - bound) / objective is at most this; None: only when proved optimal.
+    initial
+        A schedule to start from or to hint.
+    on_progress
+        Called with every new incumbent or bound, perhaps from another thread.
+    should_stop
+        Asked now and then; once true, the solver returns the best it holds as INTERRUPTED.
+    """
+
+    time_limit: float | None = None
+    seed: int = 0
+    workers: int = 1
+    gap_limit: float | None = None
+    initial: Schedule | None = None
+    on_progress: Callable[[Progress], None] | None = None
+    should_stop: Callable[[], bool] = field(default=lambda: False)
+
+
+class Clock:
+    """Measures a solver's time against its limit."""
+
+    def __init__(self, limit: float | None) -> None:
+        self._start = time.monotonic()
+        self.limit = limit
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._start
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds left, never negative; None without a limit."""
+        return None if self.limit is None else max(0.0, self.limit - self.elapsed)
+
+    @property
+    def over(self) -> bool:
+        """Whether the limit is reached."""
+        return self.limit is not None and self.elapsed >= self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a solver returns.
+
+    Attributes
+    ----------
+    termination
+        Why it stopped.
+    schedule
+        The best schedule it holds, None if none. The pipeline re-times it to the earliest starts in its
+        order, so solvers that think in a simpler execution model may return their own times.
+    bound
+        A proven lower bound of the objective's first level; None without one.
+    message
+        For people: what went wrong or is worth knowing.
+    stats
+        Numbers of the algorithm's own, for reports (nodes, iterations, rho).
+    """
+
+    termination: Termination
+    schedule: Schedule | None = None
+    bound: Value | None = None
+    message: str = ""
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Settings(BaseModel):
+    """Base of a solver's own settings: typed, checked, each field with a description."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What a solver is and can do, declared once and shown by `placeopt solvers`.
+
+    Attributes
+    ----------
+    summary
+        One line.
+    guarantee
+        What is proved of its answers ("optimal", "none", a ratio).
+    complexity
+        In n tasks, e edges, m devices.
+    citation
+        BibTeX of the paper it implements, empty for folklore.
+    exact
+        Whether it proves optimality and infeasibility, given time.
+    anytime
+        Whether it goes on improving until a limit stops it (it then respects `time_limit`).
+    metrics, contentions, memory_models
+        What it supports; a problem that asks for more is refused before the solver sees it.
+    combined
+        Whether weighted sums and lexicographic lists of its metrics are supported too.
+    """
+
+    summary: str
+    guarantee: str
+    complexity: str
+    citation: str = ""
+    exact: bool = False
+    anytime: bool = False
+    metrics: tuple[Metric, ...] = ("makespan",)
+    contentions: tuple[Contention, ...] = ("none", "port")
+    memory_models: tuple[MemoryModel, ...] = ("sum", "peak")
+    combined: bool = False
+
+
+@runtime_checkable
+class Solver(Protocol):
+    """An algorithm; register its class under the entry point group `placeopt.solvers`."""
+
+    name: ClassVar[str]
+    info: ClassVar[Info]
+    settings_type: ClassVar[type[Settings]]
+
+    def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:
+        """The algorithm's answer; `settings` is an instance of `settings_type`."""
+        ...
+
+
+def unsupported(info: Info, problem: Problem) -> str | None:
+    """The first property of the problem that a solver with this info cannot handle, as a clause; None if it can."""
+    objective = problem.objective
+    if objective.single is None and not info.combined:
+        return f"the combined objective {objective}"
+    missing = [metric for metric in objective.metrics if metric not in info.metrics]
+    if missing:
+        return f"objective {missing[0]}"
+    if problem.contention not in info.contentions:
+        return f"contention {problem.contention}"
+    if problem.memory_model not in info.memory_models:
+        return f"memory model {problem.memory_model}"
+    return None

@@ -1,0 +1,206 @@
+"""Quantities with units: "12 GB/s", "3 MiB", "10 us", exact as fractions of base units.
+
+Bits and bytes are different things, and so are FLOP and FLOP/s: a unit of the wrong kind is
+an error that says what the text means and what was expected. Numbers keep their decimal value
+("0.1 s" is one tenth of a second exactly), so that rounding to ticks never depends on floats.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from placeopt.errors import suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A kind of quantity: its name in messages, its units in base units, and an example."""
+
+    name: str
+    article: str
+    example: str
+    units: dict[str, Fraction]
+    base: str
+
+
+_DECIMAL = {"": 0, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50}
+
+
+def _scaled(suffixes: dict[str, Fraction]) -> dict[str, Fraction]:
+    units = {}
+    for suffix, size in suffixes.items():
+        units.update({prefix + suffix: size * 10**power for prefix, power in _DECIMAL.items()})
+    return units
+
+
+def _bytes() -> dict[str, Fraction]:
+    units = _scaled({"B": Fraction(1), "b": Fraction(1, 8), "bit": Fraction(1, 8)})
+    for prefix, power in _BINARY.items():
+        units[prefix + "B"] = Fraction(2**power)
+        units[prefix + "b"] = units[prefix + "bit"] = Fraction(2**power, 8)
+    for word in ("byte", "bytes"):
+        units[word] = Fraction(1)
+    units["bits"] = Fraction(1, 8)
+    return units
+
+
+_SECONDS = {
+    "ns": Fraction(1, 10**9),
+    "us": Fraction(1, 10**6),
+    "µs": Fraction(1, 10**6),  # micro sign
+    "μs": Fraction(1, 10**6),
+    "ms": Fraction(1, 10**3),
+    "s": Fraction(1),
+    "sec": Fraction(1),
+    "min": Fraction(60),
+    "h": Fraction(3600),
+}
+_SIZES = _bytes()
+_WORK = _scaled({"FLOP": Fraction(1), "FLOPs": Fraction(1), "flop": Fraction(1), "OP": Fraction(1)})
+
+TIME = Dimension("time", "a time", "5 ms", _SECONDS, "s")
+MEMORY = Dimension("amount of memory", "an amount of memory", "12 MiB", _SIZES, "B")
+PAYLOAD = Dimension("amount of data", "an amount of data", "512 KiB", _SIZES, "B")
+BANDWIDTH = Dimension(
+    "bandwidth",
+    "a bandwidth",
+    "12 GB/s",
+    {f"{unit}/s": size for unit, size in _SIZES.items()}
+    | {unit.replace("bit", "b") + "ps": size for unit, size in _SIZES.items() if unit.endswith(("b", "bit"))},
+    "B/s",
+)
+WORK = Dimension("amount of work", "an amount of work", "3.8 GFLOP", _WORK, "FLOP")
+SPEED = Dimension(
+    "speed",
+    "a speed",
+    "14 TFLOP/s",
+    {f"{unit}/s": size for unit, size in _WORK.items()}
+    | {f"{prefix}FLOPS": Fraction(10**power) for prefix, power in _DECIMAL.items()},
+    "FLOP/s",
+)
+POWER = Dimension("power", "a power", "250 W", _scaled({"W": Fraction(1)}) | {"mW": Fraction(1, 1000)}, "W")
+ENERGY_PER_BYTE = Dimension(
+    "energy per byte",
+    "an energy per byte",
+    "60 pJ/B",
+    {
+        f"{prefix}J/{unit}": Fraction(1, 10**power) / size
+        for prefix, power in {"": 0, "m": 3, "u": 6, "n": 9, "p": 12}.items()
+        for unit, size in {"B": Fraction(1), "b": Fraction(1, 8), "bit": Fraction(1, 8)}.items()
+    },
+    "J/B",
+)
+# "0.2 TFLOPS" is a speed, "0.2 TFLOPs" an amount of work: the order decides which meaning a wrong unit gets.
+DIMENSIONS = (TIME, MEMORY, PAYLOAD, BANDWIDTH, WORK, SPEED, POWER, ENERGY_PER_BYTE)
+
+_QUANTITY = re.compile(r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*?)?\s*", re.ASCII)
+
+
+class QuantityError(ValueError):
+    """A text or number is no quantity of the wanted kind; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """An exact, non-negative amount.
+
+    `value` is in base units (seconds, bytes, bytes per second, FLOP, FLOP per second, watts,
+    joules per byte) if `bare` is False, else a plain number whose unit the document decides.
+    """
+
+    value: Fraction
+    bare: bool
+
+
+def parse(value: object, dimension: Dimension) -> Quantity:
+    """The quantity that a number or a text means.
+
+    Raises
+    ------
+    QuantityError
+        If it is no quantity, negative, not finite, or of another dimension.
+    """
+    # True == 1 == 1.0 would share a place in the cache: booleans stop here, the type is part of the key.
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise QuantityError(f"{shown(value)} is no {dimension.name}; expected one such as {dimension.example}")
+    return _parse_cached(value, type(value).__name__, dimension.name)
+
+
+@lru_cache(maxsize=1 << 17)
+def _parse_cached(value: int | float | str, _type: str, name: str) -> Quantity:
+    dimension = _BY_NAME[name]
+    if isinstance(value, str):
+        return _parse_text(value, dimension)
+    if not math.isfinite(value):
+        raise QuantityError(f"{shown(value)} is not finite; expected {dimension.article}, such as {dimension.example}")
+    if value < 0:
+        raise QuantityError(f"{shown(value)} is negative; expected {dimension.article}, such as {dimension.example}")
+    return Quantity(Fraction(value) if isinstance(value, int) else Fraction(repr(value)), bare=True)
+
+
+_BY_NAME = {dimension.name: dimension for dimension in DIMENSIONS}
+
+
+def _parse_text(text: str, dimension: Dimension) -> Quantity:
+    expected = f"expected {dimension.article}, such as {dimension.example}"
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise QuantityError(f'"{text}" is no {dimension.name}; {expected}')
+    number, unit = match[1].replace("_", ""), match[2]
+    if len(number) > 40 or abs(int(re.split("[eE]", number)[1]) if "e" in number.lower() else 0) > 40:
+        raise QuantityError(f'"{text}" is out of range; {expected}')
+    value = Fraction(number)
+    if value < 0:
+        raise QuantityError(f'"{text}" is negative; {expected}')
+    if unit is None:
+        return Quantity(value, bare=True)
+    size = dimension.units.get(unit)
+    if size is None:
+        meaning = _meaning(unit)
+        if meaning is not None:
+            raise QuantityError(f'"{text}" is {meaning.article}; {expected}')
+        raise QuantityError(f'"{text}" has an unknown unit {unit}{suggestion(unit, dimension.units)}; {expected}')
+    return Quantity(value * size, bare=False)
+
+
+def _meaning(unit: str) -> Dimension | None:
+    return next((dimension for dimension in DIMENSIONS if unit in dimension.units), None)
+
+
+def shown(value: object) -> str:
+    """A value for a message: texts in quotes, everything else as YAML would write it."""
+    if isinstance(value, str):
+        return f'"{value}"'
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "a mapping"
+    return str(value)
+
+
+def size_text(amount: int) -> str:
+    """Bytes for people: 1.5 GiB."""
+    value = float(amount)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if value < 1024 or unit == "TiB":
+            return f"{value:.4g} {unit}"
+        value /= 1024
+    raise AssertionError("unreachable")
+
+
+def time_text(ticks: float, resolution: Fraction) -> str:
+    """Ticks for people, in the unit that fits: 12.5 ms."""
+    seconds = float(ticks) * float(resolution)
+    if seconds == 0:
+        return "0 s"
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.5g} {unit}"
+    return f"{seconds / 1e-9:.5g} ns"
