@@ -1,8 +1,9 @@
 """The exceptions of placeopt: all mean that the caller has something to mend.
 
     PlaceoptError
-    ├── SpecError           a spec, or what it compiles to, is wrong (a list of located issues)
-    ├── PlanError           a plan file does not fit its problem (a list of located issues)
+    ├── DocumentError       a file cannot be read or is no YAML or JSON (carries located issues)
+    │   ├── SpecError       a spec, or what it compiles to, is wrong
+    │   └── PlanError       a plan does not fit its problem
     ├── UsageError          an option or argument is wrong
     ├── UnsupportedError    a solver cannot handle this problem; names solvers that can
     ├── MissingExtraError   an optional dependency is not installed; names the command that installs it
@@ -44,19 +45,19 @@ class Issue:
         return ": ".join(parts)
 
 
-class _IssuesError(PlaceoptError):
-    """An error that carries every issue found, in file order."""
+class DocumentError(PlaceoptError):
+    """A document is wrong; `issues` lists everything that is, in file order."""
 
     def __init__(self, issues: Sequence[Issue]) -> None:
         self.issues = tuple(issues)
         super().__init__("\n".join(str(issue) for issue in self.issues))
 
 
-class SpecError(_IssuesError):
-    """A spec is wrong; `issues` lists everything that is, in file order."""
+class SpecError(DocumentError):
+    """A spec, or what it compiles to, is wrong."""
 
 
-class PlanError(_IssuesError):
+class PlanError(DocumentError):
     """A plan file cannot be read as a schedule of its problem."""
 
 

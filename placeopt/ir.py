@@ -35,7 +35,7 @@ PARTS = 10**6
 def ratio_ceil(amount: Any, num: Any, den: Any) -> Any:
     """ceil(amount * num / den) for integers or integer arrays.
 
-    The product never overflows when num, den < 2**31 and the result fits.
+    Nothing overflows when num * den < 2**62 and the result fits.
     """
     whole = amount // den
     return whole * num - (-((amount - whole * den) * num) // den)
@@ -113,7 +113,7 @@ class Problem:
         (m, m) ticks from the row's device to the column's; zero on the diagonal.
     byte_ticks_num, byte_ticks_den
         (m, m): num ticks move den bytes (the inverse of a bandwidth, exactly); num is zero for an
-        infinite bandwidth. Both below 2**31.
+        infinite bandwidth. num * den is below 2**62, here and in the two pairs below.
     power_num, power_den
         (m,): num nanojoules are spent in den ticks of computing.
     byte_energy_num, byte_energy_den

@@ -117,6 +117,10 @@ class Quantity:
     bare: bool
 
 
+Amount = int | Quantity
+"""An amount in a spec: a bare whole number, or a quantity."""
+
+
 def parse(value: object, dimension: Dimension) -> Quantity:
     """The quantity that a number or a text means.
 

@@ -1,0 +1,99 @@
+"""From quantities to ticks, bytes and exact ratios, by a document's resolution and units."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from placeopt.compiler.issues import Issues, Path
+from placeopt.ir import NANO
+from placeopt.spec import UnitsSpec
+from placeopt.units import Amount, Quantity
+
+LARGEST = 2**60
+"""Amounts and times beyond this are out of range, so that sums of them fit into 64 bits."""
+_ONE = Fraction(1)
+
+
+def _value(amount: Amount) -> Fraction | int:
+    return amount if isinstance(amount, int) else amount.value
+
+
+class Scales:
+    """What numbers of a document mean: the length of a tick and the units of bare numbers.
+
+    Each method takes the path of the quantity and reports one that is out of range there.
+    """
+
+    def __init__(self, resolution: Fraction, units: UnitsSpec, issues: Issues) -> None:
+        self.resolution = resolution
+        self._units = units
+        self._issues = issues
+
+    def ticks(self, time: Amount, path: Path) -> int:
+        """A time rounded up to whole ticks."""
+        return self._whole(math.ceil(self._amount(time, self._units.time, self.resolution)), path)
+
+    def size(self, amount: Amount, path: Path) -> int:
+        """Bytes, rounded up."""
+        return self._whole(math.ceil(self._amount(amount, self._units.memory)), path)
+
+    def capacity(self, amount: Amount, path: Path) -> int:
+        """Bytes, rounded down."""
+        return self._whole(math.floor(self._amount(amount, self._units.memory)), path)
+
+    def work(self, amount: Amount, path: Path) -> int:
+        """FLOP, rounded up."""
+        return self._whole(math.ceil(self._amount(amount, self._units.work)), path)
+
+    def bandwidth(self, rate: Amount, path: Path) -> tuple[int, int]:
+        """(num, den): num ticks move den bytes."""
+        return self._inverse(rate, self._units.bandwidth, path)
+
+    def speed(self, rate: Amount, path: Path) -> tuple[int, int]:
+        """(num, den): num ticks do den FLOP."""
+        return self._inverse(rate, self._units.speed, path)
+
+    def power(self, power: Amount, path: Path) -> tuple[int, int]:
+        """(num, den): num nanojoules are spent in den ticks; a bare number is watts."""
+        return self._ratio(_value(power) * NANO * self.resolution, path)
+
+    def energy(self, energy: Amount, path: Path) -> tuple[int, int]:
+        """(num, den): num nanojoules move den bytes; a bare number is joules per byte."""
+        return self._ratio(_value(energy) * NANO, path)
+
+    @staticmethod
+    def _amount(amount: Amount, unit: Fraction | None, size: Fraction = _ONE) -> Fraction | int:
+        """The amount counted in units of `size`; a bare number is already, unless the document has a unit for it."""
+        if isinstance(amount, Quantity) and not amount.bare:
+            return amount.value / size
+        return _value(amount) if unit is None else _value(amount) * unit / size
+
+    def _inverse(self, rate: Amount, unit: Fraction | None, path: Path) -> tuple[int, int]:
+        if _value(rate) == 0:
+            self._issues.add("a rate of zero would never finish; expected a positive one", path)
+            return 0, 1
+        if isinstance(rate, Quantity) and not rate.bare:
+            per_tick = rate.value * self.resolution
+        else:
+            per_tick = Fraction(_value(rate)) if unit is None else _value(rate) * unit * self.resolution
+        return self._ratio(1 / per_tick, path)
+
+    def _whole(self, value: int, path: Path) -> int:
+        if value > LARGEST:
+            self._issues.add("is out of range: more than 2^60 ticks, bytes or FLOP", path)
+            return 0
+        return value
+
+    def _ratio(self, ratio: Fraction | int, path: Path) -> tuple[int, int]:
+        """Numerator and denominator whose product stays below 2**62, so that 64-bit arithmetic is exact.
+
+        Nearly every ratio of stated quantities fits as it is; another becomes the nearest that does.
+        """
+        if ratio.numerator * ratio.denominator < 2**62:
+            return ratio.numerator, ratio.denominator
+        if not Fraction(1, 2**55) < ratio < 2**55:
+            self._issues.add("is out of range for this resolution", path)
+            return 0, 1
+        near = Fraction(ratio).limit_denominator(math.isqrt(int(2**60 / Fraction(ratio))))
+        return near.numerator, near.denominator

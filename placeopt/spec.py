@@ -1,0 +1,333 @@
+"""The spec: what a YAML or JSON problem document may say.
+
+These models are the one source of the format: the JSON Schema that editors use and the reference
+in the documentation are made from them. Short forms are widened on the way in (a bare number of
+bytes becomes {resident: ...}, one producer becomes a list), so the compiler sees one form only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainValidator,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, core_schema
+
+from placeopt import units
+from placeopt.ir import Contention, MemoryModel, Metric
+from placeopt.units import Amount, Dimension, Quantity
+
+ANY = "*"
+"""The key under which a duration given without a device stands for all of them."""
+
+
+BARE, QUANTITY = "~bare", "~quantity"
+"""Labels of the two forms of an amount in the locations of validation errors."""
+
+
+class _Of:
+    """Marks an amount of one dimension, checked when the spec is read.
+
+    Whole numbers, the bulk of large files, are checked without leaving pydantic's core.
+    """
+
+    def __init__(self, dimension: Dimension) -> None:
+        self._dimension = dimension
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        read = core_schema.no_info_plain_validator_function(lambda value: units.parse(value, self._dimension))
+        bare = core_schema.int_schema(ge=0, strict=True)
+        return core_schema.union_schema([(bare, BARE), (read, QUANTITY)], mode="left_to_right")
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        article, example = self._dimension.article, self._dimension.example
+        return {
+            "description": f"{article[0].upper()}{article[1:]}, such as {example}.",
+            "anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}],
+            "examples": [example],
+        }
+
+
+class _UnitOf(_Of):
+    """Marks the unit of bare numbers of one dimension; its value is the unit's size in base units."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._size)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"enum": sorted(self._dimension.units)}
+
+    def _size(self, value: Any) -> Fraction:
+        if not isinstance(value, str) or value not in self._dimension.units:
+            example = self._dimension.example.split()[1]
+            raise ValueError(
+                f"{units.shown(value)} is no unit of {self._dimension.name}; expected one such as {example}"
+            )
+        return self._dimension.units[value]
+
+
+def _weight(value: Any) -> Fraction:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise ValueError(f"{units.shown(value)} is no weight; expected a number that is not negative")
+    return Fraction(value) if isinstance(value, int) else Fraction(repr(value))
+
+
+Time = Annotated[Amount, _Of(units.TIME)]
+Memory = Annotated[Amount, _Of(units.MEMORY)]
+Payload = Annotated[Amount, _Of(units.PAYLOAD)]
+Bandwidth = Annotated[Amount, _Of(units.BANDWIDTH)]
+Work = Annotated[Amount, _Of(units.WORK)]
+Speed = Annotated[Amount, _Of(units.SPEED)]
+Power = Annotated[Amount, _Of(units.POWER)]
+EnergyPerByte = Annotated[Amount, _Of(units.ENERGY_PER_BYTE)]
+Weight = Annotated[Fraction, PlainValidator(_weight), WithJsonSchema({"type": "number", "minimum": 0})]
+
+
+def _widen(rule: Callable[[Any], Any], written: Any) -> BeforeValidator:
+    """Widens a short form by `rule`; `written` is what a document may contain, for the JSON Schema."""
+    return BeforeValidator(rule, json_schema_input_type=written)
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str | int) and not isinstance(value, bool) else value
+
+
+def _as_durations(value: Any) -> Any:
+    return value if isinstance(value, dict) else {ANY: value}
+
+
+def _as_memory(value: Any) -> Any:
+    return value if isinstance(value, dict | MemorySpec) else {"resident": value}
+
+
+def _as_after(value: Any) -> Any:
+    names = _as_list(value)
+    if not isinstance(names, list):
+        return value
+    seen: set[str] = set()
+    for name in names:
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            raise ValueError(f"{units.shown(name)} is no task; expected the names of producers")
+        if str(name) in seen:
+            raise ValueError(f'"{name}" is listed twice')
+        seen.add(str(name))
+    return {str(name): None for name in names}
+
+
+def _as_objective(value: Any) -> Any:
+    levels = [value] if isinstance(value, str | dict) else value
+    return [{level: 1} if isinstance(level, str) else level for level in levels] if isinstance(levels, list) else levels
+
+
+def _as_mapping(value: Any) -> Any:
+    return {} if value is None else value
+
+
+Names = Annotated[list[str], _widen(_as_list, str | list[str])]
+Durations = Annotated[dict[str, Time], _widen(_as_durations, Time | dict[str, Time])]
+After = Annotated[dict[str, Payload | None], _widen(_as_after, str | list[str] | dict[str, Payload | None])]
+Level = dict[Metric, Weight]
+ObjectiveSpec = Annotated[
+    list[Level], _widen(_as_objective, Metric | Level | list[Metric | Level]), Field(min_length=1)
+]
+
+
+def _makespan() -> list[dict[Metric, Fraction]]:
+    return [{"makespan": Fraction(1)}]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        coerce_numbers_to_str=True,
+        use_attribute_docstrings=True,
+        arbitrary_types_allowed=True,
+    )
+
+
+class MemorySpec(_Model):
+    """Memory of a task, held on its own device."""
+
+    resident: Memory | None = None
+    """Held for the whole run: weights, parameters, state."""
+    output: Memory | None = None
+    """Held from the task's start until its last consumer has it; the task's `output` unless given here."""
+    scratch: Memory | None = None
+    """Held while the task runs: workspace."""
+
+
+class TaskSpec(_Model):
+    """A task (an operator): how long it takes, what it needs, where it may run."""
+
+    op: str | None = None
+    """The operation, looked up in `operations` for the duration; a mere label if `time` or `flops` is given."""
+    time: Durations | None = None
+    """Duration: one for every device, or per device name or type. Devices not named cannot run the task."""
+    flops: Work | None = None
+    """Work, divided by the device's `speed`."""
+    bytes: Payload | None = None
+    """Memory traffic, divided by the device's `memory_bandwidth`; the larger of the two quotients counts (roofline)."""
+    output: Payload | None = None
+    """Data produced: the payload of every out-edge without one of its own, and memory until it is consumed."""
+    memory: Annotated[MemorySpec, _widen(_as_memory, Memory | MemorySpec)] | None = None
+    """Memory needed; a bare amount is `resident`."""
+    after: After = Field(default_factory=dict)
+    """Producers whose data the task needs: a name, a list, or names with the payload of that edge alone."""
+    devices: Names | None = None
+    """Devices (names or types) that may run the task."""
+    requires: Names = Field(default_factory=list)
+    """Hardware features that the device must have."""
+    pin: str | None = None
+    """The one device that must run the task."""
+    colocate: Names = Field(default_factory=list)
+    """Labels of colocation groups: all tasks with the label share a device."""
+    separate: Names = Field(default_factory=list)
+    """Labels of separation groups: all tasks with the label are on pairwise different devices."""
+
+
+class DeviceSpec(_Model):
+    """A device, or `count` equal ones."""
+
+    type: str | None = None
+    """What kind of device it is, for durations, placement constraints and links; its own name unless given."""
+    count: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """How many: with a count of 2, `core` stands for core0 and core1."""
+    memory: Memory | None = None
+    """Capacity; unlimited unless given."""
+    speed: Speed | None = None
+    """Work per time that tasks given by `flops` achieve."""
+    memory_bandwidth: Bandwidth | None = None
+    """Memory traffic per time that tasks given by `bytes` achieve."""
+    overhead: Time | None = None
+    """Added to the duration of every task given by `flops` or `bytes`: a kernel launch, say."""
+    features: Names = Field(default_factory=list)
+    """Hardware features, matched with the `requires` of tasks."""
+    power: Power | None = None
+    """Power while computing, for the objective `energy`."""
+
+
+class LinkSpec(_Model):
+    """What moving data costs between two different devices: latency + payload / bandwidth."""
+
+    bandwidth: Bandwidth | None = None
+    """Infinite unless given."""
+    latency: Time | None = None
+    """Zero unless given."""
+    energy: EnergyPerByte | None = None
+    """Energy per byte moved, for the objective `energy`."""
+
+
+class LinkOverride(LinkSpec):
+    """Other values for some links. Later overrides win; what one leaves out stays as it was."""
+
+    between: Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
+    """Two devices (names or types): the links between them, both ways."""
+    source: Names | None = Field(default=None, alias="from")
+    """Sending devices (names or types), for one way only, together with `to`."""
+    target: Names | None = Field(default=None, alias="to")
+    """Receiving devices (names or types)."""
+
+
+class LinksSpec(_Model):
+    """Links between devices; every pair is connected."""
+
+    default: Annotated[LinkSpec, _widen(_as_mapping, LinkSpec | None)] = Field(default_factory=LinkSpec)
+    """All links, unless overridden."""
+    overrides: list[LinkOverride] = Field(default_factory=list)
+    """Exceptions, applied in order."""
+
+
+class UnitsSpec(_Model):
+    """Units of bare numbers. Without one they are ticks, bytes, bytes per tick, FLOP, FLOP per tick."""
+
+    time: Annotated[Fraction, _UnitOf(units.TIME)] | None = None
+    memory: Annotated[Fraction, _UnitOf(units.MEMORY)] | None = None
+    """Of memory and of payloads."""
+    bandwidth: Annotated[Fraction, _UnitOf(units.BANDWIDTH)] | None = None
+    work: Annotated[Fraction, _UnitOf(units.WORK)] | None = None
+    speed: Annotated[Fraction, _UnitOf(units.SPEED)] | None = None
+
+
+class BestKnown(_Model):
+    """The best objective value and the best lower bound that anybody reported, in ticks."""
+
+    objective: float
+    """Value of a schedule that exists."""
+    bound: float | None = None
+    """Proven lower bound; equal to `objective` when that is optimal."""
+
+
+Tasks = dict[str, Annotated[TaskSpec, _widen(_as_mapping, TaskSpec | None)]]
+
+
+class GraphFile(_Model):
+    """A file that a spec's `graph` names: tasks, and nothing about devices."""
+
+    placeopt: Literal[1] = 1
+    name: str = ""
+    description: str = ""
+    source: str = ""
+    operations: dict[str, Durations] = Field(default_factory=dict)
+    tasks: Tasks
+
+
+class GraphSpec(_Model):
+    """Where the tasks of a large graph are."""
+
+    file: str
+    """A JSON or YAML file with `tasks` (and `operations`), relative to the spec."""
+
+
+class Spec(_Model):
+    """A placement problem."""
+
+    model_config = ConfigDict(title="placeopt problem", json_schema_extra={"patternProperties": {"^x-": {}}})
+
+    placeopt: Literal[1]
+    """Version of the format."""
+    name: str = ""
+    """Short name, for tables."""
+    description: str = ""
+    """What the problem is."""
+    source: str = ""
+    """Where its numbers come from."""
+    best_known: BestKnown | None = None
+    """The best result known."""
+    resolution: Time = Quantity(Fraction(1, 10**9), bare=False)
+    """Length of a tick, the unit of all times inside; 1 ns unless given."""
+    units: UnitsSpec = Field(default_factory=UnitsSpec)
+    """Units of bare numbers."""
+    operations: dict[str, Durations] = Field(default_factory=dict)
+    """Durations by operation and device name or type. Types that no device here has are ignored."""
+    devices: dict[str, Annotated[DeviceSpec, _widen(_as_mapping, DeviceSpec | None)]] = Field(min_length=1)
+    """The devices."""
+    links: LinksSpec = Field(default_factory=LinksSpec)
+    """The links between devices; free unless given."""
+    graph: GraphSpec | None = None
+    """A file with more tasks."""
+    tasks: Tasks = Field(default_factory=dict)
+    """The tasks."""
+    objective: ObjectiveSpec = Field(default_factory=_makespan)
+    """What to minimise: a metric, a weighted sum, or a list in lexicographic order."""
+    contention: Contention = "none"
+    """`none`: transfers never wait. `port`: a device sends one and receives one at a time."""
+    memory_model: MemoryModel = "sum"
+    """`sum`: everything a device ever holds, added up. `peak`: what is live at one time."""
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a problem document."""
+    schema = Spec.model_json_schema(mode="validation", by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
