@@ -8,15 +8,16 @@ hide the mistakes in the rest of the file.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from placeopt import spec as spec_module
 from placeopt.document import Document
 from placeopt.errors import Issue, listing, suggestion
+from placeopt.spec import BARE, QUANTITY
 from placeopt.units import shown
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -49,7 +50,7 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
     data = document.data
     if not isinstance(data, dict):
         what = "is empty" if data is None else f"holds {_kind(data)}"
-        issue = document.issue(f"the document {what}; expected a mapping that starts with placeopt: 1", ())
+        issue = document.issue(f"the document {what}; expected a mapping", ())
         return Validated(None, (issue,))
     data = {key: value for key, value in data.items() if not key.startswith("x-")}
     issues: dict[object, Issue] = dict(enumerate(document.faults))
@@ -60,7 +61,7 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
             if attempt == 0:
                 data = copy.deepcopy(data)
             details = error.errors(include_url=False)
-        details = [detail for detail in details if spec_module.BARE not in detail["loc"]]
+        details = [detail for detail in details if BARE not in detail["loc"]]
         for detail in details:
             # Short forms were widened on the way: go only as far as the document itself does.
             path = document.existing(_plain(detail["loc"]))
@@ -75,7 +76,7 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
 
 def _plain(location: Path) -> Path:
     """An error's location without the marks that pydantic adds to the keys of the document."""
-    return tuple(part for part in location if part not in ("[key]", spec_module.QUANTITY))
+    return tuple(part for part in location if part not in ("[key]", QUANTITY))
 
 
 def _cut(data: Any, detail: ErrorDetails, path: Path) -> bool:
@@ -141,16 +142,17 @@ def _kind(value: Any) -> str:
 
 def _keys(model: type[BaseModel], location: Path) -> list[str]:
     """The keys that a document may have at a location."""
-    models: dict[tuple[str, int], type[BaseModel]] = {
-        ("tasks", 2): spec_module.TaskSpec,
-        ("tasks", 3): spec_module.MemorySpec,
-        ("devices", 2): spec_module.DeviceSpec,
-        ("links", 1): spec_module.LinksSpec,
-        ("links", 2): spec_module.LinkSpec,
-        ("links", 3): spec_module.LinkOverride,
-        ("graph", 1): spec_module.GraphSpec,
-        ("units", 1): spec_module.UnitsSpec,
-        ("best_known", 1): spec_module.BestKnown,
-    }
-    found = models.get((str(location[0]), len(location)), model) if location else model
-    return [field.alias or name for name, field in found.model_fields.items()]
+    for part in location:
+        for name, field in model.model_fields.items():
+            if part in (name, field.alias):
+                model = next(_models(field.annotation), model)
+                break
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that an annotation mentions, at any depth: dict[str, TaskSpec] gives TaskSpec."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)
