@@ -1,0 +1,365 @@
+"""A builder of model graphs: layers with shape inference in, tasks of a spec out.
+
+What is counted, for every model:
+
+- `flops`: one multiply-accumulate (MAC) is 2 FLOP; a bias, a ReLU or a sum 1 FLOP per element, a batch
+  normalisation 4, a layer normalisation 7, a softmax 5, a sigmoid 4, a tanh 5, a pooling window 1 per input it
+  covers. Moving data (padding, concatenation, splitting, table lookup) is 0 FLOP, but has `bytes`.
+- `bytes`: inputs and weights read plus outputs written, each once.
+- `output`: the activation that the task produces. A consumer that needs only a part of it has an edge with a
+  payload of its own.
+- `resident`: weights and buffers (the running mean and variance of a batch normalisation). In training also one
+  gradient per weight and the state of the optimiser; see `OPTIMISERS`.
+
+Weights that several tasks read (the time steps of a recurrent layer, a tied embedding) are resident with the
+first of them, and all of them carry one `colocate` label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from placeopt.errors import InternalError
+
+Keeps = Literal["nothing", "inputs", "output", "both"]
+"""The activations that an operation's gradient needs besides the gradient of its output."""
+
+ELEMENTWISE: dict[str, tuple[int, Keeps]] = {
+    "add": (1, "nothing"),
+    "multiply": (1, "inputs"),
+    "scale": (1, "nothing"),
+    "mask": (1, "nothing"),
+    "relu": (1, "output"),
+    "dropout": (2, "output"),
+    "sigmoid": (4, "output"),
+    "tanh": (5, "output"),
+    "softmax": (5, "output"),
+}
+"""FLOP per element, and what the gradient needs."""
+
+OPTIMISERS: dict[str, tuple[int, int]] = {"sgd": (0, 2), "momentum": (1, 4), "adam": (2, 12)}
+"""Values of state and FLOP per parameter."""
+
+
+class ModelOptions(BaseModel):
+    """Options of every model."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    batch: int = Field(default=1, ge=1)
+    """Samples per step."""
+    bytes_per_element: int = Field(default=4, ge=1, le=16)
+    """Bytes of a weight or activation: 4 is float32."""
+    training: bool = False
+    """Whether to add the loss, the backward operators and the updates of the weights."""
+    optimiser: Literal["sgd", "momentum", "adam"] = "adam"
+    """How weights are updated in training: decides the optimiser's state (0, 1, 2 values per parameter)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What a layer has learnt: `parameters` trainable values, and `buffers` values that no gradient changes."""
+
+    name: str
+    parameters: int
+    buffers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """The output of a task, or a part or reshaped view of it; `task` is None for data from outside.
+
+    The first axis of the shape is the batch. Images are (batch, channels, height, width).
+    """
+
+    task: str | None
+    shape: tuple[int, ...]
+
+    @property
+    def elements(self) -> int:
+        """Number of values."""
+        return prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A task in the making; all sizes in elements.
+
+    Attributes
+    ----------
+    producers
+        Elements used of each producer's output.
+    flops
+        FLOP in total, 2 * macs included.
+    touched
+        Parameters read: all of the weights', or the rows that a lookup reads.
+    traffic
+        Elements read and written: inputs, weights, output.
+    forward
+        For a backward operator or an update: the forward operation it belongs to.
+    """
+
+    op: str
+    producers: dict[str, int]
+    output: int
+    flops: int = 0
+    macs: int = 0
+    weights: Weights | None = None
+    touched: int = 0
+    traffic: int = 0
+    scratch: int = 0
+    keeps: Keeps = "nothing"
+    forward: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over a graph: for comparison with published numbers."""
+
+    tasks: int
+    edges: int
+    parameters: int
+    macs: int
+    flops: int
+    activation_bytes: int
+    resident_bytes: int
+
+
+class Graph:
+    """Operations in topological order; each layer method adds one and returns its output."""
+
+    def __init__(self, options: ModelOptions) -> None:
+        self.options = options
+        self.operations: dict[str, Operation] = {}
+        self.users: dict[Weights, list[str]] = {}
+        """The operations that read each weights, the first of which holds them."""
+
+    def add(
+        self,
+        name: str,
+        op: str,
+        shape: tuple[int, ...],
+        inputs: Sequence[Tensor],
+        *,
+        macs: int = 0,
+        flops: int = 0,
+        weights: Weights | None = None,
+        touched: int | None = None,
+        scratch: int = 0,
+        keeps: Keeps = "nothing",
+        reserve: int = 0,
+    ) -> Tensor:
+        """The output of a new operation; `flops` are those besides the MACs.
+
+        `reserve` elements are produced beside the output, for the operation's own gradient.
+        """
+        if name in self.operations:
+            raise InternalError(f"the model has two tasks named {name}")
+        producers: dict[str, int] = {}
+        for tensor in inputs:
+            if tensor.task is not None:
+                producers[tensor.task] = producers.get(tensor.task, 0) + tensor.elements
+        read = 0
+        if weights is not None:
+            self.users.setdefault(weights, []).append(name)
+            read = weights.parameters if touched is None else touched
+        output = prod(shape) + reserve
+        self.operations[name] = Operation(
+            op=op,
+            producers=producers,
+            output=output,
+            flops=2 * macs + flops,
+            macs=macs,
+            weights=weights,
+            touched=read,
+            traffic=sum(tensor.elements for tensor in inputs) + read + (weights.buffers if weights else 0) + output,
+            scratch=scratch,
+            keeps=keeps,
+        )
+        return Tensor(name, shape)
+
+    def elementwise(self, name: str, op: str, *inputs: Tensor) -> Tensor:
+        """One of `ELEMENTWISE`, in the shape of the first input."""
+        cost, keeps = ELEMENTWISE[op]
+        return self.add(name, op, inputs[0].shape, inputs, flops=cost * inputs[0].elements, keeps=keeps)
+
+    def concat(self, name: str, inputs: Sequence[Tensor], axis: int) -> Tensor:
+        """The inputs side by side along an axis."""
+        shape = list(inputs[0].shape)
+        shape[axis] = sum(tensor.shape[axis] for tensor in inputs)
+        return self.add(name, "concat", tuple(shape), inputs)
+
+    def matmul(self, name: str, left: Tensor, right: Tensor, shape: tuple[int, ...], inner: int) -> Tensor:
+        """A product of two activations: `inner` MACs per element of the output."""
+        return self.add(name, "matmul", shape, (left, right), macs=prod(shape) * inner, keeps="inputs")
+
+    def dense(
+        self,
+        name: str,
+        x: Tensor,
+        width: int,
+        *,
+        bias: bool = True,
+        activation: str | None = None,
+        weights: Weights | None = None,
+    ) -> Tensor:
+        """A product of the last axis with a matrix of weights, and a fused bias and activation."""
+        fan_in = x.shape[-1]
+        shape = (*x.shape[:-1], width)
+        elements = prod(shape)
+        return self.add(
+            name,
+            "dense",
+            shape,
+            (x,),
+            macs=elements * fan_in,
+            flops=elements * (bias + (ELEMENTWISE[activation][0] if activation else 0)),
+            weights=weights or Weights(name, (fan_in + bias) * width),
+            keeps="both" if activation else "inputs",
+        )
+
+    def embedding(self, name: str, tokens: tuple[int, ...], width: int, weights: Weights, scaled: bool) -> Tensor:
+        """The rows of a table for an array of token ids, multiplied by a constant if `scaled`."""
+        ids = Tensor(None, tokens)
+        rows = ids.elements * width
+        flops = rows if scaled else 0
+        return self.add(name, "embedding", (*tokens, width), (ids,), flops=flops, weights=weights, touched=rows)
+
+    def layer_norm(self, name: str, x: Tensor) -> Tensor:
+        """A layer normalisation with gain and bias over the last axis."""
+        weights = Weights(name, 2 * x.shape[-1])
+        return self.add(name, "layer_norm", x.shape, (x,), flops=7 * x.elements, weights=weights, keeps="inputs")
+
+
+def add_training(graph: Graph) -> None:
+    """Adds to a forward graph the loss, a backward operator per operation and an update per weights.
+
+    Every output of the graph gets a cross-entropy loss. The backward operator of an operation reads the
+    gradients that its consumers' backward operators send and the activations that its own gradient needs, which
+    therefore stay in memory; it costs twice the MACs of the operation (gradient of the inputs and of the weights;
+    once if nothing precedes it) and once its other FLOP. As in TensorFlow (Baechi: Jeon et al. 2020, SoCC,
+    section 3.2), it shares its operation's device. Gradients of weights are accumulated in resident memory; the
+    edge to the update still carries them.
+    """
+    outputs = _sinks(graph)
+    losses = [
+        graph.add(f"loss/{name}", "cross_entropy", (1,), (Tensor(name, (elements,)),), flops=2 * elements, keeps="both")
+        for name, elements in outputs
+    ]
+    if len(losses) > 1:
+        graph.add("loss", "add", (1,), losses, flops=len(losses), keeps="output")
+    forward = dict(graph.operations)
+    gradients: dict[str, dict[str, int]] = {name: {} for name in forward}
+    for name, operation in reversed(forward.items()):
+        gradient = f"backward/{name}"
+        _add_backward(graph, name, operation, gradients[name])
+        for producer, elements in operation.producers.items():
+            gradients[producer][gradient] = elements
+    state, flops = OPTIMISERS[graph.options.optimiser]
+    for weights, users in graph.users.items():
+        graph.operations[f"update/{weights.name}"] = Operation(
+            op=graph.options.optimiser,
+            producers={f"backward/{user}": forward[user].touched for user in users},
+            output=0,
+            flops=flops * weights.parameters,
+            # Weights, accumulated gradient and state are read, weights and state written.
+            traffic=(3 + 2 * state) * weights.parameters,
+            forward=users[0],
+        )
+
+
+def _sinks(graph: Graph) -> list[tuple[str, int]]:
+    used = {producer for operation in graph.operations.values() for producer in operation.producers}
+    return [(name, operation.output) for name, operation in graph.operations.items() if name not in used]
+
+
+def _add_backward(graph: Graph, name: str, operation: Operation, gradients: dict[str, int]) -> None:
+    producers = dict(gradients)
+    if operation.keeps in ("inputs", "both"):
+        producers.update(operation.producers)
+    if operation.keeps in ("output", "both"):
+        producers[name] = operation.output
+    inputs = operation.producers.values()
+    # The inputs of a sum share one gradient; any other operation has one for each.
+    output = max(inputs) if operation.op == "add" and inputs else sum(inputs)
+    passes = 2 if operation.producers else 1
+    # Gradients from several consumers are added up.
+    accumulated = max(0, sum(gradients.values()) - operation.output)
+    graph.operations[f"backward/{name}"] = Operation(
+        op=f"{operation.op}_backward",
+        producers=producers,
+        output=output,
+        macs=passes * operation.macs,
+        flops=operation.flops + 2 * (passes - 1) * operation.macs + accumulated,
+        traffic=sum(producers.values()) + passes * operation.touched + output,
+        scratch=operation.scratch,
+        forward=name,
+    )
+
+
+def totals(graph: Graph) -> Totals:
+    """The sums over all operations of a graph."""
+    operations = graph.operations.values()
+    size = graph.options.bytes_per_element
+    return Totals(
+        tasks=len(operations),
+        edges=sum(len(operation.producers) for operation in operations),
+        parameters=sum(weights.parameters for weights in graph.users),
+        macs=sum(operation.macs for operation in operations),
+        flops=sum(operation.flops for operation in operations),
+        activation_bytes=size * sum(operation.output for operation in operations),
+        resident_bytes=size * sum(_resident(graph, weights) for weights in graph.users),
+    )
+
+
+def tasks(graph: Graph) -> dict[str, dict[str, Any]]:
+    """The tasks of a spec: sizes in bytes, ready for JSON."""
+    return dict(_tasks(graph))
+
+
+def _tasks(graph: Graph) -> Iterator[tuple[str, dict[str, Any]]]:
+    size = graph.options.bytes_per_element
+    holds = {users[0]: size * _resident(graph, weights) for weights, users in graph.users.items()}
+    for name, operation in graph.operations.items():
+        task: dict[str, Any] = {
+            "op": operation.op,
+            "flops": operation.flops,
+            "bytes": size * operation.traffic,
+            "output": size * operation.output,
+        }
+        memory = {"resident": holds.get(name, 0), "scratch": size * operation.scratch}
+        if any(memory.values()):
+            task["memory"] = {kind: amount for kind, amount in memory.items() if amount}
+        if operation.producers:
+            task["after"] = _after(graph, operation)
+        label = _label(graph, operation.forward or name)
+        if label is not None:
+            task["colocate"] = label
+        yield name, task
+
+
+def _after(graph: Graph, operation: Operation) -> list[str] | dict[str, int | None]:
+    """Names alone where every edge carries its producer's whole output, else payloads (None: the whole output)."""
+    size = graph.options.bytes_per_element
+    payloads = {
+        producer: None if elements == graph.operations[producer].output else size * elements
+        for producer, elements in operation.producers.items()
+    }
+    return payloads if any(payload is not None for payload in payloads.values()) else list(payloads)
+
+
+def _label(graph: Graph, forward: str) -> str | None:
+    weights = graph.operations[forward].weights
+    if weights is not None and len(graph.users[weights]) > 1:
+        return weights.name
+    return forward if graph.options.training else None
+
+
+def _resident(graph: Graph, weights: Weights) -> int:
+    copies = 2 + OPTIMISERS[graph.options.optimiser][0] if graph.options.training else 1
+    return copies * weights.parameters + weights.buffers

@@ -1,0 +1,146 @@
+"""The models by name: options in, a graph or a document out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from placeopt.errors import UsageError, listing, suggestion
+from placeopt.generate.convnets import ConvnetOptions, InceptionOptions, inception_v3, resnet50, vgg19
+from placeopt.generate.layers import Graph, ModelOptions, add_training, tasks
+from placeopt.generate.recurrent import LstmOptions, lstm_nmt
+from placeopt.generate.transformer import TransformerOptions, transformer
+from placeopt.units import shown
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A model that can be generated.
+
+    Attributes
+    ----------
+    source
+        Where the architecture comes from.
+    options
+        Its options, each with a type, a default and a description.
+    build
+        The forward graph for valid options.
+    """
+
+    name: str
+    description: str
+    source: str
+    options: type[ModelOptions]
+    build: Callable[[Any], Graph]
+
+
+MODELS: dict[str, ModelSpec] = {
+    model.name: model
+    for model in (
+        ModelSpec(
+            "vgg19",
+            "VGG-19, an image classifier: a chain of 24 layers.",
+            "Simonyan, Zisserman, ICLR 2015, arXiv:1409.1556",
+            ConvnetOptions,
+            vgg19,
+        ),
+        ModelSpec(
+            "resnet50",
+            "ResNet-50, an image classifier: 176 layers, residual connections.",
+            "He, Zhang, Ren, Sun, CVPR 2016, doi:10.1109/CVPR.2016.90",
+            ConvnetOptions,
+            resnet50,
+        ),
+        ModelSpec(
+            "inception_v3",
+            "Inception-v3, an image classifier: 311 layers, up to six in parallel.",
+            "Szegedy, Vanhoucke, Ioffe, Shlens, Wojna, CVPR 2016, doi:10.1109/CVPR.2016.308",
+            InceptionOptions,
+            inception_v3,
+        ),
+        ModelSpec(
+            "transformer",
+            "The encoder-decoder Transformer, a translator.",
+            "Vaswani et al., NeurIPS 2017, arXiv:1706.03762",
+            TransformerOptions,
+            transformer,
+        ),
+        ModelSpec(
+            "lstm_nmt",
+            "A translator of LSTM layers with attention, unrolled in time.",
+            "Sutskever, Vinyals, Le, NeurIPS 2014, arXiv:1409.3215; Luong, Pham, Manning, EMNLP 2015, "
+            "doi:10.18653/v1/D15-1166",
+            LstmOptions,
+            lstm_nmt,
+        ),
+    )
+}
+"""Every model by its name, in the order in which they are listed to people."""
+
+
+def model_graph(name: str, **options: Any) -> Graph:
+    """The graph of a model, in training with its backward half; for `placeopt.generate.layers.totals`.
+
+    Raises
+    ------
+    UsageError
+        If there is no such model, or an option is unknown or out of range.
+    """
+    model = _model(name)
+    return _build(model, _checked(model, options))
+
+
+def model_document(name: str, **options: Any) -> dict[str, Any]:
+    """The graph of a model as a spec without devices: what `graph: {file: ...}` reads.
+
+    Raises
+    ------
+    UsageError
+        If there is no such model, or an option is unknown or out of range.
+    """
+    model = _model(name)
+    chosen = _checked(model, options)
+    values = ", ".join(f"{option}={shown(value)}" for option, value in chosen.model_dump(exclude_unset=True).items())
+    return {
+        "placeopt": 1,
+        "name": name,
+        "description": f"{model.description} Options: {values}." if values else model.description,
+        "source": model.source,
+        "tasks": tasks(_build(model, chosen)),
+    }
+
+
+def _build(model: ModelSpec, options: ModelOptions) -> Graph:
+    graph = model.build(options)
+    if options.training:
+        add_training(graph)
+    return graph
+
+
+def _model(name: str) -> ModelSpec:
+    if name not in MODELS:
+        hint = suggestion(name, MODELS) or f"; there are {listing(list(MODELS))}"
+        raise UsageError(f"there is no model {name}{hint}")
+    return MODELS[name]
+
+
+def _checked(model: ModelSpec, options: dict[str, Any]) -> ModelOptions:
+    try:
+        return model.options(**options)
+    except ValidationError as error:
+        lines = [_message(model, detail) for detail in error.errors()]
+        raise UsageError("\n".join(lines)) from None
+
+
+def _message(model: ModelSpec, detail: Any) -> str:
+    option = ".".join(map(str, detail["loc"]))
+    if detail["type"] == "extra_forbidden":
+        known = list(model.options.model_fields)
+        return f"{model.name} has no option {option}{suggestion(option, known)}; it has {listing(known, limit=20)}"
+    if not option:
+        return f"{model.name}: {detail['ctx']['error']}"
+    reason = detail["msg"][0].lower() + detail["msg"][1:]
+    return f"{model.name}: option {option}: {shown(detail['input'])}: {reason}"
