@@ -1,0 +1,72 @@
+"""The objective recomputed: every metric from the definitions, none from the code that solvers use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from placeopt.ir import PARTS, UNLIMITED, Metric
+from placeopt.verifier.view import View, moved_edges, per_device, scaled_up, total, used_memory
+
+
+def makespan_of(view: View) -> int:
+    """Ticks until the last task ends; 0 without tasks."""
+    return int(view.end.max()) if len(view.end) else 0
+
+
+def _total_cost(view: View) -> int:
+    """Ticks of all tasks and all transfers, one that serves several consumers once."""
+    return total(view.duration) + total(view.ticks[moved_edges(view)])
+
+
+def _max_load(view: View) -> int:
+    """Ticks of computing on the busiest device."""
+    return max(per_device(view, view.duration), default=0)
+
+
+def _communication(view: View) -> int:
+    """Bytes that move between devices."""
+    return total(view.problem.payload[moved_edges(view)])
+
+
+def _energy(view: View) -> int:
+    """Nanojoules of computing and of moving data, each task and each transfer rounded up."""
+    problem, device, moved = view.problem, view.device, moved_edges(view)
+    link = device[problem.edge_source[moved]], device[problem.edge_target[moved]]
+    computing = scaled_up(view.duration, problem.power_num[device], problem.power_den[device])
+    moving = scaled_up(problem.payload[moved], problem.byte_energy_num[link], problem.byte_energy_den[link])
+    return total(computing) + total(moving)
+
+
+def _memory_balance(view: View) -> int:
+    """Largest used fraction of a stated capacity, in parts per million, rounded up.
+
+    A capacity of no bytes counts as one byte.
+    """
+    return max(
+        (
+            -(-used * PARTS // max(capacity, 1))
+            for (used, _), capacity in zip(used_memory(view), view.problem.capacity.tolist(), strict=True)
+            if capacity != UNLIMITED
+        ),
+        default=0,
+    )
+
+
+_METRICS: dict[Metric, Callable[[View], int]] = {
+    "makespan": makespan_of,
+    "total_cost": _total_cost,
+    "max_load": _max_load,
+    "communication": _communication,
+    "energy": _energy,
+    "memory_balance": _memory_balance,
+}
+
+
+def objective_of(view: View) -> tuple[int | Fraction, ...]:
+    """The weighted sum of metrics on each level; a whole number is an int."""
+    levels: list[int | Fraction] = []
+    for terms in view.problem.objective.levels:
+        value = sum((Fraction(term.weight) * _METRICS[term.metric](view) for term in terms), Fraction(0))
+        levels.append(int(value) if value.denominator == 1 else value)
+    return tuple(levels)

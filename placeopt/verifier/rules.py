@@ -1,0 +1,239 @@
+"""The rules, one function each; defined in the table of `placeopt.verifier`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from placeopt.ir import UNLIMITED, Bool, Problem
+from placeopt.schedule import Schedule, Transfers
+from placeopt.verifier.report import Rule, Violation
+from placeopt.verifier.view import View, overlaps, used_memory, well_formed
+
+
+def malformed(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
+    """placement: devices and starts are arrays with one entry per task (else nothing more can be said)."""
+    for name, array in (("device", schedule.device), ("start", schedule.start)):
+        if array.shape != (problem.n_tasks,):
+            expected = f"expected ({problem.n_tasks},), one entry per task"
+            yield Violation(Rule.PLACEMENT, f"the schedule's {name} array has shape {array.shape}; {expected}")
+
+
+def _placement(view: View) -> Iterator[Violation]:
+    """placement: 0 <= device < m for every task."""
+    m = view.problem.n_devices
+    expected = f"expected 0 to {m - 1}" if m else "the problem has none"
+    for task in np.flatnonzero(~view.placed).tolist():
+        message = f"{view.task(task)} has device {view.schedule.device[task]}; {expected}"
+        yield Violation(Rule.PLACEMENT, message, task=task)
+
+
+def _feasibility(view: View) -> Iterator[Violation]:
+    """feasibility: the task may run on its device."""
+    for task in np.flatnonzero(view.placed & ~view.runs).tolist():
+        message = f"{view.task(task)} may not run on {view.on(task)}"
+        yield Violation(Rule.FEASIBILITY, message, task=task, device=int(view.device[task]))
+
+
+def _start(view: View) -> Iterator[Violation]:
+    """start: start >= 0."""
+    for task in np.flatnonzero(view.placed & (view.start < 0)).tolist():
+        start = int(view.start[task])
+        message = f"{view.task(task)} starts at tick {start}, before tick 0"
+        yield Violation(Rule.START, message, task=task, device=int(view.device[task]), amount=-start)
+
+
+def _overlap(view: View) -> Iterator[Violation]:
+    """overlap: of two tasks on a device, one has ended when the other starts.
+
+    Reported for each task that starts while an earlier one runs, with the one that ends last;
+    the amount is how many ticks later it would have to start.
+    """
+    tasks = np.flatnonzero(view.placed)
+    for late, busy in overlaps(view.device[tasks], view.start[tasks], view.end[tasks]):
+        task, other = int(tasks[late]), int(tasks[busy])
+        start, free = int(view.start[task]), int(view.end[other])
+        message = (
+            f"{view.task(task)} starts at tick {start} on {view.on(task)}, where {view.task(other)} runs until "
+            f"tick {free}: {_ticks(free - start)} too early"
+        )
+        device = int(view.device[task])
+        yield Violation(Rule.OVERLAP, message, task=task, other_task=other, device=device, amount=free - start)
+
+
+def _precedence(view: View) -> Iterator[Violation]:
+    """precedence: for each edge, the consumer's start >= the arrival of the data.
+
+    On one device the data arrives when the producer ends. Between devices it arrives
+    latency + ceil(payload * num / den) ticks after the transfer starts: when the producer ends
+    without contention, as the table of transfers says with it.
+    """
+    late = view.known & (view.start[view.problem.edge_target] < view.arrival)
+    for edge in np.flatnonzero(late).tolist():
+        other, task = view.ends(edge)
+        start, arrival = int(view.start[task]), int(view.arrival[edge])
+        event = f"its producer {view.task(other)} ends at tick {arrival}"
+        if view.moves[edge]:
+            sent = f"sent from {view.on(other)} at tick {view.sent[edge]}"
+            event = f"the data of {view.task(other)}, {sent}, arrives at tick {arrival}"
+        early = f"{_ticks(arrival - start)} too early"
+        message = f"{view.task(task)} starts at tick {start} on {view.on(task)}, where {event}: {early}"
+        device = int(view.device[task])
+        yield Violation(
+            Rule.PRECEDENCE, message, task=task, other_task=other, device=device, edge=edge, amount=arrival - start
+        )
+
+
+def _transfer(view: View) -> Iterator[Violation]:
+    """transfer: under port contention the table has one row for each needed transfer, and no other.
+
+    A row names the edge that moves, the lowest one where a transfer serves several, and starts when
+    the producer has ended or later. Without contention there is no table.
+    """
+    problem, table = view.problem, view.schedule.transfers
+    needed = view.carrier == np.arange(problem.n_edges)
+    if problem.contention == "none":
+        if table is not None:
+            yield Violation(Rule.TRANSFER, "the schedule has a table of transfers, the problem no contention")
+    elif table is None:
+        message = f"the schedule has no table of transfers; under port contention it needs one, of {needed.sum()} rows"
+        yield Violation(Rule.TRANSFER, message)
+    elif not well_formed(table):
+        shapes = f"{table.edge.shape} for edge and {table.start.shape} for start"
+        yield Violation(Rule.TRANSFER, f"the table of transfers has shapes {shapes}; expected two equal lengths")
+    else:
+        yield from _missing_and_early_transfers(view, needed)
+        yield from _needless_transfers(view, table, needed)
+
+
+def _missing_and_early_transfers(view: View, needed: Bool) -> Iterator[Violation]:
+    for edge in np.flatnonzero(needed & ~view.booked).tolist():
+        source, target = view.ends(edge)
+        message = f"{view.edge(edge)} moves from {view.on(source)} to {view.on(target)} and has no transfer"
+        yield Violation(Rule.TRANSFER, message, task=source, other_task=target, edge=edge)
+    for edge in np.flatnonzero(view.booked & (view.sent < view.end[view.problem.edge_source])).tolist():
+        source, target = view.ends(edge)
+        sent, end = int(view.sent[edge]), int(view.end[source])
+        message = (
+            f"the transfer of {view.edge(edge)} starts at tick {sent}, its producer ends at tick {end}: "
+            f"{_ticks(end - sent)} too early"
+        )
+        yield Violation(Rule.TRANSFER, message, task=source, other_task=target, edge=edge, amount=end - sent)
+
+
+def _needless_transfers(view: View, table: Transfers, needed: Bool) -> Iterator[Violation]:
+    edges, counts = np.unique(table.edge, return_counts=True)
+    for edge, rows in zip(edges.tolist(), counts.tolist(), strict=True):
+        if not 0 <= edge < view.problem.n_edges:
+            message = f"a transfer is of edge {edge}; the problem has {view.problem.n_edges} edges"
+            yield Violation(Rule.TRANSFER, message, edge=edge)
+            continue
+        source, target = view.ends(edge)
+        if not view.known[edge] or (needed[edge] and rows == 1):
+            continue
+        if needed[edge]:
+            message = f"{view.edge(edge)} has {rows} transfers; expected 1"
+        elif view.moves[edge]:
+            carrier = view.edge(int(view.carrier[edge]))
+            message = f"{view.edge(edge)} is served by the transfer of {carrier} and has one of its own"
+        else:
+            message = f"{view.edge(edge)} stays on {view.on(source)} and has a transfer"
+        yield Violation(Rule.TRANSFER, message, task=source, other_task=target, edge=edge)
+
+
+def _port(view: View) -> Iterator[Violation]:
+    """port: of two transfers that one device sends, one has ended when the other starts; so of two it receives.
+
+    Reported for each transfer that starts while an earlier one occupies the port, with the one
+    that ends last; the amount is how many ticks later it would have to start.
+    """
+    edges = np.flatnonzero(view.booked)
+    sent, arrival = view.sent[edges], view.arrival[edges]
+    for verb, side in (("sends", view.problem.edge_source), ("receives", view.problem.edge_target)):
+        port = view.device[side[edges]]
+        for late, busy in overlaps(port, sent, arrival):
+            edge, other, device = int(edges[late]), int(edges[busy]), int(port[late])
+            start, free = int(sent[late]), int(arrival[busy])
+            message = (
+                f"the transfer of {view.edge(edge)} starts at tick {start}, when {view.problem.device_names[device]} "
+                f"{verb} that of {view.edge(other)} until tick {free}: {_ticks(free - start)} too early"
+            )
+            task, other_task, amount = view.ends(edge)[0], view.ends(other)[0], free - start
+            yield Violation(
+                Rule.PORT, message, task=task, other_task=other_task, device=device, edge=edge, amount=amount
+            )
+
+
+def _memory(view: View) -> Iterator[Violation]:
+    """memory: each device that states a capacity needs no more than it.
+
+    Under `sum` a device needs the resident, output and scratch bytes of all its tasks. Under `peak`
+    it needs the most that is live at one tick: `resident` always, `scratch` in [start, end), `output`
+    in [start, release), where release is the last of the task's own end, the ends of its consumers
+    on the device, and the arrivals at those elsewhere.
+    """
+    for device, (used, tick) in enumerate(used_memory(view)):
+        name, capacity = view.problem.device_names[device], int(view.problem.capacity[device])
+        if capacity != UNLIMITED and used > capacity:
+            when = f" at tick {tick}" if view.problem.memory_model == "peak" else ""
+            message = f"{name} needs {used} bytes{when} and has {capacity}: {used - capacity} too many"
+            yield Violation(Rule.MEMORY, message, device=device, amount=used - capacity)
+
+
+def _colocation(view: View) -> Iterator[Violation]:
+    """colocation: every task is on the device of its group's first task."""
+    tasks = np.flatnonzero(view.placed)
+    _, first, member = np.unique(view.problem.group[tasks], return_index=True, return_inverse=True)
+    leader = tasks[first][member]
+    for position in np.flatnonzero(view.device[tasks] != view.device[leader]).tolist():
+        task, other = int(tasks[position]), int(leader[position])
+        message = (
+            f"{view.task(task)} is on {view.on(task)}; it must share a device with {view.task(other)}, "
+            f"which is on {view.on(other)}"
+        )
+        yield Violation(Rule.COLOCATION, message, task=task, other_task=other, device=int(view.device[task]))
+
+
+def _separation(view: View) -> Iterator[Violation]:
+    """separation: the two tasks of each pair are on different devices."""
+    first, second = view.problem.separation.T
+    together = view.placed[first] & view.placed[second] & (view.device[first] == view.device[second])
+    for task, other in view.problem.separation[together].tolist():
+        message = f"{view.task(task)} and {view.task(other)} are both on {view.on(task)}; they must be apart"
+        yield Violation(Rule.SEPARATION, message, task=task, other_task=other, device=int(view.device[task]))
+
+
+def claim_broken(
+    problem: Problem, objective: Sequence[int | Fraction], claim: Sequence[int | Fraction]
+) -> Iterator[Violation]:
+    """objective: the claim has the recomputed number on every level."""
+    if len(claim) != len(objective):
+        expected = f"{len(objective)}, one number for each level of the objective ({problem.objective})"
+        message = f"the claim has length {len(claim)}; expected {expected}"
+        yield Violation(Rule.OBJECTIVE, message)
+        return
+    for level, (said, value) in enumerate(zip(claim, objective, strict=True), start=1):
+        if said != value:
+            off = value - said
+            message = f"level {level} of the objective ({problem.objective}) is {value}; claimed was {said}"
+            yield Violation(Rule.OBJECTIVE, message, amount=abs(int(off)) if off % 1 == 0 else None)
+
+
+RULES: tuple[Callable[[View], Iterator[Violation]], ...] = (
+    _placement,
+    _feasibility,
+    _start,
+    _overlap,
+    _precedence,
+    _transfer,
+    _port,
+    _memory,
+    _colocation,
+    _separation,
+)
+
+
+def _ticks(amount: int) -> str:
+    return "1 tick" if amount == 1 else f"{amount} ticks"

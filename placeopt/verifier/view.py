@@ -1,0 +1,223 @@
+"""A schedule with everything that several rules need worked out anew, exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placeopt.ir import Bool, Int, Problem
+from placeopt.schedule import Schedule, Transfers
+
+Exact = NDArray[Any]
+"""Whole numbers: int64, or Python integers where a result might not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A schedule with everything that several rules need worked out.
+
+    `device` is 0 where the task is not `placed`; times of such tasks mean nothing. An edge is `known`
+    when both its tasks are placed and `moves` when they are on different devices; `carrier` is then
+    the edge in whose name the transfer runs, else -1.
+    """
+
+    problem: Problem
+    schedule: Schedule
+    placed: Bool  # (n,)
+    runs: Bool  # (n,) placed, on a device that may run the task
+    device: Int  # (n,)
+    duration: Int  # (n,) ticks
+    start: Exact  # (n,) ticks
+    end: Exact  # (n,) ticks
+    known: Bool  # (e,)
+    moves: Bool  # (e,)
+    carrier: Int  # (e,)
+    ticks: Exact  # (e,) of the transfer; 0 where none is needed
+    booked: Bool  # (e,) the table of transfers has a row for this carrier
+    sent: Exact  # (e,) tick at which the transfer starts
+    arrival: Exact  # (e,) tick at which the data is on the consumer's device
+
+    def task(self, task: int) -> str:
+        return self.problem.task_names[task]
+
+    def on(self, task: int) -> str:
+        return self.problem.device_names[int(self.device[task])]
+
+    def edge(self, edge: int) -> str:
+        source, target = self.ends(edge)
+        return f"edge {edge} ({self.task(source)} -> {self.task(target)})"
+
+    def ends(self, edge: int) -> tuple[int, int]:
+        return int(self.problem.edge_source[edge]), int(self.problem.edge_target[edge])
+
+
+def view_of(problem: Problem, schedule: Schedule) -> View:
+    n, m, e = problem.n_tasks, problem.n_devices, problem.n_edges
+    source, target = problem.edge_source, problem.edge_target
+    placed = (schedule.device >= 0) & (schedule.device < m)
+    device = np.where(placed, schedule.device, 0)
+    tasks = np.flatnonzero(placed)
+    runs = placed.copy()
+    runs[tasks] = problem.feasible[tasks, device[tasks]]
+    duration = np.zeros(n, dtype=np.int64)
+    duration[runs] = problem.duration[runs, device[runs]]
+
+    known = placed[source] & placed[target]
+    moves = known & (device[source] != device[target])
+    carrier = _carriers(problem, device, moves)
+    moved = np.flatnonzero(moves)
+    link = device[source[moved]], device[target[moved]]
+    way = scaled_up(problem.payload[moved], problem.byte_ticks_num[link], problem.byte_ticks_den[link])
+    way = plus(problem.latency[link], way)
+
+    rows, sent_at = _rows(problem, schedule, carrier)
+    latest = largest_of(schedule.start) + largest_of(sent_at) + largest_of(duration) + largest_of(way)
+    ticks = exact(np.zeros(e, dtype=np.int64), latest)
+    ticks[moved] = exact(way, latest)
+    start = exact(schedule.start, latest)
+    end = start + exact(duration, latest)
+    booked = np.zeros(e, dtype=np.bool_)
+    booked[rows] = True
+    sent = end[source]
+    sent[rows] = exact(sent_at, latest)
+    sent[moved] = sent[carrier[moved]]
+    return View(
+        problem=problem,
+        schedule=schedule,
+        placed=placed,
+        runs=runs,
+        device=device,
+        duration=duration,
+        start=start,
+        end=end,
+        known=known,
+        moves=moves,
+        carrier=carrier,
+        ticks=ticks,
+        booked=booked,
+        sent=sent,
+        arrival=sent + ticks,
+    )
+
+
+def _carriers(problem: Problem, device: Int, moves: Bool) -> Int:
+    """(e,) the edge in whose name each edge's data moves, -1 where it does not.
+
+    An edge with a payload of its own moves by itself. Shared edges of one producer to one device
+    are one transfer, in the name of the lowest of them.
+    """
+    carrier = np.where(moves, np.arange(problem.n_edges), -1)
+    together = np.flatnonzero(moves & problem.shared)
+    source, target = problem.edge_source[together], device[problem.edge_target[together]]
+    order = np.lexsort((together, target, source))
+    first = np.ones(len(order), dtype=np.bool_)
+    first[1:] = (np.diff(source[order]) != 0) | (np.diff(target[order]) != 0)
+    position = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
+    carrier[together[order]] = together[order][position]
+    return carrier
+
+
+def _rows(problem: Problem, schedule: Schedule, carrier: Int) -> tuple[Int, Int]:
+    """The carriers that the table of transfers has a row for, and the start in the first such row."""
+    table = schedule.transfers
+    if problem.contention == "none" or table is None or not well_formed(table):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    edges, first = np.unique(table.edge, return_index=True)
+    exists = (edges >= 0) & (edges < len(carrier))
+    edges, first = edges[exists], first[exists]
+    needed = carrier[edges] == edges
+    return edges[needed], table.start[first[needed]]
+
+
+def moved_edges(view: View) -> Int:
+    """(t,) the edges in whose name a transfer runs."""
+    return np.flatnonzero(view.carrier == np.arange(view.problem.n_edges))
+
+
+def used_memory(view: View) -> list[tuple[int, int]]:
+    """For each device, the bytes it needs and the first tick at which it needs them (0 under `sum`)."""
+    problem = view.problem
+    if problem.memory_model == "sum":
+        return [(used, 0) for used in per_device(view, problem.resident, problem.output, problem.scratch)]
+    release = view.end.copy()
+    held = np.where(view.moves, view.arrival, view.end[problem.edge_target])
+    np.maximum.at(release, problem.edge_source[view.known], held[view.known])
+
+    tasks = np.flatnonzero(view.placed)
+    most = total(problem.scratch[tasks]) + total(problem.output[tasks])
+    scratch, output = exact(problem.scratch[tasks], most), exact(problem.output[tasks], most)
+    device = np.tile(view.device[tasks], 4)
+    tick = np.concatenate((view.start[tasks], view.start[tasks], view.end[tasks], release[tasks]))
+    change = np.concatenate((scratch, output, -scratch, -output))
+    # At one tick what is freed comes before what is taken: the running sum then never exceeds what is
+    # live before the tick or from it on, so its maximum is the peak.
+    order = np.lexsort((change, tick, device))
+    bounds = np.searchsorted(device[order], np.arange(problem.n_devices + 1))
+    needs = []
+    for d, resident in enumerate(per_device(view, problem.resident)):
+        events = order[bounds[d] : bounds[d + 1]]
+        live = np.cumsum(change[events])
+        top = int(live.argmax()) if len(live) else -1
+        if top >= 0 and live[top] > 0:
+            needs.append((resident + int(live[top]), int(tick[events[top]])))
+        else:
+            needs.append((resident, 0))
+    return needs
+
+
+def overlaps(resource: Int, start: Exact, end: Exact) -> list[tuple[int, int]]:
+    """The intervals that start while an earlier one on the same resource is unfinished, each with the
+    first of those that end last.
+
+    In order of (start, end), an interval overlaps an earlier one if and only if that ends after its
+    start, so the latest end so far decides.
+    """
+    order = np.lexsort((end, start, resource))
+    found: list[tuple[int, int]] = []
+    for same in np.split(order, np.flatnonzero(np.diff(resource[order])) + 1):
+        busy_until = np.maximum.accumulate(end[same])
+        late = np.flatnonzero(start[same][1:] < busy_until[:-1]) + 1
+        busy = np.searchsorted(busy_until, busy_until[late - 1])
+        found.extend(zip(same[late].tolist(), same[busy].tolist(), strict=True))
+    return found
+
+
+def per_device(view: View, *amounts: Int) -> list[int]:
+    """For each device, the amounts of its tasks added up."""
+    most = sum(total(amount) for amount in amounts)
+    sums = exact(np.zeros(view.problem.n_devices, dtype=np.int64), most)
+    for amount in amounts:
+        np.add.at(sums, view.device[view.placed], exact(amount[view.placed], most))
+    return [int(value) for value in sums]
+
+
+def well_formed(table: Transfers) -> bool:
+    return table.edge.ndim == 1 and table.edge.shape == table.start.shape
+
+
+def exact(values: Exact, largest: int) -> Exact:
+    """A copy as int64, or as Python integers where numbers up to `largest` would not fit."""
+    return values.astype(np.int64 if largest < 2**63 else object)
+
+
+def largest_of(values: Exact) -> int:
+    """The largest magnitude in an array."""
+    return max(abs(int(values.min())), abs(int(values.max()))) if len(values) else 0
+
+
+def total(values: Exact) -> int:
+    return sum(values.tolist())
+
+
+def plus(left: Exact, right: Exact) -> Exact:
+    most = largest_of(left) + largest_of(right)
+    return exact(left, most) + exact(right, most)
+
+
+def scaled_up(amount: Int, num: Int, den: Int) -> Exact:
+    """ceil(amount * num / den), elementwise."""
+    most = largest_of(amount) * largest_of(num)
+    return -(-exact(amount, most) * exact(num, most) // exact(den, most))
