@@ -1,0 +1,99 @@
+"""Place the operators of a computation graph on devices, and know how far from optimal the placement is.
+
+    import placeopt as po
+
+    problem = po.load("problems/inception.yaml")
+    result = po.solve(problem, "cp-sat", time_limit=30)
+    print(result.objective, result.bound, result.gap)
+
+Nothing here prints, reads the environment or keeps global state; names load on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from placeopt.compiler import compile_spec as compile  # noqa: F401  the public name
+    from placeopt.compiler import load as load
+    from placeopt.errors import DocumentError as DocumentError
+    from placeopt.errors import InternalError as InternalError
+    from placeopt.errors import Issue as Issue
+    from placeopt.errors import MissingExtraError as MissingExtraError
+    from placeopt.errors import PlaceoptError as PlaceoptError
+    from placeopt.errors import PlanError as PlanError
+    from placeopt.errors import SpecError as SpecError
+    from placeopt.errors import UnsupportedError as UnsupportedError
+    from placeopt.errors import UsageError as UsageError
+    from placeopt.formats.graphs import from_networkx as from_networkx
+    from placeopt.formats.graphs import to_networkx as to_networkx
+    from placeopt.ir import Objective as Objective
+    from placeopt.ir import Problem as Problem
+    from placeopt.ir import Term as Term
+    from placeopt.ir import build_problem as build_problem
+    from placeopt.lowerbounds import bounds as bounds
+    from placeopt.metrics import measure as measure
+    from placeopt.pipeline import solve as solve
+    from placeopt.plan import read_plan as read_plan
+    from placeopt.plan import write_plan as write_plan
+    from placeopt.registry import solver_names as solvers  # noqa: F401  the public name
+    from placeopt.result import Result as Result
+    from placeopt.schedule import Schedule as Schedule
+    from placeopt.schedule import Transfers as Transfers
+    from placeopt.simulation import retime as retime
+    from placeopt.simulation import simulate as simulate
+    from placeopt.simulation import simulate_noisy as simulate_noisy
+    from placeopt.solver import Progress as Progress
+    from placeopt.solver import Termination as Termination
+    from placeopt.spec import Spec as Spec
+    from placeopt.verifier import verify as verify
+
+_HOME = {
+    "compile": ("placeopt.compiler", "compile_spec"),
+    "load": ("placeopt.compiler", "load"),
+    "DocumentError": ("placeopt.errors", "DocumentError"),
+    "InternalError": ("placeopt.errors", "InternalError"),
+    "Issue": ("placeopt.errors", "Issue"),
+    "MissingExtraError": ("placeopt.errors", "MissingExtraError"),
+    "PlaceoptError": ("placeopt.errors", "PlaceoptError"),
+    "PlanError": ("placeopt.errors", "PlanError"),
+    "SpecError": ("placeopt.errors", "SpecError"),
+    "UnsupportedError": ("placeopt.errors", "UnsupportedError"),
+    "UsageError": ("placeopt.errors", "UsageError"),
+    "from_networkx": ("placeopt.formats.graphs", "from_networkx"),
+    "to_networkx": ("placeopt.formats.graphs", "to_networkx"),
+    "Objective": ("placeopt.ir", "Objective"),
+    "Problem": ("placeopt.ir", "Problem"),
+    "Term": ("placeopt.ir", "Term"),
+    "build_problem": ("placeopt.ir", "build_problem"),
+    "bounds": ("placeopt.lowerbounds", "bounds"),
+    "measure": ("placeopt.metrics", "measure"),
+    "solve": ("placeopt.pipeline", "solve"),
+    "read_plan": ("placeopt.plan", "read_plan"),
+    "write_plan": ("placeopt.plan", "write_plan"),
+    "solvers": ("placeopt.registry", "solver_names"),
+    "Result": ("placeopt.result", "Result"),
+    "Schedule": ("placeopt.schedule", "Schedule"),
+    "Transfers": ("placeopt.schedule", "Transfers"),
+    "retime": ("placeopt.simulation", "retime"),
+    "simulate": ("placeopt.simulation", "simulate"),
+    "simulate_noisy": ("placeopt.simulation", "simulate_noisy"),
+    "Progress": ("placeopt.solver", "Progress"),
+    "Termination": ("placeopt.solver", "Termination"),
+    "Spec": ("placeopt.spec", "Spec"),
+    "verify": ("placeopt.verifier", "verify"),
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _HOME[name]
+    return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return __all__

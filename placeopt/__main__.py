@@ -1,0 +1,5 @@
+"""python -m placeopt"""
+
+from placeopt.cli import main
+
+main()

@@ -1,0 +1,42 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from placeopt.cli import catalog, generate, judge, solve
+
+app = typer.Typer(
+    help="Place the operators of a computation graph on devices, and know how far from optimal the placement is.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"placeopt {version('placeopt')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _global(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options that stand before the command."""
+
+
+app.command("solve")(solve.solve)
+app.command("verify")(judge.verify)
+app.command("simulate")(judge.simulate)
+app.command("inspect")(judge.inspect)
+app.command("solvers")(catalog.solvers)
+app.command("schema")(catalog.schema)
+app.add_typer(generate.app, name="generate")

@@ -1,0 +1,134 @@
+"""placeopt generate: operator graphs of models, random graphs, device networks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from placeopt.cli.options import Sets, assignments
+from placeopt.errors import UsageError
+
+app = typer.Typer(
+    help="Generate problems: operator graphs of models, random graphs, device networks.", no_args_is_help=True
+)
+
+Network = Annotated[
+    str | None, typer.Option("--network", "-n", help="Add the devices and links of this network: a whole problem.")
+]
+NetworkSets = Annotated[
+    list[str] | None, typer.Option("--set-network", metavar="KEY=VALUE", help="A setting of the network.")
+]
+Target = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write YAML or, for a name in .json, JSON here.")
+]
+Options = Annotated[bool, typer.Option("--options", help="List the options for --set and exit.")]
+
+
+@app.command()
+def model(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The model; none lists them.")] = None,
+    sets: Sets = None,
+    network: Network = None,
+    network_sets: NetworkSets = None,
+    options: Options = False,
+    out: Target = None,
+) -> None:
+    """The operator graph of a model, with FLOPs, bytes, activations and weights computed."""
+    from placeopt.generate.models import MODELS, model_document
+
+    if name is None:
+        for known in MODELS.values():
+            typer.echo(f"{known.name:<14} {known.description}")
+        return
+    chosen = name.replace("-", "_")
+    if options and chosen in MODELS:
+        for option, field in MODELS[chosen].options.model_fields.items():
+            typer.echo(f"{option} = {field.default}\n    {' '.join((field.description or '').split())}")
+        return
+    document = model_document(chosen, **assignments(sets))
+    _write(_placed(document, network, network_sets), out)
+
+
+@app.command()
+def random(sets: Sets = None, options: Options = False, out: Target = None) -> None:
+    """A random task graph and device network by the parameters of GiPH (Hu et al. 2023, appendix B.2)."""
+    from placeopt.generate.random_graphs import random_document, random_network, random_tasks
+
+    if options:
+        for function in (random_document, random_tasks, random_network):
+            _list_options(function)
+        return
+    _write(random_document(**_values(sets)), out)
+
+
+@app.command()
+def layered(sets: Sets = None, options: Options = False, out: Target = None) -> None:
+    """A random layered graph with devices, for scale: up to a million tasks."""
+    from placeopt.generate.arguments import called
+    from placeopt.generate.layered_graphs import layered as generate
+
+    if options:
+        _list_options(generate)
+        return
+    _write(called(generate, "layered", _values(sets)).document(), out)
+
+
+@app.command()
+def devices(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The network; none lists them.")] = None,
+    sets: Sets = None,
+    options: Options = False,
+    out: Target = None,
+) -> None:
+    """The devices and links of a network, to put tasks beside."""
+    from placeopt.generate.networks import NETWORKS, network_document
+
+    if name is None:
+        for known in NETWORKS:
+            typer.echo(known)
+        return
+    if options and name in NETWORKS:
+        _list_options(NETWORKS[name])
+        return
+    _write(network_document(name, **_values(sets)), out)
+
+
+def _placed(document: dict[str, Any], network: str | None, sets: list[str] | None) -> dict[str, Any]:
+    from placeopt.generate.networks import combine, network_document
+
+    if network is None:
+        if sets:
+            raise UsageError("--set-network needs --network")
+        return document
+    return combine(document, network_document(network, **_values(sets)))
+
+
+def _list_options(function: Any) -> None:
+    import inspect
+
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            typer.echo(f"{name} = {parameter.default}")
+
+
+def _values(sets: list[str] | None) -> dict[str, Any]:
+    """Settings as the plain data that YAML makes of them: 3, 0.5, true, [1, 2], text."""
+    from placeopt.document import parse_document
+
+    return {key: parse_document(text).data for key, text in assignments(sets).items()}
+
+
+def _write(document: dict[str, Any], out: Path | None) -> None:
+    from placeopt.formats.documents import to_json, to_yaml
+
+    if out is None:
+        sys.stdout.write(to_yaml(document))
+        return
+    text = to_json(document) if out.suffix.lower() == ".json" else to_yaml(document)
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror or error}") from None

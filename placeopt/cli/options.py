@@ -1,0 +1,86 @@
+"""Options and habits that commands share."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from placeopt.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+ProblemFile = Annotated[Path, typer.Argument(metavar="PROBLEM", help="A problem file (YAML or JSON).")]
+PlanPath = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file, as `solve --out` writes it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for other programs.")]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be given several times.")
+]
+Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the result to this file too.")]
+
+
+def assignments(pairs: Sequence[str] | None) -> dict[str, str]:
+    """The `--set key=value` options as a dict of texts.
+
+    Raises
+    ------
+    UsageError
+        If one has no `=`, or a key comes twice.
+    """
+    found: dict[str, str] = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        key = key.strip().replace("-", "_")
+        if not equals or not key:
+            raise UsageError(f'--set "{pair}": expected key=value')
+        if key in found:
+            raise UsageError(f'--set "{pair}": {key} is set twice')
+        found[key] = value.strip()
+    return found
+
+
+def seconds(text: str | None, option: str) -> float | None:
+    """A time such as 30, 30s, 5min as seconds.
+
+    Raises
+    ------
+    UsageError
+        If it is no time or not positive.
+    """
+    if text is None:
+        return None
+    from placeopt import units
+
+    try:
+        quantity = units.parse(text, units.TIME)
+    except units.QuantityError as error:
+        raise UsageError(f"{option}: {error}") from None
+    if quantity.value == 0:
+        raise UsageError(f'{option}: "{text}" is zero; expected a positive time, such as 30s')
+    return float(quantity.value)
+
+
+def print_json(data: Any) -> None:
+    """Data on stdout as JSON."""
+    json.dump(data, sys.stdout, indent=1, allow_nan=False)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def stdout_console() -> Console:
+    """Where results go."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def stderr_console() -> Console:
+    """Where progress and messages go."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)

@@ -1,0 +1,229 @@
+"""placeopt solve: a problem file in, a verified result out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from placeopt.cli.options import (
+    AsJson,
+    Out,
+    ProblemFile,
+    Sets,
+    assignments,
+    print_json,
+    seconds,
+    stderr_console,
+    stdout_console,
+)
+from placeopt.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from placeopt.ir import Problem
+    from placeopt.result import Result
+    from placeopt.solver import Progress
+
+DEFAULT_LIMIT = 60.0
+"""Seconds after which the command line stops a solver that would go on until it is stopped."""
+
+_TICK = 0.1
+
+
+def solve(
+    problem: ProblemFile,
+    solver: Annotated[str, typer.Option("--solver", "-s", help="The solver; `placeopt solvers` lists them.")] = "heft",
+    time_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--time-limit",
+            "-t",
+            metavar="TIME",
+            help="Stop after this time (30s, 5min). Exact and anytime "
+            "solvers stop after 60s unless told otherwise; `none` lets them run.",
+        ),
+    ] = None,
+    gap: Annotated[float | None, typer.Option("--gap", help="Stop once a gap of at most this is proved: 0.05.")] = None,
+    require_gap: Annotated[
+        float | None, typer.Option("--require-gap", help="Exit with 1 unless the gap is proved to be at most this.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Same seed with one worker, same answer.")] = 0,
+    workers: Annotated[int | None, typer.Option("--workers", "-w", help="Threads; all cores by default.")] = None,
+    initial: Annotated[
+        Path | None, typer.Option("--initial", metavar="PLAN", help="A plan file to start from.")
+    ] = None,
+    sets: Sets = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Solve a problem: place and schedule its tasks, verify the schedule, bound the gap."""
+    from placeopt.compiler import compile_document
+    from placeopt.document import read_document
+    from placeopt.pipeline import make_options, read_settings
+    from placeopt.plan import read_plan
+    from placeopt.registry import find_solver
+
+    settings = assignments(sets)
+    if require_gap is not None and not require_gap >= 0:
+        raise UsageError(f"--require-gap is {require_gap}; expected a number that is not negative, such as 0.05")
+    found = find_solver(solver)
+    info = found.info
+    limit = None if time_limit == "none" else seconds(time_limit, "--time-limit")
+    by_default = time_limit is None and (info.exact or info.anytime)
+    if by_default:
+        limit = DEFAULT_LIMIT
+    # Mistakes in options are told before a large file is read.
+    read_settings(found, settings)
+    make_options(time_limit=limit, gap_limit=gap, seed=seed, workers=workers)
+    begun = time.monotonic()
+    document = read_document(problem)
+    read = time.monotonic()
+    compiled = compile_document(document)
+    built = time.monotonic()
+    start = None if initial is None else read_plan(initial, compiled).schedule
+
+    messages = stderr_console()
+    if not as_json:
+        from placeopt.report.console import problem_line
+
+        stdout_console().print(problem_line(compiled), soft_wrap=True)
+    result, interrupted = _run(
+        compiled,
+        messages,
+        solver=solver, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, initial=start, **settings,
+    )  # fmt: skip
+    result = replace(result, wall_time=replace(result.wall_time, load=read - begun, build=built - read))
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        from placeopt.report.console import print_result
+
+        print_result(stdout_console(), result)
+        if by_default and result.termination.value == "time_limit":
+            messages.print(f"stopped after the default limit of {DEFAULT_LIMIT:g} s; --time-limit sets another")
+    saved = _save(out, result, as_json) if out is not None else True
+    code = 130 if interrupted else _exit_code(result, require_gap, messages)
+    if code in (0, 1) and not saved:
+        code = 2
+    raise typer.Exit(code)
+
+
+def _exit_code(result: Result, require_gap: float | None, messages: Console) -> int:
+    if result.schedule is None:
+        return 3 if result.termination.value == "time_limit" else 1
+    if not result.feasible:
+        return 1
+    if require_gap is not None and (result.gap is None or result.gap > require_gap):
+        proved = "none is proved" if result.gap is None else f"it is {result.gap:.2%}"
+        messages.print(f"the gap is not at most {require_gap:.2%}: {proved}")
+        return 1
+    return 0
+
+
+def _save(path: Path, result: Result, as_json: bool) -> bool:
+    """Write the plan. One that cannot be written goes to stdout instead, unless JSON has it there already."""
+    from placeopt.plan import plan_document, write_plan
+
+    if result.schedule is None:
+        print(f"placeopt: there is no schedule to write to {path}", file=sys.stderr)
+        return True
+    plan = plan_document(result.problem, result.schedule, solver=result.solver, objective=result.values)
+    try:
+        write_plan(path, plan)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        where = "the JSON above has it" if as_json else "the plan is printed instead"
+        print(f"placeopt: cannot write {path}: {reason}; {where}", file=sys.stderr)
+        if not as_json:
+            print_json(plan)
+        return False
+    return True
+
+
+def _run(problem: Problem, messages: Console, **options: Any) -> tuple[Result, bool]:
+    """Solve in a thread, so that this one can show progress and take Ctrl-C; second, whether it was pressed."""
+    from placeopt.pipeline import solve as solve_problem
+
+    stop = threading.Event()
+    latest: list[Progress] = []
+    with ThreadPoolExecutor(1, thread_name_prefix="solver") as executor, _on_interrupt(stop):
+        future: Future[Result] = executor.submit(
+            solve_problem, problem, on_progress=latest.append, should_stop=stop.is_set, **options
+        )
+        with _display(messages, options["time_limit"], latest, problem) as show:
+            while True:
+                try:
+                    return future.result(timeout=_TICK), stop.is_set()
+                except FutureTimeoutError:
+                    show()
+
+
+@contextmanager
+def _on_interrupt(stop: threading.Event) -> Iterator[None]:
+    """The first Ctrl-C asks the solver to stop with the best it holds; the second gives up at once."""
+
+    def handle(_number: int, _frame: object) -> None:
+        if stop.is_set():
+            os._exit(130)  # the solver's thread may never look up again
+        stop.set()
+        print("\nplaceopt: stopping; press Ctrl-C again to give up the result", file=sys.stderr)
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _display(
+    console: Console, limit: float | None, latest: list[Progress], problem: Problem
+) -> Iterator[Callable[[], None]]:
+    """A line with time, incumbent, bound and gap on a terminal; nothing elsewhere."""
+    if not console.is_terminal:
+        yield lambda: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = [TextColumn("{task.description}"), BarColumn(bar_width=20), TimeElapsedColumn()]
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("solving", total=limit)
+        begun = time.monotonic()
+
+        def show() -> None:
+            bar.update(task, completed=time.monotonic() - begun, description=progress_text(latest, problem))
+
+        yield show
+
+
+def progress_text(latest: list[Progress], problem: Problem) -> str:
+    """Best value, bound and gap so far."""
+    from placeopt.report.console import value_text
+    from placeopt.result import relative_gap
+
+    if not latest:
+        return "solving"
+    state = latest[-1]
+    metric = problem.objective.single
+    parts = []
+    if state.objective is not None:
+        parts.append(f"best {value_text(state.objective, problem, metric)}")
+    if state.bound is not None:
+        parts.append(f"bound {value_text(state.bound, problem, metric)}")
+    gap = relative_gap(state.objective, state.bound)
+    if gap is not None:
+        parts.append(f"gap {gap:.1%}")
+    return ", ".join(parts) or state.message or "solving"

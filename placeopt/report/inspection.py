@@ -1,0 +1,107 @@
+"""What `placeopt inspect` tells of a problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from placeopt.ir import UNLIMITED, Problem
+from placeopt.lowerbounds import bounds, prove_infeasible
+from placeopt.metrics import ccr, shape
+from placeopt.report.console import problem_line, value_text
+from placeopt.result import number
+from placeopt.units import size_text
+
+
+def inspection(problem: Problem) -> dict[str, Any]:
+    """Sizes, shape, memory, device classes and bounds, as plain data."""
+    form = shape(problem)
+    proof = prove_infeasible(problem)
+    classes: dict[int, list[int]] = {}
+    for device, label in enumerate(problem.device_class.tolist()):
+        classes.setdefault(label, []).append(device)
+    return {
+        "problem": problem.name,
+        "description": problem.description,
+        "fingerprint": problem.fingerprint(),
+        "resolution": float(problem.resolution),
+        "objective": str(problem.objective),
+        "contention": problem.contention,
+        "memory_model": problem.memory_model,
+        "tasks": problem.n_tasks,
+        "edges": problem.n_edges,
+        "devices": problem.n_devices,
+        "groups": problem.n_groups,
+        "separated_pairs": len(problem.separation),
+        "depth": form.depth,
+        "width": form.width,
+        "ccr": ccr(problem),
+        "memory": {
+            "resident": int(problem.resident.sum()),
+            "output": int(problem.output.sum()),
+            "scratch": int(problem.scratch.sum()),
+            "largest_task": int(problem.memory.max(initial=0)),
+        },
+        "device_classes": [
+            {
+                "devices": [problem.device_names[d] for d in members],
+                "type": problem.device_types[members[0]],
+                "capacity": None if problem.capacity[members[0]] == UNLIMITED else int(problem.capacity[members[0]]),
+                "feasible_tasks": int(problem.feasible[:, members[0]].sum()),
+            }
+            for members in classes.values()
+        ],
+        "infeasible": None if proof is None else proof.reason,
+        "bounds": []
+        if proof is not None
+        else [
+            {"name": bound.name, "value": number(bound.value), "explanation": bound.explanation}
+            for bound in bounds(problem)
+        ],
+    }
+
+
+def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) -> None:
+    """The same for people."""
+    console.print(problem_line(problem), soft_wrap=True)
+    if found["description"]:
+        console.print(Text(found["description"]))
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="bold")
+    facts.add_column(overflow="fold")
+    facts.add_row("objective", found["objective"])
+    facts.add_row("contention", found["contention"])
+    facts.add_row("memory model", found["memory_model"])
+    facts.add_row("shape", f"depth {found['depth']:,}, width {found['width']:,}")
+    facts.add_row("groups", f"{found['groups']:,} after colocation, {found['separated_pairs']:,} separated pairs")
+    memory = {key: size_text(amount) for key, amount in found["memory"].items()}
+    facts.add_row(
+        "memory",
+        f"resident {memory['resident']}, output {memory['output']}, scratch {memory['scratch']}; "
+        f"largest task {memory['largest_task']}",
+    )
+    console.print(facts)
+    console.print("\n[bold]device classes[/bold] (interchangeable devices)")
+    table = Table(box=None, padding=(0, 2, 0, 2), header_style="bold")
+    for header in ("devices", "type", "capacity each", "may run"):
+        table.add_column(header, overflow="fold")
+    for group in found["device_classes"]:
+        names = group["devices"]
+        label = names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]} ({len(names)})"
+        capacity = "unlimited" if group["capacity"] is None else size_text(group["capacity"])
+        table.add_row(label, group["type"], capacity, f"{group['feasible_tasks']:,} tasks")
+    console.print(table)
+    if found["infeasible"] is not None:
+        console.print(f"\n[red]infeasible[/red]: {found['infeasible']}")
+        return
+    console.print("\n[bold]lower bounds[/bold]")
+    metric = problem.objective.single
+    table = Table(box=None, padding=(0, 2, 0, 2), show_header=False)
+    for _ in range(3):
+        table.add_column(overflow="fold")
+    for bound in found["bounds"]:
+        table.add_row(bound["name"], value_text(bound["value"], problem, metric), Text(bound["explanation"]))
+    console.print(table)
