@@ -8,6 +8,7 @@ The plain function is also the oracle that tests compare the compiled one with.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable
 from types import FunctionType
@@ -19,11 +20,14 @@ COMPILE_ABOVE = 400_000
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 class Kernel(Generic[P, R]):
-    """A plain function and, once asked for, its compiled twin."""
+    """A plain function and, once asked for, its compiled twin.
+
+    `calls` are the functions that it calls by name: kernels, or plain functions that call nothing of ours.
+    """
 
     def __init__(self, function: Callable[P, R], calls: tuple[Callable[..., Any] | Kernel[..., Any], ...]) -> None:
         self.plain = function
@@ -48,6 +52,13 @@ class Kernel(Generic[P, R]):
                     self._compiled = self._compile()
         return self._compiled
 
+    def fingerprint(self) -> str:
+        """A short hash of the function's code and that of all it calls."""
+        digest = hashlib.sha256(_code(self.plain))
+        for call in self._calls:
+            digest.update(call.fingerprint().encode() if isinstance(call, Kernel) else _code(call))
+        return digest.hexdigest()[:8]
+
     def _compile(self) -> Callable[P, R]:
         from numba import njit
 
@@ -56,16 +67,23 @@ class Kernel(Generic[P, R]):
         # Compiled code can only call compiled code: give a copy of the function the compiled twins
         # of the helpers it names.
         helpers = {
-            call.__name__: call._compile() if isinstance(call, Kernel) else njit(nogil=True)(call)
+            call.__name__: call.compiled() if isinstance(call, Kernel) else njit(nogil=True)(call)
             for call in self._calls
         }
         twin = FunctionType(plain.__code__, {**plain.__globals__, **helpers}, plain.__name__, plain.__defaults__)
-        twin.__module__, twin.__qualname__ = plain.__module__, plain.__qualname__
+        # Numba's cache looks at the function's own file alone: with the helpers' code in its name, a
+        # change of theirs in another file is noticed too.
+        twin.__module__, twin.__qualname__ = plain.__module__, f"{plain.__qualname__}_{self.fingerprint()}"
         try:
             compiled = njit(cache=True, nogil=True)(twin)
         except RuntimeError:  # no writable place for the cache: compile anew in each process
             compiled = njit(nogil=True)(twin)
         return cast(Callable[P, R], compiled)
+
+
+def _code(function: Callable[..., Any]) -> bytes:
+    code = cast(FunctionType, function).__code__
+    return code.co_code + repr(code.co_consts).encode()
 
 
 def kernel(*calls: Callable[..., Any] | Kernel[..., Any]) -> Callable[[Callable[P, R]], Kernel[P, R]]:

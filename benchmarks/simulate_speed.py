@@ -1,0 +1,117 @@
+"""How many simulations a second: 36,000 tasks one by one, 40 tasks inside a compiled loop.
+
+    python benchmarks/simulate_speed.py
+
+Instance: random tasks in a line, seed 0, each with up to two producers drawn from the 2,000 tasks before
+it (36,000 tasks, about 72,000 edges) or from all before it (40 tasks); durations of 1 to 999 ticks on
+each of 4 devices, payloads up to 1 MB, half of them shared, links of 1,000 bytes a tick and 10 ticks of
+latency. Placement: uniformly random, so that three edges in four move data. One thread; a simulation
+counts everything from the placement to the makespan, transfer ticks included. Median of 15 rounds.
+
+The last line is the time from the start of the first call to the first result: Numba's import and the
+machine code, read from its cache or, the first time on a machine, compiled. Run it twice to see both.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from placeopt.ir import Contention, Int, Problem, build_problem
+from placeopt.kernels import kernel
+from placeopt.simulation import Case, Work, fifo_makespan, make_evaluator, retime, simulate, simulate_noisy
+
+LARGE, SMALL, DEVICES, REACH, ROUNDS = 36_000, 40, 4, 2_000, 15
+LOOP = 10_000
+
+
+def instance(n: int, contention: Contention) -> tuple[Problem, Int]:
+    """The problem of n tasks and its placement."""
+    random_of = np.random.default_rng(0)
+    consumers = np.repeat(np.arange(1, n), 2)
+    first = np.maximum(0, consumers - REACH)
+    edges = np.unique(np.stack((random_of.integers(first, consumers), consumers), axis=1), axis=0)
+    output = random_of.integers(1, 10**6, size=n)
+    links = (DEVICES, DEVICES)
+    problem = build_problem(
+        task_names=[f"t{task}" for task in range(n)],
+        device_names=[f"d{device}" for device in range(DEVICES)],
+        duration=random_of.integers(1, 1000, size=(n, DEVICES)),
+        edges=edges,
+        payload=output[edges[:, 0]],
+        shared=edges[:, 0] % 2 == 0,
+        latency=np.full(links, 10),
+        byte_ticks_num=np.ones(links, dtype=np.int64),
+        byte_ticks_den=np.full(links, 1000),
+        contention=contention,
+    )
+    return problem, random_of.integers(0, DEVICES, size=n)
+
+
+@kernel(fifo_makespan)
+def search(case: Case, device: Int, work: Work, rounds: int) -> int:
+    """Best makespan of a walk that moves one task at a time, as a local search would."""
+    best = fifo_makespan(case, device, work)
+    for step in range(rounds):
+        device[step % len(device)] = (device[step % len(device)] + 1) % len(work.free)
+        best = min(best, fifo_makespan(case, device, work))
+    return best
+
+
+def rate(call: Callable[[], object], simulations: int = 1) -> float:
+    """Simulations a second, the median of the rounds after one that does not count."""
+    call()
+    seconds = []
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - begin)
+    return simulations / statistics.median(seconds)
+
+
+def main() -> None:
+    """Print the table and the time to the first result."""
+    table = Table(title=f"simulations a second, median of {ROUNDS} rounds")
+    for column in ("tasks", "contention", "what", "per second", "ms each", "target per second"):
+        table.add_column(column, justify="right")
+
+    def add(n: int, contention: str, what: str, per_second: float, target: str = "-") -> None:
+        table.add_row(f"{n:,}", contention, what, f"{per_second:,.0f}", f"{1e3 / per_second:.4f}", target)
+
+    first = 0.0
+    contentions: tuple[Contention, ...] = ("none", "port")
+    for contention in contentions:
+        targets = ("200", "100,000") if contention == "none" else ("-", "-")
+        problem, device = instance(LARGE, contention)
+        begin = time.perf_counter()
+        evaluator = make_evaluator(problem, evaluations=1000)
+        evaluator(device)
+        first = first or time.perf_counter() - begin
+        add(LARGE, contention, "evaluator, fifo", rate(partial(evaluator, device)), targets[0])
+        fifo = partial(simulate, problem, device)
+        schedule = fifo()
+        start = schedule.start
+        add(LARGE, contention, "simulate, fifo", rate(fifo))
+        add(LARGE, contention, "simulate, priority", rate(partial(fifo, discipline="priority", priority=-start)))
+        add(LARGE, contention, "simulate, order", rate(partial(fifo, discipline="order", order=start)))
+        add(LARGE, contention, "retime", rate(partial(retime, problem, schedule)))
+        noisy = partial(simulate_noisy, noise=0.2, seed=0)
+        add(LARGE, contention, "noisy runs", rate(partial(noisy, problem, device, runs=10), 10))
+        problem, device = instance(SMALL, contention)
+        evaluator = make_evaluator(problem)
+        loop = partial(search.compiled(), evaluator.case, device, evaluator.work, LOOP)
+        add(SMALL, contention, "compiled loop", rate(loop, LOOP), targets[1])
+        add(SMALL, contention, "noisy runs", rate(partial(noisy, problem, device, runs=1000), 1000))
+    console = Console(width=100)
+    console.print(table)
+    console.print(f"first result after {first:.2f} s")
+
+
+if __name__ == "__main__":
+    main()
