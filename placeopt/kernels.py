@@ -83,7 +83,7 @@ class Kernel(Generic[P, R]):
 
 def _code(function: Callable[..., Any]) -> bytes:
     code = cast(FunctionType, function).__code__
-    return code.co_code + repr(code.co_consts).encode()
+    return code.co_code + repr((code.co_consts, code.co_names)).encode()
 
 
 def kernel(*calls: Callable[..., Any] | Kernel[..., Any]) -> Callable[[Callable[P, R]], Kernel[P, R]]:

@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("schedule",),
     ("memory",),
     ("objective",),
-    ("simulation", "_simulation_kernels", "verifier", "lowerbounds", "metrics"),
+    ("simulation", "verifier", "lowerbounds", "metrics"),
     ("solver",),
     ("registry", "result"),
     ("document", "spec", "validation"),

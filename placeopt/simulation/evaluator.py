@@ -1,0 +1,34 @@
+"""Makespans of many placements in turn, for search loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeopt.ir import Int, Problem
+from placeopt.simulation.loops import Case, Work, fifo_makespan, make_case, make_work
+from placeopt.simulation.run import steps_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluator:
+    """FIFO makespans of many placements, one after another on the same work arrays (so in one thread only).
+
+    Inside a compiled loop call `fifo_makespan(case, device, work)` itself.
+    """
+
+    case: Case
+    work: Work
+    function: Callable[[Case, Int, Work], int]
+
+    def __call__(self, device: Sequence[int] | Int) -> int:
+        """Makespan in ticks; `device` (n,) is not checked and must hold feasible devices."""
+        return int(self.function(self.case, np.array(device, dtype=np.int64), self.work))
+
+
+def make_evaluator(problem: Problem, evaluations: int = 1) -> Evaluator:
+    """An Evaluator for a search; many `evaluations` to come are worth compiled code."""
+    case = make_case(problem)
+    return Evaluator(case, make_work(problem), fifo_makespan.select(steps_of(problem, case.port) * evaluations))

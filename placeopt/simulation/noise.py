@@ -1,0 +1,93 @@
+"""Many runs of one placement whose durations and transfer times vary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from placeopt.errors import UsageError
+from placeopt.ir import Int, Problem
+from placeopt.schedule import edge_transfers
+from placeopt.simulation.run import Discipline, Run, checked_placement
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyRuns:
+    """What many runs of one placement came to.
+
+    Attributes
+    ----------
+    makespans
+        (runs,) int64 ticks, in the order in which they were drawn.
+    """
+
+    makespans: Int
+
+    def __post_init__(self) -> None:
+        self.makespans.flags.writeable = False
+
+    @property
+    def mean(self) -> float:
+        """Mean makespan in ticks."""
+        return float(self.makespans.mean())
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the makespan in ticks (of the runs themselves: divided by their number)."""
+        return float(self.makespans.std())
+
+    def quantile(self, q: float) -> float:
+        """Makespan in ticks that a share `q` of the runs does not exceed, interpolated between runs."""
+        if not 0 <= q <= 1:
+            raise UsageError(f"q: {q} is not a share; expected a number from 0 to 1")
+        return float(np.quantile(self.makespans, q))
+
+
+def simulate_noisy(
+    problem: Problem,
+    device: Sequence[int] | Int,
+    *,
+    noise: float,
+    runs: int,
+    seed: int,
+    discipline: Discipline = "fifo",
+    priority: ArrayLike | None = None,
+    order: ArrayLike | None = None,
+) -> NoisyRuns:
+    """Makespans of `runs` executions whose durations and transfer times vary.
+
+    A task or transfer of w ticks takes a time uniform in [w (1 - noise), w (1 + noise)], drawn
+    independently and rounded to the nearest tick (GiPH, Hu et al. 2023, appendix B.5). The draws
+    come from NumPy's default generator, run after run, tasks first, then transfers by edge, so
+    that a seed means the same numbers on every machine. Other arguments as for `simulate`.
+
+    Raises
+    ------
+    UsageError
+        As `simulate` does, and if `noise` is not in [0, 1), `runs` is below 1 or `seed` below 0.
+    """
+    if not 0 <= noise < 1:
+        raise UsageError(f"noise: {noise} is out of range; expected a share from 0 to less than 1")
+    if runs < 1:
+        raise UsageError(f"runs: {runs} is too few; expected at least 1")
+    if seed < 0:
+        raise UsageError(f"seed: {seed} is negative; expected an integer from 0 up")
+    run = Run(problem, checked_placement(problem, device))
+    run.prepare(discipline, priority, order, runs)
+    representative = edge_transfers(problem, run.device)
+    remote = np.flatnonzero(representative >= 0)
+    drawn, draw = np.unique(representative[remote], return_inverse=True)
+    n = problem.n_tasks
+    task_mean, edge_mean = run.work.task_ticks.copy(), run.work.edge_ticks[remote]
+    generator = np.random.default_rng(seed)
+    makespans = np.empty(runs, dtype=np.int64)
+    for index in range(runs):
+        share = noise * (2 * generator.random(n + len(drawn)) - 1)
+        # Round the difference, not the sum: floats do not hold every count of ticks, integers do.
+        run.work.task_ticks[:] = task_mean + np.rint(task_mean * share[:n]).astype(np.int64)
+        run.work.edge_ticks[remote] = edge_mean + np.rint(edge_mean * share[n:][draw]).astype(np.int64)
+        makespans[index] = run.execute()
+    return NoisyRuns(makespans)
