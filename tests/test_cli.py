@@ -151,9 +151,10 @@ def test_ctrl_c_prints_and_saves_the_incumbent(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "placeopt", "solve", problem, "-s", "cp-sat", "-t", "none", "-o", plan]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
+        assert process.stderr is not None
         assert "150 tasks" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=120)
+        out, err = process.stdout.read(), process.stderr.read()
     assert process.returncode == 130, err
     assert "interrupted" in out
     assert "feasible: the verifier found no violation" in out

@@ -40,10 +40,10 @@ def verify(problem: ProblemFile, plan: PlanPath, as_json: AsJson = False) -> Non
             }
         )
     else:
-        from placeopt.report.console import print_violations, problem_line, value_text
+        from placeopt.report.console import print_problem, print_violations, value_text
 
         console = stdout_console()
-        console.print(problem_line(compiled), soft_wrap=True)
+        print_problem(console, compiled)
         if other is not None:
             stderr_console().print(other, soft_wrap=True)
         if report.feasible:

@@ -96,15 +96,15 @@ def solve(
     start = None if initial is None else read_plan(initial, compiled).schedule
 
     messages = stderr_console()
-    if not as_json:
-        from placeopt.report.console import problem_line
+    with _on_interrupt() as stop:
+        if not as_json:
+            from placeopt.report.console import print_problem
 
-        stdout_console().print(problem_line(compiled), soft_wrap=True)
-    result, interrupted = _run(
-        compiled,
-        messages,
-        solver=solver, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, initial=start, **settings,
-    )  # fmt: skip
+            print_problem(stdout_console(), compiled)
+        result = _run(
+            compiled, messages, stop,
+            solver=solver, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, initial=start, **settings,
+        )  # fmt: skip
     result = replace(result, wall_time=replace(result.wall_time, load=read - begun, build=built - read))
     if as_json:
         print_json(result.to_dict())
@@ -115,7 +115,7 @@ def solve(
         if by_default and result.termination.value == "time_limit":
             messages.print(f"stopped after the default limit of {DEFAULT_LIMIT:g} s; --time-limit sets another")
     saved = _save(out, result, as_json) if out is not None else True
-    code = 130 if interrupted else _exit_code(result, require_gap, messages)
+    code = 130 if stop.is_set() else _exit_code(result, require_gap, messages)
     if code in (0, 1) and not saved:
         code = 2
     raise typer.Exit(code)
@@ -153,27 +153,27 @@ def _save(path: Path, result: Result, as_json: bool) -> bool:
     return True
 
 
-def _run(problem: Problem, messages: Console, **options: Any) -> tuple[Result, bool]:
-    """Solve in a thread, so that this one can show progress and take Ctrl-C; second, whether it was pressed."""
+def _run(problem: Problem, messages: Console, stop: threading.Event, **options: Any) -> Result:
+    """Solve in a thread, so that this one can show progress and take Ctrl-C."""
     from placeopt.pipeline import solve as solve_problem
 
-    stop = threading.Event()
     latest: list[Progress] = []
-    with ThreadPoolExecutor(1, thread_name_prefix="solver") as executor, _on_interrupt(stop):
+    with ThreadPoolExecutor(1, thread_name_prefix="solver") as executor:
         future: Future[Result] = executor.submit(
             solve_problem, problem, on_progress=latest.append, should_stop=stop.is_set, **options
         )
         with _display(messages, options["time_limit"], latest, problem) as show:
             while True:
                 try:
-                    return future.result(timeout=_TICK), stop.is_set()
+                    return future.result(timeout=_TICK)
                 except FutureTimeoutError:
                     show()
 
 
 @contextmanager
-def _on_interrupt(stop: threading.Event) -> Iterator[None]:
-    """The first Ctrl-C asks the solver to stop with the best it holds; the second gives up at once."""
+def _on_interrupt() -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C sets: the solver stops with the best it holds. The second gives up at once."""
+    stop = threading.Event()
 
     def handle(_number: int, _frame: object) -> None:
         if stop.is_set():
@@ -183,7 +183,7 @@ def _on_interrupt(stop: threading.Event) -> Iterator[None]:
 
     before = signal.signal(signal.SIGINT, handle)
     try:
-        yield
+        yield stop
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -198,7 +198,7 @@ def _display(
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = [TextColumn("{task.description}"), BarColumn(bar_width=20), TimeElapsedColumn()]
+    columns = [TextColumn("{task.description}"), BarColumn(bar_width=16), TimeElapsedColumn()]
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("solving", total=limit)
         begun = time.monotonic()
@@ -220,9 +220,9 @@ def progress_text(latest: list[Progress], problem: Problem) -> str:
     metric = problem.objective.single
     parts = []
     if state.objective is not None:
-        parts.append(f"best {value_text(state.objective, problem, metric)}")
+        parts.append(f"best {value_text(state.objective, problem, metric, ticks=False)}")
     if state.bound is not None:
-        parts.append(f"bound {value_text(state.bound, problem, metric)}")
+        parts.append(f"bound {value_text(state.bound, problem, metric, ticks=False)}")
     gap = relative_gap(state.objective, state.bound)
     if gap is not None:
         parts.append(f"gap {gap:.1%}")

@@ -44,11 +44,17 @@ def problem_line(problem: Problem) -> str:
     return f"{problem.name or 'problem'}: {', '.join(parts)}"
 
 
-def value_text(value: Value, problem: Problem, metric: Metric | None) -> str:
-    """An objective value for people, in the unit of its metric."""
+def print_problem(console: Console, problem: Problem) -> None:
+    """The problem line: wrapped between words on a terminal, one line elsewhere."""
+    console.print(Text(problem_line(problem)), soft_wrap=not console.is_terminal)
+
+
+def value_text(value: Value, problem: Problem, metric: Metric | None, *, ticks: bool = True) -> str:
+    """An objective value for people, in the unit of its metric; times with their ticks unless told otherwise."""
     if metric in ("makespan", "total_cost", "max_load"):
-        ticks = f"{value:,}" if isinstance(value, int) else f"{float(value):,.6g}"
-        return f"{time_text(float(value), problem.resolution)} ({ticks} ticks)"
+        time = time_text(float(value), problem.resolution)
+        exact = f"{value:,}" if isinstance(value, int) else f"{float(value):,.6g}"
+        return f"{time} ({exact} ticks)" if ticks else time
     if metric == "communication":
         return size_text(int(value))
     if metric == "energy":

@@ -11,7 +11,7 @@ from rich.text import Text
 from placeopt.ir import UNLIMITED, Problem
 from placeopt.lowerbounds import bounds, prove_infeasible
 from placeopt.metrics import ccr, shape
-from placeopt.report.console import problem_line, value_text
+from placeopt.report.console import print_problem, value_text
 from placeopt.result import number
 from placeopt.units import size_text
 
@@ -66,7 +66,7 @@ def inspection(problem: Problem) -> dict[str, Any]:
 
 def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) -> None:
     """The same for people."""
-    console.print(problem_line(problem), soft_wrap=True)
+    print_problem(console, problem)
     if found["description"]:
         console.print(Text(found["description"]))
     facts = Table.grid(padding=(0, 2))
