@@ -1,0 +1,108 @@
+"""Time of each lower bound on 36,000 tasks: a table, median of 5 runs, seconds.
+
+    python benchmarks/bounds_speed.py [tasks]
+
+Random graphs (seed 0): each task has about two producers among the 200 before it, durations 5 to 2000 ticks,
+payloads 1 to 1000 bytes. Kernels are compiled before the clock starts.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from placeopt import _path_bound
+from placeopt._classes import Subset, classes_of, subsets
+from placeopt._load_bound import good_prices, least_value, pigeonhole, sharing_of
+from placeopt._transfer_bound import Tariff, unavoidable
+from placeopt._window_bound import head_load_tail
+from placeopt.ir import UNLIMITED, Problem, build_problem
+from placeopt.lowerbounds import bounds, prove_infeasible
+from placeopt.metrics import ccr, measure, shape
+from placeopt.schedule import Schedule
+
+RUNS = 5
+
+
+def layered(n_tasks: int, n_devices: int, n_classes: int) -> Problem:
+    """A random graph on `n_devices` of `n_classes` kinds, with links between any two kinds of their own."""
+    rng = np.random.default_rng(0)
+    targets = np.repeat(np.arange(1, n_tasks), 2)
+    sources = rng.integers(np.maximum(targets - 200, 0), targets)
+    edges = np.unique(np.stack((sources, targets), axis=1), axis=0)
+    kind = np.arange(n_devices) * n_classes // n_devices
+    base = rng.integers(10, 1000, (n_tasks, 1))
+    links = np.ix_(kind, kind)
+    return build_problem(
+        task_names=[f"t{i}" for i in range(n_tasks)],
+        device_names=[f"d{d}" for d in range(n_devices)],
+        duration=np.ceil(base * rng.uniform(0.5, 2, (n_tasks, n_classes))).astype(np.int64)[:, kind],
+        edges=edges,
+        payload=rng.integers(1, 1000, len(edges)),
+        latency=rng.integers(1, 50, (n_classes, n_classes))[links],
+        byte_ticks_num=rng.integers(1, 20, (n_classes, n_classes))[links],
+        byte_ticks_den=rng.integers(50, 99, (n_classes, n_classes))[links],
+        resident=rng.integers(1, 1000, n_tasks),
+    )
+
+
+def median(run: Callable[[], object]) -> float:
+    """Seconds, the median of RUNS after one to warm up."""
+    run()
+    times = []
+    for _ in range(RUNS):
+        begun = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begun)
+    return statistics.median(times)
+
+
+def steps(problem: Problem) -> dict[str, Callable[[], object]]:
+    """What is timed, by name."""
+    classes = classes_of(problem)
+    *_, everything = subsets(classes)
+    found = _path_bound.windows(classes)
+    sharing = sharing_of(classes, everything, classes.duration, loads=True)
+    priced: list[tuple[Subset, list]] = [(everything, good_prices(sharing))]
+    tariff = Tariff(classes.latency, classes.num, classes.den)
+    capacity = np.full(problem.n_devices, 2 * int(problem.resident.sum()) // problem.n_devices)
+    limited = classes_of(replace(problem, capacity=capacity))
+    schedule = Schedule(np.arange(problem.n_tasks) % problem.n_devices, np.arange(problem.n_tasks) * 10)
+    return {
+        "classes": lambda: classes_of(problem),
+        "critical-path": lambda: _path_bound.critical_path(classes, _path_bound.windows(classes)),
+        "critical-path, memory": lambda: _path_bound.critical_path(limited, _path_bound.windows(limited)),
+        "load": lambda: least_value(sharing),
+        "load, memory": lambda: least_value(sharing_of(limited, everything, limited.duration, loads=True)),
+        "jackson (without its heads)": lambda: head_load_tail(classes, found, priced),
+        "packing": lambda: pigeonhole(classes.duration.min(axis=1), problem.n_devices),
+        "transfers": lambda: unavoidable(classes, tariff),
+        "all bounds": lambda: bounds(problem),
+        "prove_infeasible": lambda: prove_infeasible(replace(problem, capacity=capacity)),
+        "measure": lambda: measure(problem, schedule),
+        "shape, ccr": lambda: (shape(problem), ccr(problem)),
+    }
+
+
+def main() -> None:
+    """Print the table."""
+    n_tasks = int(sys.argv[1]) if len(sys.argv) > 1 else 36_000
+    cases = {"4 devices": (4, 4), "60 of 2 classes": (60, 2), "60 different": (60, 60)}
+    columns = []
+    for n_devices, n_classes in cases.values():
+        problem = layered(n_tasks, n_devices, n_classes)
+        assert (problem.capacity == UNLIMITED).all()
+        columns.append({name: median(run) for name, run in steps(problem).items()})
+    print(f"{n_tasks:,} tasks, {problem.n_edges:,} edges; seconds, median of {RUNS}\n")
+    print(f"{'':28}" + "".join(f"{name:>17}" for name in cases))
+    for name in columns[0]:
+        print(f"{name:28}" + "".join(f"{column[name]:17.4f}" for column in columns))
+
+
+if __name__ == "__main__":
+    main()

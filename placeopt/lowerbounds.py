@@ -1,0 +1,236 @@
+"""Certified lower bounds of the objective, and quick proofs of infeasibility.
+
+Every bound holds for the problem as it is, memory, groups, feasibility, links and contention
+included, and is worked out in integers: no tolerance, no solver. Where the maths of each stands:
+
+    critical-path   heads, durations and tails along the longest path          `placeopt._path_bound`
+    load            all work shared out ideally over the devices               `placeopt._load_bound`
+    jackson         work between its earliest start and what must follow       `placeopt._window_bound`
+    packing         of k m + 1 groups, some device has k + 1                   `placeopt._load_bound.pigeonhole`
+    transfers       what must move between devices                             `placeopt._transfer_bound`
+    cheapest        every group where it is cheapest, memory permitting        `placeopt._load_bound`
+    memory          the fullest device is at least as full as the average      `_memory_balance` below
+
+The proofs are in `placeopt._infeasibility`. The bounds of an infeasible problem are finite and mean nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from placeopt._classes import Classes, Subset, by_group, classes_of, clipped, subsets
+from placeopt._infeasibility import Infeasibility, prove_infeasible
+from placeopt._load_bound import Prices, good_prices, least_value, pigeonhole, proved, sharing_of
+from placeopt._path_bound import critical_path, windows
+from placeopt._transfer_bound import Tariff, unavoidable
+from placeopt._window_bound import head_load_tail
+from placeopt.ir import PARTS, UNLIMITED, Bool, Int, Metric, Problem
+from placeopt.objective import Value, simplified, task_energy
+from placeopt.units import size_text, time_text
+
+__all__ = ["Bound", "Infeasibility", "best_bound", "bounds", "prove_infeasible"]
+
+SUBSETS = 8
+"""Subsets of devices for which the work confined to them is bounded, those with the most work a device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A proven lower bound of the objective's first level.
+
+    Attributes
+    ----------
+    name
+        What kind of bound it is.
+    value
+        In the objective's own unit: ticks, bytes, nanojoules, parts per million, or what weights make of them.
+    explanation
+        Why no schedule is better, in a line for people.
+    """
+
+    name: str
+    value: Value
+    explanation: str
+
+
+def bounds(problem: Problem) -> list[Bound]:
+    """Every bound that applies to the first level of the objective, best first; at least one.
+
+    Equal ones in the order of the table in the module's text. A weighted sum of several metrics has one bound, the
+    weighted sum of the best for each.
+    """
+    level = problem.objective.levels[0]
+    if problem.n_tasks == 0 or problem.n_devices == 0:
+        return [Bound("trivial", 0, "there is nothing to place")]
+    classes = classes_of(problem)
+    found = [_ranked(_BOUNDS[term.metric](classes)) for term in level]
+    if len(level) == 1:
+        weight = level[0].weight
+        return [Bound(bound.name, simplified(weight * bound.value), bound.explanation) for bound in found[0]]
+    total = sum((term.weight * ranked[0].value for term, ranked in zip(level, found, strict=True)), Fraction(0))
+    parts = [
+        f"{term.metric} >= {ranked[0].value} ({ranked[0].name})" for term, ranked in zip(level, found, strict=True)
+    ]
+    return [Bound("weighted-sum", simplified(total), "; ".join(parts))]
+
+
+def best_bound(problem: Problem) -> Bound:
+    """The largest of the bounds."""
+    return bounds(problem)[0]
+
+
+def _ranked(found: list[Bound]) -> list[Bound]:
+    return sorted(found, key=lambda bound: -bound.value)
+
+
+def _everything(classes: Classes) -> Subset:
+    """All classes; they confine every group."""
+    return Subset(np.ones(classes.n_classes, dtype=np.bool_), np.ones(len(classes.allowed), dtype=np.bool_))
+
+
+def _makespan(classes: Classes) -> list[Bound]:
+    problem = classes.problem
+    found = windows(classes)
+    length, task = critical_path(classes, found)
+    confined = _busiest(classes)
+    priced = [(subset, good_prices(sharing_of(classes, subset, classes.duration, loads=True))) for subset in confined]
+    whole, subset, tasks = head_load_tail(classes, found, priced)
+    window = Bound(
+        "jackson",
+        whole,
+        f"{tasks} tasks confined to {classes.names(subset.members)}, what must come before all of them "
+        f"and what must come after take {_time(problem, whole)}",
+    )
+    path = Bound(
+        "critical-path",
+        length,
+        f"what must come before task {problem.task_names[task]}, the task and what must come after it "
+        f"take {_time(problem, length)} wherever they run",
+    )
+    load, packing = _loads(classes, priced[-1][1])
+    return [path, load, window, packing]
+
+
+def _max_load(classes: Classes) -> list[Bound]:
+    return _loads(classes, good_prices(sharing_of(classes, _everything(classes), classes.duration, loads=True)))
+
+
+def _loads(classes: Classes, prices: list[Prices]) -> list[Bound]:
+    """Bounds of the busiest device; a makespan is no shorter."""
+    problem = classes.problem
+    sharing = sharing_of(classes, _everything(classes), classes.duration, loads=True)
+    shared = math.ceil(max(proved(sharing, each) for each in prices))
+    least = _least(sharing.amount, sharing.allowed)
+    packed = pigeonhole(least, problem.n_devices)
+    return [
+        Bound("load", shared, f"all work shared out ideally keeps the devices busy for {_time(problem, shared)}"),
+        Bound(
+            "packing", packed, f"some device has groups that take {_time(problem, packed)} even where they are fastest"
+        ),
+    ]
+
+
+def _busiest(classes: Classes) -> list[Subset]:
+    """Subsets of the devices with the most work a device, the whole set last."""
+    group_work = _least(by_group(classes.problem, classes.duration, np.add), classes.allowed).astype(np.float64)
+    *some, everything = subsets(classes)
+    work = [group_work[subset.groups].sum() / classes.size[subset.members].sum() for subset in some]
+    ranked = sorted(range(len(some)), key=lambda i: (-work[i], i))
+    return [*(some[i] for i in ranked[: SUBSETS - 1]), everything]
+
+
+def _least(amounts: Int, allowed: Bool) -> Int:
+    """(i,) the smallest amount of each item where it may go."""
+    return np.asarray(np.where(allowed, amounts, np.iinfo(np.int64).max).min(axis=1))
+
+
+def _cheapest(classes: Classes, amount: Int) -> int:
+    """The least sum of amounts (n, k) over all placements of the groups, up to the memory of the classes."""
+    return math.ceil(least_value(sharing_of(classes, _everything(classes), amount, loads=False)))
+
+
+def _total_cost(classes: Classes) -> list[Bound]:
+    problem = classes.problem
+    computing = _cheapest(classes, classes.duration)
+    moving = unavoidable(classes, Tariff(classes.latency, classes.num, classes.den))
+    return [
+        Bound(
+            "cheapest",
+            computing + moving,
+            f"every group where it is fastest takes {_time(problem, computing)}, "
+            f"the transfers that cannot be avoided {_time(problem, moving)}",
+        )
+    ]
+
+
+def _communication(classes: Classes) -> list[Bound]:
+    free = np.zeros_like(classes.latency)
+    moving = unavoidable(classes, Tariff(free, free + 1, free + 1))
+    return [Bound("transfers", moving, f"at least {size_text(moving)} must move between devices")]
+
+
+def _energy(classes: Classes) -> list[Bound]:
+    problem = classes.problem
+    computing = _cheapest(classes, clipped(task_energy(problem)[:, classes.leader]))
+    num, den = (link[classes.source, classes.target] for link in (problem.byte_energy_num, problem.byte_energy_den))
+    moving = unavoidable(classes, Tariff(np.zeros_like(num), num, den))
+    return [
+        Bound(
+            "cheapest",
+            computing + moving,
+            f"every group where it is cheapest takes {computing} nJ, the transfers that cannot be avoided {moving} nJ",
+        )
+    ]
+
+
+def _memory_balance(classes: Classes) -> list[Bound]:
+    """The fullest device is no emptier than all of any devices together, and than some group alone makes its own."""
+    lone = _fullest_alone(classes)
+    best, why = lone, f"some group takes {lone / PARTS:.2%} of its device wherever it goes"
+    for subset in subsets(classes):
+        capacity, size = classes.capacity[subset.members].tolist(), classes.size[subset.members].tolist()
+        room = sum(each * devices for each, devices in zip(capacity, size, strict=True))
+        if UNLIMITED in capacity or room == 0:
+            continue
+        held = classes.group_memory[subset.groups]
+        fullest = pigeonhole(held, sum(size))
+        shares = -(-int(held.sum()) * PARTS // room), -(-fullest * PARTS // max(capacity))
+        if max(shares) > best:
+            best = max(shares)
+            why = f"the tasks that only fit on {classes.names(subset.members)} fill one of them to {best / PARTS:.2%}"
+    return [Bound("memory", best, why)]
+
+
+def _fullest_alone(classes: Classes) -> int:
+    """The largest part of a capacity, in ppm, that some group takes wherever it goes."""
+    limited = classes.capacity != UNLIMITED
+    confined = ~(classes.allowed & ~limited).any(axis=1)
+    share = np.where(limited, classes.need / np.maximum(classes.capacity, 1).astype(np.float64), 0.0)
+    share = np.where(classes.allowed & confined[:, None], share, np.inf).min(axis=1)
+    share[~confined] = -1.0
+    group = int(share.argmax())
+    if not confined[group]:
+        return 0
+    return min(
+        -(-int(classes.need[group, c]) * PARTS // max(int(classes.capacity[c]), 1))
+        for c in np.flatnonzero(classes.allowed[group]).tolist()
+    )
+
+
+def _time(problem: Problem, ticks: int) -> str:
+    return time_text(ticks, problem.resolution)
+
+
+_BOUNDS: dict[Metric, Callable[[Classes], list[Bound]]] = {
+    "makespan": _makespan,
+    "total_cost": _total_cost,
+    "max_load": _max_load,
+    "communication": _communication,
+    "energy": _energy,
+    "memory_balance": _memory_balance,
+}

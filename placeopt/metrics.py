@@ -1,0 +1,168 @@
+"""What is usually reported of a schedule and of a task graph.
+
+Ratios are floats, for reading; what counts in ticks and bytes is exact. None where a ratio means nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placeopt._graph import components, path_lengths
+from placeopt.ir import Int, Problem
+from placeopt.memory import peak_memory, sum_memory
+from placeopt.objective import loads, moved_edges
+from placeopt.schedule import Schedule, makespan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metrics:
+    """Measures of a schedule.
+
+    Attributes
+    ----------
+    makespan
+        Ticks until the last task ends.
+    slr
+        Schedule length ratio: makespan / sum of min_j w_ij over the tasks i of CP_MIN, the `critical_path`; at least 1.
+        H. Topcuoglu, S. Hariri, M.-Y. Wu, "Performance-effective and low-complexity task scheduling for heterogeneous
+        computing", IEEE TPDS 13 (2002), doi:10.1109/71.993206, section 5.1. None if that path takes no time.
+    speedup
+        Ticks of all tasks one after another on the one device that is fastest at it, over the makespan
+        (section 5.1 there). None if no device may run all tasks, or the makespan is 0. The device's memory does
+        not count.
+    efficiency
+        The speedup per device.
+    busy
+        (m,) ticks that each device computes.
+    utilisation
+        (m,) share of the makespan that each device computes; None if the makespan is 0.
+    transfers
+        Transfers between devices; one that serves several consumers on a device counts once.
+    bytes_moved
+        Bytes that they move.
+    peak_memory
+        (m,) most bytes live at one time on each device.
+    sum_memory
+        (m,) bytes of everything that each device ever holds.
+    """
+
+    makespan: int
+    slr: float | None
+    speedup: float | None
+    efficiency: float | None
+    busy: Int
+    utilisation: NDArray[np.float64] | None
+    transfers: int
+    bytes_moved: int
+    peak_memory: Int
+    sum_memory: Int
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The form of a task graph.
+
+    Attributes
+    ----------
+    depth
+        Tasks on the longest path.
+    width
+        Most tasks in a level; the level of a task is the number of tasks on the longest path before it.
+    components
+        Parts that no edge connects.
+    sources, sinks
+        Tasks without producers, and without consumers.
+    largest_in_degree, largest_out_degree
+        Most producers, and most consumers, of a task.
+    """
+
+    depth: int
+    width: int
+    components: int
+    sources: int
+    sinks: int
+    largest_in_degree: int
+    largest_out_degree: int
+
+
+def measure(problem: Problem, schedule: Schedule) -> Metrics:
+    """The measures of a schedule, feasible or not; every task is on a device that may run it."""
+    length = makespan(problem, schedule)
+    shortest = critical_path(problem)
+    alone = single_device(problem)
+    speedup = alone / length if alone is not None and length else None
+    busy = loads(problem, schedule.device)
+    moved = moved_edges(problem, schedule.device)
+    return Metrics(
+        makespan=length,
+        slr=length / shortest if shortest else None,
+        speedup=speedup,
+        efficiency=None if speedup is None else speedup / problem.n_devices,
+        busy=busy,
+        utilisation=busy / length if length else None,
+        transfers=len(moved),
+        bytes_moved=int(problem.payload[moved].sum()),
+        peak_memory=peak_memory(problem, schedule),
+        sum_memory=sum_memory(problem, schedule.device),
+    )
+
+
+def critical_path(problem: Problem) -> int:
+    """Ticks along the longest path when every task takes its shortest feasible duration and no transfer counts.
+
+    The denominator of the SLR: the sum over CP_MIN of min_j w_ij (Topcuoglu et al. 2002, section 5.1).
+    """
+    if problem.n_tasks == 0:
+        return 0
+    shortest = np.where(problem.feasible, problem.duration, problem.duration.max(axis=1, keepdims=True)).min(axis=1)
+    return int((path_lengths(problem.order, problem.out_start, problem.edge_target, shortest) + shortest).max())
+
+
+def single_device(problem: Problem) -> int | None:
+    """Ticks of all tasks on the one device that takes the least for them; None if no device may run all."""
+    able = np.flatnonzero(problem.feasible.all(axis=0))
+    return int(problem.duration[:, able].sum(axis=0).min()) if len(able) else None
+
+
+def ccr(problem: Problem) -> float | None:
+    """The communication-to-computation ratio of a problem, whatever the placement.
+
+    The sum over edges of their transfer times over the sum over tasks of their durations: equation 1 of H. Xu et
+    al., "Celeritas: Fast optimizer for large dataflow graphs", 2022, arXiv:2208.00184. Where these depend on
+    devices, a transfer takes the mean over all ordered pairs of distinct devices, before rounding up to
+    ticks, and a task the mean over its feasible devices. Every edge counts, also where one transfer may serve
+    several. 0.0 with a single device; None if no task takes any time.
+    """
+    n, m = problem.n_tasks, problem.n_devices
+    count = problem.feasible.sum(axis=1)
+    computing = float((problem.duration.sum(axis=1)[count > 0] / count[count > 0]).sum()) if n else 0.0
+    if computing == 0:
+        return None
+    if m < 2:
+        return 0.0
+    distinct = ~np.eye(m, dtype=np.bool_)
+    latency = float(problem.latency[distinct].mean())
+    ticks_per_byte = float((problem.byte_ticks_num[distinct] / problem.byte_ticks_den[distinct]).mean())
+    return (problem.n_edges * latency + float(problem.payload.sum()) * ticks_per_byte) / computing
+
+
+def shape(problem: Problem) -> Shape:
+    """The form of the problem's task graph."""
+    n = problem.n_tasks
+    if n == 0:
+        return Shape(0, 0, 0, 0, 0, 0, 0)
+    ones = np.ones(n, dtype=np.int64)
+    level = path_lengths(problem.order, problem.out_start, problem.edge_target, ones)
+    fan_in, fan_out = np.diff(problem.in_start), np.diff(problem.out_start)
+    return Shape(
+        depth=int(level.max()) + 1,
+        width=int(np.bincount(level).max()),
+        components=components(n, problem.edge_source, problem.edge_target)[1],
+        sources=int((fan_in == 0).sum()),
+        sinks=int((fan_out == 0).sum()),
+        largest_in_degree=int(fan_in.max()),
+        largest_out_degree=int(fan_out.max()),
+    )
