@@ -16,13 +16,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from placeopt import _path_bound
-from placeopt._classes import Subset, classes_of, subsets
-from placeopt._load_bound import good_prices, least_value, pigeonhole, sharing_of
-from placeopt._transfer_bound import Tariff, unavoidable
-from placeopt._window_bound import head_load_tail
 from placeopt.ir import UNLIMITED, Problem, build_problem
-from placeopt.lowerbounds import bounds, prove_infeasible
+from placeopt.lowerbounds import bounds, paths, prove_infeasible
+from placeopt.lowerbounds.classes import Subset, classes_of, subsets
+from placeopt.lowerbounds.jackson import head_load_tail
+from placeopt.lowerbounds.loads import good_prices, least_value, pigeonhole, sharing_of
+from placeopt.lowerbounds.transfers import Tariff, unavoidable
 from placeopt.metrics import ccr, measure, shape
 from placeopt.schedule import Schedule
 
@@ -66,7 +65,7 @@ def steps(problem: Problem) -> dict[str, Callable[[], object]]:
     """What is timed, by name."""
     classes = classes_of(problem)
     *_, everything = subsets(classes)
-    found = _path_bound.windows(classes)
+    found = paths.windows(classes)
     sharing = sharing_of(classes, everything, classes.duration, loads=True)
     priced: list[tuple[Subset, list]] = [(everything, good_prices(sharing))]
     tariff = Tariff(classes.latency, classes.num, classes.den)
@@ -75,8 +74,8 @@ def steps(problem: Problem) -> dict[str, Callable[[], object]]:
     schedule = Schedule(np.arange(problem.n_tasks) % problem.n_devices, np.arange(problem.n_tasks) * 10)
     return {
         "classes": lambda: classes_of(problem),
-        "critical-path": lambda: _path_bound.critical_path(classes, _path_bound.windows(classes)),
-        "critical-path, memory": lambda: _path_bound.critical_path(limited, _path_bound.windows(limited)),
+        "critical-path": lambda: paths.critical_path(classes, paths.windows(classes)),
+        "critical-path, memory": lambda: paths.critical_path(limited, paths.windows(limited)),
         "load": lambda: least_value(sharing),
         "load, memory": lambda: least_value(sharing_of(limited, everything, limited.duration, loads=True)),
         "jackson (without its heads)": lambda: head_load_tail(classes, found, priced),

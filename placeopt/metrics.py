@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt._graph import components, path_lengths
+from placeopt.graph import components, path_lengths
 from placeopt.ir import Int, Problem
 from placeopt.memory import peak_memory, sum_memory
 from placeopt.objective import loads, moved_edges

@@ -96,9 +96,9 @@ def solve(
     solved = time.monotonic()
     schedule, report = _judged(problem, answer.schedule)
     verified = time.monotonic()
-    bound, source = _best_of(answer, solver, problem, proof)
     feasible = None if report is None else report.feasible
     values = None if report is None else report.objective
+    bound, source = _best_of(answer, solver, problem, proof, values[0] if values else None)
     if feasible and values is not None and bound is not None and bound > values[0]:
         raise InternalError(
             f"{source} claims the bound {bound}, and the verifier accepts a schedule with {values[0]} "
@@ -189,11 +189,13 @@ def _judged(problem: Problem, schedule: Schedule | None) -> tuple[Schedule | Non
 
 
 def _best_of(
-    answer: Answer, solver: str, problem: Problem, proof: Infeasibility | None
+    answer: Answer, solver: str, problem: Problem, proof: Infeasibility | None, objective: Value | None
 ) -> tuple[Value | None, str | None]:
     """The best proven bound and who proved it; an infeasible problem has none."""
     if proof is not None or answer.termination is Termination.INFEASIBLE:
         return None, None
+    if answer.bound is not None and answer.bound == objective:  # no bound is better
+        return answer.bound, solver
     general: Bound = best_bound(problem)
     if answer.bound is not None and answer.bound >= general.value:
         return answer.bound, solver

@@ -14,16 +14,16 @@ import pytest
 from brute_force import METRICS, optimum, small_problem
 from ortools.linear_solver import pywraplp
 
-from placeopt._classes import classes_of, subsets
-from placeopt._graph import join_components, longest_paths
-from placeopt._infeasibility import _bins
-from placeopt._interior import row_prices
-from placeopt._load_bound import SAMPLE, Prices, Sharing, good_prices, least_value, pigeonhole, proved, weights
-from placeopt._path_bound import NEVER, earliest_starts, windows
-from placeopt._window_bound import NONE, best_spread, best_window
+from placeopt.graph import join_components, longest_paths
 from placeopt.ir import PARTS, UNLIMITED, Metric, Objective, Problem, Term, build_problem
 from placeopt.kernels import Kernel
 from placeopt.lowerbounds import Bound, best_bound, bounds, prove_infeasible
+from placeopt.lowerbounds.classes import classes_of, subsets
+from placeopt.lowerbounds.infeasibility import _bins
+from placeopt.lowerbounds.interior import row_prices
+from placeopt.lowerbounds.jackson import NONE, best_spread, best_window
+from placeopt.lowerbounds.loads import SAMPLE, Prices, Sharing, good_prices, least_value, pigeonhole, proved, weights
+from placeopt.lowerbounds.paths import NEVER, earliest_starts, windows
 from placeopt.memory import fits
 from placeopt.objective import evaluate
 from placeopt.schedule import Schedule, Transfers, durations, edge_ticks, edge_transfers

@@ -3,15 +3,15 @@
 Every bound holds for the problem as it is, memory, groups, feasibility, links and contention
 included, and is worked out in integers: no tolerance, no solver. Where the maths of each stands:
 
-    critical-path   heads, durations and tails along the longest path          `placeopt._path_bound`
-    load            all work shared out ideally over the devices               `placeopt._load_bound`
-    jackson         work between its earliest start and what must follow       `placeopt._window_bound`
-    packing         of k m + 1 groups, some device has k + 1                   `placeopt._load_bound.pigeonhole`
-    transfers       what must move between devices                             `placeopt._transfer_bound`
-    cheapest        every group where it is cheapest, memory permitting        `placeopt._load_bound`
+    critical-path   heads, durations and tails along the longest path          `placeopt.lowerbounds.paths`
+    load            all work shared out ideally over the devices               `placeopt.lowerbounds.loads`
+    jackson         work between its earliest start and what must follow       `placeopt.lowerbounds.jackson`
+    packing         of k m + 1 groups, some device has k + 1                   `placeopt.lowerbounds.loads.pigeonhole`
+    transfers       what must move between devices                             `placeopt.lowerbounds.transfers`
+    cheapest        every group where it is cheapest, memory permitting        `placeopt.lowerbounds.loads`
     memory          the fullest device is at least as full as the average      `_memory_balance` below
 
-The proofs are in `placeopt._infeasibility`. The bounds of an infeasible problem are finite and mean nothing.
+The proofs are in `placeopt.lowerbounds.infeasibility`. The bounds of an infeasible problem are finite and mean nothing.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from placeopt._classes import Classes, Subset, by_group, classes_of, clipped, subsets
-from placeopt._infeasibility import Infeasibility, prove_infeasible
-from placeopt._load_bound import Prices, good_prices, least_value, pigeonhole, proved, sharing_of
-from placeopt._path_bound import critical_path, windows
-from placeopt._transfer_bound import Tariff, unavoidable
-from placeopt._window_bound import head_load_tail
 from placeopt.ir import PARTS, UNLIMITED, Bool, Int, Metric, Problem
+from placeopt.lowerbounds.classes import Classes, Subset, by_group, classes_of, clipped, subsets
+from placeopt.lowerbounds.infeasibility import Infeasibility, prove_infeasible
+from placeopt.lowerbounds.jackson import head_load_tail
+from placeopt.lowerbounds.loads import Prices, good_prices, least_value, pigeonhole, proved, sharing_of
+from placeopt.lowerbounds.paths import critical_path, windows
+from placeopt.lowerbounds.transfers import Tariff, unavoidable
 from placeopt.objective import Value, simplified, task_energy
 from placeopt.units import size_text, time_text
 

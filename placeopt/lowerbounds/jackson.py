@@ -1,10 +1,10 @@
 """Head, load and tail: work that cannot start before some tick and must end some ticks before the makespan.
 
 Let S be tasks that cannot leave a subset D of the devices, R their smallest head and Q their smallest tail
-(`placeopt._path_bound`). All of S runs within [R, makespan - Q), so the makespan is at least R + Q + what
+(`placeopt.lowerbounds.paths`). All of S runs within [R, makespan - Q), so the makespan is at least R + Q + what
 D takes for S. Two ways to measure that, for sets S = {head >= R, tail >= Q}:
 
-*priced*: with the prices of the load bound (`placeopt._load_bound`), each device d of D works at most
+*priced*: with the prices of the load bound (`placeopt.lowerbounds.loads`), each device d of D works at most
 makespan - R - Q, so that (makespan - R - Q) sum_d w_d >= sum of the tasks' weights - the memory's worth. The
 best of all R and Q come from a sweep over the tails with a Θ-tree over the heads (P. Vilím, "O(n log n) filtering
 algorithms for unary resource constraint", CPAIOR 2004, doi:10.1007/978-3-540-24664-0_23) in O(n log n).
@@ -27,11 +27,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from placeopt._classes import Classes, Subset
-from placeopt._load_bound import BITS, Prices, Sharing, weights
-from placeopt._path_bound import Windows
 from placeopt.ir import Int
 from placeopt.kernels import kernel
+from placeopt.lowerbounds.classes import Classes, Subset
+from placeopt.lowerbounds.loads import BITS, Prices, Sharing, weights
+from placeopt.lowerbounds.paths import Windows
 
 QUANTILES = 8
 """Thresholds tried on one side where all are on the other."""

@@ -14,7 +14,7 @@ Every feasible placement satisfies it. For any prices w, v >= 0, adding up the r
 (with w = 1 and without T for the sum), so *any* integer prices prove a bound, and it is evaluated in
 integers. Only the search for good prices uses floating point; nothing but the bound's quality depends
 on its accuracy. One class needs no prices; for two without memory the best ones are those of the item
-that the optimum splits; else an interior-point method (`placeopt._interior`) comes within six digits.
+that the optimum splits; else an interior-point method (`placeopt.lowerbounds.interior`) comes within six digits.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt._classes import Classes, Subset, by_group
-from placeopt._interior import row_prices
 from placeopt.ir import UNLIMITED, Bool, Int
+from placeopt.lowerbounds.classes import Classes, Subset, by_group
+from placeopt.lowerbounds.interior import row_prices
 
 SAMPLE = 2000
 """Items whose programme is solved for prices; of more, the larger half of so many and a sample of the rest."""

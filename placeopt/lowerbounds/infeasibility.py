@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt._classes import Classes, Subset, by_group, classes_of, subsets
 from placeopt.errors import listing
 from placeopt.ir import UNLIMITED, Int, Problem
+from placeopt.lowerbounds.classes import Classes, Subset, by_group, classes_of, subsets
 from placeopt.units import size_text
 
 CLIQUES, CLIQUE = 64, 256

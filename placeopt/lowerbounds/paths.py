@@ -37,9 +37,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt._classes import Classes
 from placeopt.ir import Bool, Int, transfer_ticks
 from placeopt.kernels import kernel
+from placeopt.lowerbounds.classes import Classes
 
 Float = NDArray[np.float64]
 

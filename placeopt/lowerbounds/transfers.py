@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt._classes import Classes, device_sets
-from placeopt._graph import components
+from placeopt.graph import components
 from placeopt.ir import Bool, Int, transfer_ticks
+from placeopt.lowerbounds.classes import Classes, device_sets
 
 KINDS = 64
 """Pairs of device sets whose cheapest link is looked up; edges between more kinds get the cheapest of all."""
