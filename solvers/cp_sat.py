@@ -1,0 +1,212 @@
+"""The exact solver: everything in one CP-SAT model, level by level of the objective.
+
+Starts are shared by one optional interval per feasible device; a literal per pair of groups says
+whether they are on different devices, and pays for transfers between them (`_cp_placement`, `_cp_timing`,
+`_cp_moves`); memory is a knapsack or a cumulative resource (`_cp_memory`). CP-SAT is that of OR-Tools (L. Perron, F.
+Didier, S. Gay: The CP-SAT-LP solver, CP 2023, doi:10.4230/LIPIcs.CP.2023.3). What makes it fast here: complete
+hints, symmetry breaking between interchangeable devices, and heads, tails and bounds from `placeopt.lowerbounds`.
+
+The incumbent is kept here, not in CP-SAT: whatever happens, the best schedule ever seen is returned, that of
+the heuristics it starts from included. A lexicographic objective is solved level by level, each with the values
+of those before it as limits and hinted with the best schedule so far.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from placeopt.errors import InternalError
+from placeopt.ir import Problem
+from placeopt.lowerbounds import best_bound
+from placeopt.schedule import Schedule
+from placeopt.simulation import retime
+from placeopt.solver import ALL_METRICS, Answer, Clock, Info, Options, Settings, Termination
+
+from ._incumbent import Incumbent
+from ._warm_start import best_start
+
+if TYPE_CHECKING:
+    from ._cp_model import Level, Model
+    from ._cp_search import Outcome
+
+
+class CpSatSettings(Settings):
+    """Settings of cp-sat."""
+
+    hint: bool = True
+    """Start from the best of HEFT's schedule and those on single devices."""
+    symmetry: bool = True
+    """Break the symmetry between interchangeable devices."""
+    linearization_level: Literal[0, 1, 2] = 1
+    """How much of the model its linear relaxation has: 0 nothing, 2 everything."""
+    deterministic: bool = False
+    """Same answer for any number of workers: they take turns instead of racing, which is slower."""
+    max_size: int = 1_500_000
+    """Literals, intervals and rows above which no model is built; a million take about 2 GB."""
+
+
+class CpSat:
+    """Proves optimality and infeasibility; anytime."""
+
+    name: ClassVar[str] = "cp-sat"
+    info: ClassVar[Info] = Info(
+        summary="exact: constraint programming with OR-Tools' CP-SAT",
+        guarantee="optimal",
+        complexity="exponential; a model of O((n + e) m) literals and rows",
+        citation="""@inproceedings{perron2023cpsat,
+  author    = {Laurent Perron and Fr{\\'e}d{\\'e}ric Didier and Steven Gay},
+  title     = {The {CP-SAT-LP} Solver},
+  booktitle = {29th International Conference on Principles and Practice of Constraint Programming (CP 2023)},
+  series    = {LIPIcs},
+  volume    = {280},
+  pages     = {3:1--3:2},
+  year      = {2023},
+  doi       = {10.4230/LIPIcs.CP.2023.3}
+}""",
+        exact=True,
+        anytime=True,
+        metrics=ALL_METRICS,
+        combined=True,
+    )
+    settings_type: ClassVar[type[Settings]] = CpSatSettings
+
+    def solve(self, problem: Problem, options: Options, settings: CpSatSettings) -> Answer:
+        """The best schedule found and the bound proved within the limits."""
+        if problem.n_tasks == 0:
+            nothing = np.empty(0, dtype=np.int64)
+            return Answer(Termination.OPTIMAL, retime(problem, Schedule(nothing, nothing)), bound=0)
+        return _Run(problem, options, settings).answer()
+
+
+class _Run:
+    """One solve: what it has, and the steps to better."""
+
+    def __init__(self, problem: Problem, options: Options, settings: CpSatSettings) -> None:
+        self.problem, self.options, self.settings = problem, options, settings
+        self.clock = Clock(options.time_limit)
+        self.best = Incumbent(problem, options, self.clock)
+        self.stats: dict[str, Any] = {}
+
+    def answer(self) -> Answer:
+        """The best schedule and bound, and why there is no better."""
+        start = best_start(self.problem, self.options.initial, self.settings.hint)
+        if start is not None:
+            self.best.offer(start, "start")
+        # The bounds of an infeasible problem mean nothing: they are only shown once there is a schedule.
+        least = best_bound(self.problem).value
+        if self.best.schedule is not None:
+            self.best.raise_bound(least)
+            if self.best.values == (least,):
+                return self._answer(Termination.OPTIMAL)
+        halted = self._halted()
+        if halted is not None:
+            return self._answer(halted)
+        from ._cp_base import BuildStoppedError, TooLargeError
+        from ._cp_limits import limits, model_size
+        from ._cp_model import Model
+
+        size = model_size(self.problem)
+        if size > self.settings.max_size:
+            most = self.settings.max_size
+            return self._refusal(f"about {size:,} literals, intervals and rows; max_size allows {most:,}")
+        try:
+            known = limits(self.problem, self.best.values[0] if self.best.values else None)
+            if not known.allowed.any(axis=1).all():
+                return self._answer(Termination.INFEASIBLE, "some group of tasks has no device left")
+            model = Model(self.problem, known, self.settings.symmetry, lambda: self._halted() is not None)
+        except TooLargeError as error:
+            return self._refusal(f"{error}, beyond 64 bits; a coarser resolution or unit would help")
+        except BuildStoppedError:
+            return self._answer(self._halted() or Termination.TIME_LIMIT)
+        first = model.levels[0]
+        model.base.cp.add(first.expression >= math.ceil(least * first.scale))
+        return self._answer(self._descend(model))
+
+    def _descend(self, model: Model) -> Termination:
+        """Minimise one level after the other."""
+        proved = True
+        for depth, level in enumerate(model.levels):
+            outcome = self._minimise(model, depth, level)
+            if outcome.status == "INFEASIBLE" and self.best.schedule is None:
+                return Termination.INFEASIBLE
+            if outcome.status in ("INFEASIBLE", "MODEL_INVALID"):
+                raise InternalError(
+                    f"cp-sat: CP-SAT says {outcome.status} of a model that has a solution, problem "
+                    f"{self.problem.fingerprint()}: {model.base.cp.validate() or 'the model is well formed'}"
+                )
+            if self.best.values is None:
+                return self._why(outcome)
+            bound, value = outcome.bound, level.scaled(self.best.values[depth])
+            if depth == 0:
+                self.best.raise_bound(level.value(bound))
+            if bound < value:
+                limit = self.options.gap_limit
+                if limit is None or value - bound > limit * value:
+                    return self._why(outcome)
+                proved = False
+            model.base.cp.add(level.expression <= value)
+        return Termination.OPTIMAL if proved else Termination.COMPLETED
+
+    def _minimise(self, model: Model, depth: int, level: Level) -> Outcome:
+        from ._cp_placement import relabelled
+        from ._cp_search import minimised
+
+        cp = model.base.cp
+        cp.minimize(level.expression)
+        schedule = self.best.schedule
+        if schedule is not None:
+            model.base.hint(relabelled(self.problem, schedule) if self.settings.symmetry else schedule)
+        parameters: dict[str, object] = {
+            "num_workers": self.options.workers,
+            "random_seed": self.options.seed,
+            "linearization_level": self.settings.linearization_level,
+            "interleave_search": self.settings.deterministic,
+            "catch_sigint_signal": False,
+        }
+        if self.clock.remaining is not None:
+            parameters["max_time_in_seconds"] = self.clock.remaining
+        if self.options.gap_limit is not None:
+            parameters["relative_gap_limit"] = self.options.gap_limit
+        outcome = minimised(
+            cp,
+            parameters,
+            lambda read: self._found(model.schedule(read), depth),
+            lambda bound: self.best.raise_bound(level.value(bound)) if depth == 0 else None,
+            self.options.should_stop,
+        )
+        for name, amount in (("branches", outcome.branches), ("conflicts", outcome.conflicts)):
+            self.stats[name] = self.stats.get(name, 0) + amount
+        self.stats["variables"] = model.base.size
+        return outcome
+
+    def _found(self, schedule: Schedule, depth: int) -> None:
+        self.best.offer(schedule, f"level {depth + 1}" if depth else "")
+
+    def _halted(self) -> Termination | None:
+        """Why to stop now, None to go on."""
+        if self.options.should_stop():
+            return Termination.INTERRUPTED
+        return Termination.TIME_LIMIT if self.clock.over else None
+
+    def _why(self, outcome: Outcome) -> Termination:
+        """Why a run of CP-SAT ended without a proof."""
+        if outcome.stopped:
+            return Termination.INTERRUPTED
+        if self.options.time_limit is not None:
+            return Termination.TIME_LIMIT
+        return Termination.FAILED if self.best.schedule is None else Termination.COMPLETED
+
+    def _refusal(self, what: str) -> Answer:
+        """The best start, since no model is built."""
+        message = f"too large for an exact model: {what}; local search and list scheduling have no such limit"
+        return self._answer(Termination.FAILED if self.best.schedule is None else Termination.COMPLETED, message)
+
+    def _answer(self, termination: Termination, message: str = "") -> Answer:
+        best = self.best
+        bound = None if termination is Termination.INFEASIBLE else best.bound
+        if termination is Termination.FAILED and not message:
+            message = "CP-SAT gave up without a schedule or a proof"
+        return Answer(termination, best.schedule, bound, message, self.stats)
