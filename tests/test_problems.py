@@ -1,0 +1,76 @@
+"""The problems that come with the project: they compile, and their headers say the truth."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import placeopt as po
+from placeopt.compiler import read_spec
+from placeopt.generate.models import model_document
+from placeopt.lowerbounds import best_bound
+from placeopt.spec import BestKnown
+
+FOLDER = Path(__file__).parents[1] / "problems"
+FILES = sorted(FOLDER.glob("*.yaml"))
+PROVED_FAST = ("five-node", "heft-10", "sensor-fusion", "vgg19", "vgg19-tight")
+GNMT = {"layers": 8, "width": 1024, "bidirectional": True, "batch": 128, "source_length": 25, "target_length": 25}
+
+
+def best_known(path: Path) -> BestKnown:
+    found = read_spec(path).best_known
+    assert found is not None, f"{path.name} does not say what is known of it"
+    return found
+
+
+def test_there_are_the_problems_that_the_documentation_names() -> None:
+    sizes = [
+        f"{model}{network}" for model in ("vgg19", "resnet50", "inception") for network in ("", "-medium", "-tight")
+    ]
+    assert {path.stem for path in FILES} == {"five-node", "heft-10", "sensor-fusion", "gnmt", *sizes}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_header_says_what_is_known(path: Path) -> None:
+    """The best known value is that of a plan beside the problem; the bound is not below the quick ones."""
+    problem, known = po.load(path), best_known(path)
+    spec = read_spec(path)
+    assert problem.name == path.stem
+    assert spec.source
+    assert spec.description
+    plan = po.read_plan(FOLDER / "plans" / f"{path.stem}.json", problem)
+    assert plan.fingerprint == problem.fingerprint(), "the plan was made for another version of the problem"
+    report = po.verify(problem, plan.schedule, plan.claim)
+    assert report.feasible, report.violations
+    assert report.objective == (known.objective,)
+    assert known.bound is not None
+    assert best_bound(problem).value <= known.bound <= known.objective
+
+
+@pytest.mark.parametrize("name", PROVED_FAST)
+def test_known_optima_are_proved(name: str) -> None:
+    path = FOLDER / f"{name}.yaml"
+    result = po.solve(po.load(path), "cp-sat", time_limit=60)
+    assert result.termination is po.Termination.OPTIMAL
+    assert (result.objective, result.bound) == (best_known(path).objective, best_known(path).bound)
+
+
+def test_heft_gives_what_its_paper_says() -> None:
+    """Topcuoglu, Hariri, Wu 2002, figure 3: a makespan of 80; the optimum is 73."""
+    assert po.solve(po.load(FOLDER / "heft-10.yaml"), "heft").objective == 80
+
+
+@pytest.mark.parametrize(
+    ("file", "model", "options"),
+    [
+        ("vgg19", "vgg19", {}),
+        ("resnet50", "resnet50", {}),
+        ("inception-v3", "inception_v3", {}),
+        ("gnmt", "lstm_nmt", GNMT),
+    ],
+)
+def test_graph_files_are_what_the_generator_makes(file: str, model: str, options: dict[str, object]) -> None:
+    committed = json.loads((FOLDER / "graphs" / f"{file}.json").read_text())
+    assert committed == model_document(model, **options)
