@@ -93,8 +93,12 @@ def _ranks(order: Int, out_start: Int, edge_target: Int, transfer: Float, work: 
 
 
 def priority_list(problem: Problem, rank: Float) -> Int:
-    """(n,) the tasks by falling rank: a topological order; ties go by index unless they are linked."""
+    """(n,) the tasks by falling rank: a topological order; ties go by index unless they are linked.
+
+    Ranks less than a thousandth of a tick apart are equal: floats differ by the order of their sums.
+    """
     source, target = problem.edge_source, problem.edge_target
+    rank = np.rint(rank * 1000)
     sequence = np.argsort(-rank, kind="stable")
     if not (rank[source] == rank[target]).any():
         return sequence

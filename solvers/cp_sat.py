@@ -40,8 +40,8 @@ class CpSatSettings(Settings):
     """Start from the best of HEFT's schedule and those on single devices."""
     symmetry: bool = True
     """Break the symmetry between interchangeable devices."""
-    linearization_level: Literal[0, 1, 2] = 1
-    """How much of the model its linear relaxation has: 0 nothing, 2 everything."""
+    linearization_level: Literal[0, 1, 2] | None = None
+    """How much of the model the linear relaxation has: 0 nothing, 2 everything; None chooses by the objective."""
     deterministic: bool = False
     """Same answer for any number of workers: they take turns instead of racing, which is slower."""
     max_size: int = 1_500_000
@@ -162,7 +162,7 @@ class _Run:
         parameters: dict[str, object] = {
             "num_workers": self.options.workers,
             "random_seed": self.options.seed,
-            "linearization_level": self.settings.linearization_level,
+            "linearization_level": self._linearization(depth),
             "interleave_search": self.settings.deterministic,
             "catch_sigint_signal": False,
         }
@@ -184,6 +184,18 @@ class _Run:
 
     def _found(self, schedule: Schedule, depth: int) -> None:
         self.best.offer(schedule, f"level {depth + 1}" if depth else "")
+
+    def _linearization(self, depth: int) -> int:
+        """What was fastest in measurements: no linear relaxation for times, a full one for the costs of transfers.
+
+        With several workers CP-SAT tries every level anyway.
+        """
+        if self.settings.linearization_level is not None:
+            return self.settings.linearization_level
+        metrics = {term.metric for term in self.problem.objective.levels[depth]}
+        if "makespan" in metrics:
+            return 0
+        return 2 if metrics & {"total_cost", "energy"} else 1
 
     def _halted(self) -> Termination | None:
         """Why to stop now, None to go on."""

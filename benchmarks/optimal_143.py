@@ -1,0 +1,61 @@
+"""How many published optima cp-sat proves, and how fast.
+
+    python benchmarks/optimal_143.py [FILE]
+
+Instances: 143 graphs of up to 11 tasks on 1, 2 or 4 identical processors with proven optimal makespans
+(P | prec, c_ij | Cmax), one JSON object a line: name, processors, optimum, weights, edges [u, v, c] with c paid
+between different processors only. They do not come with placeopt: give the file, or set PLACEOPT_DATA to the
+folder that holds optimal/p2-p4.jsonl. Limit 30 s each, all cores, seed 0; seconds are wall time in one process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import placeopt as po
+
+DATA = Path(os.environ.get("PLACEOPT_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def main() -> None:
+    """Solve them all and print the table."""
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else DATA / "optimal" / "p2-p4.jsonl"
+    if not path.exists():
+        sys.exit(f"{path}: no such file; give the file with the graphs, or set PLACEOPT_DATA")
+    rows: dict[int, list[tuple[bool, bool, float]]] = defaultdict(list)
+    for line in path.read_text().splitlines():
+        graph = json.loads(line)
+        n, m = len(graph["weights"]), graph["processors"]
+        problem = po.build_problem(
+            task_names=[f"t{i}" for i in range(n)],
+            device_names=[f"p{d}" for d in range(m)],
+            duration=np.repeat(np.array(graph["weights"])[:, None], m, axis=1),
+            edges=[(a, b) for a, b, _ in graph["edges"]],
+            payload=[c for _, _, c in graph["edges"]],
+            byte_ticks_num=np.ones((m, m), dtype=np.int64),
+        )
+        begin = time.perf_counter()
+        result = po.solve(problem, "cp-sat", time_limit=30)
+        equal, proved = result.objective == graph["optimum"], result.termination is po.Termination.OPTIMAL
+        rows[m].append((equal, proved, time.perf_counter() - begin))
+    table = Table(title="graphs with published optima, cp-sat")
+    for header in ("processors", "graphs", "equal", "proved", "seconds", "slowest"):
+        table.add_column(header, justify="right")
+    for label, runs in [*sorted(rows.items()), ("all", [run for runs in rows.values() for run in runs])]:
+        equal, proved, seconds = zip(*runs, strict=True)
+        counts = [str(len(runs)), str(sum(equal)), str(sum(proved))]
+        table.add_row(str(label), *counts, f"{sum(seconds):.2f}", f"{max(seconds):.2f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""HEFT: the paper's numbers, insertion, memory, groups, compiled code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from brute_force import optimum, small_problem
+from placeopt_solvers._heft import heft, priority_list, upward_ranks
+from placeopt_solvers._insertion import list_schedule
+
+import placeopt as po
+from placeopt.ir import Int, Objective, Problem, build_problem
+from placeopt.solver import Termination
+
+HEFT_10 = Path(__file__).parents[1] / "problems" / "heft-10.yaml"
+
+
+def problem(durations: list[list[int]], edges: list[tuple[int, int]] | None = None, **rest: Any) -> Problem:
+    m = len(durations[0])
+    values: dict[str, Any] = {"byte_ticks_num": np.ones((m, m), dtype=np.int64)}
+    return build_problem(
+        task_names=[f"t{i}" for i in range(len(durations))],
+        device_names=[f"d{d}" for d in range(m)],
+        duration=np.array(durations),
+        edges=edges or [],
+        **values | rest,
+    )
+
+
+def schedule_of(case: Problem) -> tuple[list[int], list[int]]:
+    found, message = heft(case)
+    assert found is not None, message
+    return found.device.tolist(), found.start.tolist()
+
+
+def test_upward_ranks_are_those_of_the_paper() -> None:
+    """Topcuoglu, Hariri, Wu 2002, table 3."""
+    published = [108, 77, 80, 80, 69, 63.333, 42.667, 35.667, 44.333, 14.667]
+    assert upward_ranks(po.load(HEFT_10)) == pytest.approx(published, abs=5e-4)
+
+
+def test_the_paper_s_example_takes_80() -> None:
+    """Topcuoglu, Hariri, Wu 2002, figure 3: the schedule itself, devices and starts."""
+    case = po.load(HEFT_10)
+    assert priority_list(case, upward_ranks(case)).tolist() == [0, 2, 3, 1, 4, 5, 8, 6, 7, 9]
+    result = po.solve(case, "heft")
+    assert result.objective == 80
+    assert result.schedule is not None
+    assert result.schedule.device.tolist() == [2, 0, 2, 1, 2, 1, 2, 0, 1, 1]
+    assert result.schedule.start.tolist() == [0, 27, 9, 18, 28, 26, 38, 57, 56, 73]
+
+
+def test_a_gap_that_fits_exactly_is_used() -> None:
+    # t0 d0 0-2, its data reaches d1 at 3, t1 d1 3-7, back at 8: t3 of 6 ticks fits d0's gap [2, 8) to the tick.
+    case = problem([[2, 90], [90, 4], [2, 110], [6, 90]], [(0, 1), (1, 2)], payload=[1, 1])
+    assert schedule_of(case) == ([0, 1, 0, 0], [0, 3, 8, 2])
+
+
+def test_a_gap_one_tick_short_is_not() -> None:
+    case = problem([[2, 90], [90, 4], [2, 110], [7, 90]], [(0, 1), (1, 2)], payload=[1, 1])
+    assert schedule_of(case) == ([0, 1, 0, 0], [0, 3, 8, 10])
+
+
+def test_ties_go_by_task_then_device() -> None:
+    assert schedule_of(problem([[2, 2, 2]] * 4)) == ([0, 1, 2, 0], [0, 0, 0, 2])
+
+
+def test_equal_ranks_keep_the_topological_order() -> None:
+    case = problem([[0, 0]] * 4, [(3, 1), (1, 0), (0, 2)])
+    order = priority_list(case, upward_ranks(case)).tolist()
+    assert order == [3, 1, 0, 2]
+
+
+def test_memory_is_never_overfilled() -> None:
+    case = problem([[1, 5]] * 4, resident=np.array([3, 3, 3, 3]), capacity=np.array([6, 6]))
+    device, _ = schedule_of(case)
+    assert sorted(device) == [0, 0, 1, 1]
+
+
+def test_a_group_takes_its_whole_memory_with_its_first_member() -> None:
+    # t0 and t3 share a device and need 4 + 4: only d1 has that, although d0 is faster for t0.
+    case = problem(
+        [[1, 9], [1, 9], [1, 9], [1, 9]],
+        resident=np.array([4, 1, 1, 4]),
+        capacity=np.array([6, 8]),
+        group=np.array([0, 1, 2, 0]),
+    )
+    device, _ = schedule_of(case)
+    assert device == [1, 0, 0, 1]
+
+
+def test_a_dead_end_is_left_by_packing() -> None:
+    # By rank 2, 2, 2 would go one to each device, and the last task of 4 finds no room anywhere.
+    case = problem(
+        [[9, 9], [8, 8], [7, 7]],
+        resident=np.array([2, 2, 4]),
+        capacity=np.array([4, 4]),
+    )
+    result = po.solve(case, "heft")
+    assert result.feasible
+    assert result.schedule is not None
+    assert result.schedule.device[0] == result.schedule.device[1] != result.schedule.device[2]
+    assert "packed by memory first" in result.message
+
+
+def test_separated_tasks_are_apart() -> None:
+    case = problem([[1, 9, 9]] * 3, separation=[(0, 1), (1, 2), (0, 2)])
+    device, _ = schedule_of(case)
+    assert sorted(device) == [0, 1, 2]
+
+
+def test_no_placement_is_told_with_amounts() -> None:
+    # 3 + 3 + 2 + 2 + 2 bytes fit 6 + 6, and no two of the 5-byte pieces do: found only by trying all.
+    case = problem([[1, 1]] * 3, resident=np.array([5, 5, 5]), capacity=np.array([9, 9]))
+    found, message = heft(case)
+    assert found is None
+    assert "needed 5 B" in message
+    assert "cp-sat" in message
+
+
+def test_port_contention_is_planned_without_and_judged_with() -> None:
+    case = problem([[1, 99, 99], [99, 1, 99], [99, 99, 1]], [(0, 1), (0, 2)], payload=[3, 3], contention="port")
+    result = po.solve(case, "heft")
+    assert (result.objective, result.feasible) == (8, True)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_never_better_than_the_optimum_and_always_feasible(seed: int) -> None:
+    case = small_problem(np.random.default_rng(seed), Objective())
+    best = optimum(case)
+    result = po.solve(case, "heft")
+    if best is None:
+        assert result.schedule is None
+    elif result.schedule is None:
+        assert result.termination is Termination.FAILED
+    else:
+        assert result.feasible
+        assert result.objective is not None
+        assert result.objective >= best[0][0]
+
+
+def layered(n: int, m: int, seed: int) -> Problem:
+    rng = np.random.default_rng(seed)
+    targets = np.repeat(np.arange(1, n), 2)
+    sources = np.maximum(targets - rng.integers(1, 8, len(targets)), 0)
+    edges = np.unique(np.stack((sources, targets), axis=1), axis=0)
+    return problem(
+        rng.integers(0, 9, (n, m)).tolist(),
+        [(int(a), int(b)) for a, b in edges],
+        payload=rng.integers(0, 12, len(edges)),
+        resident=rng.integers(0, 5, n),
+        capacity=np.full(m, 3 * n // m + 5),
+        group=np.arange(n) // 3 * 3 + np.arange(n) % 2,
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_compiled_and_plain_code_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = layered(60, 4, seed)
+    plain = heft(case)[0]
+    kernel = type(list_schedule)
+    monkeypatch.setattr(kernel, "select", lambda self, work: self.compiled())  # noqa: ARG005
+    compiled = heft(case)[0]
+    assert plain is not None
+    assert compiled is not None
+    assert plain.device.tolist() == compiled.device.tolist()
+    assert plain.start.tolist() == compiled.start.tolist()
+
+
+def naive_starts(case: Problem, device: Int, order: list[int]) -> list[int]:
+    """Insertion by the definition: the earliest start, after all inputs, with nothing on the device in the way."""
+    start: dict[int, int] = {}
+    for i in order:
+        d = int(device[i])
+        ready = 0
+        for e in range(case.n_edges):
+            if case.edge_target[e] == i:
+                u = int(case.edge_source[e])
+                end = start[u] + int(case.duration[u, device[u]])
+                ready = max(ready, end + int(case.transfer(case.payload[e], device[u], d)))
+        ticks = int(case.duration[i, d])
+        busy = [(start[j], start[j] + int(case.duration[j, d])) for j in start if device[j] == d]
+        spots = sorted({ready, *(end for _, end in busy if end >= ready)})
+        start[i] = next(s for s in spots if all(s + ticks <= b or e <= s or b == e for b, e in busy))
+    return [start[i] for i in range(case.n_tasks)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_starts_are_those_of_insertion_by_definition(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 12
+    edges = [(a, b) for b in range(n) for a in range(b) if rng.random() < 0.2]
+    case = problem(rng.integers(1, 9, (n, 3)).tolist(), edges, payload=rng.integers(0, 9, len(edges)))
+    found, _ = heft(case)
+    assert found is not None
+    order = priority_list(case, upward_ranks(case)).tolist()
+    assert found.start.tolist() == naive_starts(case, found.device, order)

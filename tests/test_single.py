@@ -1,0 +1,70 @@
+"""The best single device."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import placeopt as po
+from placeopt.ir import Objective, Problem, Term, build_problem
+from placeopt.solver import Termination
+
+
+def problem(durations: list[list[int]], **rest: Any) -> Problem:
+    return build_problem(
+        task_names=[f"t{i}" for i in range(len(durations))],
+        device_names=[f"d{d}" for d in range(len(durations[0]))],
+        duration=np.array(durations),
+        **rest,
+    )
+
+
+def test_the_fastest_device_wins_and_ties_go_to_the_first() -> None:
+    result = po.solve(problem([[3, 2, 2], [3, 4, 4]]), "single")
+    assert result.objective == 6
+    assert result.schedule is not None
+    assert result.schedule.device.tolist() == [0, 0]
+    assert po.solve(problem([[3, 2], [3, 3]]), "single").objective == 5
+
+
+def test_the_objective_decides() -> None:
+    rest = {"power_num": np.array([9, 1]), "power_den": np.array([1, 1])}
+    both = Objective(((Term("energy"), Term("makespan", Fraction(1, 2))),))
+    assert po.solve(problem([[1, 2]], **rest), "single").objective == 1
+    assert po.solve(problem([[1, 2]], objective=Objective(((Term("energy"),),)), **rest), "single").objective == 2
+    assert po.solve(problem([[1, 2]], objective=both, **rest), "single").objective == 3
+
+
+@pytest.mark.parametrize(
+    ("rest", "reason"),
+    [
+        ({"separation": [(0, 1)]}, "t0 and t1 must be apart"),
+        ({"resident": np.array([3, 3]), "capacity": np.array([5, 4])}, "d0 has 5 B of the 6 B needed"),
+        ({"feasible": np.array([[1, 0], [0, 1]], dtype=np.bool_)}, "d0 may not run t1, d1 may not run t0"),
+    ],
+)
+def test_no_device_is_told(rest: dict[str, Any], reason: str) -> None:
+    result = po.solve(problem([[1, 1], [1, 1]], **rest), "single")
+    assert result.termination is Termination.FAILED
+    assert result.schedule is None
+    assert reason in result.message
+
+
+def test_peak_memory_may_fit_where_the_sum_does_not() -> None:
+    rest = {"scratch": np.array([4, 4]), "capacity": np.array([4]), "memory_model": "peak"}
+    assert po.solve(problem([[1], [1]], **rest), "single").objective == 2
+
+
+def test_a_depth_first_order_is_tried_where_memory_is_short() -> None:
+    # Two chains t0 -> t2, t1 -> t3: in index order both outputs of 4 are live at once, depth first only one.
+    rest = {
+        "edges": [(0, 2), (1, 3)],
+        "output": np.array([4, 4, 0, 0]),
+        "capacity": np.array([4]),
+        "memory_model": "peak",
+    }
+    result = po.solve(problem([[1]] * 4, **rest), "single")
+    assert result.feasible
