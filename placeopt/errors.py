@@ -14,9 +14,13 @@ Limits and infeasibility are no exceptions: they are answers (see `placeopt.resu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
+
+_PLAIN_NAME = re.compile(r"[^\s.\[\]\":]+")
 
 
 class PlaceoptError(Exception):
@@ -78,25 +82,81 @@ class InternalError(PlaceoptError):
 
 
 def path_text(path: Iterable[str | int]) -> str:
-    """A path as people write it: tasks.conv2.after[0]."""
+    """A path as people write it: tasks.conv2.after[0]; names that would be hard to tell apart stand in quotes."""
     text = ""
     for part in path:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            text += f".{part}" if text else part
+            name = visible(part)
+            name = name if _PLAIN_NAME.fullmatch(name) else f'"{name}"'
+            text += f".{name}" if text else name
     return text
+
+
+def visible(text: str, limit: int = 100) -> str:
+    """A text on one line and not too long, for a message."""
+    if len(text) > limit:
+        text = f"{text[: limit - 20]}...{text[-10:]}"
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def near_misses(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The known names that the name may be a slip for: those that differ in case alone, else the closest one."""
+    return _near_misses(name, tuple(known))
+
+
+@lru_cache(maxsize=4096)
+def _near_misses(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    folded = name.casefold()
+    return tuple(other for other in known if other.casefold() == folded) or tuple(
+        get_close_matches(name, known, n=1, cutoff=0.6)
+    )
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """The near miss as a clause ready to append, or an empty string."""
-    close = get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]}?" if close else ""
+    return meaning(near_misses(name, known))
+
+
+def meaning(names: Sequence[str]) -> str:
+    """Names that may have been meant, as a clause ready to append; an empty string for none."""
+    return f"; did you mean {' or '.join(map(visible, names))}?" if names else ""
+
+
+class Search:
+    """Finds near misses among many names for many slips, until that takes too long."""
+
+    def __init__(self, names: int = 200_000) -> None:
+        self._left = names
+        self._found: dict[tuple[str, str], tuple[str, ...]] = {}
+
+    def near_misses(self, kind: str, name: str, known: Sequence[str]) -> tuple[str, ...]:
+        """What a name of some kind may be a slip for; nothing once `names` names have been looked at in all."""
+        key = (kind, name)
+        if key not in self._found:
+            self._left -= len(known)
+            self._found[key] = near_misses(name, known) if self._left >= 0 else ()
+        return self._found[key]
 
 
 def listing(names: Sequence[str], limit: int = 8) -> str:
     """Names for a message, the tail of a long list counted instead of printed."""
     if not names:
         return "none"
-    shown = ", ".join(names[:limit])
+    shown = ", ".join(map(visible, names[:limit]))
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+def in_file_order(issues: Iterable[Issue]) -> list[Issue]:
+    """Issues sorted by file, in the order of the files' first issues, then by place.
+
+    What stands at several paths by way of an alias is one mistake, and comes once.
+    """
+    first: dict[object, Issue] = {}
+    files: dict[str | None, int] = {}
+    for issue in issues:
+        place = issue.path if issue.line is None else (issue.line, issue.column)
+        first.setdefault((issue.file, place, issue.message), issue)
+        files.setdefault(issue.file, len(files))
+    return sorted(first.values(), key=lambda issue: (files[issue.file], issue.line or 0, issue.column or 0))

@@ -127,7 +127,7 @@ class Problem:
         The edges as CSR both ways: out-edges of task i are out_start[i]..out_start[i+1], its in-edges
         in_edge[in_start[i]:in_start[i+1]].
     order
-        (n,) a topological order, the smallest index first among equals in depth.
+        (n,) a topological order: the tasks without producers by index, then each as its last producer goes by.
     device_class
         (m,) class of each device, 0.. in order of first appearance: devices of one class are
         interchangeable (same durations, feasibility, capacity, power and links).
@@ -358,15 +358,21 @@ def _device_classes(columns: Sequence[tuple[object, ...]], links: Int) -> Int:
     comparing with one member of each class is enough.
     """
     classes = np.empty(len(columns), dtype=np.int64)
-    leaders: list[int] = []
+    # Interchangeable devices have the same links as multisets too: few devices are left to compare with one another.
+    mixed = (links * (2 * np.arange(links.shape[-1]) + 3) ** 13).sum(axis=-1)
+    np.fill_diagonal(mixed, 0)
+    sent, received = np.sort(mixed, axis=1), np.sort(mixed, axis=0)
+    leaders: dict[object, list[int]] = {}
+    count = 0
     for d, column in enumerate(columns):
-        for label, leader in enumerate(leaders):
-            if column == columns[leader] and _swappable(links, d, leader):
-                classes[d] = label
-                break
+        alike = leaders.setdefault((column, sent[d].tobytes(), received[:, d].tobytes()), [])
+        leader = next((leader for leader in alike if _swappable(links, d, leader)), None)
+        if leader is None:
+            classes[d] = count
+            count += 1
+            alike.append(d)
         else:
-            classes[d] = len(leaders)
-            leaders.append(d)
+            classes[d] = classes[leader]
     return classes
 
 

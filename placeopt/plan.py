@@ -16,47 +16,69 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import re
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
 from placeopt.document import Document, read_document
-from placeopt.errors import DocumentError, Issue, PlanError, listing, suggestion
+from placeopt.errors import DocumentError, Issue, PlanError, Search, in_file_order, listing, meaning, visible
 from placeopt.ir import Int, Problem
-from placeopt.objective import Value
+from placeopt.objective import Value, simplified
 from placeopt.schedule import Schedule, Transfers, edge_transfers
+from placeopt.spec import Version, Whole, is_number
+from placeopt.units import shown
 from placeopt.validation import validate
+
+_LATEST = 2**62
+
+
+def _exact(value: Any) -> Value:
+    """A number as stated: 15, 0.7, or "22/7" where no decimal is exact."""
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,400}/[1-9][0-9]{0,400}", value):
+        return simplified(Fraction(value))
+    if not is_number(value):
+        raise ValueError(f"expected a number, got {shown(value)}")
+    return simplified(Fraction(str(value)))
+
+
+def _written(value: Value) -> int | float | str:
+    """A number that `_exact` reads as the same value."""
+    if isinstance(value, int):
+        return value
+    near = float(value)
+    return near if _exact(near) == value else f"{value.numerator}/{value.denominator}"
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True, arbitrary_types_allowed=True)
 
 
 class _PlacedTask(_Model):
     device: str
-    start: int = Field(ge=-(2**62), le=2**62)
+    start: Annotated[Whole, Field(ge=-_LATEST, le=_LATEST)]
 
 
 class _StartedTransfer(_Model):
     producer: str
     consumer: str
-    start: int = Field(ge=-(2**62), le=2**62)
+    start: Annotated[Whole, Field(ge=-_LATEST, le=_LATEST)]
 
 
 class PlanFile(_Model):
     """The contents of a plan file."""
 
-    placeopt_plan: Literal[1]
+    placeopt_plan: Version
     problem: str = ""
     fingerprint: str | None = None
     solver: str | None = None
-    objective: list[int | float] | None = None
+    objective: list[Annotated[Value, PlainValidator(_exact)]] | None = None
     tasks: dict[str, _PlacedTask]
     transfers: list[_StartedTransfer] | None = None
 
@@ -84,7 +106,7 @@ def plan_document(
     if solver is not None:
         document["solver"] = solver
     if objective is not None:
-        document["objective"] = [value if isinstance(value, int) else float(value) for value in objective]
+        document["objective"] = [_written(value) for value in objective]
     devices, starts = schedule.device.tolist(), schedule.start.tolist()
     document["tasks"] = {
         name: {"device": problem.device_names[device], "start": start}
@@ -111,20 +133,19 @@ def write_plan(path: str | Path, document: dict[str, Any]) -> None:
         If it cannot be written.
     """
     text = json.dumps(document, indent=1) + "\n"
-    target = Path(path)
+    target = Path(os.path.realpath(path))  # what a link stands for, not the link
     if target.exists() and not target.is_file():  # a pipe or a device
         target.write_text(text, encoding="utf-8")
         return
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with open(temporary, "x", encoding="utf-8") as file:
             file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
+        if target.exists():
+            os.chmod(temporary, target.stat().st_mode & 0o777)
         os.replace(temporary, target)
-    except OSError:
-        os.unlink(temporary)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -143,69 +164,72 @@ def read_plan(path: str | Path, problem: Problem) -> Plan:
     except DocumentError as error:
         raise PlanError(error.issues) from None
     checked = validate(document, PlanFile)
-    if checked.model is None or checked.issues:
-        raise PlanError(checked.issues)
-    return _resolve(checked.model, document, problem)
+    if checked.model is None:
+        raise PlanError(in_file_order(checked.issues))
+    reader = _Reader(checked.model, document, problem, list(checked.issues))
+    schedule = reader.schedule()
+    if reader.issues:
+        raise PlanError(in_file_order(reader.issues))
+    claim = checked.model.objective
+    return Plan(schedule, None if claim is None else tuple(claim), checked.model.fingerprint)
 
 
-def _resolve(plan: PlanFile, document: Document, problem: Problem) -> Plan:
-    issues: list[Issue] = []
-    task_of = {name: row for row, name in enumerate(problem.task_names)}
-    device_of = {name: d for d, name in enumerate(problem.device_names)}
-    device: Int = np.full(problem.n_tasks, -1, dtype=np.int64)
-    start: Int = np.zeros(problem.n_tasks, dtype=np.int64)
+class _Reader:
+    """Looks up the names of a plan in its problem, and collects what is wrong."""
 
-    def unknown(what: str, name: str, known: Sequence[str], path: tuple[str | int, ...], at_key: bool) -> None:
-        near = suggestion(name, known) if len(known) < 5000 else ""
-        hint = near or f"; known are {listing(known)}"
-        issues.append(document.issue(f'the problem has no {what} "{name}"{hint}', path, at_key=at_key))
+    def __init__(self, plan: PlanFile, document: Document, problem: Problem, issues: list[Issue]) -> None:
+        self._plan, self._document, self._problem = plan, document, problem
+        self.issues = issues
+        self._search = Search()
 
-    for name, placed in plan.tasks.items():
-        row = task_of.get(name)
-        if row is None:
-            unknown("task", name, problem.task_names, ("tasks", name), at_key=True)
-            continue
-        place = device_of.get(placed.device)
-        if place is None:
-            unknown("device", placed.device, problem.device_names, ("tasks", name, "device"), at_key=False)
-            continue
-        device[row], start[row] = place, placed.start
-    missing = [name for name in problem.task_names if name not in plan.tasks]
-    if missing:
-        issues.append(
-            document.issue(f"{len(missing)} of the problem's tasks are missing: {listing(missing)}", ("tasks",))
-        )
-    transfers = None
-    if plan.transfers is not None and not issues:
-        transfers = _transfers(plan.transfers, document, problem, device, issues)
-    if issues:
-        raise PlanError(issues)
-    claim = None if plan.objective is None else tuple(_exact(value) for value in plan.objective)
-    return Plan(Schedule(device, start, transfers), claim, plan.fingerprint)
+    def schedule(self) -> Schedule:
+        """The schedule, as far as it has no issues."""
+        plan, problem = self._plan, self._problem
+        tasks = {name: row for row, name in enumerate(problem.task_names)}
+        devices = {name: d for d, name in enumerate(problem.device_names)}
+        seen = {str(issue.path[1]) for issue in self.issues if issue.path[:1] == ("tasks",) and len(issue.path) > 1}
+        device: Int = np.zeros(problem.n_tasks, dtype=np.int64)
+        start: Int = np.zeros(problem.n_tasks, dtype=np.int64)
+        for name, placed in plan.tasks.items():
+            if name not in tasks:
+                seen.update(self._unknown("task", name, problem.task_names, ("tasks", name), at_key=True))
+                continue
+            seen.add(name)
+            if placed.device not in devices:
+                self._unknown("device", placed.device, problem.device_names, ("tasks", name, "device"))
+                continue
+            device[tasks[name]], start[tasks[name]] = devices[placed.device], placed.start
+        missing = [name for name in problem.task_names if name not in seen]
+        if missing and not any(issue.path == ("tasks",) for issue in self.issues):
+            what = "a task of the problem is" if len(missing) == 1 else f"{len(missing)} tasks of the problem are"
+            self._add(f"{what} missing: {listing(missing)}", ("tasks",))
+        return Schedule(device, start, None if plan.transfers is None else self._transfers(plan.transfers, device))
 
+    def _transfers(self, rows: Sequence[_StartedTransfer], device: Int) -> Transfers:
+        problem = self._problem
+        ends = zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True)
+        edge_of = {(problem.task_names[a], problem.task_names[b]): edge for edge, (a, b) in enumerate(ends)}
+        stands_for = edge_transfers(problem, device)
+        edges, starts = [], []
+        for place, row in enumerate(rows):
+            edge = edge_of.get((row.producer, row.consumer))
+            if edge is None:
+                message = f"the problem has no edge {visible(row.producer)} -> {visible(row.consumer)}"
+                self._add(message, ("transfers", place))
+                continue
+            # Any consumer that a shared transfer serves may name it; one that never moves the verifier will find.
+            edges.append(int(stands_for[edge]) if stands_for[edge] >= 0 else edge)
+            starts.append(row.start)
+        return Transfers(np.array(edges, dtype=np.int64), np.array(starts, dtype=np.int64))
 
-def _transfers(
-    rows: Sequence[_StartedTransfer], document: Document, problem: Problem, device: Int, issues: list[Issue]
-) -> Transfers:
-    edge_of = {
-        (problem.task_names[a], problem.task_names[b]): edge
-        for edge, (a, b) in enumerate(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True))
-    }
-    stands_for = edge_transfers(problem, device)
-    edges: list[int] = []
-    starts: list[int] = []
-    for place, row in enumerate(rows):
-        edge = edge_of.get((row.producer, row.consumer))
-        if edge is None:
-            message = f"the problem has no edge {row.producer} -> {row.consumer}"
-            issues.append(document.issue(message, ("transfers", place)))
-            continue
-        # Any consumer that a shared transfer serves may name it; one that never moves stays for the verifier to find.
-        edges.append(int(stands_for[edge]) if stands_for[edge] >= 0 else edge)
-    return Transfers(np.array(edges, dtype=np.int64), np.array(starts, dtype=np.int64))
+    def _unknown(
+        self, what: str, name: str, known: Sequence[str], path: tuple[str | int, ...], *, at_key: bool = False
+    ) -> tuple[str, ...]:
+        """Report a name that the problem does not know; returns what was probably meant."""
+        near = self._search.near_misses(what, name, known)
+        hint = meaning(near) or f"; known are {listing(known)}"
+        self._add(f"the problem has no {what} {shown(name)}{hint}", path, at_key=at_key)
+        return near
 
-
-def _exact(value: int | float) -> Value:
-    if isinstance(value, int):
-        return value
-    return int(value) if value.is_integer() else Fraction(value)
+    def _add(self, message: str, path: tuple[str | int, ...], *, at_key: bool = False) -> None:
+        self.issues.append(self._document.issue(message, path, at_key=at_key))

@@ -21,16 +21,20 @@ from pydantic import (
     GetJsonSchemaHandler,
     PlainValidator,
     WithJsonSchema,
+    model_validator,
 )
 from pydantic_core import CoreSchema, core_schema
 
 from placeopt import units
+from placeopt.errors import suggestion
 from placeopt.ir import Contention, MemoryModel, Metric
 from placeopt.units import Amount, Dimension, Quantity
 
 ANY = "*"
 """The key under which a duration given without a device stands for all of them."""
 
+MOST_DEVICES = 4096
+"""Links are tables of devices by devices, of 134 MB each with this many."""
 
 BARE, QUANTITY = "~bare", "~quantity"
 """Labels of the two forms of an amount in the locations of validation errors."""
@@ -54,7 +58,7 @@ class _Of:
         article, example = self._dimension.article, self._dimension.example
         return {
             "description": f"{article[0].upper()}{article[1:]}, such as {example}.",
-            "anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}],
+            "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": self._dimension.pattern}],
             "examples": [example],
         }
 
@@ -71,16 +75,34 @@ class _UnitOf(_Of):
     def _size(self, value: Any) -> Fraction:
         if not isinstance(value, str) or value not in self._dimension.units:
             example = self._dimension.example.split()[1]
+            near = suggestion(value, self._dimension.units) if isinstance(value, str) else ""
             raise ValueError(
-                f"{units.shown(value)} is no unit of {self._dimension.name}; expected one such as {example}"
+                f"{units.shown(value)} is no unit for {self._dimension.article}{near}; expected one such as {example}"
             )
         return self._dimension.units[value]
 
 
 def _weight(value: Any) -> Fraction:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    if not is_number(value) or value < 0:
         raise ValueError(f"{units.shown(value)} is no weight; expected a number that is not negative")
-    return Fraction(value) if isinstance(value, int) else Fraction(repr(value))
+    return Fraction(str(value))
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value of a document is a number, and a finite one."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _number(value: Any) -> Any:
+    if not is_number(value):
+        raise ValueError(f"expected a number, got {units.shown(value)}")
+    return value
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, bool | str):  # pydantic would take true for 1
+        raise ValueError(f"expected a whole number, got {units.shown(value)}")
+    return value
 
 
 Time = Annotated[Amount, _Of(units.TIME)]
@@ -91,6 +113,13 @@ Work = Annotated[Amount, _Of(units.WORK)]
 Speed = Annotated[Amount, _Of(units.SPEED)]
 Power = Annotated[Amount, _Of(units.POWER)]
 EnergyPerByte = Annotated[Amount, _Of(units.ENERGY_PER_BYTE)]
+Name = Annotated[str, Field(min_length=1)]
+Whole = Annotated[int, BeforeValidator(_whole, json_schema_input_type=int)]
+Count = Annotated[
+    Whole, Field(ge=1, le=MOST_DEVICES), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_DEVICES})
+]
+NotNegative = Annotated[float, BeforeValidator(_number), Field(ge=0), WithJsonSchema({"type": "number", "minimum": 0})]
+Version = Annotated[Literal[1], BeforeValidator(_whole, json_schema_input_type=Literal[1])]
 Weight = Annotated[Fraction, PlainValidator(_weight), WithJsonSchema({"type": "number", "minimum": 0})]
 
 
@@ -99,8 +128,12 @@ def _widen(rule: Callable[[Any], Any], written: Any) -> BeforeValidator:
     return BeforeValidator(rule, json_schema_input_type=written)
 
 
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
 def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str | int) and not isinstance(value, bool) else value
+    return [value] if _is_name(value) else value
 
 
 def _as_durations(value: Any) -> Any:
@@ -113,28 +146,37 @@ def _as_memory(value: Any) -> Any:
 
 def _as_after(value: Any) -> Any:
     names = _as_list(value)
-    if not isinstance(names, list):
-        return value
+    if isinstance(names, dict):
+        return names
+    if not isinstance(names, list | tuple):
+        raise ValueError(f"expected the names of producers, got {units.shown(value)}")
     seen: set[str] = set()
     for name in names:
-        if isinstance(name, bool) or not isinstance(name, str | int):
+        if not _is_name(name):
             raise ValueError(f"{units.shown(name)} is no task; expected the names of producers")
         if str(name) in seen:
-            raise ValueError(f'"{name}" is listed twice')
+            raise ValueError(f"{units.shown(str(name))} is listed twice")
         seen.add(str(name))
     return {str(name): None for name in names}
 
 
 def _as_objective(value: Any) -> Any:
-    levels = [value] if isinstance(value, str | dict) else value
-    return [{level: 1} if isinstance(level, str) else level for level in levels] if isinstance(levels, list) else levels
+    levels = list(value) if isinstance(value, list | tuple) else [value]
+    for level in levels:
+        if not isinstance(level, str | dict):
+            raise ValueError(
+                f"{units.shown(level)} is no objective; expected a metric such as makespan, metrics with weights, "
+                "or a list of these"
+            )
+    return [{level: 1} if isinstance(level, str) else level for level in levels]
 
 
 def _as_mapping(value: Any) -> Any:
     return {} if value is None else value
 
 
-Names = Annotated[list[str], _widen(_as_list, str | list[str])]
+Names = Annotated[list[Name], _widen(_as_list, Name | list[Name])]
+SomeNames = Annotated[Names, Field(min_length=1)]
 Durations = Annotated[dict[str, Time], _widen(_as_durations, Time | dict[str, Time])]
 After = Annotated[dict[str, Payload | None], _widen(_as_after, str | list[str] | dict[str, Payload | None])]
 Level = dict[Metric, Weight]
@@ -171,7 +213,7 @@ class MemorySpec(_Model):
 class TaskSpec(_Model):
     """A task (an operator): how long it takes, what it needs, where it may run."""
 
-    op: str | None = None
+    op: Name | None = None
     """The operation, looked up in `operations` for the duration; a mere label if `time` or `flops` is given."""
     time: Durations | None = None
     """Duration: one for every device, or per device name or type. Devices not named cannot run the task."""
@@ -185,11 +227,11 @@ class TaskSpec(_Model):
     """Memory needed; a bare amount is `resident`."""
     after: After = Field(default_factory=dict)
     """Producers whose data the task needs: a name, a list, or names with the payload of that edge alone."""
-    devices: Names | None = None
+    devices: SomeNames | None = None
     """Devices (names or types) that may run the task."""
     requires: Names = Field(default_factory=list)
     """Hardware features that the device must have."""
-    pin: str | None = None
+    pin: Name | None = None
     """The one device that must run the task."""
     colocate: Names = Field(default_factory=list)
     """Labels of colocation groups: all tasks with the label share a device."""
@@ -200,9 +242,9 @@ class TaskSpec(_Model):
 class DeviceSpec(_Model):
     """A device, or `count` equal ones."""
 
-    type: str | None = None
+    type: Name | None = None
     """What kind of device it is, for durations, placement constraints and links; its own name unless given."""
-    count: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    count: Count | None = None
     """How many: with a count of 2, `core` stands for core0 and core1."""
     memory: Memory | None = None
     """Capacity; unlimited unless given."""
@@ -232,11 +274,20 @@ class LinkSpec(_Model):
 class LinkOverride(LinkSpec):
     """Other values for some links. Later overrides win; what one leaves out stays as it was."""
 
-    between: Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": ["between"], "not": {"anyOf": [{"required": ["from"]}, {"required": ["to"]}]}},
+                {"required": ["from", "to"], "not": {"required": ["between"]}},
+            ]
+        }
+    )
+
+    between: Annotated[list[Name], Field(min_length=2, max_length=2)] | None = None
     """Two devices (names or types): the links between them, both ways."""
-    source: Names | None = Field(default=None, alias="from")
+    source: SomeNames | None = Field(default=None, alias="from")
     """Sending devices (names or types), for one way only, together with `to`."""
-    target: Names | None = Field(default=None, alias="to")
+    target: SomeNames | None = Field(default=None, alias="to")
     """Receiving devices (names or types)."""
 
 
@@ -263,30 +314,36 @@ class UnitsSpec(_Model):
 class BestKnown(_Model):
     """The best objective value and the best lower bound that anybody reported, in ticks."""
 
-    objective: float
+    objective: NotNegative
     """Value of a schedule that exists."""
-    bound: float | None = None
+    bound: NotNegative | None = None
     """Proven lower bound; equal to `objective` when that is optimal."""
 
+    @model_validator(mode="after")
+    def _in_order(self) -> BestKnown:
+        if self.bound is not None and self.bound > self.objective:
+            raise ValueError(f"the bound {self.bound:g} is above the objective {self.objective:g}")
+        return self
 
-Tasks = dict[str, Annotated[TaskSpec, _widen(_as_mapping, TaskSpec | None)]]
+
+Tasks = dict[Name, Annotated[TaskSpec, _widen(_as_mapping, TaskSpec | None)]]
 
 
 class GraphFile(_Model):
     """A file that a spec's `graph` names: tasks, and nothing about devices."""
 
-    placeopt: Literal[1] = 1
+    placeopt: Version = 1
     name: str = ""
     description: str = ""
     source: str = ""
-    operations: dict[str, Durations] = Field(default_factory=dict)
+    operations: dict[Name, Durations] = Field(default_factory=dict)
     tasks: Tasks
 
 
 class GraphSpec(_Model):
     """Where the tasks of a large graph are."""
 
-    file: str
+    file: Name
     """A JSON or YAML file with `tasks` (and `operations`), relative to the spec."""
 
 
@@ -295,7 +352,7 @@ class Spec(_Model):
 
     model_config = ConfigDict(title="placeopt problem", json_schema_extra={"patternProperties": {"^x-": {}}})
 
-    placeopt: Literal[1]
+    placeopt: Version
     """Version of the format."""
     name: str = ""
     """Short name, for tables."""
@@ -309,9 +366,9 @@ class Spec(_Model):
     """Length of a tick, the unit of all times inside; 1 ns unless given."""
     units: UnitsSpec = Field(default_factory=UnitsSpec)
     """Units of bare numbers."""
-    operations: dict[str, Durations] = Field(default_factory=dict)
+    operations: dict[Name, Durations] = Field(default_factory=dict)
     """Durations by operation and device name or type. Types that no device here has are ignored."""
-    devices: dict[str, Annotated[DeviceSpec, _widen(_as_mapping, DeviceSpec | None)]] = Field(min_length=1)
+    devices: dict[Name, Annotated[DeviceSpec, _widen(_as_mapping, DeviceSpec | None)]] = Field(min_length=1)
     """The devices."""
     links: LinksSpec = Field(default_factory=LinksSpec)
     """The links between devices; free unless given."""

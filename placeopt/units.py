@@ -12,8 +12,9 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from numbers import Integral
 
-from placeopt.errors import suggestion
+from placeopt.errors import suggestion, visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,14 @@ class Dimension:
     example: str
     units: dict[str, Fraction]
     base: str
+
+    @property
+    def pattern(self) -> str:
+        """A regular expression for the texts that are such a quantity, for JSON Schema."""
+        return rf"^\s*\+?{_NUMBER}\s*({'|'.join(sorted(self.units))})?\s*$"
+
+
+_NUMBER = r"([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
 _DECIMAL = {"": 0, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15}
@@ -71,7 +80,7 @@ BANDWIDTH = Dimension(
     "a bandwidth",
     "12 GB/s",
     {f"{unit}/s": size for unit, size in _SIZES.items()}
-    | {unit.replace("bit", "b") + "ps": size for unit, size in _SIZES.items() if unit.endswith(("b", "bit"))},
+    | {unit.replace("bit", "b") + "ps": size for unit, size in _SIZES.items() if unit.endswith(("B", "b", "bit"))},
     "B/s",
 )
 WORK = Dimension("amount of work", "an amount of work", "3.8 GFLOP", _WORK, "FLOP")
@@ -80,7 +89,7 @@ SPEED = Dimension(
     "a speed",
     "14 TFLOP/s",
     {f"{unit}/s": size for unit, size in _WORK.items()}
-    | {f"{prefix}FLOPS": Fraction(10**power) for prefix, power in _DECIMAL.items()},
+    | {prefix + unit: Fraction(10**power) for prefix, power in _DECIMAL.items() for unit in ("FLOPS", "OPS")},
     "FLOP/s",
 )
 POWER = Dimension("power", "a power", "250 W", _scaled({"W": Fraction(1)}) | {"mW": Fraction(1, 1000)}, "W")
@@ -98,7 +107,10 @@ ENERGY_PER_BYTE = Dimension(
 # "0.2 TFLOPS" is a speed, "0.2 TFLOPs" an amount of work: the order decides which meaning a wrong unit gets.
 DIMENSIONS = (TIME, MEMORY, PAYLOAD, BANDWIDTH, WORK, SPEED, POWER, ENERGY_PER_BYTE)
 
-_QUANTITY = re.compile(r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*?)?\s*", re.ASCII)
+_QUANTITY = re.compile(rf"\s*(?P<number>[+-]?{_NUMBER})\s*(?P<unit>[^\W\d_].*?)?\s*")
+
+_LONGEST = 400
+"""Digits and powers of ten of a number; more is no quantity of anything, and slow."""
 
 
 class QuantityError(ValueError):
@@ -129,64 +141,63 @@ def parse(value: object, dimension: Dimension) -> Quantity:
     QuantityError
         If it is no quantity, negative, not finite, or of another dimension.
     """
-    # True == 1 == 1.0 would share a place in the cache: booleans stop here, the type is part of the key.
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Integral):
         raise QuantityError(f"{shown(value)} is no {dimension.name}; expected one such as {dimension.example}")
-    return _parse_cached(value, type(value).__name__, dimension.name)
-
-
-@lru_cache(maxsize=1 << 17)
-def _parse_cached(value: int | float | str, _type: str, name: str) -> Quantity:
-    dimension = _BY_NAME[name]
-    if isinstance(value, str):
-        return _parse_text(value, dimension)
-    if not math.isfinite(value):
-        raise QuantityError(f"{shown(value)} is not finite; expected {dimension.article}, such as {dimension.example}")
-    if value < 0:
-        raise QuantityError(f"{shown(value)} is negative; expected {dimension.article}, such as {dimension.example}")
-    return Quantity(Fraction(value) if isinstance(value, int) else Fraction(repr(value)), bare=True)
+    if not isinstance(value, str):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise QuantityError(f"{shown(value)} is not finite; {_expected(dimension)}")
+        if value < 0:
+            raise QuantityError(f"{shown(value)} is negative; {_expected(dimension)}")
+        if not isinstance(value, float):
+            return Quantity(Fraction(int(value)), bare=True)
+    return _parse_text(str(value), dimension.name)
 
 
 _BY_NAME = {dimension.name: dimension for dimension in DIMENSIONS}
 
 
-def _parse_text(text: str, dimension: Dimension) -> Quantity:
-    expected = f"expected {dimension.article}, such as {dimension.example}"
+@lru_cache(maxsize=1 << 17)
+def _parse_text(text: str, name: str) -> Quantity:
+    dimension = _BY_NAME[name]
+    expected = _expected(dimension)
     match = _QUANTITY.fullmatch(text)
     if match is None:
-        raise QuantityError(f'"{text}" is no {dimension.name}; {expected}')
-    number, unit = match[1].replace("_", ""), match[2]
-    if len(number) > 40 or abs(int(re.split("[eE]", number)[1]) if "e" in number.lower() else 0) > 40:
-        raise QuantityError(f'"{text}" is out of range; {expected}')
+        raise QuantityError(f"{shown(text)} is no {dimension.name}; {expected}")
+    number, unit = match["number"].replace("_", ""), match["unit"]
+    exponent = re.split("[eE]", number)[1:]
+    if len(number) > _LONGEST or (exponent and abs(int(exponent[0])) > _LONGEST):
+        raise QuantityError(f"{shown(text)} is out of range; {expected}")
     value = Fraction(number)
     if value < 0:
-        raise QuantityError(f'"{text}" is negative; {expected}')
+        raise QuantityError(f"{shown(text)} is negative; {expected}")
     if unit is None:
         return Quantity(value, bare=True)
     size = dimension.units.get(unit)
-    if size is None:
-        meaning = _meaning(unit)
-        if meaning is not None:
-            raise QuantityError(f'"{text}" is {meaning.article}; {expected}')
-        raise QuantityError(f'"{text}" has an unknown unit {unit}{suggestion(unit, dimension.units)}; {expected}')
-    return Quantity(value * size, bare=False)
+    if size is not None:
+        return Quantity(value * size, bare=False)
+    meaning = next((other for other in DIMENSIONS if unit in other.units), None)
+    if meaning is not None:
+        raise QuantityError(f"{shown(text)} is {meaning.article}; {expected}")
+    raise QuantityError(
+        f"{shown(text)} has an unknown unit {visible(unit)}{suggestion(unit, dimension.units)}; {expected}"
+    )
 
 
-def _meaning(unit: str) -> Dimension | None:
-    return next((dimension for dimension in DIMENSIONS if unit in dimension.units), None)
+def _expected(dimension: Dimension) -> str:
+    return f"expected {dimension.article}, such as {dimension.example}"
 
 
 def shown(value: object) -> str:
     """A value for a message: texts in quotes, everything else as YAML would write it."""
     if isinstance(value, str):
-        return f'"{value}"'
+        return f'"{visible(value)}"'
     if value is None:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "a mapping"
-    return str(value)
+    return visible(str(value))
 
 
 def size_text(amount: int) -> str:

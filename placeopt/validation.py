@@ -7,8 +7,7 @@ hide the mistakes in the rest of the file.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, get_args
 
@@ -16,24 +15,24 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from placeopt.document import Document
-from placeopt.errors import Issue, listing, suggestion
+from placeopt.errors import Issue, listing, near_misses, suggestion
 from placeopt.spec import BARE, QUANTITY
+from placeopt.syntax import Path
 from placeopt.units import shown
 
 Model = TypeVar("Model", bound=BaseModel)
-Path = tuple[str | int, ...]
 
 _ATTEMPTS = 5
+_VERSIONS = {"placeopt": "problem", "placeopt_plan": "plan"}
+_LABELS = {BARE: ("int_", "greater_"), QUANTITY: ("value_error",), "[key]": ("string_", "literal_")}
 _EXPECTED = {
     "dict_type": "a mapping",
     "model_type": "a mapping",
-    "list_type": "a list of names",
     "string_type": "a name",
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "int_from_float": "a whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
+    "finite_number": "a whole number",
 }
 
 
@@ -49,105 +48,167 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
     """The document as a `model`, with every structural issue."""
     data = document.data
     if not isinstance(data, dict):
-        what = "is empty" if data is None else f"holds {_kind(data)}"
-        issue = document.issue(f"the document {what}; expected a mapping", ())
-        return Validated(None, (issue,))
-    data = {key: value for key, value in data.items() if not key.startswith("x-")}
+        what = "is empty" if data is None else f"holds {shown(data)}"
+        return Validated(None, (document.issue(f"the document {what}; expected a mapping", ()),))
+    for key, what in _VERSIONS.items():
+        # A file of another kind or of a later version: everything else that it says would mislead.
+        other = next((kind for name, kind in _VERSIONS.items() if name != key and name in data), None)
+        if key in model.model_fields and key not in data and other is not None:
+            message = f"{key} is missing: this looks like a {other} file, expected a {what} file"
+            return Validated(None, (document.issue(message, ()),))
+        if key in model.model_fields and isinstance(data.get(key), int) and data[key] > 1:
+            return Validated(None, (document.issue(_version_message(data[key]), (key,)),))
+    pruned = _Pruned({key: value for key, value in data.items() if not str(key).startswith("x-")})
     issues: dict[object, Issue] = dict(enumerate(document.faults))
+    faulty = {(fault.line, fault.column) for fault in document.faults}
     for attempt in range(_ATTEMPTS):
         try:
-            return Validated(model.model_validate(data), tuple(issues.values()))
+            return Validated(model.model_validate(pruned.data), tuple(issues.values()))
         except ValidationError as error:
-            if attempt == 0:
-                data = copy.deepcopy(data)
-            details = error.errors(include_url=False)
-        details = [detail for detail in details if BARE not in detail["loc"]]
+            # That an amount is no bare number needs no report: the error of its other form says what is wrong.
+            details = [detail for detail in error.errors(include_url=False) if _label(detail) != BARE]
+        misspelt = _misspelt(model, details)
         for detail in details:
-            # Short forms were widened on the way: go only as far as the document itself does.
-            path = document.existing(_plain(detail["loc"]))
-            issue = _issue(document, model, detail, path)
-            issues[issue.path, issue.message] = issue
-        left = Document(data)
-        cuts = [_cut(data, detail, left.existing(_plain(detail["loc"]))) for detail in details]
-        if not all(cuts):
+            # What is missing after a cut is missing because of the cut, and what is misspelt is not missing.
+            if detail["type"] != "missing" or (attempt == 0 and detail["loc"] not in misspelt):
+                issue = _issue(document, model, detail)
+                if issue.line is None or (issue.line, issue.column) not in faulty:
+                    issues[issue.path, issue.message] = issue
+        if not pruned.cut(details):
             break
     return Validated(None, tuple(issues.values()))
 
 
-def _plain(location: Path) -> Path:
-    """An error's location without the marks that pydantic adds to the keys of the document."""
-    return tuple(part for part in location if part not in ("[key]", QUANTITY))
+def _label(detail: ErrorDetails) -> str | None:
+    """What pydantic added behind an error's place in the document: the form of an amount, or that a key is meant."""
+    last = str(detail["loc"][-1]) if detail["loc"] else None
+    # A task may be called like a label, but what is wrong with a task is of another type.
+    return last if last in _LABELS and detail["type"].startswith(_LABELS[last]) else None
 
 
-def _cut(data: Any, detail: ErrorDetails, path: Path) -> bool:
-    """Cut a faulty part out of `data`; False if nothing sensible would remain."""
-    if detail["type"] == "missing" and not path:
-        if detail["loc"] != ("placeopt",):
-            return False
-        data["placeopt"] = 1
-        return True
-    if path == ("placeopt",):
-        data["placeopt"] = 1
-        return True
-    while path:
-        parent = data
-        for part in path[:-1]:
-            parent = parent[part]
-        if isinstance(parent, dict):
-            if len(path) == 2 and path[0] in ("tasks", "devices", "operations"):
-                parent[path[-1]] = {}  # the name stays known
-            else:
-                parent.pop(path[-1], None)
+def _plain(detail: ErrorDetails) -> Path:
+    """An error's place in the document."""
+    return detail["loc"] if _label(detail) is None else detail["loc"][:-1]
+
+
+class _Pruned:
+    """A document's data while faulty parts are cut out of a copy; only what is cut from gets copied."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+        self._owned = {id(data)}
+
+    def cut(self, details: Sequence[ErrorDetails]) -> bool:
+        """Cut out the parts that errors are about; False if nothing sensible would remain."""
+        document = Document(self.data)
+        paths = [document.existing(_plain(detail)) for detail in details]
+        cuts = [self._cut(detail, path) for detail, path in zip(details, paths, strict=True)]
+        return all(cuts)
+
+    def _cut(self, detail: ErrorDetails, path: Path) -> bool:
+        version = detail["loc"][0]
+        if version in _VERSIONS:
+            self.data[str(version)] = 1
             return True
-        path = path[:-1]  # cutting one item out of a list would shift the others
-    return False
+        # An item of a list cannot go alone: that would shift the others.
+        while path and isinstance(path[-1], int):
+            path = path[:-1]
+        if not path:
+            return False
+        holder = self._own(path[:-1])
+        if holder is None:  # cut out before
+            return True
+        keep_name = len(path) == 2 and path[0] in ("tasks", "devices", "operations")
+        if keep_name and detail["type"] != "missing" and _label(detail) != "[key]":
+            holder[path[-1]] = {}
+        else:
+            holder.pop(path[-1], None)
+        return True
+
+    def _own(self, path: Path) -> Any:
+        """The mapping or list at a path, safe to change; None if it is no longer there."""
+        holder: Any = self.data
+        for part in path:
+            if isinstance(holder, dict) and part not in holder:
+                return None
+            inner = holder[part]
+            if id(inner) not in self._owned:
+                inner = inner.copy()
+                self._owned.add(id(inner))
+                holder[part] = inner
+            holder = inner
+        return holder
 
 
-def _issue(document: Document, model: type[BaseModel], detail: ErrorDetails, path: Path) -> Issue:
-    kind, value, location = detail["type"], detail["input"], detail["loc"]
+def _misspelt(model: type[BaseModel], details: Sequence[ErrorDetails]) -> set[Path]:
+    """Locations of keys that an unknown key beside them was probably meant to be."""
+    return {
+        (*detail["loc"][:-1], meant)
+        for detail in details
+        if detail["type"] == "extra_forbidden"
+        for meant in near_misses(str(detail["loc"][-1]), _keys(model, detail["loc"][:-1]))
+    }
+
+
+def _issue(document: Document, model: type[BaseModel], detail: ErrorDetails) -> Issue:
+    kind, value, path = detail["type"], detail["input"], _plain(detail)
     if kind == "extra_forbidden":
-        known = _keys(model, location[:-1])
-        near = suggestion(str(location[-1]), known)
-        message = f"unknown key{near}" if near else f"unknown key; known are {listing(sorted(known), 20)}"
-        return document.issue(message, path, at_key=True)
+        known = _keys(model, path[:-1])
+        hint = suggestion(str(path[-1]), known) or f"; known are {listing(sorted(known), 20)}"
+        return document.issue(f"unknown key{hint}", path, at_key=True)
     if kind == "missing":
-        known_name = location[-1]
-        return document.issue(f"{known_name} is missing", path, at_key=True)
+        holder = document.existing(path)
+        return document.issue(f"{path[-1]} is missing", holder, at_key=True)
+    message = _message(kind, value, path, detail.get("ctx", {})) or f"{shown(value)}: {detail['msg']}"
+    return document.issue(message, path, at_key=_label(detail) == "[key]" or kind == "invalid_key")
+
+
+def _message(kind: str, value: Any, path: Path, context: dict[str, Any]) -> str | None:
+    """What is wrong and what was expected; None for what no document has brought about yet."""
+    if path in [(key,) for key in _VERSIONS]:
+        return _version_message(value)
     if kind == "value_error":
-        return document.issue(str(detail["ctx"]["error"]), path)
-    if location == ("placeopt",):
-        return document.issue(f"{shown(value)} is no version of the format that this placeopt reads; expected 1", path)
+        return str(context["error"])
     if kind == "literal_error":
-        choices = detail["ctx"]["expected"].replace("'", "")
-        near = suggestion(str(value), choices.replace(" or ", ", ").split(", "))
-        return document.issue(f"{shown(value)} is unknown{near}; expected {choices}", path, at_key="[key]" in location)
+        choices = context["expected"].replace("'", "")
+        near = suggestion(str(value), choices.replace(" or ", ", ").split(", ")) if isinstance(value, str) else ""
+        return f"{shown(value)} is unknown{near}; expected {choices}"
     if kind == "too_short":
-        fewest = detail["ctx"]["min_length"]
-        return document.issue(f"expected at least {fewest} entr{'y' if fewest == 1 else 'ies'}", path)
+        return f"expected at least {_entries(context['min_length'])}"
     if kind == "too_long":
-        return document.issue(f"expected at most {detail['ctx']['max_length']} entries", path)
-    if kind == "greater_than_equal":
-        return document.issue(f"{shown(value)} is too small; expected at least {detail['ctx']['ge']}", path)
-    if kind == "less_than_equal":
-        return document.issue(f"{shown(value)} is too large; expected at most {detail['ctx']['le']}", path)
+        return f"expected at most {_entries(context['max_length'])}"
+    if kind == "string_too_short":
+        return "a name needs at least one character"
+    if kind in ("greater_than_equal", "less_than_equal"):
+        least = kind == "greater_than_equal"
+        limit = f"at least {context['ge']}" if least else f"at most {context['le']}"
+        return f"{shown(value)} is too {'small' if least else 'large'}; expected {limit}"
+    if kind == "invalid_key":
+        return f"a key must be text, not {shown(value)}"
     expected = _EXPECTED.get(kind)
-    if expected is None:
-        return document.issue(f"{shown(value)}: {detail['msg']}", path)
-    return document.issue(f"expected {expected}, got {_kind(value)}", path)
+    if kind == "string_type" and path[-1] in ("description", "source"):
+        expected = "text"
+    if kind == "list_type":
+        expected = "a list" if path[-1] in ("overrides", "transfers", "objective") else "a list of names"
+    return None if expected is None else f"expected {expected}, got {shown(value)}"
 
 
-def _kind(value: Any) -> str:
-    return "nothing" if value is None else shown(value)
+def _version_message(value: Any) -> str:
+    return f"{shown(value)} is no version of the format that this placeopt reads; expected 1"
 
 
-def _keys(model: type[BaseModel], location: Path) -> list[str]:
+def _entries(count: int) -> str:
+    return f"{count} entr{'y' if count == 1 else 'ies'}"
+
+
+def _keys(model: type[BaseModel], location: Path) -> tuple[str, ...]:
     """The keys that a document may have at a location."""
     for part in location:
         for name, field in model.model_fields.items():
             if part in (name, field.alias):
                 model = next(_models(field.annotation), model)
                 break
-    return [field.alias or name for name, field in model.model_fields.items()]
+    return tuple(field.alias or name for name, field in model.model_fields.items())
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

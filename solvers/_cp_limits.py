@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placeopt.ir import PARTS, Bool, Int, Metric, Problem
 from placeopt.lowerbounds.classes import classes_of
 from placeopt.lowerbounds.paths import windows
-from placeopt.ir import PARTS, Bool, Int, Metric, Problem
 from placeopt.objective import Value, task_energy, transfer_energy
 
 from ._cp_base import LARGEST, TooLargeError

@@ -44,7 +44,7 @@ class CpSatSettings(Settings):
     """How much of the model the linear relaxation has: 0 nothing, 2 everything; None chooses by the objective."""
     deterministic: bool = False
     """Same answer for any number of workers: they take turns instead of racing, which is slower."""
-    max_size: int = 1_500_000
+    max_size: int = 1_000_000
     """Literals, intervals and rows above which no model is built; a million take about 2 GB."""
 
 

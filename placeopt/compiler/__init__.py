@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import os
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,21 @@ from typing import Any
 import numpy as np
 
 from placeopt.compiler.devices import DeviceIndex
-from placeopt.compiler.durations import DurationTable, check_operations, feasibility
-from placeopt.compiler.edges import check_range, edge_arrays
+from placeopt.compiler.durations import DurationTable, feasibility
+from placeopt.compiler.edges import edge_arrays
 from placeopt.compiler.groups import check_groups, colocation_labels, separation_pairs
-from placeopt.compiler.issues import Issues
+from placeopt.compiler.issues import Gaps, Issues
 from placeopt.compiler.links import link_arrays
+from placeopt.compiler.ranges import check_ranges
 from placeopt.compiler.scales import Scales
-from placeopt.document import Document, read_document
-from placeopt.errors import DocumentError, Issue, SpecError, UsageError, listing
+from placeopt.document import Document, collection_paused, read_document
+from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file_order, listing
 from placeopt.ir import NANO, UNLIMITED, Bool, Int, Objective, Problem, Term, build_problem
 from placeopt.spec import GraphFile, Spec, TaskSpec
+from placeopt.units import shown
 from placeopt.validation import validate
+
+_SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds of a tick
 
 __all__ = ["compile_document", "compile_spec", "load", "read_spec"]
 
@@ -35,23 +38,7 @@ def load(path: str | Path) -> Problem:
     SpecError
         If the file, or a graph file it names, is wrong; lists every issue.
     """
-    with _collection_paused():
-        return compile_document(_read(path))
-
-
-@contextmanager
-def _collection_paused() -> Iterator[None]:
-    """Pause the cyclic garbage collector: it would walk a growing heap of plain data again and again in vain.
-
-    Reading 36,000 tasks takes a third of the time without it.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+    return compile_document(_read(path))
 
 
 def compile_spec(spec: Spec | dict[str, Any], *, folder: str | Path = ".") -> Problem:
@@ -62,30 +49,42 @@ def compile_spec(spec: Spec | dict[str, Any], *, folder: str | Path = ".") -> Pr
     SpecError
         If the spec is wrong; lists every issue.
     UsageError
-        If it is neither a Spec nor a dict.
+        If it is neither a Spec nor a dict, or has the same name as text and as a number.
     """
     if isinstance(spec, Spec):
-        return _Compilation(spec, Document(spec.model_dump(by_alias=True)), (), Path(folder)).problem()
+        data = spec.model_dump(by_alias=True, warnings=False)  # only for the places of issues
+        return _Compilation(spec, Document(data), (), Path(folder)).problem()
     if not isinstance(spec, dict):
         raise UsageError(f"compile takes a Spec or a dict, got {type(spec).__name__}; use load for a file")
-    return compile_document(Document(spec), folder=folder)
+    return compile_document(Document({key: _with_text_keys(key, value) for key, value in spec.items()}), folder=folder)
+
+
+def _with_text_keys(section: object, entries: Any) -> Any:
+    """A section with names as text: in code, tasks and devices may be numbered."""
+    if not isinstance(entries, dict) or all(isinstance(name, str) for name in entries):
+        return entries
+    named = {str(name) if isinstance(name, int) else name: entry for name, entry in entries.items()}
+    if len(named) != len(entries):
+        raise UsageError(f"two names in {section} are written in the same way, as text and as a number")
+    return named
 
 
 def compile_document(document: Document, *, folder: str | Path | None = None) -> Problem:
     """The problem of a document; see `load`."""
-    checked = validate(document, Spec)
-    if checked.model is None:
-        raise SpecError(_in_file_order(checked.issues))
-    if folder is None:
-        folder = Path(document.file).parent if document.file else Path()
-    return _Compilation(checked.model, document, checked.issues, Path(folder)).problem()
+    with collection_paused():
+        checked = validate(document, Spec)
+        if checked.model is None:
+            raise SpecError(in_file_order(checked.issues))
+        if folder is None:
+            folder = Path(document.file).parent if document.file else Path()
+        return _Compilation(checked.model, document, checked.issues, Path(folder)).problem()
 
 
 def read_spec(path: str | Path) -> Spec:
     """The spec in a file, short forms widened, names not yet resolved."""
     checked = validate(_read(path), Spec)
     if checked.model is None or checked.issues:
-        raise SpecError(_in_file_order(checked.issues))
+        raise SpecError(in_file_order(checked.issues))
     return checked.model
 
 
@@ -94,11 +93,6 @@ def _read(path: str | Path) -> Document:
         return read_document(path)
     except DocumentError as error:
         raise SpecError(error.issues) from None
-
-
-def _in_file_order(issues: Sequence[Issue]) -> list[Issue]:
-    files = list(dict.fromkeys(issue.file for issue in issues))
-    return sorted(issues, key=lambda issue: (files.index(issue.file), issue.line or 0, issue.column or 0))
 
 
 class _Compilation:
@@ -114,6 +108,7 @@ class _Compilation:
         self.issues = Issues(document, graph_document)
         for issue in [*issues, *graph_issues]:
             self.issues.keep(issue)
+        self.gaps = Gaps.left_by(self.issues, graph_missing=spec.graph is not None and graph is None)
         self.tasks: dict[str, TaskSpec] = {}
         self.operations = dict(spec.operations)
         if graph is not None:
@@ -121,79 +116,63 @@ class _Compilation:
             self.tasks.update(graph.tasks)
         for name, task in spec.tasks.items():
             if name in self.tasks:
-                self.issues.add(
-                    f'duplicate name "{name}": the graph file has this task too', ("tasks", name), at_key=True
-                )
+                message = f"duplicate name {shown(name)}: the graph file has this task too"
+                self.issues.add(message, ("tasks", name), at_key=True)
             self.tasks[name] = task
-        if spec.graph is None and "tasks" not in document.data:
+        if not self.gaps.tasks and "tasks" not in document.data and "graph" not in document.data:
             self.issues.add("tasks is missing, and so is a graph file with tasks", ())
 
     def _graph(self, document: Document, folder: Path) -> tuple[Document | None, GraphFile | None, Sequence[Issue]]:
         if self.spec.graph is None:
             return None, None, ()
+        path = folder / self.spec.graph.file
+        key = ("graph", "file")
         try:
-            graph_document = read_document(folder / self.spec.graph.file)
+            graph_document = read_document(path)
         except DocumentError as error:
-            return None, None, [self._at_graph_key(document, issue) for issue in error.issues]
+            # What is wrong with the file as a whole belongs to the line that names it.
+            whole = [document.issue(f"{issue.file}: {issue.message}", key) for issue in error.issues if not issue.line]
+            return None, None, whole or error.issues
+        if document.file is not None and os.path.realpath(path) == os.path.realpath(document.file):
+            return None, None, [document.issue("is this very file; expected another one, with tasks", key)]
         checked = validate(graph_document, GraphFile)
         return graph_document, checked.model, checked.issues
 
-    @staticmethod
-    def _at_graph_key(document: Document, issue: Issue) -> Issue:
-        """An issue with a graph file as a whole belongs to the line that names the file."""
-        return issue if issue.line else document.issue(f"{issue.file} {issue.message}", ("graph", "file"))
-
     def problem(self) -> Problem:
         """The compiled problem, or every issue as a SpecError."""
-        spec, tasks, issues = self.spec, self.tasks, self.issues
-        index = DeviceIndex(spec.devices)
-        for pool, name in index.duplicates:
-            issues.add(f'duplicate name "{name}": two devices are called so', ("devices", pool), at_key=True)
-        scales = Scales(self._resolution(), spec.units, issues)
-        edges = edge_arrays(tasks, scales, issues)
-        allowed = feasibility(tasks, index, issues)
-        check_operations(tasks, self.operations, issues)
+        spec, tasks, issues, gaps = self.spec, self.tasks, self.issues, self.gaps
+        index = DeviceIndex(spec.devices, issues, complete=not gaps.devices)
+        resolution = self._resolution()
+        scales = Scales(resolution, spec.units, issues, sound=not gaps.scales and not issues.touch("resolution"))
+        power, capacity = self._devices(index, scales)
         links = link_arrays(spec.links, index, scales, issues)
-        labels = colocation_labels(tasks)
-        separation = separation_pairs(tasks, labels, issues)
-        power = [
-            (0, 1) if device.spec.power is None else scales.power(device.spec.power, ("devices", device.pool, "power"))
-            for device in index.devices
-        ]
-        self._check_objective(index)
-
-        unsound = issues.about("tasks")
-        decisive = {"devices", "operations", "units", "resolution", "graph"}
-        table = DurationTable(index, scales, allowed, issues)
-        if not decisive & issues.sections():
-            table.fill(tasks, self.operations, unsound)
-            self._check_feasible(index, allowed, table, unsound)
-
+        self._check_objective()
+        edges = edge_arrays(tasks, scales, gaps, issues)
         resident, output, scratch = self._memory(scales)
-        capacity = np.array(
-            [
-                UNLIMITED
-                if device.spec.memory is None
-                else scales.capacity(device.spec.memory, ("devices", device.pool, "memory"))
-                for device in index.devices
-            ],
-            dtype=np.int64,
-        )
+        labels = colocation_labels(tasks)
+        separation = separation_pairs(tasks, labels, len(index), issues)
+        table = DurationTable(index, scales, feasibility(tasks, index, gaps, issues), gaps, issues)
+        allowed = table.feasible.copy()
+        table.fill(tasks, self.operations)
+        if not (gaps.devices or gaps.operations or issues.touch("devices") or issues.touch("operations")):
+            self._check_feasible(index, allowed, table)
+
+        duration = np.where(table.feasible, table.duration, 0)
+        amounts = resident if spec.memory_model == "peak" else resident + output + scratch
         if not len(issues):
-            check_range(edges, links, table.duration, issues)
+            check_ranges(duration, resident + output + scratch, edges, links, power, issues)
         if not len(issues):
-            amounts = resident if spec.memory_model == "peak" else resident + output + scratch
             check_groups(tasks, labels, table.feasible, amounts, capacity, index, issues)
         if len(issues):
-            raise SpecError(_in_file_order(issues.found))
+            raise issues.error()
         return build_problem(
             name=spec.name,
             description=spec.description,
-            resolution=scales.resolution,
+            resolution=resolution,
             task_names=list(tasks),
             device_names=[device.name for device in index.devices],
             device_types=[device.type for device in index.devices],
-            duration=table.duration,
+            duration=duration,
             feasible=table.feasible,
             resident=resident,
             output=output,
@@ -219,28 +198,49 @@ class _Compilation:
         )
 
     def _resolution(self) -> Fraction:
-        quantity = self.spec.resolution
-        if isinstance(quantity, int) or quantity.bare or quantity.value == 0:
-            self.issues.add("a tick needs a length with a unit, such as 1 us", ("resolution",))
-            return Fraction(1, NANO)
-        return quantity.value
+        quantity, path = self.spec.resolution, ("resolution",)
+        if not isinstance(quantity, int) and not quantity.bare and _SHORTEST <= quantity.value <= _LONGEST:
+            return quantity.value
+        self.issues.add(
+            f"{self.issues.written(path)} is no length of a tick; expected a time with a unit, 1e-18 s to 1e6 s", path
+        )
+        return Fraction(1, NANO)
 
-    def _check_objective(self, index: DeviceIndex) -> None:
-        for place, level in enumerate(self.spec.objective):
-            if not any(level.values()):
-                self.issues.add("an objective needs a metric with a positive weight", ("objective", place))
-            links = [self.spec.links.default, *self.spec.links.overrides]
-            powered = any(device.spec.power is not None for device in index.devices)
-            if "energy" in level and not powered and all(link.energy is None for link in links):
-                self.issues.add(
+    def _devices(self, index: DeviceIndex, scales: Scales) -> tuple[list[tuple[int, int]], Int]:
+        """Power as (num, den) of each device, and (m,) capacities; rates are checked even if no task needs them."""
+        power: list[tuple[int, int]] = []
+        capacity = np.full(len(index), UNLIMITED, dtype=np.int64)
+        for d, device in enumerate(index.devices):
+            stated, path = device.spec, ("devices", device.pool)
+            if stated.memory is not None:
+                capacity[d] = scales.capacity(stated.memory, (*path, "memory"))
+            if stated.speed is not None:
+                scales.speed(stated.speed, (*path, "speed"))
+            if stated.memory_bandwidth is not None:
+                scales.bandwidth(stated.memory_bandwidth, (*path, "memory_bandwidth"))
+            if stated.overhead is not None:
+                scales.ticks(stated.overhead, (*path, "overhead"))
+            power.append((0, 1) if stated.power is None else scales.power(stated.power, (*path, "power")))
+        return power, capacity
+
+    def _check_objective(self) -> None:
+        spec, issues = self.spec, self.issues
+        energetic = [device.power for device in spec.devices.values()]
+        energetic += [link.energy for link in (spec.links.default, *spec.links.overrides)]
+        for place, level in enumerate(spec.objective):
+            if not any(level.values()) and not issues.touch("objective"):
+                issues.add("an objective needs a metric with a positive weight", ("objective", place))
+            stated = any(amount is not None for amount in energetic) or issues.touch("devices") or issues.touch("links")
+            if "energy" in level and not stated:
+                issues.add(
                     "energy needs the power of devices or the energy of links; neither is stated", ("objective", place)
                 )
 
-    def _check_feasible(self, index: DeviceIndex, allowed: Bool, table: DurationTable, unsound: set[str]) -> None:
+    def _check_feasible(self, index: DeviceIndex, allowed: Bool, table: DurationTable) -> None:
         names = list(self.tasks)
         for row in np.flatnonzero(~table.feasible.any(axis=1)):
             name = names[row]
-            if name in unsound or name in self.issues.about("tasks"):
+            if self.issues.touch("tasks", name):
                 continue
             task = self.tasks[name]
             if not allowed[row].any():
@@ -250,7 +250,7 @@ class _Compilation:
             places = [index.devices[d].name for d in np.flatnonzero(allowed[row])]
             what, given = "it", task.time
             if given is None and task.op is not None:
-                what, given = f"operation {task.op}", self.operations.get(task.op)
+                what, given = f"operation {shown(task.op)}", self.operations[task.op]
             self.issues.add(
                 f"no device can run it: {what} has durations for {listing(list(given or ()))}, "
                 f"and its devices are {listing(places)}",

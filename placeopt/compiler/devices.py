@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from placeopt.errors import listing, suggestion
-from placeopt.spec import ANY, DeviceSpec
+from placeopt.compiler.issues import Issues
+from placeopt.spec import ANY, MOST_DEVICES, DeviceSpec
+from placeopt.syntax import Path
+from placeopt.units import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,20 +22,27 @@ class Device:
 
 
 class DeviceIndex:
-    """All devices, and the indices that a name, a pool or a type stands for."""
+    """All devices, and the indices that a name, a pool or a type stands for.
 
-    def __init__(self, specs: dict[str, DeviceSpec]) -> None:
+    References that stand for nothing are reported, unless the index is not `complete`.
+    """
+
+    def __init__(self, specs: dict[str, DeviceSpec], issues: Issues, *, complete: bool = True) -> None:
         self.devices: list[Device] = []
-        self.duplicates: list[tuple[str, str]] = []
-        """(pool, name) of devices whose name was taken."""
+        self._issues = issues
+        self._complete = complete
         self._names: dict[str, list[int]] = {}
         self._pools: dict[str, list[int]] = {}
         self._types: dict[str, list[int]] = {}
         for pool, spec in specs.items():
             names = [pool] if spec.count is None else [f"{pool}{k}" for k in range(spec.count)]
+            if len(self.devices) + len(names) > MOST_DEVICES:
+                issues.add(f"more than {MOST_DEVICES} devices in all", ("devices", pool), at_key=True)
+                raise issues.error()
             for name in names:
                 if name in self._names:
-                    self.duplicates.append((pool, name))
+                    message = f"duplicate name {shown(name)}: two devices are called so"
+                    issues.add(message, ("devices", pool), at_key=True)
                     continue
                 place = len(self.devices)
                 self.devices.append(Device(name, pool, spec.type or pool, spec))
@@ -45,22 +54,24 @@ class DeviceIndex:
     def __len__(self) -> int:
         return len(self.devices)
 
-    def find(self, reference: str) -> list[int] | None:
-        """Every device with that name, pool or type, in order; None if there is none."""
-        found = {place for level in self.levels(reference) for place in level}
-        return sorted(found) or None
+    def find(self, reference: str, path: Path) -> list[int]:
+        """Every device with that name, pool or type, in order; `path` is where the reference stands."""
+        return sorted({place for level in self.levels(reference, path) for place in level})
 
-    def levels(self, reference: str) -> tuple[list[int], list[int], list[int], list[int]]:
-        """What a reference stands for, least specific first: everything, as a type, as a pool, as a name."""
-        return (
+    def levels(
+        self, reference: str, path: Path | None, *, at_key: bool = False
+    ) -> tuple[list[int], list[int], list[int], list[int]]:
+        """What a reference stands for, least specific first: everything, as a type, as a pool, as a name.
+
+        Without a path one that stands for nothing is fine.
+        """
+        found = (
             self._everything if reference == ANY else [],
             self._types.get(reference, []),
             self._pools.get(reference, []),
             self._names.get(reference, []),
         )
-
-    def unknown(self, reference: str) -> str:
-        """The message for a reference that stands for nothing."""
-        known = list(dict.fromkeys([*self._names, *self._pools, *self._types]))
-        near = suggestion(reference, known)
-        return f'unknown device "{reference}"{near or "; known are " + listing(known)}'
+        if path is not None and self._complete and not any(found):
+            known = list(dict.fromkeys([*self._names, *self._pools, *self._types]))
+            self._issues.unknown("device", reference, known, path, at_key=at_key)
+        return found

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from placeopt.compiler.devices import DeviceIndex
-from placeopt.compiler.issues import Issues, Path
+from placeopt.compiler.issues import Gaps, Issues
 from placeopt.compiler.scales import LARGEST, Scales
-from placeopt.errors import listing, suggestion
+from placeopt.errors import listing
 from placeopt.ir import Bool, Int, ratio_ceil
 from placeopt.spec import Durations, TaskSpec
+from placeopt.syntax import Path
+from placeopt.units import shown
 
 
-def feasibility(tasks: dict[str, TaskSpec], index: DeviceIndex, issues: Issues) -> Bool:
+def feasibility(tasks: dict[str, TaskSpec], index: DeviceIndex, gaps: Gaps, issues: Issues) -> Bool:
     """(n, m), whether `devices`, `requires` and `pin` allow the device."""
     features = sorted({feature for device in index.devices for feature in device.spec.features})
     masks: dict[tuple[object, ...], Bool] = {}
@@ -26,14 +28,15 @@ def feasibility(tasks: dict[str, TaskSpec], index: DeviceIndex, issues: Issues) 
         mask = masks.get(key)
         if mask is None:
             before = len(issues)
-            mask = _mask(name, task, index, features, issues)
+            mask = _mask(name, task, index, None if gaps.features else features, issues)
             if len(issues) == before:  # one with issues is not kept: each task that has them reports its own
                 masks[key] = mask
         allowed[row] = mask
     return allowed
 
 
-def _mask(name: str, task: TaskSpec, index: DeviceIndex, features: Sequence[str], issues: Issues) -> Bool:
+def _mask(name: str, task: TaskSpec, index: DeviceIndex, features: Sequence[str] | None, issues: Issues) -> Bool:
+    """(m,), whether each device is allowed; `features` are all there are, None if that is not known."""
     mask = np.ones(len(index), dtype=np.bool_)
 
     def keep(places: list[int]) -> None:
@@ -42,67 +45,64 @@ def _mask(name: str, task: TaskSpec, index: DeviceIndex, features: Sequence[str]
         np.logical_and(mask, chosen, out=mask)
 
     if task.devices is not None:
-        found: list[int] = []
-        for place, reference in enumerate(task.devices):
-            devices = index.find(reference)
-            if devices is None:
-                issues.add(index.unknown(reference), ("tasks", name, "devices", place))
-            found += devices or []
-        keep(found)
+        path = ("tasks", name, "devices")
+        keep([d for place, reference in enumerate(task.devices) for d in index.find(reference, (*path, place))])
     for place, feature in enumerate(task.requires):
-        if feature not in features:
-            near = suggestion(feature, features) or f"; known are {listing(features)}"
-            issues.add(f'no device has the feature "{feature}"{near}', ("tasks", name, "requires", place))
+        if features is not None and feature not in features:
+            issues.unknown("feature", feature, features, ("tasks", name, "requires", place))
         keep([d for d, device in enumerate(index.devices) if feature in device.spec.features])
     if task.pin is not None:
-        devices = index.find(task.pin)
-        if devices is None:
-            issues.add(index.unknown(task.pin), ("tasks", name, "pin"))
-        elif len(devices) > 1:
+        devices = index.find(task.pin, ("tasks", name, "pin"))
+        if len(devices) > 1:
             names = listing([index.devices[d].name for d in devices])
-            issues.add(f'"{task.pin}" stands for {len(devices)} devices ({names}); pin to one of them, or use devices',
-                   ("tasks", name, "pin"))  # fmt: skip
-        keep(devices or [])
+            issues.add(
+                f"{shown(task.pin)} stands for {len(devices)} devices ({names}); pin to one of them, or use devices",
+                ("tasks", name, "pin"),
+            )
+        keep(devices)
     return mask
-
-
-def check_operations(tasks: dict[str, TaskSpec], operations: dict[str, Durations], issues: Issues) -> None:
-    """Report tasks whose duration hangs on an operation that nobody described."""
-    for name, task in tasks.items():
-        labels_only = task.time is not None or task.flops is not None or task.bytes is not None
-        if task.op is not None and not labels_only and task.op not in operations:
-            near = suggestion(task.op, operations) or f"; known are {listing(list(operations))}"
-            issues.add(f'unknown operation "{task.op}"{near}', ("tasks", name, "op"))
 
 
 class DurationTable:
     """Fills the durations of all tasks; what no source gives a duration for becomes infeasible."""
 
-    def __init__(self, index: DeviceIndex, scales: Scales, allowed: Bool, issues: Issues) -> None:
-        self._index, self._scales, self._issues = index, scales, issues
+    def __init__(self, index: DeviceIndex, scales: Scales, allowed: Bool, gaps: Gaps, issues: Issues) -> None:
+        self._index, self._scales, self._gaps, self._issues = index, scales, gaps, issues
         self.duration: Int = np.zeros(allowed.shape, dtype=np.int64)
         self.feasible: Bool = allowed.copy()
         self._rows: dict[object, tuple[Int, Bool]] = {}
-        self._slow: set[tuple[str, str]] = set()
+        doubtful = {device.pool for device in index.devices if issues.touch("devices", device.pool)}
+        self._reported = {"speed": doubtful, "memory_bandwidth": set(doubtful)}
+        """Pools of which it is known, or was reported, that they lack a rate."""
 
-    def fill(self, tasks: dict[str, TaskSpec], operations: dict[str, Durations], skip: set[str]) -> None:
-        """Durations of all tasks but those in `skip`, which have issues already."""
+    def fill(self, tasks: dict[str, TaskSpec], operations: dict[str, Durations]) -> None:
+        """Durations of all tasks but those whose duration has an issue already."""
+        skip, known_operations = self._broken(), list(operations)
         work: list[tuple[int, str, TaskSpec]] = []
         for row, (name, task) in enumerate(tasks.items()):
             if name in skip:
                 continue
+            given_by_work = task.flops is not None or task.bytes is not None
             if task.time is not None:
-                if task.flops is not None or task.bytes is not None:
+                if given_by_work:
                     self._issues.add("has both time and flops or bytes; expected one of them", ("tasks", name, "time"))
                 self._tabulate(row, task.time, ("tasks", name, "time"))
-            elif task.flops is not None or task.bytes is not None:
+            elif given_by_work:
                 work.append((row, name, task))
             elif task.op is None:
                 self._issues.add("has no duration; expected time, op or flops", ("tasks", name))
-            else:
+            elif task.op in operations:
                 self._tabulate(row, operations[task.op], ("operations", task.op), task.op)
+            elif not self._gaps.operations:
+                self._issues.unknown("operation", task.op, known_operations, ("tasks", name, "op"))
         if work:
             self._roofline(work)
+
+    def _broken(self) -> set[str | int]:
+        """Tasks with an issue that concerns the duration, or might: an unknown key, say."""
+        harmless = set(TaskSpec.model_fields) - {"time", "op", "flops", "bytes"}
+        about_tasks = [path for path in self._issues.paths if len(path) > 1 and path[0] == "tasks"]
+        return {path[1] for path in about_tasks if len(path) < 3 or path[2] not in harmless}
 
     def _tabulate(self, row: int, table: Durations, path: Path, op: str | None = None) -> None:
         """Durations given by device; the most specific reference wins: name, then pool, then type.
@@ -113,7 +113,10 @@ class DurationTable:
             ticks = np.zeros(len(self._index), dtype=np.int64)
             known = np.zeros(len(self._index), dtype=np.bool_)
             found = [
-                (self._index.levels(reference), self._scales.ticks(time, (*path, reference)))
+                (
+                    self._index.levels(reference, None if op else (*path, reference), at_key=True),
+                    self._scales.ticks(time, (*path, reference)),
+                )
                 for reference, time in table.items()
             ]
             for level in range(4):
@@ -121,9 +124,6 @@ class DurationTable:
                     if levels[level]:
                         ticks[levels[level]] = value
                         known[levels[level]] = True
-            for reference, (levels, _) in zip(table, found, strict=True):
-                if op is None and not any(levels):
-                    self._issues.add(self._index.unknown(reference), (*path, reference), at_key=True)
             if op is not None:
                 self._rows[op] = (ticks, known)
         else:
@@ -134,17 +134,12 @@ class DurationTable:
     def _roofline(self, work: list[tuple[int, str, TaskSpec]]) -> None:
         """max(flops / speed, bytes / memory_bandwidth) + overhead, each quotient rounded up to a tick."""
         rows = np.array([row for row, _, _ in work])
+        scales = self._scales
         flops = np.array(
-            [
-                0 if task.flops is None else self._scales.work(task.flops, ("tasks", name, "flops"))
-                for _, name, task in work
-            ]
+            [0 if task.flops is None else scales.work(task.flops, ("tasks", name, "flops")) for _, name, task in work]
         )
         traffic = np.array(
-            [
-                0 if task.bytes is None else self._scales.size(task.bytes, ("tasks", name, "bytes"))
-                for _, name, task in work
-            ]
+            [0 if task.bytes is None else scales.size(task.bytes, ("tasks", name, "bytes")) for _, name, task in work]
         )
         profiles: dict[tuple[object, ...], list[int]] = {}
         for d, device in enumerate(self._index.devices):
@@ -157,21 +152,22 @@ class DurationTable:
             if device.spec.speed is None:
                 self._no_rate(rows[flops > 0], places, work, "speed", "flops")
             else:
-                ticks = self._quotient(flops, self._scales.speed(device.spec.speed, (*path, "speed")), path)
+                ticks = self._quotient(flops, scales.speed(device.spec.speed, (*path, "speed")), path)
             if device.spec.memory_bandwidth is not None:
-                rate = self._scales.bandwidth(device.spec.memory_bandwidth, (*path, "memory_bandwidth"))
+                rate = scales.bandwidth(device.spec.memory_bandwidth, (*path, "memory_bandwidth"))
                 ticks = np.maximum(ticks, self._quotient(traffic, rate, path))
             else:
                 self._no_rate(rows[(flops == 0) & (traffic > 0)], places, work, "memory_bandwidth", "bytes alone")
             if device.spec.overhead is not None:
-                ticks = ticks + self._scales.ticks(device.spec.overhead, (*path, "overhead"))
+                ticks = ticks + scales.ticks(device.spec.overhead, (*path, "overhead"))
             self.duration[np.ix_(rows, np.array(places))] = ticks[:, None]
 
     def _quotient(self, amounts: Int, ratio: tuple[int, int], path: Path) -> Int:
         """Ticks for amounts of work or traffic, rounded up."""
         num, den = ratio
         if float(amounts.max(initial=0)) * num / den > LARGEST:
-            self._issues.add("is so slow that durations are out of range for this resolution", path)
+            if not self._gaps.scales:
+                self._issues.add("is so slow that durations are out of range for this resolution", path)
             return np.zeros_like(amounts)
         return np.asarray(ratio_ceil(amounts, num, den))
 
@@ -183,10 +179,10 @@ class DurationTable:
         for d in places:
             device = self._index.devices[d]
             needing = rows[self.feasible[rows, d]]
-            if len(needing) and (device.pool, rate) not in self._slow:
-                self._slow.add((device.pool, rate))
+            if len(needing) and device.pool not in self._reported[rate]:
+                self._reported[rate].add(device.pool)
                 self._issues.add(
-                    f'has no {rate}, and task "{names[int(needing[0])]}", given by {given}, may run here; '
+                    f"has no {rate}, and task {shown(names[int(needing[0])])}, given by {given}, may run here; "
                     f"state it, or restrict the task's devices",
                     ("devices", device.pool),
                 )

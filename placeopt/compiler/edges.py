@@ -1,4 +1,4 @@
-"""Edges: producers looked up, payloads read, cycles named, ranges checked."""
+"""Edges: producers looked up, payloads read, cycles named."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt.compiler.issues import Issues
-from placeopt.compiler.links import LinkArrays
-from placeopt.compiler.scales import LARGEST, Scales
-from placeopt.errors import suggestion
+from placeopt.compiler.issues import Gaps, Issues
+from placeopt.compiler.scales import Scales
+from placeopt.errors import visible
 from placeopt.ir import Bool, Int, topological_order
 from placeopt.spec import TaskSpec
+from placeopt.units import shown
+
+_CYCLES, _CYCLE_SHOWN = 8, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,9 @@ class EdgeArrays:
     shared: Bool
 
 
-def edge_arrays(tasks: dict[str, TaskSpec], scales: Scales, issues: Issues) -> EdgeArrays:
+def edge_arrays(tasks: dict[str, TaskSpec], scales: Scales, gaps: Gaps, issues: Issues) -> EdgeArrays:
     """The edges that the `after` of all tasks describe."""
+    names = list(tasks)
     number = {name: row for row, name in enumerate(tasks)}
     outputs = [
         0 if task.output is None else scales.size(task.output, ("tasks", name, "output"))
@@ -37,8 +40,8 @@ def edge_arrays(tasks: dict[str, TaskSpec], scales: Scales, issues: Issues) -> E
         for producer, payload in task.after.items():
             source = number.get(producer)
             if source is None:
-                near = suggestion(producer, number) if len(number) < 5000 else ""
-                issues.add(f'unknown task "{producer}"{near}', ("tasks", name, "after", producer), at_key=True)
+                if not gaps.tasks:
+                    issues.unknown("task", producer, names, ("tasks", name, "after", producer), at_key=True)
                 continue
             if source == row:
                 issues.add("a task cannot come after itself", ("tasks", name, "after", producer), at_key=True)
@@ -53,12 +56,25 @@ def edge_arrays(tasks: dict[str, TaskSpec], scales: Scales, issues: Issues) -> E
         np.array(payloads, dtype=np.int64),
         np.array(shared, dtype=np.bool_),
     )
-    cycle = _cycle(arrays.pairs, len(tasks))
-    if cycle:
-        names = [list(tasks)[row] for row in cycle]
-        text = " -> ".join([*names, names[0]]) if len(names) <= 8 else f"{' -> '.join(names[:8])} -> ... -> {names[0]}"
-        issues.add(f"these tasks form a cycle: {text}", ("tasks", names[0], "after", names[-1]), at_key=True)
+    _report_cycles(arrays.pairs, names, issues)
     return arrays
+
+
+def _report_cycles(pairs: Int, names: list[str], issues: Issues) -> None:
+    """Name a cycle, then another one without the edge that closes the first, and so on."""
+    for _ in range(_CYCLES):
+        cycle = _cycle(pairs, len(names))
+        if not cycle:
+            return
+        around = [shown(names[row]) if " " in names[row] else visible(names[row]) for row in cycle]
+        if len(around) > _CYCLE_SHOWN:
+            around[_CYCLE_SHOWN - 1 : -1] = ["..."]
+        issues.add(
+            f"these tasks form a cycle: {' -> '.join([*around, around[0]])}",
+            ("tasks", names[cycle[0]], "after", names[cycle[-1]]),
+            at_key=True,
+        )
+        pairs = pairs[(pairs != (cycle[-1], cycle[0])).any(axis=1)]
 
 
 def _cycle(pairs: Int, n: int) -> list[int]:
@@ -83,16 +99,3 @@ def _cycle(pairs: Int, n: int) -> list[int]:
     around = walk[seen[producer[walk[-1]]] :][::-1]
     first = around.index(min(around))
     return around[first:] + around[:first]
-
-
-def check_range(edges: EdgeArrays, links: LinkArrays, duration: Int, issues: Issues) -> None:
-    """Report times so large that a schedule's end might not fit into 64 bits."""
-    slowest = float((links.byte_ticks_num / links.byte_ticks_den).max(initial=0))
-    transfers = float(edges.payload.astype(np.float64).sum()) * slowest
-    transfers += len(edges.payload) * float(links.latency.max(initial=0))
-    total = float(duration.max(axis=1, initial=0).astype(np.float64).sum()) + transfers
-    if total > LARGEST:
-        issues.add(
-            f"all durations and transfers add up to {total:.2g} ticks, more than 2^60; use a coarser resolution",
-            ("resolution",),
-        )

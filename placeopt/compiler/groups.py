@@ -12,7 +12,7 @@ from placeopt.compiler.issues import Issues
 from placeopt.errors import listing
 from placeopt.ir import UNLIMITED, Bool, Int
 from placeopt.spec import TaskSpec
-from placeopt.units import size_text
+from placeopt.units import shown, size_text
 
 
 def colocation_labels(tasks: dict[str, TaskSpec]) -> Int:
@@ -37,12 +37,12 @@ def colocation_labels(tasks: dict[str, TaskSpec]) -> Int:
     return np.array([root(row) for row in range(len(tasks))], dtype=np.int64)
 
 
-def separation_pairs(tasks: dict[str, TaskSpec], labels: Int, issues: Issues) -> list[tuple[int, int]]:
+def separation_pairs(tasks: dict[str, TaskSpec], labels: Int, n_devices: int, issues: Issues) -> list[tuple[int, int]]:
     """Pairs of tasks that must be on different devices."""
     members: dict[str, list[int]] = defaultdict(list)
     names = list(tasks)
     for row, task in enumerate(tasks.values()):
-        for label in task.separate:
+        for label in dict.fromkeys(task.separate):
             members[label].append(row)
     pairs: list[tuple[int, int]] = []
     for label, rows in members.items():
@@ -51,10 +51,16 @@ def separation_pairs(tasks: dict[str, TaskSpec], labels: Int, issues: Issues) ->
             other = together.setdefault(int(labels[row]), row)
             if other != row:
                 issues.add(
-                    f'separated by "{label}" from task "{names[other]}", with which it is colocated',
+                    f"separated by {shown(label)} from task {shown(names[other])}, with which it is colocated",
                     ("tasks", names[row], "separate"),
                 )
-        pairs += combinations(rows, 2)
+        if len(together) > n_devices:
+            issues.add(
+                f"{len(together)} tasks are separated by {shown(label)}, and there are only {n_devices} devices",
+                ("tasks", names[rows[0]], "separate"),
+            )
+        else:
+            pairs += combinations(rows, 2)
     return pairs
 
 
@@ -86,15 +92,18 @@ def check_groups(
             continue
         what = f"its colocation group ({members}) needs" if len(rows) > 1 else "needs"
         roomiest = index.devices[int(np.argmax(np.where(common[label], capacity, -1)))].name
+        need, room = _sizes(int(needs[label]), int(largest[label]))
         issues.add(
-            f"{what} {size_text(int(needs[label]))}, more than any device that may run it has "
-            f"(the largest is {roomiest} with {size_text(int(largest[label]))})",
-            path,
+            f"{what} {need}, more than any device that may run it has (the largest is {roomiest} with {room})", path
         )
     if (capacity != UNLIMITED).all():
-        need, room = int(amounts.sum()), sum(map(int, capacity))
-        if need > room and not len(issues):
-            issues.add(
-                f"all tasks together need {size_text(need)} of memory, and all devices have {size_text(room)}",
-                ("tasks",),
-            )
+        total, there = int(amounts.sum()), sum(map(int, capacity))
+        if total > there and not len(issues):
+            need, room = _sizes(total, there)
+            issues.add(f"all tasks together need {need} of memory, and all devices have {room}", ("tasks",))
+
+
+def _sizes(need: int, room: int) -> tuple[str, str]:
+    """Two amounts for people; to the byte where they would look alike otherwise."""
+    texts = size_text(need), size_text(room)
+    return texts if texts[0] != texts[1] else (f"{need} B", f"{room} B")

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.compiler.devices import DeviceIndex
-from placeopt.compiler.issues import Issues, Path
+from placeopt.compiler.issues import Issues
 from placeopt.compiler.scales import Scales
 from placeopt.ir import Int
 from placeopt.spec import LinkOverride, LinkSpec, LinksSpec
+from placeopt.syntax import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +50,22 @@ def link_arrays(links: LinksSpec, index: DeviceIndex, scales: Scales, issues: Is
 def _ends(override: LinkOverride, index: DeviceIndex, issues: Issues, path: Path) -> list[tuple[Int, Int]]:
     """(senders, receivers) that an override is about."""
 
-    def find(references: list[str], key: str) -> Int:
-        found: set[int] = set()
-        for reference in references:
-            devices = index.find(reference)
-            if devices is None:
-                issues.add(index.unknown(reference), (*path, key, reference))
-            found.update(devices or [])
-        return np.array(sorted(found), dtype=np.int64)
+    def find(key: str, references: list[str]) -> Int:
+        places = [index.find(reference, (*path, key, place)) for place, reference in enumerate(references)]
+        return np.array(sorted({d for found in places for d in found}), dtype=np.int64)
 
-    one_way = override.source is not None and override.target is not None
-    if one_way == (override.between is not None) or (override.source is None) != (override.target is None):
+    source, target, between = override.source, override.target, override.between
+    if between is None and source is not None and target is not None:
+        return [(find("from", source), find("to", target))]
+    if between is not None and source is None and target is None:
+        first, second = (
+            np.array(index.find(reference, (*path, "between", place)), dtype=np.int64)
+            for place, reference in enumerate(between)
+        )
+        return [(first, second), (second, first)]
+    if not issues.touch(*path):
         issues.add("expected either between, or from and to", path)
-        return []
-    if override.between is not None:
-        sides = [find([reference], "between") for reference in override.between]
-        return [(sides[0], sides[1]), (sides[1], sides[0])]
-    assert override.source is not None
-    assert override.target is not None
-    return [(find(override.source, "from"), find(override.target, "to"))]
+    return []
 
 
 def _apply(arrays: LinkArrays, link: LinkSpec, ends: list[tuple[Int, Int]], scales: Scales, path: Path) -> None:

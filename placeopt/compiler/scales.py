@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from placeopt.compiler.issues import Issues, Path
+from placeopt.compiler.issues import Issues
 from placeopt.ir import NANO
 from placeopt.spec import UnitsSpec
+from placeopt.syntax import Path
 from placeopt.units import Amount, Quantity
 
 LARGEST = 2**60
@@ -22,29 +23,31 @@ def _value(amount: Amount) -> Fraction | int:
 class Scales:
     """What numbers of a document mean: the length of a tick and the units of bare numbers.
 
-    Each method takes the path of the quantity and reports one that is out of range there.
+    Each method takes the path of the quantity and reports one that is out of range there, unless the scales
+    themselves are not `sound`.
     """
 
-    def __init__(self, resolution: Fraction, units: UnitsSpec, issues: Issues) -> None:
+    def __init__(self, resolution: Fraction, units: UnitsSpec, issues: Issues, *, sound: bool = True) -> None:
         self.resolution = resolution
         self._units = units
         self._issues = issues
+        self._sound = sound
 
     def ticks(self, time: Amount, path: Path) -> int:
         """A time rounded up to whole ticks."""
-        return self._whole(math.ceil(self._amount(time, self._units.time, self.resolution)), path)
+        return self._whole(math.ceil(self._amount(time, self._units.time, self.resolution)), "ticks", path)
 
     def size(self, amount: Amount, path: Path) -> int:
         """Bytes, rounded up."""
-        return self._whole(math.ceil(self._amount(amount, self._units.memory)), path)
+        return self._whole(math.ceil(self._amount(amount, self._units.memory)), "bytes", path)
 
     def capacity(self, amount: Amount, path: Path) -> int:
         """Bytes, rounded down."""
-        return self._whole(math.floor(self._amount(amount, self._units.memory)), path)
+        return self._whole(math.floor(self._amount(amount, self._units.memory)), "bytes", path)
 
     def work(self, amount: Amount, path: Path) -> int:
         """FLOP, rounded up."""
-        return self._whole(math.ceil(self._amount(amount, self._units.work)), path)
+        return self._whole(math.ceil(self._amount(amount, self._units.work)), "FLOP", path)
 
     def bandwidth(self, rate: Amount, path: Path) -> tuple[int, int]:
         """(num, den): num ticks move den bytes."""
@@ -71,7 +74,7 @@ class Scales:
 
     def _inverse(self, rate: Amount, unit: Fraction | None, path: Path) -> tuple[int, int]:
         if _value(rate) == 0:
-            self._issues.add("a rate of zero would never finish; expected a positive one", path)
+            self._issues.add(f"{self._issues.written(path)} would never finish; expected a positive rate", path)
             return 0, 1
         if isinstance(rate, Quantity) and not rate.bare:
             per_tick = rate.value * self.resolution
@@ -79,11 +82,15 @@ class Scales:
             per_tick = Fraction(_value(rate)) if unit is None else _value(rate) * unit * self.resolution
         return self._ratio(1 / per_tick, path)
 
-    def _whole(self, value: int, path: Path) -> int:
+    def _whole(self, value: int, unit: str, path: Path) -> int:
         if value > LARGEST:
-            self._issues.add("is out of range: more than 2^60 ticks, bytes or FLOP", path)
+            self._out_of_range(f"is more than 2^60 {unit}, out of range", path)
             return 0
         return value
+
+    def _out_of_range(self, message: str, path: Path) -> None:
+        if self._sound:
+            self._issues.add(f"{self._issues.written(path)} {message}", path)
 
     def _ratio(self, ratio: Fraction | int, path: Path) -> tuple[int, int]:
         """Numerator and denominator whose product stays below 2**62, so that 64-bit arithmetic is exact.
@@ -93,7 +100,7 @@ class Scales:
         if ratio.numerator * ratio.denominator < 2**62:
             return ratio.numerator, ratio.denominator
         if not Fraction(1, 2**55) < ratio < 2**55:
-            self._issues.add("is out of range for this resolution", path)
+            self._out_of_range("is out of range for this resolution", path)
             return 0, 1
         near = Fraction(ratio).limit_denominator(math.isqrt(int(2**60 / Fraction(ratio))))
         return near.numerator, near.denominator

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from placeopt.compiler import compile_spec
 from placeopt.errors import UsageError
 from placeopt.ir import Problem
+from placeopt.units import shown
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -32,16 +34,20 @@ def from_networkx(
     Raises
     ------
     UsageError
-        If the graph is undirected, has parallel edges, or two nodes of one name.
+        If the graph is undirected, has parallel edges, two nodes of one name, or an attribute that edges decide.
     SpecError
         If what it describes is no sound problem; lists every issue.
     """
     if not graph.is_directed() or graph.is_multigraph():
         raise UsageError("from_networkx takes a directed graph without parallel edges (networkx.DiGraph)")
+    if "tasks" in header or "graph" in header:
+        raise UsageError("from_networkx takes the tasks from the graph, not from tasks or graph")
     tasks: dict[str, dict[str, Any]] = {}
     for node, attributes in graph.nodes(data=True):
         if str(node) in tasks:
-            raise UsageError(f'two nodes of the graph are called "{node}"')
+            raise UsageError(f"two nodes of the graph are called {shown(str(node))}")
+        if "after" in attributes:
+            raise UsageError(f"node {shown(str(node))} has the attribute after; expected edges instead")
         after = {str(producer): graph.edges[producer, node].get("payload") for producer in graph.predecessors(node)}
         tasks[str(node)] = {**attributes, "after": after}
     document = {"placeopt": 1, "devices": dict(devices), "tasks": tasks, **header}
@@ -51,19 +57,38 @@ def from_networkx(
 
 
 def to_networkx(problem: Problem) -> nx.DiGraph[str]:
-    """The task graph: nodes by name with `duration` (ticks per device name), `memory` (bytes); edges with `payload`."""
+    """The task graph, with the attributes that `from_networkx` reads.
+
+    Nodes have `time` (ticks per device), `memory` (bytes: resident, output, scratch), `output` (bytes) where edges
+    share it, and `colocate` and `separate` labels where the task has any; edges have `payload` (bytes) unless shared.
+    """
     import networkx as nx
 
     graph: nx.DiGraph[str] = nx.DiGraph(name=problem.name)
-    for i, name in enumerate(problem.task_names):
-        duration = {
-            device: int(problem.duration[i, d])
-            for d, device in enumerate(problem.device_names)
-            if problem.feasible[i, d]
+    names, devices = problem.task_names, problem.device_names
+    labels = problem.group.tolist()
+    sizes = Counter(labels)
+    for i, name in enumerate(names):
+        feasible = [d for d, allowed in enumerate(problem.feasible[i].tolist()) if allowed]
+        memory = {
+            key: int(amounts[i])
+            for key, amounts in (
+                ("resident", problem.resident),
+                ("output", problem.output),
+                ("scratch", problem.scratch),
+            )
         }
-        graph.add_node(name, duration=duration, memory=int(problem.memory[i]))
-    names = problem.task_names
-    for edge in range(problem.n_edges):
-        producer, consumer = names[problem.edge_source[edge]], names[problem.edge_target[edge]]
-        graph.add_edge(producer, consumer, payload=int(problem.payload[edge]))
+        graph.add_node(name, time={devices[d]: int(problem.duration[i, d]) for d in feasible}, memory=memory)
+        if sizes[labels[i]] > 1:
+            graph.nodes[name]["colocate"] = [f"group {labels[i]}"]
+    for a, b in problem.separation.tolist():
+        for i in (a, b):
+            graph.nodes[names[i]].setdefault("separate", []).append(f"{names[a]} and {names[b]}")
+    edges = zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True)
+    for (a, b), payload, shared in zip(edges, problem.payload.tolist(), problem.shared.tolist(), strict=True):
+        if shared:
+            graph.nodes[names[a]]["output"] = payload
+            graph.add_edge(names[a], names[b])
+        else:
+            graph.add_edge(names[a], names[b], payload=payload)
     return graph

@@ -1,0 +1,399 @@
+"""YAML and JSON texts as plain data, and as a map of where everything stands in them.
+
+YAML is read as version 1.2 means it: only `true` and `false` are booleans, 010 is ten, and a time such as 1:30 stays
+text. Keys are always text, and a key given twice is a fault. `<<` merges. Both readers make do without recursion and
+without PyYAML's nodes: deep nesting and aliases that multiply end in an error, and reading takes half the time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import yaml
+from yaml import events
+
+Place = tuple[int, int]
+"""Line and column, counted from 1."""
+
+Path = tuple[str | int, ...]
+
+
+class Spot(NamedTuple):
+    """Where an entry of a mapping or a list stands: its key (a list's entry is its own), its value, what is inside."""
+
+    key: Place
+    value: Place
+    inside: Tree
+
+
+Tree: TypeAlias = "dict[str, Spot] | list[Spot] | None"
+"""The places of a text, in the shape of its data."""
+
+
+class Fault(NamedTuple):
+    """Something wrong that does not keep the rest of the text from being read."""
+
+    message: str
+    path: Path
+    place: Place
+
+
+class TextError(Exception):
+    """A text cannot be read at all."""
+
+    def __init__(self, message: str, place: Place | None = None) -> None:
+        super().__init__(message)
+        self.message, self.place = message, place
+
+
+DEEPEST = 100
+"""Levels of nesting that a YAML text may have; problems and plans need six."""
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TAG = "tag:yaml.org,2002:"
+_PLAIN_TAGS = {_TAG + kind for kind in ("int", "float", "bool", "null")}
+_NUMBER = re.compile(r"[-+]?(\d+|(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d+)?)", re.ASCII)
+_CONSTANTS: dict[str, Any] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+}
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def read_yaml(text: str) -> tuple[Any, list[Fault]]:
+    """The data of a YAML text; None if it is empty.
+
+    Raises
+    ------
+    TextError
+        If it has a syntax error, several documents, or is nested too deeply.
+    """
+    builder = _Builder(marked=False)
+    _feed_yaml(text, builder)
+    return builder.result, builder.faults
+
+
+def read_json(text: str) -> tuple[Any, list[Fault]]:
+    """The data of a JSON text; None if it is empty.
+
+    Raises
+    ------
+    TextError
+        If it has a syntax error.
+    """
+    if not text.strip(" \t\r\n"):
+        return None, []
+    try:
+        data = json.loads(text, object_pairs_hook=_unique)
+    except json.JSONDecodeError as error:
+        raise TextError(f"is no valid JSON: {error.msg}", (error.lineno, error.colno)) from None
+    except RecursionError:
+        raise TextError("is nested too deeply") from None
+    except _DuplicateKeyError:
+        builder = _Builder(marked=False)
+        _feed_json(text, builder)
+        return builder.result, builder.faults
+    except ValueError:
+        raise TextError("is no valid JSON: holds a number of thousands of digits") from None
+    if "\\ud" in text or "\\uD" in text:
+        try:
+            json.dumps(data, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise TextError(r"is no valid JSON: \ud800 to \udfff stand for no character, except in pairs") from None
+    return data, []
+
+
+def map_places(text: str, *, json_format: bool) -> Spot | None:
+    """Where everything in a text stands that was read before; None for an empty one, or for JSON nested too deeply."""
+    builder = _Builder(marked=True)
+    try:
+        (_feed_json if json_format else _feed_yaml)(text, builder)
+    except TextError:
+        return None
+    return builder.root
+
+
+class _DuplicateKeyError(Exception):
+    pass
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise _DuplicateKeyError
+    return mapping
+
+
+class _Mark:
+    """A key that is none: what follows it is merged into the mapping, or dropped."""
+
+
+_MERGE, _DROP = _Mark(), _Mark()
+
+
+class _Frame:
+    """A mapping or list that is still open."""
+
+    __slots__ = ("anchor", "container", "key", "key_place", "lines", "merges", "place", "size")
+
+    def __init__(self, container: Any, place: Place, anchor: str | None) -> None:
+        self.container = container
+        self.place = place
+        self.anchor = anchor
+        self.key: str | _Mark | None = None
+        self.key_place: Place = place
+        self.lines: dict[str, int] = {}
+        """Of a mapping: the line of each key."""
+        self.merges: list[Any] = []
+        self.size = 1
+        """Entries inside at all depths, aliases counted as what they stand for."""
+
+
+class _Builder:
+    """Puts data together from keys, values, beginnings and ends; or, if `marked`, the Tree of their places."""
+
+    def __init__(self, *, marked: bool) -> None:
+        self.result: Any = None
+        self.root: Spot | None = None
+        self.faults: list[Fault] = []
+        self.marked = marked
+        self._stack: list[_Frame] = []
+
+    def wants_key(self) -> bool:
+        """Whether a mapping is open and the next scalar is a key."""
+        return bool(self._stack) and self._stack[-1].key is None and isinstance(self._stack[-1].container, dict)
+
+    def open(self, container: Any, place: Place, anchor: str | None = None) -> None:
+        """Begin a mapping or a list."""
+        if len(self._stack) == DEEPEST:
+            raise TextError(f"is nested too deeply, more than {DEEPEST} levels", place)
+        self._stack.append(_Frame(container, place, anchor))
+
+    def close(self) -> tuple[Any, int, str | None]:
+        """End the innermost mapping or list: it, its size, its anchor."""
+        frame = self._stack.pop()
+        for merged in frame.merges:
+            for key, value in merged.items():
+                frame.container.setdefault(key, value)
+        self.add(frame.container, frame.place, frame.size)
+        return frame.container, frame.size, frame.anchor
+
+    def key(self, key: str | _Mark, place: Place) -> None:
+        """A mapping's next key."""
+        frame = self._stack[-1]
+        frame.key, frame.key_place = key, place
+        if isinstance(key, str):
+            first = frame.lines.get(key)
+            if first is None:
+                frame.lines[key] = place[0]
+            else:
+                self.fault(f'duplicate name "{key}", first given on line {first}', place)
+                frame.key = _DROP
+
+    def add(self, value: Any, place: Place, size: int = 1) -> None:
+        """A value: a scalar, an alias, or a mapping or list that ends."""
+        if not self._stack:
+            self.result, self.root = value, Spot(place, place, value)
+            return
+        frame = self._stack[-1]
+        frame.size += size
+        key = frame.key
+        if isinstance(frame.container, list):
+            frame.container.append(Spot(place, place, value) if self.marked else value)
+            return
+        frame.key = None
+        if isinstance(key, str):
+            frame.container[key] = Spot(frame.key_place, place, value) if self.marked else value
+        elif key is None:
+            self.fault("a key must be plain text, not a list, a mapping or an alias", place)
+            frame.key = _DROP
+        elif key is _MERGE:
+            self._merge(frame, value, place)
+
+    def fault(self, message: str, place: Place) -> None:
+        """Note something wrong with the entry that is being read."""
+        path: list[str | int] = []
+        for frame in self._stack:
+            part = len(frame.container) if isinstance(frame.container, list) else frame.key
+            if not isinstance(part, str | int):
+                break
+            path.append(part)
+        self.faults.append(Fault(message, tuple(path), place))
+
+    def _merge(self, frame: _Frame, value: Any, place: Place) -> None:
+        items = value if isinstance(value, list) else [value]
+        if self.marked and isinstance(value, list):
+            items = [spot.inside for spot in value]
+        if all(isinstance(item, dict) for item in items):
+            frame.merges += items
+        elif not self.marked and (not self.faults or self.faults[-1].place != place):
+            self.fault("<< merges a mapping or a list of mappings into this one", place)
+
+
+_OPEN: Final = object()
+
+
+def _feed_yaml(text: str, builder: _Builder) -> None:
+    anchors: dict[str, Any] = {}
+    most = 100_000 + 10 * len(text)  # entries that aliases may stand for, all in all
+    documents = 0
+    for event in _yaml_events(text):
+        kind = type(event)
+        if kind is events.ScalarEvent:
+            value = event.value
+            if builder.wants_key():
+                merges = value == "<<" and event.implicit[0] and event.tag is None
+                builder.key(_MERGE if merges else value, _place(event))
+            else:
+                value = None if builder.marked else _value(event, builder)
+                builder.add(value, _place(event))
+            if event.anchor:
+                anchors[event.anchor] = value, 1
+        elif kind in (events.MappingEndEvent, events.SequenceEndEvent):
+            container, size, anchor = builder.close()
+            if anchor:
+                anchors[anchor] = container, size
+        elif kind is events.MappingStartEvent or kind is events.SequenceStartEvent:
+            if event.anchor:
+                anchors[event.anchor] = _OPEN
+            _check_tag(event, builder, "map" if kind is events.MappingStartEvent else "seq")
+            builder.open({} if kind is events.MappingStartEvent else [], _place(event), event.anchor)
+        elif kind is events.AliasEvent:
+            known = anchors.get(event.anchor)
+            if known is None:
+                raise TextError(f"is no valid YAML: nothing before has the anchor &{event.anchor}", _place(event))
+            if known is _OPEN:
+                builder.fault(f"contains itself: *{event.anchor} stands inside &{event.anchor}", _place(event))
+                known = None, 1
+            most -= known[1]
+            if most < 0:
+                raise TextError("has aliases that multiply to far more entries than the file", _place(event))
+            builder.add(known[0], _place(event), known[1])
+        elif kind is events.DocumentStartEvent:
+            documents += 1
+            if documents > 1:
+                raise TextError("holds several documents; expected one", _place(event))
+
+
+def _yaml_events(text: str) -> Iterator[Any]:
+    try:
+        yield from yaml.parse(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = error.problem or error.context
+        lines = text.splitlines()
+        if mark and mark.line < len(lines) and lines[mark.line][mark.column :].startswith("\t"):
+            problem = "a tab where only spaces may indent"
+        place = (mark.line + 1, mark.column + 1) if mark else None
+        raise TextError(f"is no valid YAML: {problem}", place) from None
+    except (yaml.reader.ReaderError, UnicodeEncodeError) as error:
+        found = _UNPRINTABLE.search(text)
+        problem = f"holds the control character {ord(found[0]):#04x}" if found else str(error)
+        raise TextError(f"is no valid YAML: {problem}", _Lines(text).place(found.start()) if found else None) from None
+
+
+def _place(event: Any) -> Place:
+    mark = event.start_mark
+    return mark.line + 1, mark.column + 1
+
+
+def _check_tag(event: Any, builder: _Builder, kind: str) -> None:
+    if event.tag not in (None, "!", _TAG + kind):
+        tag = event.tag.replace(_TAG, "!!")
+        builder.fault(f"unknown tag {tag}; expected plain YAML", _place(event))
+
+
+def _value(event: Any, builder: _Builder) -> Any:
+    """A scalar by YAML 1.2's core schema."""
+    if event.tag is None:
+        return _plain(event.value) if event.implicit[0] else event.value
+    if event.tag in _PLAIN_TAGS:
+        return _plain(event.value)
+    _check_tag(event, builder, "str")
+    return event.value
+
+
+def _plain(text: str) -> Any:
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if text[0] in "0123456789+-." and len(text) < 1000:
+        match = _NUMBER.fullmatch(text)
+        if match is not None:
+            return _WrittenInt.read(text) if match[1].isdigit() else _WrittenFloat.read(text)
+    return text
+
+
+class _WrittenInt(int):
+    """A whole number that knows how it was written, for places where a name is expected: 007 is no name for 7."""
+
+    text: str
+
+    @classmethod
+    def read(cls, text: str) -> int:
+        number = cls(text)
+        if int.__repr__(number) == text:
+            return int(number)
+        number.text = text
+        return number
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class _WrittenFloat(float):
+    """A number that knows how it was written: 1.50 as a name, every digit of a quantity."""
+
+    text: str
+
+    @classmethod
+    def read(cls, text: str) -> float | str:
+        number = cls(text)
+        if math.isinf(number):
+            return text
+        if float.__repr__(number) == text:
+            return float(number)
+        number.text = text
+        return number
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+
+
+def _feed_json(text: str, builder: _Builder) -> None:
+    """Feed a text that is known to be JSON."""
+    lines = _Lines(text)
+    for token in _JSON_TOKEN.finditer(text):
+        first = text[token.start()]
+        if first in ",:":
+            continue
+        if first in "}]":
+            builder.close()
+        elif first in "{[":
+            builder.open({} if first == "{" else [], lines.place(token.start()))
+        elif builder.wants_key():
+            builder.key(json.loads(token[0]), lines.place(token.start()))
+        else:
+            builder.add(None if builder.marked else json.loads(token[0]), lines.place(token.start()))
+
+
+class _Lines:
+    """Offsets in a text as lines and columns."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(match.end() for match in re.finditer(r"\r\n?|\n", text))]
+
+    def place(self, offset: int) -> Place:
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1

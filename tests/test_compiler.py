@@ -1,0 +1,765 @@
+"""The compiler: what a spec means, in ticks and bytes worked out by hand; and that no document breaks it."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from texts import compiled, complaints, edited
+
+from placeopt.compiler import compile_document, compile_spec, load, read_spec
+from placeopt.document import Document, parse_document
+from placeopt.errors import DocumentError, SpecError
+from placeopt.formats.documents import MODELINE
+from placeopt.ir import UNLIMITED, Objective, Problem, Term
+from placeopt.spec import Spec, json_schema
+
+ROOT = Path(__file__).parents[1]
+PROBLEMS = sorted((ROOT / "problems").glob("*.yaml"))
+
+
+def one(task: str, device: str = "", head: str = "") -> Problem:
+    """The problem of one task on one device."""
+    return compiled(f"placeopt: 1\n{head}\ndevices: {{d: {{{device}}}}}\ntasks: {{a: {{{task}}}}}\n")
+
+
+def ticks(task: str, device: str = "", head: str = "") -> int:
+    """Ticks of one task on one device."""
+    return int(one(task, device, head).duration[0, 0])
+
+
+DESIGN = """\
+placeopt: 1
+name: five-node
+description: The worked example of Carbonari et al. 2017, appendix 6.1.
+resolution: 1 s                 # length of a tick; default 1 ns
+operations:                     # duration by operation and device type
+  conv:    {cpu: 4 s, gpu: 2 s}
+  maxpool: {cpu: 6 s, gpu: 5 s}
+  avgpool: {cpu: 1 s, gpu: 3 s}
+  concat:  {cpu: 5 s, gpu: 7 s}
+devices:
+  core: {type: cpu, count: 2, memory: 64 GiB}     # core0, core1
+  gpu:  {type: gpu, memory: 16 GiB}
+links:
+  default: {bandwidth: 12 GB/s, latency: 10 us}
+  overrides:
+    - {between: [gpu, gpu], bandwidth: 300 GB/s, latency: 2 us}   # names or types; `from`/`to` for one way
+tasks:
+  n1: {op: conv, output: 3 MiB, memory: {resident: 9 MiB, scratch: 1 MiB}}
+  n2: {op: maxpool, after: [n1]}
+  n3: {op: avgpool, after: {n2: 512 KiB}}         # payload of this edge alone
+  n4: {op: conv, after: [n2], colocate: head}
+  n5: {op: concat, after: [n3, n4], devices: [gpu], colocate: head}
+objective: makespan
+"""
+
+
+def test_the_example_of_the_design() -> None:
+    problem = compiled(DESIGN)
+    assert problem.name == "five-node"
+    assert problem.description.startswith("The worked example")
+    assert problem.resolution == 1
+    assert problem.device_names == ("core0", "core1", "gpu")
+    assert problem.device_types == ("cpu", "cpu", "gpu")
+    assert problem.duration.tolist() == [[4, 4, 2], [6, 6, 5], [1, 1, 3], [4, 4, 2], [0, 0, 7]]
+    assert problem.feasible.tolist() == [[True] * 3] * 4 + [[False, False, True]]
+    assert problem.capacity.tolist() == [64 * 2**30, 64 * 2**30, 16 * 2**30]
+    mib = 2**20
+    assert problem.resident.tolist() == [9 * mib, 0, 0, 0, 0]
+    assert problem.output.tolist() == [3 * mib, 0, 0, 0, 0]
+    assert problem.scratch.tolist() == [mib, 0, 0, 0, 0]
+    assert list(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True)) == [
+        (0, 1), (1, 2), (1, 3), (2, 4), (3, 4),
+    ]  # fmt: skip
+    assert problem.payload.tolist() == [3 * mib, mib // 2, 0, 0, 0]
+    assert problem.shared.tolist() == [True, False, True, True, True]
+    assert problem.latency.tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]  # 10 us rounded up to a second
+    assert problem.group.tolist() == [0, 1, 2, 3, 3]
+    assert problem.device_class.tolist() == [0, 0, 1]
+    assert problem.objective == Objective()
+    assert (problem.contention, problem.memory_model) == ("none", "sum")
+
+
+class TestTimes:
+    @pytest.mark.parametrize(
+        ("resolution", "time", "expected"),
+        [
+            ("1 ms", "0.1 s", 100),
+            ("1 ms", "0.1001 s", 101),
+            ("1 ns", "0.1 s", 10**8),
+            ("3 us", "10 us", 4),
+            ("0.1 s", "0.3 s", 3),  # 0.3 / 0.1 is 2.9999999999999996 in floats
+            ("7 ns", "1 s", ceil(10**9 / 7)),
+            ("1 min", "1 s", 1),
+            ("1 h", "0 s", 0),
+            ("1 ns", "1e-30 s", 1),
+            ("1 ns", "0.5 ns", 1),
+            ("1 ns", "1152921504.606846976 s", 2**60),
+        ],
+    )
+    def test_are_rounded_up_to_whole_ticks_exactly(self, resolution: str, time: str, expected: int) -> None:
+        assert ticks(f"time: {time}", head=f"resolution: {resolution}") == expected
+
+    @pytest.mark.parametrize(
+        ("time", "head", "expected"),
+        [
+            ("5", "", 5),
+            ("0", "", 0),
+            ("2.2", "", 3),
+            ("1e3", "", 1000),
+            ("'5'", "", 5),
+            ("1_000", "", 1000),
+            ("010", "", 10),
+            ("5", "units: {time: ms}", 5_000_000),
+            ("0.0000001", "units: {time: s}", 100),
+            ("5", "resolution: 2 ms\nunits: {time: s}", 2500),
+            ("5 us", "units: {time: s}", 5000),
+        ],
+    )
+    def test_without_a_unit_are_ticks_unless_units_says_otherwise(self, time: str, head: str, expected: int) -> None:
+        assert ticks(f"time: {time}", head=head) == expected
+
+    def test_by_device_the_most_specific_wins(self) -> None:
+        problem = compiled("""\
+placeopt: 1
+devices:
+  cpu: {type: host}
+  gpu: {type: card, count: 3}
+  card: {type: old}
+  tpu:
+tasks:
+  by_type: {time: {card: 5, host: 9, old: 2}}
+  by_pool: {time: {gpu: 4, card: 5}}
+  by_name: {time: {gpu1: 3, gpu: 4, card: 5, "*": 7}}
+  written_the_other_way_round: {time: {"*": 7, card: 5, gpu: 4, gpu1: 3}}
+  everywhere: {time: 8}
+""")
+        assert problem.device_names == ("cpu", "gpu0", "gpu1", "gpu2", "card", "tpu")
+        rows = [
+            [None if not allowed else ticks for ticks, allowed in zip(row, mask, strict=True)]
+            for row, mask in zip(problem.duration.tolist(), problem.feasible.tolist(), strict=True)
+        ]
+        assert rows == [
+            [9, 5, 5, 5, 5, None],  # the device card: its name beats its type
+            [None, 4, 4, 4, 5, None],
+            [7, 4, 3, 4, 5, 7],
+            [7, 4, 3, 4, 5, 7],
+            [8, 8, 8, 8, 8, 8],
+        ]
+
+    def test_by_operation(self) -> None:
+        problem = compiled("""\
+placeopt: 1
+devices: {cpu: , gpu: {count: 2}}
+operations:
+  conv: {cpu: 4, gpu1: 2, npu: 1}     # no npu here: ignored
+  pool: 3
+  move: {npu: 1}
+tasks:
+  a: {op: conv}
+  b: {op: pool}
+  c: {op: move, time: 7}              # a mere label
+  d: {op: conv, devices: [gpu]}
+""")
+        assert problem.duration.tolist() == [[4, 0, 2], [3, 3, 3], [7, 7, 7], [0, 0, 2]]
+        assert problem.feasible.tolist() == [[True, False, True], [True] * 3, [True] * 3, [False, False, True]]
+
+
+class TestRoofline:
+    @pytest.mark.parametrize(
+        ("task", "device", "expected"),
+        [
+            # 3 GFLOP at 2 TFLOP/s are 1.5 ms; 1 MB at 100 GB/s are 10 us
+            ("flops: 3 GFLOP", "speed: 2 TFLOP/s", 1_500_000),
+            ("flops: 3 GFLOP, bytes: 1 MB", "speed: 2 TFLOP/s, memory_bandwidth: 100 GB/s", 1_500_000),
+            ("flops: 3 GFLOP, bytes: 1 GB", "speed: 2 TFLOP/s, memory_bandwidth: 100 GB/s", 10_000_000),
+            ("flops: 3 GFLOP, bytes: 1 GB", "speed: 2 TFLOP/s", 1_500_000),  # no bandwidth stated: not the limit
+            ("bytes: 1 GB", "memory_bandwidth: 100 GB/s", 10_000_000),
+            ("bytes: 1 GB, flops: 0", "memory_bandwidth: 100 GB/s", 10_000_000),
+            ("flops: 3 GFLOP", "speed: 2 TFLOP/s, overhead: 4.5 us", 1_504_500),
+            ("flops: 0", "overhead: 5 us", 5000),
+            ("flops: 0", "", 0),
+            ("flops: 10", "speed: 3 GFLOP/s", 4),  # 3.33 ns
+            ("flops: 9", "speed: 3 GFLOP/s", 3),
+            ("flops: 10, bytes: 10", "speed: 3 GFLOP/s, memory_bandwidth: 2.5 GB/s, overhead: 0.5 ns", 5),
+            ("flops: 7", "speed: 3", 3),  # bare: FLOP per tick
+            ("bytes: 7", "memory_bandwidth: 0.5", 14),
+            ("flops: 1 TFLOP", "speed: 7 TFLOPS", ceil(10**9 / 7)),
+            ("op: conv, flops: 7", "speed: 7", 1),
+        ],
+    )
+    def test_is_the_larger_quotient_rounded_up_and_the_overhead(self, task: str, device: str, expected: int) -> None:
+        assert ticks(task, device) == expected
+
+    @pytest.mark.parametrize(
+        ("task", "device", "head", "expected"),
+        [
+            ("flops: 3", "speed: 2", "units: {work: GFLOP, speed: TFLOP/s}", 1_500_000),
+            # 3 MiB at 2 GiB/s are 3 / 2048 s
+            ("bytes: 3", "memory_bandwidth: 2", "units: {memory: MiB, bandwidth: GiB/s}", 1_464_844),
+            ("flops: 3 FLOP", "speed: 2 FLOP/s", "units: {work: GFLOP, speed: TFLOP/s}", 1_500_000_000),
+            ("flops: 0", "overhead: 3", "units: {time: us}", 3000),
+        ],
+    )  # fmt: skip
+    def test_with_units(self, task: str, device: str, head: str, expected: int) -> None:
+        assert ticks(task, device, head) == expected
+
+    @settings(deadline=None)
+    @given(
+        st.integers(0, 10**12), st.integers(0, 10**12), st.integers(1, 10**9), st.integers(1, 10**9), st.integers(0, 9)
+    )  # fmt: skip
+    def test_is_exact(self, flops: int, traffic: int, speed: int, bandwidth: int, overhead: int) -> None:
+        """Rates in thousandths of a FLOP or byte per tick."""
+        problem = compile_spec({
+            "placeopt": 1,
+            "devices": {"d": {"speed": f"{speed}e-3", "memory_bandwidth": f"{bandwidth}e-3", "overhead": overhead}},
+            "tasks": {"a": {"flops": flops, "bytes": traffic}},
+        })  # fmt: skip
+        expected = max(-(-flops * 1000 // speed), -(-traffic * 1000 // bandwidth)) + overhead
+        assert problem.duration[0, 0] == expected
+
+
+class TestLinks:
+    HEAD = """\
+placeopt: 1
+devices: {a: {type: x}, b: {type: x}, c: {type: y}}
+tasks: {t: {time: 1}}
+"""
+
+    def links(self, text: str, head: str = "") -> Problem:
+        return compiled(f"{self.HEAD}{head}\nlinks:\n{text}\n")
+
+    def test_are_free_without_a_section(self) -> None:
+        problem = compiled(self.HEAD)
+        assert problem.latency.tolist() == [[0] * 3] * 3
+        assert problem.transfer(10**12, np.arange(3), np.array([1, 2, 0])).tolist() == [0, 0, 0]
+
+    @pytest.mark.parametrize(
+        ("bandwidth", "payload", "expected"),
+        [
+            ("12 GB/s", 3_000_000, 250_000),
+            ("12 GB/s", 3_000_001, 250_001),
+            ("12 GB/s", 1, 1),
+            ("12 GB/s", 0, 0),
+            ("12 Gb/s", 3_000_000, 2_000_000),
+            ("12 GiB/s", 3_000_000, ceil(Fraction(3_000_000 * 10**9, 12 * 2**30))),
+            ("0.3 B/s", 3, 10 * 10**9),
+            ("7", 50, 8),  # bytes per tick
+            ("0.5", 50, 100),
+        ],
+    )
+    def test_transfers_are_exact(self, bandwidth: str, payload: int, expected: int) -> None:
+        problem = self.links(f"  default: {{bandwidth: {bandwidth}}}")
+        assert problem.transfer(payload, 0, 1) == expected
+        assert problem.transfer(payload, 1, 1) == 0
+
+    def test_default_and_overrides_later_ones_win_and_leave_the_rest(self) -> None:
+        problem = self.links("""\
+  default: {bandwidth: 2, latency: 10, energy: 5 nJ/B}
+  overrides:
+    - {between: [x, y], latency: 20}
+    - {between: [x, x], bandwidth: 4}
+    - {from: b, to: [a, c], latency: 30}
+    - {from: "*", to: c, bandwidth: 8}
+""")
+        assert problem.latency.tolist() == [[0, 10, 20], [30, 0, 30], [20, 20, 0]]
+        assert problem.byte_ticks_den.tolist() == [[1, 4, 8], [4, 1, 8], [2, 2, 1]]
+        assert problem.byte_ticks_num.tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+        assert problem.byte_energy_num.tolist() == [[0, 5, 5], [5, 0, 5], [5, 5, 0]]
+        assert problem.byte_energy_den.tolist() == [[1] * 3] * 3
+
+    def test_between_a_device_and_its_own_type_leaves_the_device_itself_alone(self) -> None:
+        problem = self.links("  overrides: [{between: [a, x], latency: 7, bandwidth: 1}]")
+        assert problem.latency.tolist() == [[0, 7, 0], [7, 0, 0], [0, 0, 0]]
+        assert problem.byte_ticks_num.tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+
+    def test_units_of_bare_numbers(self) -> None:
+        problem = self.links("  default: {bandwidth: 8, latency: 3}", "units: {bandwidth: Gb/s, time: us}")
+        assert problem.latency[0, 1] == 3000
+        assert problem.transfer(10, 0, 1) == 3000 + 10
+
+    def test_ratios_too_fine_for_64_bits_become_the_nearest_that_fit(self) -> None:
+        problem = self.links("  default: {bandwidth: 123456789.123456789123456789 B/s}")
+        num, den = int(problem.byte_ticks_num[0, 1]), int(problem.byte_ticks_den[0, 1])
+        assert num * den < 2**62
+        exact = 10**9 / Fraction("123456789.123456789123456789")
+        assert abs(Fraction(num, den) / exact - 1) < Fraction(1, 10**15)
+
+
+class TestPayloadsAndMemory:
+    def test_outputs_and_payloads_of_edges(self) -> None:
+        problem = compiled("""\
+placeopt: 1
+units: {memory: KiB}
+devices: {d: }
+tasks:
+  a: {time: 1, output: 2}
+  b: {time: 1, after: a}
+  c: {time: 1, after: [a, b]}
+  d: {time: 1, after: {a: , b: 1.5, c: 3 B}}
+  e: {time: 1, output: 0.3 B, after: {a: 0}}
+  f: {time: 1, after: e}
+""")
+        rows = zip(*(getattr(problem, key).tolist() for key in ("edge_source", "edge_target", "payload", "shared")),
+                   strict=True)  # fmt: skip
+        assert list(rows) == [
+            (0, 1, 2048, True), (0, 2, 2048, True), (0, 3, 2048, True), (0, 4, 0, False),
+            (1, 2, 0, True), (1, 3, 1536, False), (2, 3, 3, False), (4, 5, 1, True),
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("task", "expected"),
+        [
+            ("", (0, 0, 0)),
+            ("memory: 5", (5, 0, 0)),
+            ("memory: 1.5 KiB", (1536, 0, 0)),
+            ("memory: {resident: 5, output: 6, scratch: 7}", (5, 6, 7)),
+            ("output: 3", (0, 3, 0)),
+            ("output: 3, memory: 5", (5, 3, 0)),
+            ("output: 3, memory: {scratch: 5}", (0, 3, 5)),
+            ("output: 3, memory: {output: 9}", (0, 9, 0)),
+            ("output: 3, memory: {output: 0}", (0, 0, 0)),
+            ("memory: 0.1 B", (1, 0, 0)),  # rounded up
+            ("memory: {}", (0, 0, 0)),
+            ("memory: null", (0, 0, 0)),
+        ],
+    )
+    def test_memory_of_tasks(self, task: str, expected: tuple[int, int, int]) -> None:
+        problem = one(f"time: 1, {task}")
+        assert (int(problem.resident[0]), int(problem.output[0]), int(problem.scratch[0])) == expected
+
+    def test_capacities_are_rounded_down_or_unlimited(self) -> None:
+        assert one("time: 1", "memory: 1.5 B").capacity.tolist() == [1]
+        assert one("time: 1", "memory: 12 b").capacity.tolist() == [1]
+        assert one("time: 1", "memory: 2", "units: {memory: GiB}").capacity.tolist() == [2**31]
+        assert one("time: 1").capacity.tolist() == [UNLIMITED]
+        assert one("time: 1", "memory: 0").capacity.tolist() == [0]
+
+    def test_memory_that_fits_exactly(self) -> None:
+        text = """\
+placeopt: 1
+devices: {a: {memory: 10}, b: {memory: 6}}
+tasks:
+  x: {time: 1, memory: 4, colocate: g}
+  y: {time: 1, memory: {resident: 3, scratch: 3}, colocate: g}
+  z: {time: 1, memory: 6}
+"""
+        assert complaints(text) == []
+        assert complaints(edited(text, ("memory: 6}\n", "memory: 7}\n"))) == [
+            "4:3: tasks: all tasks together need 17 B of memory, and all devices have 16 B"
+        ]
+        assert complaints(edited(text, ("resident: 3", "resident: 4"))) == [
+            "4:37: tasks.x.colocate: its colocation group (x, y) needs 11 B, more than any device that may run it has "
+            "(the largest is a with 10 B)"
+        ]
+        # Under the peak model only what stays for the whole run must fit together.
+        assert complaints("memory_model: peak\n" + edited(text, ("resident: 3", "resident: 4"))) == []
+        assert complaints("memory_model: peak\n" + edited(text, ("resident: 3", "resident: 7"))) == [
+            "5:37: tasks.x.colocate: its colocation group (x, y) needs 11 B, more than any device that may run it has "
+            "(the largest is a with 10 B)"
+        ]
+
+    def test_one_unlimited_device_holds_everything(self) -> None:
+        text = "placeopt: 1\ndevices: {a: {memory: 1}, b: }\ntasks: {x: {time: 1, memory: 1 PiB}}\n"
+        assert complaints(text) == []
+
+
+class TestPlacementRules:
+    DEVICES = """\
+placeopt: 1
+devices:
+  cpu: {type: host, features: avx}
+  gpu: {type: card, count: 2, features: [tensor, fp16]}
+  old: {type: card, features: [fp16]}
+tasks:
+"""
+
+    @pytest.mark.parametrize(
+        ("task", "allowed"),
+        [
+            ("", "cpu gpu0 gpu1 old"),
+            ("devices: card", "gpu0 gpu1 old"),
+            ("devices: gpu", "gpu0 gpu1"),
+            ("devices: [gpu1, cpu]", "cpu gpu1"),
+            ("devices: [gpu, gpu0, card]", "gpu0 gpu1 old"),
+            ('devices: "*"', "cpu gpu0 gpu1 old"),
+            ("requires: fp16", "gpu0 gpu1 old"),
+            ("requires: [fp16, tensor]", "gpu0 gpu1"),
+            ("requires: []", "cpu gpu0 gpu1 old"),
+            ("requires: fp16, devices: [old, cpu]", "old"),
+            ("pin: gpu1", "gpu1"),
+            ("pin: host", "cpu"),  # a type that stands for one device
+            ("pin: gpu1, requires: tensor, devices: card", "gpu1"),
+        ],
+    )
+    def test_devices_requires_and_pin(self, task: str, allowed: str) -> None:
+        problem = compiled(f"{self.DEVICES}  a: {{time: 1, {task}}}\n")
+        assert [problem.device_names[d] for d in np.flatnonzero(problem.feasible[0])] == allowed.split()
+
+    def test_features_in_the_plural_and_the_singular(self) -> None:
+        problem = compiled(f"{self.DEVICES}  a: {{time: 1, requires: avx}}\n")
+        assert problem.feasible.tolist() == [[True, False, False, False]]
+
+    def test_colocation_joins_labels(self) -> None:
+        tasks = [
+            "colocate: x",
+            "",
+            "colocate: [y, z]",
+            "colocate: [x, x]",
+            "colocate: [z, w]",
+            "colocate: w",
+            "colocate: v",
+        ]
+        problem = compiled(self.DEVICES + "".join(f"  t{k}: {{time: 1, {text}}}\n" for k, text in enumerate(tasks)))
+        assert problem.group.tolist() == [0, 1, 2, 0, 2, 2, 3]
+
+    def test_separation_is_pairwise(self) -> None:
+        tasks = ["separate: x", "separate: [x, y]", "separate: [x, x]", "separate: y", "separate: z"]
+        problem = compiled(self.DEVICES + "".join(f"  t{k}: {{time: 1, {text}}}\n" for k, text in enumerate(tasks)))
+        assert problem.separation.tolist() == [[0, 1], [0, 2], [1, 2], [1, 3]]
+
+
+class TestDevices:
+    def test_counts(self) -> None:
+        problem = compiled("placeopt: 1\ndevices: {a: {count: 1}, b: , c: {count: 2, type: t}}\ntasks: {}\n")
+        assert problem.device_names == ("a0", "b", "c0", "c1")
+        assert problem.device_types == ("a", "b", "t", "t")
+
+    def test_names_of_all_sorts(self) -> None:
+        text = (
+            'placeopt: 1\ndevices: {"größe 1": , a.b/c: {type: "7"}, "*x": }\n'
+            "tasks: {conv.1/weights: {time: {a.b/c: 1}}, ' ': {time: 1, after: conv.1/weights}, 010: {time: {7: 1}}, "
+            "yes: {time: 1, after: [010, ' ']}, \"\\n\": {time: 1, after: yes}, 1.50: {time: 1, after: 010}, "
+            "x: {time: 1, after: 1.50}}\n"
+        )
+        problem = compiled(text)
+        assert problem.task_names == ("conv.1/weights", " ", "010", "yes", "\n", "1.50", "x")
+        assert problem.device_names == ("größe 1", "a.b/c", "*x")
+        edges = list(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True))
+        assert edges == [(0, 1), (1, 3), (2, 3), (2, 5), (3, 4), (5, 6)]
+        assert problem.feasible[2].tolist() == [False, True, False]
+
+    def test_power_and_energy(self) -> None:
+        head = "resolution: 1 us\nobjective: energy"
+        problem = one("time: 1", "power: 250 W", head)
+        assert (int(problem.power_num[0]), int(problem.power_den[0])) == (250_000, 1)  # 250 W for 1 us: 250 uJ
+        problem = one("time: 1", "power: 0.3 mW", head)
+        assert (int(problem.power_num[0]), int(problem.power_den[0])) == (3, 10)
+        problem = one("time: 1", "power: 2", head)  # bare: watts
+        assert int(problem.power_num[0]) == 2000
+        problem = one("time: 1", "", "objective: energy\nlinks: {default: {energy: 60 pJ/bit}}")
+        assert (problem.byte_energy_num.tolist(), problem.byte_energy_den.tolist()) == ([[0]], [[1]])
+
+
+class TestHeader:
+    @pytest.mark.parametrize(
+        ("written", "levels"),
+        [
+            ("makespan", [[("makespan", 1)]]),
+            ("[makespan]", [[("makespan", 1)]]),
+            ("{makespan: 2}", [[("makespan", 2)]]),
+            ("{makespan: 1, communication: 0.001}", [[("makespan", 1), ("communication", Fraction(1, 1000))]]),
+            ("[max_load, {total_cost: 1e-3, makespan: 0}]",
+             [[("max_load", 1)], [("total_cost", Fraction(1, 1000)), ("makespan", 0)]]),
+            ("[memory_balance, makespan]", [[("memory_balance", 1)], [("makespan", 1)]]),
+        ],
+    )  # fmt: skip
+    def test_objectives(self, written: str, levels: list[list[tuple[Any, Any]]]) -> None:
+        expected = Objective(tuple(tuple(Term(metric, Fraction(w)) for metric, w in level) for level in levels))
+        assert one("time: 1", head=f"objective: {written}").objective == expected
+
+    def test_models(self) -> None:
+        problem = one("time: 1", head="contention: port\nmemory_model: peak")
+        assert (problem.contention, problem.memory_model) == ("port", "peak")
+
+    def test_resolution(self) -> None:
+        assert one("time: 1").resolution == Fraction(1, 10**9)
+        assert one("time: 1", head="resolution: 0.1 ms").resolution == Fraction(1, 10**4)
+
+    def test_extra_keys_and_anchors(self) -> None:
+        problem = compiled("""\
+placeopt: 1
+x-times: &slow {time: 7, memory: 5}
+x-: [anything, {at: all}]
+devices: {d: &any {count: 2}, e: *any}
+tasks:
+  a: {<<: *slow, time: 9}
+  b: *slow
+  c: {<<: [*slow, {memory: 6, after: a}]}
+""")
+        assert problem.device_names == ("d0", "d1", "e0", "e1")
+        assert problem.duration[:, 0].tolist() == [9, 7, 7]
+        assert problem.resident.tolist() == [5, 5, 5]
+        assert problem.n_edges == 1
+
+
+class TestEntrances:
+    def test_a_file_a_text_a_dict_and_a_spec_are_one_problem(self, tmp_path: Path) -> None:
+        (tmp_path / "p.yaml").write_text(DESIGN, encoding="utf-8")
+        data = parse_document(DESIGN).data
+        (tmp_path / "p.json").write_text(json.dumps(data), encoding="utf-8")
+        spec = read_spec(tmp_path / "p.yaml")
+        problems = [
+            compiled(DESIGN), load(tmp_path / "p.yaml"), load(str(tmp_path / "p.json")), compile_spec(data),
+            compile_spec(spec), compile_spec(Spec.model_validate(data)), compile_document(Document(data)),
+        ]  # fmt: skip
+        assert len({problem.fingerprint() for problem in problems}) == 1
+        assert spec.best_known is None
+
+    def test_a_dict_is_left_as_it_was(self) -> None:
+        data = parse_document(edited(DESIGN, ("devices: [gpu]", "devices: [gpu, 3, true], tme: 3"))).data
+        before = copy.deepcopy(data)
+        with pytest.raises(SpecError, match=r"unknown key; did you mean time\?"):
+            compile_spec(data)
+        assert data == before
+
+    def test_read_spec_keeps_what_the_problem_does_not_need(self) -> None:
+        spec = read_spec(ROOT / "problems" / "heft-10.yaml")
+        assert spec.best_known is not None
+        assert (spec.best_known.objective, spec.best_known.bound) == (73, 73)
+        with pytest.raises(SpecError, match=r"^none\.yaml: no such file$"):
+            read_spec("none.yaml")
+
+    def test_numbers_from_numpy_and_tuples_are_fine_in_code(self) -> None:
+        problem = compile_spec({
+            "placeopt": 1,
+            "devices": {"d": {"memory": np.int64(100)}, "e": {}},
+            "tasks": {"a": {"time": np.float64(1.5)}, "b": {"time": {"d": np.int32(4)}, "after": ("a",)}},
+            "objective": ("makespan", {"communication": np.float64(0.1)}),
+        })  # fmt: skip
+        assert problem.duration.tolist() == [[2, 2], [4, 0]]
+        assert problem.objective.levels[1] == (Term("communication", Fraction(1, 10)),)
+
+
+class TestProblemFiles:
+    def test_there_are_some(self) -> None:
+        assert len(PROBLEMS) >= 3
+
+    @pytest.mark.parametrize("path", PROBLEMS, ids=lambda path: path.stem)
+    def test_load_and_name_their_schema_in_the_first_line(self, path: Path) -> None:
+        assert load(path).n_tasks > 0
+        first = path.read_text(encoding="utf-8").partition("\n")[0]
+        assert first + "\n" == MODELINE.format(schema="placeopt.schema.json")
+
+    def test_the_schema_beside_them_is_in_step(self) -> None:
+        """Made by `placeopt schema > problems/placeopt.schema.json`."""
+        committed = (ROOT / "problems" / "placeopt.schema.json").read_text(encoding="utf-8")
+        assert committed == json.dumps(json_schema(), indent=1) + "\n"
+
+    def test_the_schema_knows_every_key_that_the_files_use(self) -> None:
+        schema = json_schema()
+        assert schema["additionalProperties"] is False
+        assert set(schema["patternProperties"]) == {"^x-"}
+        assert schema["required"] == ["placeopt", "devices"]
+        keys = {key for path in PROBLEMS for key in parse_document(path.read_text(encoding="utf-8")).data}
+        assert keys <= set(schema["properties"])
+        override = schema["$defs"]["LinkOverride"]["properties"]
+        assert {"from", "to", "between"} <= set(override)
+        assert "source" not in override
+
+
+def check_invariants(problem: Problem) -> None:
+    """What the docstring of Problem promises."""
+    n, m, e = problem.n_tasks, problem.n_devices, problem.n_edges
+    shapes = {
+        (n, m): ("duration", "feasible"),
+        (n,): ("resident", "output", "scratch", "group", "order"),
+        (m,): ("capacity", "power_num", "power_den", "device_class"),
+        (e,): ("edge_source", "edge_target", "payload", "shared", "in_edge"),
+        (m, m): ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den"),
+        (n + 1,): ("out_start", "in_start"),
+        (len(problem.separation), 2): ("separation",),
+    }
+    for shape, names in shapes.items():
+        for name in names:
+            array = getattr(problem, name)
+            assert array.shape == shape, name
+            assert array.dtype == (np.bool_ if name in ("feasible", "shared") else np.int64), name
+            assert not array.flags.writeable, name
+            assert not len(array) or array.min() >= 0, name
+    assert len(set(problem.task_names)) == n
+    assert len(set(problem.device_names)) == m == len(problem.device_types)
+    assert problem.resolution > 0
+    assert not problem.duration[~problem.feasible].any()
+    assert n == 0 or problem.feasible.any(axis=1).all()
+    pairs = list(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True))
+    assert pairs == sorted(set(pairs))
+    for i in range(n):
+        out = range(int(problem.out_start[i]), int(problem.out_start[i + 1]))
+        assert [pairs[edge][0] for edge in out] == [i] * len(out)
+        into = problem.in_edge[problem.in_start[i] : problem.in_start[i + 1]].tolist()
+        assert [pairs[edge][1] for edge in into] == [i] * len(into)
+    assert int(problem.out_start[n]) == int(problem.in_start[n]) == e
+    place = {task: k for k, task in enumerate(problem.order.tolist())}
+    assert sorted(place) == list(range(n))
+    assert all(place[a] < place[b] for a, b in pairs)
+    for labels in (problem.group.tolist(), problem.device_class.tolist()):
+        assert list(dict.fromkeys(labels)) == list(range(len(set(labels))))
+    assert all(a < b for a, b in problem.separation.tolist())
+    assert not np.diagonal(problem.latency).any()
+    for num, den in (
+        ("byte_ticks_num", "byte_ticks_den"),
+        ("byte_energy_num", "byte_energy_den"),
+        ("power_num", "power_den"),
+    ):
+        products = [a * b for a, b in zip(getattr(problem, num).flat, getattr(problem, den).flat, strict=True)]
+        assert all(0 <= product < 2**62 for product in products)
+        assert getattr(problem, den).min(initial=1) >= 1
+    assert problem.objective.levels
+    assert all(level for level in problem.objective.levels)
+
+
+@pytest.mark.parametrize("path", PROBLEMS, ids=lambda path: path.stem)
+def test_invariants_of_the_problem_files(path: Path) -> None:
+    check_invariants(load(path))
+
+
+WHOLE = """\
+placeopt: 1
+name: everything
+resolution: 1 us
+units: {time: ms, memory: MiB}
+best_known: {objective: 9, bound: 3.5}
+operations:
+  conv: {host: 4 us, card: 2}
+  pool: 3 us
+devices:
+  cpu: {type: host, memory: 8 GiB, speed: 1 TFLOP/s, power: 65 W}
+  gpu:
+    {type: card, count: 2, memory: 16 GiB, speed: 14 TFLOP/s, memory_bandwidth: 900 GB/s, overhead: 5 us, features: [t]}
+links:
+  default: {bandwidth: 12 GB/s, latency: 10 us, energy: 60 pJ/B}
+  overrides:
+    - {between: [gpu, card], bandwidth: 300 GB/s}
+    - {from: cpu, to: [gpu0, card], latency: 1}
+tasks:
+  a: {op: conv, output: 1 MiB, memory: {resident: 9, output: 3 MiB, scratch: 1}}
+  b: {time: 5 us, after: a, colocate: g, requires: t}
+  c: {time: {host: 3 us, gpu0: 1}, after: {a: 512 KiB, b: }, devices: [cpu, gpu]}
+  d: {flops: 3 GFLOP, bytes: 1 GB, after: [c], pin: gpu1, separate: s}
+  e: {op: pool, after: [a, d], colocate: [g, h], separate: s}
+objective: [makespan, {communication: 1, energy: 0.5}]
+contention: port
+memory_model: peak
+"""
+
+JUNK: tuple[Any, ...] = (
+    None, True, False, 0, -1, 1, 2, 10**30, -0.5, 1e300, float("nan"), float("inf"), "", "a", "gpu", "x-y", "*", "5 us",
+    "12 GB/s", "0 B/s", "1e400", "-3 MiB", "é\n", "9" * 500, [], [[]], ["a"], ["gpu", "gpu"], [1, None], {}, {"a": 1},
+    {"a": {}}, {"tasks": 1}, {"~bare": "x"}, {"": 1}, {1: 2}, [{}], "makespan", "1152921504606846976", 2**60, 2**63,
+)  # fmt: skip
+
+
+def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path of everything inside."""
+    inner = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [*([path] if path else []), *itertools.chain.from_iterable(places(v, (*path, k)) for k, v in inner)]
+
+
+@st.composite
+def mutants(draw: st.DrawFn) -> Any:
+    """A valid document with a few things deleted, renamed, copied, swapped or replaced by junk."""
+    data = parse_document(WHOLE).data
+    for _ in range(draw(st.integers(1, 4))):
+        paths = places(data)
+        if not paths:
+            break
+        *parents, last = draw(st.sampled_from(paths))
+        holder = data
+        for part in parents:
+            holder = holder[part]
+        action = draw(st.sampled_from(["junk", "junk", "delete", "rename", "copy", "nest"]))
+        if action == "junk":
+            holder[last] = copy.deepcopy(draw(st.sampled_from(JUNK)))
+        elif action == "delete":
+            del holder[last]
+        elif action == "nest":
+            holder[last] = draw(st.sampled_from([[holder[last]], {"a": holder[last]}]))
+        elif action == "copy":
+            other = draw(st.sampled_from(paths))
+            value = data
+            for part in other:
+                value = value[part]
+            holder[last] = copy.deepcopy(value)
+        elif isinstance(holder, dict):
+            name = draw(
+                st.sampled_from(["", "x", "gpu0", "a", "time", "tim", "from", "1", "a.b", f"{last}s", "~quantity"])
+            )
+            holder[name] = holder.pop(last)
+    return data
+
+
+def outcome(document: Document) -> Problem | SpecError:
+    """The problem, or the error that lists what is wrong."""
+    try:
+        return compile_document(document)
+    except SpecError as error:
+        return error
+
+
+def test_the_mutants_come_from_a_sound_document() -> None:
+    check_invariants(compiled(WHOLE))
+
+
+@settings(deadline=None, max_examples=600, suppress_health_check=[HealthCheck.too_slow])
+@given(mutants())
+def test_mutants_compile_or_raise_a_spec_error(data: Any) -> None:
+    found = outcome(Document(data))
+    if isinstance(found, Problem):
+        check_invariants(found)
+        return
+    assert found.issues
+    for issue in found.issues:
+        assert issue.message
+        assert str(issue).isprintable()
+        assert len(issue.message) < 600
+    assert len({(issue.path, issue.message) for issue in found.issues}) == len(found.issues)
+
+
+@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@given(mutants())
+def test_mutants_as_json_say_the_same_with_places(data: Any) -> None:
+    text = json.dumps(data)
+    document = parse_document(text, file="m", json_format=True)
+    found = outcome(document)
+    if isinstance(found, SpecError):
+        assert all(issue.line == 1 and 1 <= (issue.column or 0) <= len(text) for issue in found.issues)
+    else:
+        check_invariants(found)
+
+
+@settings(deadline=None, max_examples=400)
+@given(st.data())
+def test_mutants_of_the_text_compile_or_raise_a_document_error(data: st.DataObject) -> None:
+    """Pieces of the text are deleted, doubled, or replaced by characters that mean something to YAML."""
+    text = WHOLE
+    for _ in range(data.draw(st.integers(1, 5))):
+        start = data.draw(st.integers(0, len(text)))
+        end = min(len(text), start + data.draw(st.integers(0, 12)))
+        new = data.draw(
+            st.sampled_from(
+                ["", text[start:end] * 2, ":", "\n", " ", "\t", "- ", "{", "]", "'", "&a ", "*a", "#", "\x00", "é"]
+            )
+        )
+        text = text[:start] + new + text[end:]
+    try:
+        document = parse_document(text, file="m")
+    except DocumentError as error:
+        assert len(error.issues) == 1  # noqa: PT017  a syntax error stands alone
+        return
+    found = outcome(document)
+    if isinstance(found, Problem):
+        check_invariants(found)
+    else:
+        lines = [(issue.line or 0, issue.column or 0) for issue in found.issues]
+        assert lines == sorted(lines)

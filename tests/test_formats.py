@@ -1,0 +1,214 @@
+"""Problems as YAML and JSON texts and as NetworkX graphs, and back."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placeopt.compiler import compile_document, load
+from placeopt.document import parse_document
+from placeopt.errors import SpecError, UsageError
+from placeopt.formats.documents import MODELINE, to_json, to_yaml
+from placeopt.formats.graphs import from_networkx, to_networkx
+
+PROBLEMS = sorted((Path(__file__).parents[1] / "problems").glob("*.yaml"))
+
+DOCUMENT: dict[str, Any] = {
+    "placeopt": 1,
+    "name": "two: words",
+    "description": "A line\nand another, with 'quotes' and \"more\".",
+    "resolution": "1 us",
+    "best_known": {"objective": 7.5, "bound": None},
+    "operations": {"conv": {"cpu": "4 us", "*": 3}, "010": 5},
+    "devices": {"cpu": {"memory": "8 GiB", "features": ["a b", "no"]}, "gpu 1": {"count": 2, "type": "1.50"}},
+    "links": {
+        "default": {"bandwidth": "12 GB/s"},
+        "overrides": [{"between": ["cpu", "1.50"], "latency": 2}, {"from": "cpu", "to": "*", "latency": "1e1 us"}],
+    },
+    "tasks": {"a/1": {"op": "conv", "output": 100}, "yes": {"op": "010", "after": {"a/1": None}}, "": {}},
+    "objective": ["makespan", {"communication": 0.5}],
+}
+
+
+class TestTexts:
+    def test_yaml_has_an_entry_a_line(self) -> None:
+        assert (
+            to_yaml(DOCUMENT, schema="s.json")
+            == MODELINE.format(schema="s.json")
+            + r"""placeopt: 1
+name: "two: words"
+description: "A line\x0aand another, with 'quotes' and \"more\"."
+resolution: 1 us
+best_known: {objective: 7.5, bound: null}
+operations:
+  conv: {cpu: 4 us, "*": 3}
+  "010": 5
+devices:
+  cpu: {memory: 8 GiB, features: [a b, "no"]}
+  "gpu 1": {count: 2, type: "1.50"}
+links:
+  default: {bandwidth: 12 GB/s}
+  overrides:
+    - {between: [cpu, "1.50"], latency: 2}
+    - {from: cpu, to: "*", latency: "1e1 us"}
+tasks:
+  a/1: {op: conv, output: 100}
+  "yes": {op: "010", after: {a/1: null}}
+  "": {}
+objective: [makespan, {communication: 0.5}]
+"""
+        )
+
+    def test_json_has_an_entry_a_line(self) -> None:
+        text = to_json(DOCUMENT)
+        assert text.startswith('{\n "placeopt": 1,\n "name": "two: words",\n')
+        assert '\n  "conv": {"cpu": "4 us", "*": 3},\n  "010": 5\n },\n' in text
+        assert text.endswith("}\n")
+
+    def test_both_are_read_back(self) -> None:
+        assert parse_document(to_yaml(DOCUMENT)).data == DOCUMENT
+        assert parse_document(to_json(DOCUMENT), json_format=True).data == DOCUMENT
+
+    @pytest.mark.parametrize(
+        "document",
+        [
+            {}, {"tasks": {}}, {"links": {}}, {"links": {"overrides": []}}, {"links": {"default": {}, "overrides": []}},
+            {"devices": {"a": {}}, "tasks": {"a": None}}, {"operations": {}, "tasks": {"n" * 2000: {"n" * 3000: 1}}},
+            {"x": [1e16, 1e-7, -1.5, 10**30, math.inf, -math.inf, True, None, [], {}]}, {"n" * 1500: {"links": 1}},
+        ],
+    )  # fmt: skip
+    def test_odd_documents_are_read_back(self, document: dict[str, Any]) -> None:
+        text = to_yaml(document)
+        assert (parse_document(text).data or {}) == document
+        assert parse_document(to_json(document), json_format=True).data == document
+
+    def test_what_is_not_a_number_is_read_back(self) -> None:
+        assert math.isnan(parse_document(to_yaml({"a": math.nan})).data["a"])
+
+    texts = st.text(st.characters(codec="utf-8"), max_size=12)
+    odd = st.sampled_from(["yes", "010", "1e5", "1.50", "~", "<<", "1:30", ".inf", "a: b", "- a", "#", "5 us", " "])
+    values = st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts | odd,
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+        max_leaves=12,
+    )
+
+    @settings(deadline=None, max_examples=300)
+    @given(st.sampled_from(["tasks", "devices", "links", "name", "x"]), values, values)
+    def test_anything_is_read_back(self, section: str, value: Any, other: Any) -> None:
+        document = {section: {"a": value, "overrides": [other]}}
+        assert parse_document(to_yaml(document)).data == document
+
+    @pytest.mark.parametrize("path", PROBLEMS, ids=lambda path: path.stem)
+    def test_the_problem_files_compile_to_the_same_problem(self, path: Path) -> None:
+        data = parse_document(path.read_text(encoding="utf-8")).data
+        fingerprint = load(path).fingerprint()
+        for document in (parse_document(to_yaml(data)), parse_document(to_json(data), json_format=True)):
+            assert compile_document(document, folder=path.parent).fingerprint() == fingerprint
+
+
+class TestGraphs:
+    def graph(self) -> nx.DiGraph[Any]:
+        graph: nx.DiGraph[Any] = nx.DiGraph()
+        graph.add_node("a", time={"cpu": 3, "gpu": 1}, output=100)
+        graph.add_node("b", flops=2000, memory={"resident": 7, "scratch": 2}, devices=["gpu"], colocate="g")
+        graph.add_node(7, op="conv", colocate="g", separate=["s"])
+        graph.add_node("d", time=np.int64(4), separate=["s"])
+        graph.add_edge("a", "b")
+        graph.add_edge("a", 7, payload=30)
+        graph.add_edge(7, "d")
+        return graph
+
+    DEVICES: ClassVar[dict[str, Any]] = {"cpu": {"memory": 1000}, "gpu": {"count": 2, "speed": 1000}}
+    HEADER: ClassVar[dict[str, Any]] = {
+        "name": "g", "operations": {"conv": 5}, "objective": ["makespan", "communication"], "contention": "port",
+        "memory_model": "peak", "resolution": "1 us",
+    }  # fmt: skip
+
+    def test_nodes_are_tasks_and_edges_carry_payloads(self) -> None:
+        problem = from_networkx(self.graph(), self.DEVICES, links={"default": {"bandwidth": 10}}, **self.HEADER)
+        assert problem.task_names == ("a", "b", "7", "d")
+        assert problem.device_names == ("cpu", "gpu0", "gpu1")
+        assert problem.duration.tolist() == [[3, 1, 1], [0, 2, 2], [5, 5, 5], [4, 4, 4]]
+        assert problem.payload.tolist() == [100, 30, 0]
+        assert problem.shared.tolist() == [True, False, True]
+        assert problem.group.tolist() == [0, 1, 1, 2]
+        assert problem.separation.tolist() == [[2, 3]]
+        assert (problem.name, problem.resolution) == ("g", Fraction(1, 10**6))
+        assert (problem.contention, problem.memory_model) == ("port", "peak")
+        assert problem.transfer(100, 0, 1) == 10
+
+    def test_there_and_back(self) -> None:
+        links = {"default": {"bandwidth": 10, "latency": 2}}
+        header = {key: value for key, value in self.HEADER.items() if key != "operations"}
+        problem = from_networkx(self.graph(), self.DEVICES, links=links, **self.HEADER)
+        graph = to_networkx(problem)
+        assert graph.graph == {"name": "g"}
+        assert graph.nodes["a"] == {
+            "time": {"cpu": 3, "gpu0": 1, "gpu1": 1},
+            "memory": {"resident": 0, "output": 100, "scratch": 0},
+            "output": 100,
+        }  # fmt: skip
+        assert graph.nodes["7"]["colocate"] == graph.nodes["b"]["colocate"]
+        assert dict(graph.edges) == {("a", "b"): {}, ("a", "7"): {"payload": 30}, ("7", "d"): {}}
+        again = from_networkx(graph, self.DEVICES, links=links, **header)
+        assert again.fingerprint() == problem.fingerprint()
+
+    @pytest.mark.parametrize("path", PROBLEMS, ids=lambda path: path.stem)
+    def test_the_problem_files_there_and_back(self, path: Path) -> None:
+        data = parse_document(path.read_text(encoding="utf-8")).data
+        problem = load(path)
+        gone = ("placeopt", "devices", "links", "tasks", "graph", "operations", "units")
+        header = {key: data[key] for key in data if key not in gone}
+        # A graph's numbers are ticks and bytes; devices and links keep their units.
+        again = from_networkx(to_networkx(problem), data["devices"], links=data.get("links"), **header)
+        assert again.fingerprint() == problem.fingerprint()
+
+    def test_graphs_that_are_none(self) -> None:
+        message = r"^from_networkx takes a directed graph without parallel edges \(networkx\.DiGraph\)$"
+        for kind in (nx.Graph, nx.MultiDiGraph):
+            with pytest.raises(UsageError, match=message):
+                from_networkx(kind([(1, 2)]), self.DEVICES)
+
+    def test_names_that_clash(self) -> None:
+        graph: nx.DiGraph[Any] = nx.DiGraph([(1, "1")])
+        with pytest.raises(UsageError, match=r'^two nodes of the graph are called "1"$'):
+            from_networkx(graph, self.DEVICES)
+
+    def test_what_edges_and_nodes_already_say(self) -> None:
+        graph: nx.DiGraph[Any] = nx.DiGraph()
+        graph.add_node("a", time=1, after="b")
+        with pytest.raises(UsageError, match=r'^node "a" has the attribute after; expected edges instead$'):
+            from_networkx(graph, self.DEVICES)
+        with pytest.raises(
+            UsageError, match=r"^from_networkx takes the tasks from the graph, not from tasks or graph$"
+        ):
+            from_networkx(nx.DiGraph(), self.DEVICES, tasks={})
+
+    def test_mistakes_inside(self) -> None:
+        graph = self.graph()
+        graph.nodes["a"]["colour"] = "red"
+        graph.edges["a", 7]["payload"] = "30 s"
+        with pytest.raises(
+            SpecError, match=r"^tasks\.a\.colour: unknown key; .*\ntasks\.7\.after\.a: \"30 s\" is a time"
+        ):
+            from_networkx(graph, self.DEVICES, **self.HEADER)
+
+    def test_cycles(self) -> None:
+        graph: nx.DiGraph[Any] = nx.DiGraph([("a", "b"), ("b", "a")])
+        nx.set_node_attributes(graph, 1, "time")
+        with pytest.raises(SpecError, match=r"^tasks\.a\.after\.b: these tasks form a cycle: a -> b -> a$"):
+            from_networkx(graph, self.DEVICES)
+
+    def test_no_nodes(self) -> None:
+        problem = from_networkx(nx.DiGraph(), {"d": None})
+        assert problem.n_tasks == 0
+        assert len(to_networkx(problem)) == 0
