@@ -98,7 +98,7 @@ def solve(
     verified = time.monotonic()
     feasible = None if report is None else report.feasible
     values = None if report is None else report.objective
-    bound, source = _best_of(answer, solver, problem, proof, values[0] if values else None)
+    bound, source = _best_of(answer, solver, problem, proof)
     if feasible and values is not None and bound is not None and bound > values[0]:
         raise InternalError(
             f"{source} claims the bound {bound}, and the verifier accepts a schedule with {values[0]} "
@@ -145,7 +145,7 @@ def make_options(
         time_limit=_checked("time_limit", time_limit, positive=True),
         gap_limit=_checked("gap_limit", gap_limit),
         seed=_whole("seed", seed, 0),
-        workers=_whole("workers", workers if workers is not None else os.cpu_count() or 1, 1),
+        workers=_whole("workers", workers if workers is not None else os.cpu_count() or 1, 1, most=1000),
         **rest,
     )
 
@@ -176,7 +176,8 @@ def read_settings(solver: Solver, values: Mapping[str, Any]) -> Settings:
 def _judged(problem: Problem, schedule: Schedule | None) -> tuple[Schedule | None, Report | None]:
     """The schedule re-timed to its earliest starts, and what the verifier says.
 
-    Starting earlier can overfill a device under the `peak` memory model; then the solver's own times stand.
+    Starting earlier can make more memory live at a time under the `peak` model; where that breaks a capacity
+    or makes the objective worse, the solver's own times stand.
     """
     if schedule is None:
         return None, None
@@ -185,19 +186,19 @@ def _judged(problem: Problem, schedule: Schedule | None) -> tuple[Schedule | Non
         return schedule, own
     earliest = retime(problem, schedule)
     report = verify(problem, earliest)
-    return (schedule, own) if own.feasible and not report.feasible else (earliest, report)
+    if own.feasible and (not report.feasible or (report.objective or ()) > own.objective):
+        return schedule, own
+    return earliest, report
 
 
 def _best_of(
-    answer: Answer, solver: str, problem: Problem, proof: Infeasibility | None, objective: Value | None
+    answer: Answer, solver: str, problem: Problem, proof: Infeasibility | None
 ) -> tuple[Value | None, str | None]:
     """The best proven bound and who proved it; an infeasible problem has none."""
     if proof is not None or answer.termination is Termination.INFEASIBLE:
         return None, None
-    if answer.bound is not None and answer.bound == objective:  # no bound is better
-        return answer.bound, solver
     general: Bound = best_bound(problem)
-    if answer.bound is not None and answer.bound >= general.value:
+    if answer.bound is not None and answer.bound > general.value:
         return answer.bound, solver
     return general.value, general.name
 
@@ -222,9 +223,9 @@ def _checked(name: str, value: float | None, *, positive: bool = False) -> float
     return float(value)
 
 
-def _whole(name: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least or value >= 2**31:
-        raise UsageError(f"{name} is {value}; expected a whole number from {least} to 2^31 - 1")
+def _whole(name: str, value: int, least: int, most: int = 2**31 - 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise UsageError(f"{name} is {value}; expected a whole number from {least} to {most}")
     return value
 
 

@@ -155,6 +155,8 @@ class Info:
         Whether it proves optimality and infeasibility, given time.
     anytime
         Whether it goes on improving until a limit stops it (it then respects `time_limit`).
+    warm_start
+        Whether it makes use of `Options.initial`.
     metrics, contentions, memory_models
         What it supports; a problem that asks for more is refused before the solver sees it.
     combined
@@ -167,6 +169,7 @@ class Info:
     citation: str = ""
     exact: bool = False
     anytime: bool = False
+    warm_start: bool = False
     metrics: tuple[Metric, ...] = ("makespan",)
     contentions: tuple[Contention, ...] = ("none", "port")
     memory_models: tuple[MemoryModel, ...] = ("sum", "peak")

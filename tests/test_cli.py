@@ -177,7 +177,7 @@ class TestMistakes:
             (["solve", HEFT_10, "--gap", "nan"], "gap_limit is nan"),
             (["solve", HEFT_10, "--require-gap", "-1"], "--require-gap is -1.0"),
             (["solve", HEFT_10, "--seed", "-1"], "seed is -1; expected a whole number from 0"),
-            (["solve", HEFT_10, "--workers", "0"], "workers is 0; expected a whole number from 1"),
+            (["solve", HEFT_10, "--workers", "0"], "workers is 0; expected a whole number from 1 to 1000"),
             (["solve", HEFT_10, "--set", "x"], '--set "x": expected key=value'),
             (["solve", HEFT_10, "--set", "x=1"], 'heft has no setting "x"'),
             (["solve", HEFT_10, "--set", "x=1", "--set", "x=2"], "x is set twice"),

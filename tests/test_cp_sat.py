@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
+import threading
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
+from ortools.sat.python import cp_model
+from placeopt_solvers._cp_limits import limits
+from placeopt_solvers._cp_model import Model
+from placeopt_solvers._cp_placement import relabelled
+from placeopt_solvers._cp_search import lower_bound
+from placeopt_solvers._validity import valid
+from placeopt_solvers.cp_sat import CpSat, CpSatSettings
 
 import placeopt as po
-from placeopt.ir import Problem, build_problem
+from placeopt.ir import Contention, MemoryModel, Objective, Problem, Term, build_problem
+from placeopt.lowerbounds import Bound
+from placeopt.lowerbounds.classes import Classes
+from placeopt.lowerbounds.paths import Windows
 from placeopt.registry import solver_names
-from placeopt.schedule import Schedule
-from placeopt.solver import Progress, Termination
+from placeopt.schedule import Schedule, Transfers
+from placeopt.solver import Options, Progress, Termination
+from placeopt.verifier import verify
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("PLACEOPT_DATA", ROOT.parent / "shared" / "data"))
@@ -210,3 +226,195 @@ def test_times_beyond_64_bits_are_refused_not_wrapped() -> None:
     result = po.solve(problem, "cp-sat", time_limit=10)
     assert result.feasible
     assert result.objective == 2**59
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_hint_is_complete_and_has_the_value_of_its_schedule(seed: int) -> None:
+    """Fixing every variable to its hint leaves a solution: each knows its value in any schedule."""
+    problem = small_problem(np.random.default_rng(2000 + seed))
+    best = optimum(problem)
+    if best is None:
+        return
+    values, schedule = best
+    model = Model(problem, limits(problem, values[0]), symmetry=True, stopped=lambda: False)
+    model.base.hint(relabelled(problem, schedule))
+    for level, value in zip(model.levels, values, strict=True):
+        model.base.cp.minimize(level.expression)
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.fix_variables_to_their_hinted_value = True
+        assert solver.solve(model.base.cp) == cp_model.OPTIMAL
+        assert level.value(round(solver.objective_value)) == value
+
+
+def nothing_known(classes: Classes) -> Windows:
+    """No heads, no tails, everything allowed."""
+    shape = (classes.problem.n_tasks, classes.n_classes)
+    zero = np.zeros(shape, dtype=np.int64)
+    return Windows(zero, zero, np.ones(shape, dtype=np.bool_))
+
+
+@pytest.mark.parametrize("contention", ["none", "port"])
+@pytest.mark.parametrize("memory_model", ["sum", "peak"])
+@pytest.mark.parametrize("seed", range(8))
+def test_hints_symmetry_breaking_and_bounds_take_no_optimum_away(
+    seed: int, memory_model: MemoryModel, contention: Contention, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same optimum without any of them, on problems too large for brute force."""
+    rng = np.random.default_rng(seed)
+    memory = {"resident": rng.integers(0, 5, 8), "output": rng.integers(0, 5, 8), "scratch": rng.integers(0, 5, 8)}
+    problem = layered(8, 3, seed, **memory, capacity=np.full(3, 20), memory_model=memory_model, contention=contention)
+    if seed % 2:
+        problem = replace(
+            problem, duration=np.repeat(problem.duration[:, :1], 3, axis=1), device_class=np.zeros(3, int)
+        )
+    full = CpSat().solve(problem, Options(time_limit=60), CpSatSettings())
+    monkeypatch.setattr("placeopt_solvers.cp_sat.best_bound", lambda _: Bound("none", 0, ""))
+    monkeypatch.setattr("placeopt_solvers._cp_limits.windows", nothing_known)
+    bare = CpSat().solve(problem, Options(time_limit=60), CpSatSettings(hint=False, symmetry=False))
+    assert full.termination == bare.termination
+    assert full.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
+    assert full.bound == bare.bound
+
+
+def test_an_error_in_a_callback_ends_the_run_and_reaches_the_caller() -> None:
+    def fail(state: Progress) -> None:
+        if state.message != "start":
+            raise RuntimeError("no more, please")
+
+    with pytest.raises(RuntimeError, match="no more, please"):
+        po.solve(layered(40, 3, 9), "cp-sat", workers=2, on_progress=fail)
+    assert "cp-sat" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_ctrl_c_ends_the_run_at_once() -> None:
+    """The caller's thread is the one that waits, so that it gets the signal."""
+    asked: list[int] = []
+
+    def interrupt() -> bool:
+        asked.append(1)
+        if len(asked) > 4:
+            raise KeyboardInterrupt
+        return False
+
+    with pytest.raises(KeyboardInterrupt):
+        po.solve(layered(120, 4, 2), "cp-sat", workers=2, should_stop=interrupt)
+    assert "cp-sat" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_gap_reached_is_not_called_optimal() -> None:
+    problem = layered(60, 4, 3)
+    answer = CpSat().solve(problem, Options(time_limit=60, gap_limit=0.5, workers=1), CpSatSettings())
+    assert answer.schedule is not None
+    proved = verify(problem, answer.schedule).objective == (answer.bound,)
+    assert (answer.termination is Termination.OPTIMAL) == proved
+
+
+def test_later_levels_are_proved_too() -> None:
+    """The first level is what it is alone, the others no less than alone."""
+    levels = tuple((Term(metric),) for metric in ("max_load", "communication", "makespan"))
+    problem = layered(8, 2, 11, objective=Objective(levels))
+    answer = CpSat().solve(problem, Options(), CpSatSettings())
+    assert answer.termination is Termination.OPTIMAL
+    assert answer.schedule is not None
+    values = verify(problem, answer.schedule).objective
+    assert values is not None
+    for depth, level in enumerate(problem.objective.levels):
+        alone = replace(problem, objective=Objective((level,)))
+        least = CpSat().solve(alone, Options(), CpSatSettings()).bound
+        assert least is not None
+        assert values[depth] >= least if depth else values[depth] == least
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"objective": Objective(((Term("makespan", Fraction(-1)),),))}, "makespan has a negative weight"),
+        ({"duration": np.full((6, 2), 2**60)}, "makespan up to .* is beyond what 64 bits add up"),
+    ],
+)
+def test_what_no_model_can_hold_is_told(change: dict[str, Any], message: str) -> None:
+    problem = replace(layered(6, 2, 0, separation=[(0, 1)]), **change)
+    answer = CpSat().solve(problem, Options(), CpSatSettings(hint=False))
+    assert answer.termination is Termination.FAILED
+    assert re.search(message, answer.message)
+
+
+def test_without_a_device_nothing_runs() -> None:
+    problem = build_problem(task_names=["a"], device_names=[], duration=np.empty((1, 0), dtype=np.int64))
+    assert CpSat().solve(problem, Options(), CpSatSettings()).termination is Termination.INFEASIBLE
+
+
+@pytest.mark.parametrize("reported", [0.0, 7.0, 6.2, 6.9999999, 1e15, float(2**60)])
+def test_a_reported_bound_is_rounded_up_but_never_over(reported: float) -> None:
+    assert reported - max(1.0, reported * 1e-12) <= lower_bound(reported) <= math.ceil(reported)
+    assert lower_bound(7.0 + 1e-9) == 7
+
+
+def test_no_bound_is_the_least_of_all() -> None:
+    assert lower_bound(-math.inf) < -(2**61)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_the_check_of_starts_agrees_with_the_verifier(seed: int) -> None:
+    """On optimal schedules, and on ones with a task or a transfer somewhere else."""
+    rng = np.random.default_rng(seed)
+    problem = small_problem(rng)
+    best = optimum(problem)
+    if best is None:
+        return
+    assert valid(problem, best[1])
+    for _ in range(10):
+        device, start = best[1].device.copy(), best[1].start.copy()
+        i = int(rng.integers(problem.n_tasks))
+        if rng.random() < 0.4:
+            device[i] = rng.integers(-1, problem.n_devices + 1)
+        start[i] += rng.integers(-2, 3)
+        transfers = best[1].transfers
+        if transfers is not None and len(transfers.start):
+            moved = transfers.start.copy()
+            moved[rng.integers(len(moved))] += rng.integers(-1, 2)
+            transfers = Transfers(transfers.edge[rng.integers(0, 2) * (rng.random() < 0.2) :], moved)
+        other = Schedule(device, start, transfers)
+        assert valid(problem, other) == verify(problem, other).feasible
+
+
+ROBOT = """
+placeopt: 1
+resolution: 10 us
+units: {time: ms, memory: MiB, bandwidth: MB/s, work: GFLOP, speed: GFLOP/s}
+contention: port
+operations:
+  slam: {arm: 30, npu: 12}
+devices:
+  board: {type: arm, count: 2, memory: 512, speed: 20, memory_bandwidth: 4 GB/s, features: [gpio]}
+  accel: {type: npu, memory: 256, speed: 2000, memory_bandwidth: 50 GB/s, overhead: 50 us, features: [int8]}
+links:
+  default: {bandwidth: 1 GB/s, latency: 20 us}
+  overrides:
+    - {between: [board, board], bandwidth: 100 Mbps, latency: 0.5}
+tasks:
+  cam_l: {time: 2, output: 6, memory: {scratch: 10}, separate: cams, devices: arm}
+  cam_r: {time: 2, output: 6, memory: {scratch: 10}, separate: cams, devices: arm}
+  imu: {time: 0.1, output: 1 kB, pin: board1}
+  net_l: {flops: 10, bytes: 40 MB, after: cam_l, output: 200 kB, memory: {resident: 60, output: 1}, colocate: net}
+  net_r: {flops: 10, bytes: 40 MB, after: [cam_r], output: 200 kB, memory: 60, colocate: net}
+  quant: {flops: 1, after: [net_l, net_r], output: 10 kB, requires: int8}
+  slam: {op: slam, after: {quant: 10 kB, imu: 1 kB}, output: 50 kB, memory: {resident: 150, scratch: 20}}
+  plan: {time: {arm: 8, npu: 3, board1: 6}, after: slam, output: 2 kB}
+  act: {time: 0.2, after: [plan, imu], requires: gpio, separate: safety}
+  watch: {time: 1, after: imu, separate: safety}
+objective: OBJECTIVE
+"""
+
+
+@pytest.mark.parametrize("objective", ["memory_balance", "[memory_balance, makespan]", "[memory_balance, total_cost]"])
+def test_a_bound_on_the_objective_does_not_raise_it(objective: str) -> None:
+    """CP-SAT 9.15 proves 473439 here unless told not to look for rows that include others (google/or-tools #5293)."""
+    from placeopt.compiler import compile_document
+    from placeopt.document import parse_document
+
+    problem = compile_document(parse_document(ROBOT.replace("OBJECTIVE", objective)))
+    result = po.solve(problem, "cp-sat", workers=1, time_limit=60)
+    assert result.termination is Termination.OPTIMAL
+    assert (result.objective, result.bound) == (363375, 363375)

@@ -10,10 +10,13 @@ import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._heft import heft, priority_list, upward_ranks
 from placeopt_solvers._insertion import list_schedule
+from placeopt_solvers._placement import grouped, packings
 
 import placeopt as po
 from placeopt.ir import Int, Objective, Problem, build_problem
+from placeopt.memory import sum_memory
 from placeopt.solver import Termination
+from placeopt.verifier import verify
 
 HEFT_10 = Path(__file__).parents[1] / "problems" / "heft-10.yaml"
 
@@ -198,3 +201,67 @@ def test_starts_are_those_of_insertion_by_definition(seed: int) -> None:
     assert found is not None
     order = priority_list(case, upward_ranks(case)).tolist()
     assert found.start.tolist() == naive_starts(case, found.device, order)
+
+
+def test_room_is_kept_for_what_can_go_nowhere_else() -> None:
+    # t0 goes first and would like d0, but t2 must be there and needs all of it.
+    case = problem(
+        [[5, 6], [1, 1], [1, 1]],
+        [(0, 1)],
+        resident=np.array([2, 1, 4]),
+        capacity=np.array([4, 4]),
+        feasible=np.array([[1, 1], [1, 1], [1, 0]], dtype=np.bool_),
+    )
+    assert schedule_of(case)[0] == [1, 1, 0]
+
+
+def test_what_must_be_apart_from_a_pinned_task_keeps_off_its_device() -> None:
+    # t1 must run on d0, so t0, apart from it, cannot; t2, apart from t0, is then left with d0 or d2.
+    case = problem(
+        [[1, 5, 9], [1, 1, 1], [9, 1, 5]],
+        separation=[(0, 1), (0, 2)],
+        feasible=np.array([[1, 1, 0], [1, 0, 0], [1, 1, 1]], dtype=np.bool_),
+    )
+    assert schedule_of(case)[0] == [1, 0, 2]
+
+
+def test_a_perfect_packing_is_found_by_searching() -> None:
+    """7 + 3, 6 + 4 and 5 + 5 fill three devices of 10; taking the largest first leads nowhere without going back."""
+    sizes = np.array([7, 6, 5, 5, 4, 3])
+    case = problem([[1, 1, 1]] * 6, resident=sizes, capacity=np.array([10, 10, 10]))
+    device, _ = schedule_of(case)
+    assert [int(sizes[np.array(device) == d].sum()) for d in range(3)] == [10, 10, 10]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_packings_keep_memory_feasibility_and_separation(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, m = 14, 4
+    sizes = rng.integers(1, 9, n)
+    case = problem(
+        rng.integers(1, 5, (n, m)).tolist(),
+        resident=sizes,
+        capacity=np.full(m, int(sizes.sum() * 1.15) // m),
+        feasible=rng.random((n, m)) < 0.8,
+        separation=[(int(a), int(b)) for a, b in rng.integers(0, n, (4, 2)) if a != b],
+        group=np.where(rng.random(n) < 0.2, 0, np.arange(n)),
+    )
+    groups = grouped(case)
+    for home in [] if groups.stuck is not None else packings(case, groups):
+        device = home[case.group]
+        assert case.feasible[np.arange(n), device].all()
+        assert (sum_memory(case, device) <= case.capacity).all()
+        assert (device[case.separation[:, 0]] != device[case.separation[:, 1]]).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_instantaneous_tasks_interrupt_nothing(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 25
+    edges = [(a, b) for b in range(n) for a in range(max(0, b - 9), b) if rng.random() < 0.2]
+    durations = np.where(rng.random((n, 1)) < 0.4, 0, rng.integers(1, 9, (n, 2)))
+    case = problem(durations.tolist(), edges, payload=rng.integers(0, 9, len(edges)))
+    assert po.solve(case, "heft").feasible
+    found, _ = heft(case)
+    assert found is not None
+    assert verify(case, found).feasible

@@ -52,7 +52,7 @@ class Fake:
     """Answers what a test tells it to."""
 
     name: ClassVar[str] = "fake"
-    info: ClassVar[Info] = Info("a fake", "none", "O(1)")
+    info: ClassVar[Info] = Info("a fake", "none", "O(1)", metrics=("makespan", "memory_balance"))
     settings_type: ClassVar[type[Settings]] = FakeSettings
     answer: ClassVar[Answer]
     seen: ClassVar[tuple[Options, Any]]
@@ -106,6 +106,26 @@ def test_a_schedule_that_only_fits_late_keeps_its_own_times() -> None:
     schedule = Schedule(ints(0, 0, 1), ints(0, 6, 6))
     result = solved(Answer(Termination.COMPLETED, schedule), problem)
     assert result.feasible
+    assert result.schedule is not None
+    assert result.schedule.start.tolist() == [0, 6, 6]
+
+
+def test_retiming_never_makes_the_objective_worse() -> None:
+    # t0's output of 9 leaves a at tick 6; t1's of 1 beside it would fit at tick 1 too, but fill a tenth more.
+    problem = build_problem(
+        task_names=["t0", "t1", "t2"],
+        device_names=["a", "b"],
+        duration=np.ones((3, 2), dtype=np.int64),
+        edges=[(0, 2)],
+        payload=[5],
+        output=ints(9, 1, 0),
+        capacity=ints(20, 20),
+        byte_ticks_num=np.ones((2, 2), dtype=np.int64),
+        memory_model="peak",
+        objective=po.Objective(((po.Term("memory_balance"),),)),
+    )
+    result = solved(Answer(Termination.COMPLETED, Schedule(ints(0, 0, 1), ints(0, 6, 6))), problem)
+    assert result.objective == 450_000
     assert result.schedule is not None
     assert result.schedule.start.tolist() == [0, 6, 6]
 

@@ -2,7 +2,7 @@
 
 Data goes to stdout, progress and messages to stderr. Exit codes: 0 done; 1 the answer is no (infeasible, verification
 failed, a required gap missed, no schedule found); 2 wrong usage, spec or plan, or a file that cannot be written; 3 time
-limit without a schedule; 130 interrupted.
+limit without a schedule; 70 placeopt contradicts itself, a bug; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -13,17 +13,23 @@ import sys
 
 def main() -> None:
     """Run the command line and exit the process with its code."""
-    from placeopt.cli.app import app
-    from placeopt.errors import InternalError, PlaceoptError
-
-    try:
-        app(prog_name="placeopt")
-    except InternalError as error:
-        print(f"placeopt: internal error: {error}", file=sys.stderr)
-        sys.exit(70)
-    except PlaceoptError as error:
-        print(_message(error), file=sys.stderr)
+    if sys.stderr is None:  # closed by the caller: messages have nowhere to go
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  for the rest of the process
+    if sys.stdout is None:
+        print("placeopt: standard output is closed; results need a place to go", file=sys.stderr)
         sys.exit(2)
+    try:
+        from placeopt.cli.app import app
+        from placeopt.errors import InternalError, PlaceoptError
+
+        try:
+            app(prog_name="placeopt")
+        except InternalError as error:
+            print(f"placeopt: internal error: {error}", file=sys.stderr)
+            sys.exit(70)
+        except PlaceoptError as error:
+            print(_message(error), file=sys.stderr)
+            sys.exit(2)
     except KeyboardInterrupt:
         print("placeopt: interrupted", file=sys.stderr)
         sys.exit(130)

@@ -83,6 +83,7 @@ def simulate(
     from placeopt.simulation import simulate as run
     from placeopt.simulation import simulate_noisy as run_noisy
     from placeopt.units import time_text
+    from placeopt.verifier import verify as judge
 
     compiled = load(problem)
     schedule = read_plan(plan, compiled).schedule
@@ -93,6 +94,10 @@ def simulate(
     elif discipline == "order":
         keys["order"] = schedule.start
     executed = run(compiled, schedule.device, **keys)
+    broken = len(judge(compiled, schedule).violations)
+    if broken:
+        note = f"note: the plan itself breaks {broken} rules (verify tells them); only its placement is executed here"
+        stderr_console().print(note, soft_wrap=True)
     data: dict[str, Any] = {
         "problem": compiled.name,
         "discipline": discipline,

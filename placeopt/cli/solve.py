@@ -52,7 +52,7 @@ def solve(
             "--time-limit",
             "-t",
             metavar="TIME",
-            help="Stop after this time (30s, 5min). Exact and anytime "
+            help="Stop after this time (30s, 5min; bare numbers are seconds). Exact and anytime "
             "solvers stop after 60s unless told otherwise; `none` lets them run.",
         ),
     ] = None,
@@ -88,6 +88,8 @@ def solve(
     # Mistakes in options are told before a large file is read.
     read_settings(found, settings)
     make_options(time_limit=limit, gap_limit=gap, seed=seed, workers=workers)
+    if out is not None and out.exists() and problem.exists() and out.samefile(problem):
+        raise UsageError(f"--out {out} is the problem itself; expected another file for the plan")
     begun = time.monotonic()
     document = read_document(problem)
     read = time.monotonic()
@@ -96,6 +98,8 @@ def solve(
     start = None if initial is None else read_plan(initial, compiled).schedule
 
     messages = stderr_console()
+    if start is not None and not info.warm_start:
+        messages.print(f"note: {solver} starts from scratch, --initial makes no difference to it", soft_wrap=True)
     with _on_interrupt() as stop:
         if not as_json:
             from placeopt.report.console import print_problem
@@ -106,6 +110,7 @@ def solve(
             solver=solver, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, initial=start, **settings,
         )  # fmt: skip
     result = replace(result, wall_time=replace(result.wall_time, load=read - begun, build=built - read))
+    unsaved = None if out is None else _save(out, result)  # before anything is printed: nothing can come between
     if as_json:
         print_json(result.to_dict())
     else:
@@ -114,9 +119,10 @@ def solve(
         print_result(stdout_console(), result)
         if by_default and result.termination.value == "time_limit":
             messages.print(f"stopped after the default limit of {DEFAULT_LIMIT:g} s; --time-limit sets another")
-    saved = _save(out, result, as_json) if out is not None else True
+    if unsaved is not None:
+        _print_instead(unsaved, result, as_json)
     code = 130 if stop.is_set() else _exit_code(result, require_gap, messages)
-    if code in (0, 1) and not saved:
+    if code == 0 and unsaved is not None:
         code = 2
     raise typer.Exit(code)
 
@@ -133,24 +139,32 @@ def _exit_code(result: Result, require_gap: float | None, messages: Console) -> 
     return 0
 
 
-def _save(path: Path, result: Result, as_json: bool) -> bool:
-    """Write the plan. One that cannot be written goes to stdout instead, unless JSON has it there already."""
+def _save(path: Path, result: Result) -> str | None:
+    """Write the plan; what went wrong, None if nothing did."""
     from placeopt.plan import plan_document, write_plan
 
     if result.schedule is None:
-        print(f"placeopt: there is no schedule to write to {path}", file=sys.stderr)
-        return True
-    plan = plan_document(result.problem, result.schedule, solver=result.solver, objective=result.values)
+        return f"there is no schedule to write to {path}"
     try:
+        plan = plan_document(result.problem, result.schedule, solver=result.solver, objective=result.values)
         write_plan(path, plan)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        where = "the JSON above has it" if as_json else "the plan is printed instead"
-        print(f"placeopt: cannot write {path}: {reason}; {where}", file=sys.stderr)
-        if not as_json:
-            print_json(plan)
-        return False
-    return True
+        return f"cannot write {path}: {reason}"
+    return None
+
+
+def _print_instead(unsaved: str, result: Result, as_json: bool) -> None:
+    """Say why the plan is in no file, and print it unless the JSON has it already."""
+    if result.schedule is None:
+        print(f"placeopt: {unsaved}", file=sys.stderr)
+        return
+    where = "the JSON above has it" if as_json else "the plan is printed instead"
+    print(f"placeopt: {unsaved}; {where}", file=sys.stderr)
+    if not as_json:
+        from placeopt.plan import plan_document
+
+        print_json(plan_document(result.problem, result.schedule, solver=result.solver, objective=result.values))
 
 
 def _run(problem: Problem, messages: Console, stop: threading.Event, **options: Any) -> Result:

@@ -18,6 +18,9 @@ from placeopt.generate.arguments import around, called, number, streams, uniform
 from placeopt.generate.networks import Document
 from placeopt.ir import Int, Problem, build_problem, ratio_ceil
 
+LARGEST = 10_000_000
+"""Tasks of the largest graph: about 10 GB as a problem."""
+
 _PURPOSE = 2
 """What a seed is for: keeps these graphs apart from others of the same seed."""
 
@@ -89,6 +92,8 @@ def layered(
         If a value makes no sense.
     """
     n, m = whole("tasks", tasks, 1), whole("devices", devices, 1)
+    if n > LARGEST:
+        raise UsageError(f"tasks: {n} is more than a machine holds; expected at most {LARGEST}")
     types = m if device_types is None else whole("device_types", device_types, 1)
     if types > m:
         raise UsageError(f"device_types: {types} is more than the {m} devices; expected at most that")

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from placeopt.errors import visible
 from placeopt.ir import UNLIMITED, Metric, Problem
 from placeopt.metrics import ccr
 from placeopt.objective import Value
@@ -41,7 +42,7 @@ def problem_line(problem: Problem) -> str:
         f"CCR {ratio:.3g}" if ratio is not None else "CCR -",
         f"memory {size_text(asked)} of {there}",
     ]
-    return f"{problem.name or 'problem'}: {', '.join(parts)}"
+    return f"{visible(problem.name) or 'problem'}: {', '.join(parts)}"
 
 
 def print_problem(console: Console, problem: Problem) -> None:
@@ -54,7 +55,7 @@ def value_text(value: Value, problem: Problem, metric: Metric | None, *, ticks: 
     if metric in ("makespan", "total_cost", "max_load"):
         time = time_text(float(value), problem.resolution)
         exact = f"{value:,}" if isinstance(value, int) else f"{float(value):,.6g}"
-        return f"{time} ({exact} ticks)" if ticks else time
+        return f"{time} ({exact} tick{'' if value == 1 else 's'})" if ticks else time
     if metric == "communication":
         return size_text(int(value))
     if metric == "energy":
@@ -64,12 +65,16 @@ def value_text(value: Value, problem: Problem, metric: Metric | None, *, ticks: 
     return f"{float(value):,.10g}"
 
 
+def first_metric(problem: Problem) -> Metric | None:
+    """The metric of the objective's first level, None if that is a weighted one or a sum."""
+    first, *others = problem.objective.levels[0]
+    return first.metric if not others and first.weight == 1 else None
+
+
 def print_result(console: Console, result: Result) -> None:
     """The outcome of a solve: why it stopped, the objective and its gap, the devices, the verdict."""
     problem = result.problem
-    metric = problem.objective.levels[0][0].metric if len(problem.objective.levels[0]) == 1 else None
-    if metric is not None and problem.objective.levels[0][0].weight != 1:
-        metric = None
+    metric = first_metric(problem)
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="bold")
     facts.add_column(overflow="fold")
@@ -110,9 +115,14 @@ def device_table(devices: Sequence[DeviceUse], makespan: int, resolution: Fracti
             part = f" ({use.memory / use.capacity:.1%})" if use.capacity else ""
             fraction = f"{size_text(use.capacity)}{part}"
         table.add_row(
-            use.name, use.type, f"{use.tasks:,}", time_text(use.busy, resolution), f"{share:.1%}",
-            size_text(use.memory), fraction,
-        )  # fmt: skip
+            Text(visible(use.name, 40)),
+            Text(visible(use.type, 20)),
+            f"{use.tasks:,}",
+            time_text(use.busy, resolution),
+            f"{share:.1%}",
+            size_text(use.memory),
+            fraction,
+        )
     return table
 
 

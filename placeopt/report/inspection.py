@@ -8,10 +8,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from placeopt.errors import visible
 from placeopt.ir import UNLIMITED, Problem
 from placeopt.lowerbounds import bounds, prove_infeasible
 from placeopt.metrics import ccr, shape
-from placeopt.report.console import print_problem, value_text
+from placeopt.report.console import first_metric, print_problem, value_text
 from placeopt.result import number
 from placeopt.units import size_text
 
@@ -68,7 +69,7 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
     """The same for people."""
     print_problem(console, problem)
     if found["description"]:
-        console.print(Text(found["description"]))
+        console.print(Text(visible(found["description"], 1000)))
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="bold")
     facts.add_column(overflow="fold")
@@ -92,13 +93,14 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
         names = group["devices"]
         label = names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]} ({len(names)})"
         capacity = "unlimited" if group["capacity"] is None else size_text(group["capacity"])
-        table.add_row(label, group["type"], capacity, f"{group['feasible_tasks']:,} tasks")
+        may_run = f"{group['feasible_tasks']:,} of {problem.n_tasks:,} tasks"
+        table.add_row(Text(visible(label)), Text(visible(group["type"], 20)), capacity, may_run)
     console.print(table)
     if found["infeasible"] is not None:
-        console.print(f"\n[red]infeasible[/red]: {found['infeasible']}")
+        console.print(Text.assemble("\n", ("infeasible", "red"), f": {found['infeasible']}"))
         return
     console.print("\n[bold]lower bounds[/bold]")
-    metric = problem.objective.single
+    metric = first_metric(problem)
     table = Table(box=None, padding=(0, 2, 0, 2), show_header=False)
     for _ in range(3):
         table.add_column(overflow="fold")
