@@ -262,7 +262,8 @@ def build_problem(
     Raises
     ------
     ValueError
-        If the edges contain a cycle (the compiler names it before it comes to this).
+        If the edges contain a cycle (the compiler names it before it comes to this), shared edges of one producer
+        differ in payload, or the objective is empty or has a negative weight.
     """
     n, m = len(task_names), len(device_names)
     pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
@@ -294,6 +295,15 @@ def build_problem(
         "byte_energy_num": numbers(byte_energy_num, (m, m), 0),
         "byte_energy_den": numbers(byte_energy_den, (m, m), 1),
     }
+    first_shared = np.flatnonzero(edge_shared)
+    outputs = np.zeros(n, dtype=np.int64)
+    outputs[source[first_shared]] = edge_payload[first_shared]
+    if (outputs[source[first_shared]] != edge_payload[first_shared]).any():
+        raise ValueError("shared edges of one producer carry the same output: their payloads must be equal")
+    if objective is not None and any(not level or min(term.weight for term in level) < 0 for level in objective.levels):
+        raise ValueError("an objective needs a metric at every level, and weights that are not negative")
+    if objective is not None and not objective.levels:
+        raise ValueError("an objective needs at least one level")
     capacities = numbers(capacity, (m,), UNLIMITED)
     powers = numbers(power_num, (m,), 0), numbers(power_den, (m,), 1)
     columns = [

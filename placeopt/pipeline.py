@@ -105,6 +105,12 @@ def solve(
             f"(problem {problem.name or 'without a name'}, fingerprint {problem.fingerprint()}, solver {solver}, "
             f"seed {seed}); please report this with the problem"
         )
+    if feasible and values is not None and answer.termination is Termination.OPTIMAL and answer.bound != values[0]:
+        raise InternalError(
+            f"{solver} claims to be optimal with the bound {answer.bound}, and the verifier finds {values[0]} "
+            f"(problem {problem.name or 'without a name'}, fingerprint {problem.fingerprint()}, seed {seed}); "
+            "please report this with the problem"
+        )
     return Result(
         problem=problem,
         solver=solver,

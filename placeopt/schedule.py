@@ -6,12 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placeopt.errors import UsageError
 from placeopt.ir import Int, Problem
 
 
 def _read_only_fields(instance: object, *names: str) -> None:
     for name in names:
-        array = np.array(getattr(instance, name), dtype=np.int64)
+        given = np.asarray(getattr(instance, name))
+        array = given.astype(np.int64)
+        if given.dtype.kind == "f" and not np.array_equal(given, array):
+            raise UsageError(f"{name} holds fractions; expected whole numbers: indices and ticks")
         array.flags.writeable = False
         object.__setattr__(instance, name, array)
 

@@ -20,7 +20,8 @@ class Memory:
     multiples of the unit stay within one exactly if they stay within the other.
 
     Variables: r[i], when the output of task i is let go, and h[i], for how long it is held; room[d], what
-    device d has beside the resident bytes; used[d], where the objective needs it.
+    device d has beside the resident bytes; used[d], where the objective needs it. `magnitude` is the largest
+    number in its rows.
     """
 
     def __init__(self, placement: Placement, timing: Timing | None) -> None:
@@ -36,6 +37,7 @@ class Memory:
         bounded = [d for d in self.limited if balance or most[d] > problem.capacity[d]]
         self.capacity = {d: min(int(problem.capacity[d]) // self.unit, sum(amounts) // self.unit) for d in self.limited}
         self.used: dict[int, Expression] = {}
+        self.magnitude = sum(amounts) // self.unit if bounded else 0
         if problem.memory_model == "sum":
             self._limit_sums(bounded)
         elif timing is not None and bounded:
@@ -115,7 +117,8 @@ class Memory:
             capacity = max(int(self.problem.capacity[d]), 1)
             common = math.gcd(capacity, self.unit * PARTS)
             per_unit, whole = self.unit * PARTS // common, capacity // common
-            if max(per_unit * self.capacity[d], whole * PARTS) >= LARGEST:
+            self.magnitude = max(self.magnitude, per_unit * self.capacity[d], whole * PARTS)
+            if self.magnitude >= LARGEST:
                 raise TooLargeError(
                     f"{self.problem.device_names[d]} has {capacity} bytes, counted in parts per million"
                 )

@@ -63,11 +63,14 @@ class Model:
         self.timing = Timing(self.moves, limits) if needs_times(problem) else None
         self.memory = Memory(self.placement, self.timing)
         metrics = {metric: self._metric(metric) for metric in problem.objective.metrics}
+        # The largest number in any row; after the metrics, whose rows have some of them.
+        self.magnitude = max(self.memory.magnitude, limits.horizon if self.timing is not None else 0)
         self.levels: list[Level] = []
         for level in problem.objective.levels:
             scale = math.lcm(*(term.weight.denominator for term in level))
             weights = [int(term.weight * scale) for term in level]
             most = sum(w * limits.largest[term.metric] for w, term in zip(weights, level, strict=True))
+            self.magnitude = max(self.magnitude, most)
             if most >= LARGEST:
                 raise TooLargeError(f"an objective up to {most // scale} in steps of 1/{scale}")
             self.levels.append(

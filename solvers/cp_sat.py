@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from ._cp_model import Level, Model
     from ._cp_search import Outcome
 
+PRESOLVED = 2**30
+"""Largest number up to which CP-SAT may presolve a model. From about 2**33 on, its presolve (9.15) cuts off optima and
+calls feasible models infeasible, whatever parts of it are switched off; without it all is well, if slower."""
+
 PROBED = 6_000
 """Variables above which presolve does not probe: at 40,000 that took 35 s and found next to nothing."""
 
@@ -182,6 +186,8 @@ class _Run:
             # CP-SAT 9.15 proves wrong optima where one linear row includes another: google/or-tools issue 5293.
             "presolve_inclusion_work_limit": 0,
         }
+        if model.magnitude > PRESOLVED:
+            parameters["cp_model_presolve"] = False
         if model.base.size > PROBED:
             parameters["cp_model_probing_level"] = 0
         if self.clock.remaining is not None:

@@ -276,7 +276,7 @@ class TestFingerprint:
         {"resolution": Fraction(1)}, {"task_names": ("a", "b", "c", "e")}, {"device_names": ("cpu", "tpu")},
         {"duration": [[1, 2], [3, 4], [5, 6], [7, 9]]}, {"feasible": [[True, True]] * 3 + [[True, False]]},
         {"resident": [1, 0, 0, 0]}, {"output": [1, 0, 0, 0]}, {"scratch": [1, 0, 0, 0]}, {"capacity": [1, 2]},
-        {"edges": [(2, 3), (0, 2), (1, 3), (1, 2)]}, {"payload": [23, 2, 13, 0]}, {"shared": [True] * 4},
+        {"edges": [(2, 3), (0, 2), (1, 3), (1, 2)]}, {"payload": [23, 2, 13, 0]}, {"shared": [True, True, False, False]},
         {"latency": [[0, 1], [0, 0]]}, {"byte_ticks_num": [[1, 1], [1, 1]]}, {"byte_ticks_den": [[1, 2], [1, 1]]},
         {"power_num": [0, 1]}, {"power_den": [1, 2]}, {"byte_energy_num": [[0, 1], [0, 0]]},
         {"byte_energy_den": [[1, 2], [1, 1]]}, {"group": [0, 0, 1, 2]}, {"separation": [(1, 2)]},
@@ -287,6 +287,20 @@ class TestFingerprint:
         found = [diamond().fingerprint(), *(diamond(**change).fingerprint() for change in self.CHANGES)]
         assert len(set(found)) == len(found)
         assert replace(diamond(), device_types=("a", "b")).fingerprint() != diamond().fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"payload": [1, 2, 1, 1], "shared": [True] * 4, "edges": [(0, 1), (0, 2), (1, 3), (2, 3)]}, "must be equal"),
+        ({"objective": Objective(())}, "an objective needs at least one level"),
+        ({"objective": Objective(((),))}, "an objective needs a metric at every level"),
+        ({"objective": Objective(((Term("makespan", Fraction(-1)),),))}, "weights that are not negative"),
+    ],
+)
+def test_what_means_nothing_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        diamond(**change)
 
 
 class TestObjective:

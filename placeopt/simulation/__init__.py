@@ -108,6 +108,8 @@ def retime(problem: Problem, schedule: Schedule) -> Schedule:
     checked_numbers("start", schedule.start, problem.n_tasks)
     if schedule.transfers is not None:
         edges = schedule.transfers.edge
+        if edges.shape != schedule.transfers.start.shape:
+            raise UsageError(f"transfers: {edges.size} edges and {schedule.transfers.start.size} starts")
         if len(outside := edges[(edges < 0) | (edges >= problem.n_edges)]):
             raise UsageError(f"transfers: no edge {outside[0]}; expected an index from 0 to {problem.n_edges - 1}")
     given = not run.port or schedule.transfers is not None
