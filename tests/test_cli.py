@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -241,6 +241,51 @@ def test_a_full_disk_behind_stdout_is_told() -> None:
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert "cannot write the output: No space left on device" in done.stderr
+
+
+def test_a_checkout_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """cli.py runs it: no metadata says which version it is, and pyproject.toml says which solvers there are."""
+
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", missing)
+    assert run("--version").out == "placeopt, a checkout that is not installed\n"
+    monkeypatch.setattr(registry, "distribution", missing)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [])  # noqa: ARG005
+    registry._entry_points.cache_clear()
+    try:
+        assert registry.solver_names() == ["cp-sat", "heft", "single"]
+    finally:
+        registry._entry_points.cache_clear()
+
+
+def test_a_closed_stdout_is_told() -> None:
+    command = f"{sys.executable} -m placeopt solve {HEFT_10} --json >&-"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "placeopt: standard output is closed; results need a place to go\n"
+
+
+def test_the_problem_is_not_overwritten_by_its_plan(tmp_path: Path) -> None:
+    problem = write(tmp_path, HEFT_10.read_text())
+    done = run("solve", problem, "--out", problem)
+    assert done.code == 2
+    assert "is the problem itself" in done.err
+    assert problem.read_text() == HEFT_10.read_text()
+
+
+def test_names_that_look_like_markup(tmp_path: Path) -> None:
+    problem = write(tmp_path, 'placeopt: 1\ndevices: {"[/x]": {type: "[red]"}}\ntasks: {"[/y]": {time: 1}}\n')
+    assert "[/x]" in run("solve", problem).out
+    assert "[red]" in run("inspect", problem).out
+
+
+def test_a_solver_that_starts_from_scratch_says_so(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    run("solve", HEFT_10, "-o", plan)
+    assert "heft starts from scratch" in run("solve", HEFT_10, "--initial", plan).err
+    assert run("solve", HEFT_10, "-s", "cp-sat", "--initial", plan).err == ""
 
 
 class TestSimulate:

@@ -18,9 +18,12 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        typer.echo(f"placeopt {version('placeopt')}")
+        try:
+            typer.echo(f"placeopt {version('placeopt')}")
+        except PackageNotFoundError:
+            typer.echo("placeopt, a checkout that is not installed")
         raise typer.Exit
 
 
