@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.kernels import kernel
+from placeopt.labels import by_first_appearance, device_classes
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -331,7 +332,7 @@ def build_problem(
         shared=edge_shared,
         power_num=powers[0],
         power_den=powers[1],
-        group=_by_first_appearance(groups),
+        group=by_first_appearance(groups),
         separation=np.array(sorted({(min(a, b), max(a, b)) for a, b in separation}), np.int64).reshape(-1, 2),
         objective=objective or Objective(),
         contention=contention,
@@ -340,7 +341,7 @@ def build_problem(
         in_start=in_start,
         in_edge=in_edge,
         order=order,
-        device_class=_device_classes(columns, links),
+        device_class=device_classes(columns, links),
         **link_arrays,
     )
     for field in fields(problem):
@@ -348,52 +349,6 @@ def build_problem(
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
     return problem
-
-
-def _by_first_appearance(labels: NDArray[np.integer]) -> Int:
-    """Labels 0.. renumbered in order of first appearance."""
-    if len(labels) == 0:
-        return np.empty(0, dtype=np.int64)
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[inverse]
-
-
-def _device_classes(columns: Sequence[tuple[object, ...]], links: Int) -> Int:
-    """(m,) classes of interchangeable devices.
-
-    Two devices are interchangeable when swapping them changes nothing: equal columns, equal links
-    to and from every third device, and equal links to each other. That relation is transitive, so
-    comparing with one member of each class is enough.
-    """
-    classes = np.empty(len(columns), dtype=np.int64)
-    # Interchangeable devices have the same links as multisets too: few devices are left to compare with one another.
-    mixed = (links * (2 * np.arange(links.shape[-1]) + 3) ** 13).sum(axis=-1)
-    np.fill_diagonal(mixed, 0)
-    sent, received = np.sort(mixed, axis=1), np.sort(mixed, axis=0)
-    leaders: dict[object, list[int]] = {}
-    count = 0
-    for d, column in enumerate(columns):
-        alike = leaders.setdefault((column, sent[d].tobytes(), received[:, d].tobytes()), [])
-        leader = next((leader for leader in alike if _swappable(links, d, leader)), None)
-        if leader is None:
-            classes[d] = count
-            count += 1
-            alike.append(d)
-        else:
-            classes[d] = classes[leader]
-    return classes
-
-
-def _swappable(links: Int, a: int, b: int) -> bool:
-    others = np.arange(len(links))
-    others = others[(others != a) & (others != b)]
-    return (
-        np.array_equal(links[a, others], links[b, others])
-        and np.array_equal(links[others, a], links[others, b])
-        and np.array_equal(links[a, b], links[b, a])
-    )
 
 
 @kernel()
