@@ -26,7 +26,7 @@ MemoryModel = Literal["sum", "peak"]
 Metric = Literal["makespan", "total_cost", "max_load", "communication", "energy", "memory_balance"]
 
 UNLIMITED = int(np.iinfo(np.int64).max)
-"""Capacity of a device without a stated memory."""
+"""Capacity of a device without a stated memory, deadline of a task without one."""
 
 NANO = 10**9
 PARTS = 10**6
@@ -101,6 +101,10 @@ class Problem:
     resident, output, scratch
         (n,) bytes held for the whole run; from the task's start until its last consumer has its
         data; while it runs. All three on the task's own device.
+    release
+        (n,) ticks before which a task may not start.
+    deadline
+        (n,) ticks by which a task must have ended, UNLIMITED where it states none.
     capacity
         (m,) bytes, UNLIMITED where the device states none.
     edge_source, edge_target
@@ -145,6 +149,8 @@ class Problem:
     resident: Int
     output: Int
     scratch: Int
+    release: Int
+    deadline: Int
     capacity: Int
     edge_source: Int
     edge_target: Int
@@ -239,6 +245,8 @@ def build_problem(
     resident: Int | None = None,
     output: Int | None = None,
     scratch: Int | None = None,
+    release: Int | None = None,
+    deadline: Int | None = None,
     capacity: Int | None = None,
     payload: Int | Sequence[int] | None = None,
     shared: Bool | Sequence[bool] | None = None,
@@ -325,6 +333,8 @@ def build_problem(
         resident=numbers(resident, (n,), 0),
         output=numbers(output, (n,), 0),
         scratch=numbers(scratch, (n,), 0),
+        release=numbers(release, (n,), 0),
+        deadline=numbers(deadline, (n,), UNLIMITED),
         capacity=capacities,
         edge_source=source,
         edge_target=target,
