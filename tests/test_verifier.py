@@ -119,6 +119,94 @@ def test_start_wants_no_time_before_zero() -> None:
     )
 
 
+def early(task: int, start: int, release: int, amount: int, device: int = 0) -> Violation:
+    ticks = "1 tick" if amount == 1 else f"{amount} ticks"
+    message = f"t{task} starts at tick {start}, before its release time, tick {release}: {ticks} too early"
+    return Violation(Rule.RELEASE, message, task=task, device=device, amount=amount)
+
+
+def late(task: int, end: int, deadline: int, amount: int, device: int = 0) -> Violation:
+    ticks = "1 tick" if amount == 1 else f"{amount} ticks"
+    message = f"t{task} ends at tick {end}, after its deadline, tick {deadline}: {ticks} too late"
+    return Violation(Rule.DEADLINE, message, task=task, device=device, amount=amount)
+
+
+def test_release_wants_no_start_before_it() -> None:
+    problem = free(3, durations=[2, 2, 2], release=[0, 5, 9])
+    check(problem, schedule([0] * 3, [0, 5, 9]))  # exactly then is early enough
+    check(problem, schedule([0] * 3, [7, 4, 2]), early(1, 4, 5, 1), early(2, 2, 9, 7))
+
+
+def test_release_and_start_are_two_rules() -> None:
+    before_zero = Violation(Rule.START, "t0 starts at tick -3, before tick 0", task=0, device=0, amount=3)
+    check(free(1, durations=[2], release=[4]), schedule([0], [-3]), before_zero, early(0, -3, 4, 7))
+    check(free(1, durations=[2]), schedule([0], [-3]), before_zero)
+
+
+def test_deadline_wants_the_end_by_then() -> None:
+    problem = free(3, durations=[2, 3, 4], deadline=[2, 5, UNLIMITED])
+    check(problem, schedule([0] * 3, [0, 2, 5]))  # exactly then is not late
+    check(problem, schedule([0] * 3, [7, 3, 9]), late(0, 9, 2, 7), late(1, 6, 5, 1))
+
+
+def test_deadline_is_that_of_the_end_on_the_device_chosen() -> None:
+    problem = small(deadline=[3, 9, 9])  # a takes 2 ticks on the cpu, 3 on the gpu
+    check(problem, schedule([0, 1, 1], [0, 6, 8]))
+    check(
+        problem,
+        schedule([1, 1, 1], [1, 4, 6]),
+        Violation(
+            Rule.DEADLINE,
+            "a ends at tick 4, after its deadline, tick 3: 1 tick too late",
+            task=0,
+            device=1,
+            amount=1,
+        ),
+    )
+
+
+def test_times_of_tasks_of_no_duration() -> None:
+    # Each may run at one instant alone: at tick 5, and there it may.
+    problem = free(2, durations=[0, 0], release=[5, 5], deadline=[5, 5])
+    check(problem, schedule([0, 0], [5, 5]))
+    check(problem, schedule([0, 0], [4, 6]), early(0, 4, 5, 1), late(1, 6, 5, 1))
+
+
+def test_a_deadline_of_tick_0_keeps_a_task_from_taking_time() -> None:
+    problem = free(2, durations=[0, 1], deadline=[0, 0])
+    check(problem, schedule([0, 0], [0, 0]), late(1, 1, 0, 1))
+
+
+def test_an_unlimited_deadline_is_none() -> None:
+    # Ends at 2**63 + 4, which is later than the number that stands for no deadline.
+    problem = free(1, durations=[5])
+    assert problem.deadline.tolist() == [UNLIMITED]
+    check(problem, schedule([0], [2**63 - 1]))
+
+
+def test_times_are_not_judged_without_a_device_and_a_forbidden_one_takes_no_time() -> None:
+    problem = free(
+        2,
+        durations=[3, 3],
+        device_names=("cpu", "gpu"),
+        feasible=[[True, True], [True, False]],
+        release=[5, 5],
+        deadline=[9, 9],
+    )
+    check(
+        problem,
+        schedule([7, 1], [0, 9]),
+        Violation(Rule.PLACEMENT, "t0 has device 7; expected 0 to 1", task=0),
+        Violation(Rule.FEASIBILITY, "t1 may not run on gpu", task=1, device=1),
+    )
+    check(
+        problem,
+        schedule([0, 1], [5, 10]),
+        Violation(Rule.FEASIBILITY, "t1 may not run on gpu", task=1, device=1),
+        late(1, 10, 9, 1, device=1),
+    )
+
+
 def test_overlap_names_the_task_that_ends_last() -> None:
     problem = free(4, durations=[9, 2, 3, 1])
     check(
@@ -590,6 +678,8 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
         "resident": [6, 0, 0],
         "group": [0, 1, 0],
         "separation": [(1, 2)],
+        "release": [0, 3, 0],
+        "deadline": [UNLIMITED, UNLIMITED, -1],
     }
     problem = small(**arrays, feasible=[[True, True], [True, False], [True, True]])
     plan = schedule([0, 1, 1], [-1, -1, -1], [(0, -1), (1, -1)])
@@ -600,6 +690,8 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
         (Rule.START, 0, 1),
         (Rule.START, 1, 1),
         (Rule.START, 2, 1),
+        (Rule.RELEASE, 1, 4),
+        (Rule.DEADLINE, 2, 1),
         (Rule.PRECEDENCE, 1, 4),
         (Rule.PRECEDENCE, 2, 4),
         (Rule.TRANSFER, 0, 2),
@@ -615,7 +707,9 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
     assert rules == set(Rule) - {Rule.PLACEMENT, Rule.FEASIBILITY}
     nowhere = schedule([0, 1, 2], [-1, -1, -1], [(0, -1), (1, -1)])
     rules = {v.rule for v in verify(problem, nowhere).violations}
-    assert rules == {Rule.PLACEMENT, Rule.FEASIBILITY, Rule.START, Rule.PRECEDENCE, Rule.TRANSFER, Rule.MEMORY}
+    assert rules == {
+        Rule.PLACEMENT, Rule.FEASIBILITY, Rule.START, Rule.RELEASE, Rule.PRECEDENCE, Rule.TRANSFER, Rule.MEMORY,
+    }  # fmt: skip
 
 
 def test_a_pile_of_tasks_gives_one_violation_for_each_too_many() -> None:
@@ -692,6 +786,15 @@ def test_times_beyond_64_bits_do_not_wrap() -> None:
     assert [(v.rule, v.task, v.amount) for v in report.violations] == [(Rule.OVERLAP, 2, 1)]
     report = verify(problem, schedule([0, 0, 0], [-(2**63), 0, 2**62]))
     assert [(v.rule, v.amount) for v in report.violations] == [(Rule.START, 2**63)]
+
+
+def test_release_times_and_deadlines_beyond_64_bits_do_not_wrap() -> None:
+    problem = free(1, durations=[2**62], release=[2**62], deadline=[2**62 + 1])
+    report = verify(problem, schedule([0], [-(2**63)]))
+    assert [(v.rule, v.amount) for v in report.violations] == [(Rule.START, 2**63), (Rule.RELEASE, 2**63 + 2**62)]
+    report = verify(problem, schedule([0], [2**63 - 1]))
+    assert [(v.rule, v.amount) for v in report.violations] == [(Rule.DEADLINE, 2**63 - 2)]
+    assert report.makespan == 2**63 - 1 + 2**62
 
 
 def test_transfers_beyond_64_bits_do_not_wrap() -> None:
@@ -772,6 +875,7 @@ class Naive:
         self.end = {task: self.start[task] + self.time[task] for task in self.device}
         if any(start < 0 for start in self.start.values()):
             self.broken.add(Rule.START)
+        self.windows()
         if self.crowded([(self.device[task], self.start[task], self.end[task]) for task in self.device]):
             self.broken.add(Rule.OVERLAP)
         self.served = self.services()
@@ -786,6 +890,17 @@ class Naive:
         midst = {(resource, tick) for resource, start, end in intervals for tick in range(start + 1, end)}
         instants = {(resource, start) for resource, start, end in intervals if start == end}
         return any(count > 1 for count in running.values()) or bool(midst & instants)
+
+    def windows(self) -> None:
+        """Every instant of a task, from its start to its end, is its release time or later, its deadline or earlier."""
+        for task in self.device:
+            instants = range(self.start[task], self.end[task] + 1)
+            stated = self.problem.release[task] > 0
+            if stated and any(instant < self.problem.release[task] for instant in instants):
+                self.broken.add(Rule.RELEASE)
+            stated = self.problem.deadline[task] != UNLIMITED
+            if stated and any(instant > self.problem.deadline[task] for instant in instants):
+                self.broken.add(Rule.DEADLINE)
 
     def services(self) -> dict[tuple[int, ...], list[int]]:
         """The edges that each needed transfer serves."""
@@ -847,10 +962,10 @@ class Naive:
     def stores(self) -> None:
         """Fill `needs`, the bytes that each device needs."""
         resident, output, scratch = self.problem.resident, self.problem.output, self.problem.scratch
-        release = dict(self.end)
+        freed = dict(self.end)
         for edge, arrival in self.arrival.items():
             a, b = self.ends(edge)
-            release[a] = max(release[a], self.end[b] if self.device[a] == self.device[b] else arrival)
+            freed[a] = max(freed[a], self.end[b] if self.device[a] == self.device[b] else arrival)
         self.needs = {}
         for d in range(self.m):
             tasks = [task for task in self.device if self.device[task] == d]
@@ -861,7 +976,7 @@ class Naive:
                 live = Counter[int]()
                 for task in tasks:
                     live.update({tick: int(scratch[task]) for tick in range(self.start[task], self.end[task])})
-                    live.update({tick: int(output[task]) for tick in range(self.start[task], release[task])})
+                    live.update({tick: int(output[task]) for tick in range(self.start[task], freed[task])})
                 self.needs[d] = always + max(live.values(), default=0)
             if self.problem.capacity[d] != UNLIMITED and self.needs[d] > self.problem.capacity[d]:
                 self.broken.add(Rule.MEMORY)
@@ -963,9 +1078,12 @@ def random_case(rng: random.Random, contention: Contention, memory_model: Memory
         memory_model=memory_model,
     )
     plan = serial(rng, problem, device, sorted(range(n), key=rank.__getitem__))
-    needs = Naive(problem, plan).needs
-    capacity = [rng.choice((needs[d], needs[d], needs[d] + 1, UNLIMITED)) for d in range(m)]
-    return replace(problem, capacity=np.array(capacity)), plan
+    good = Naive(problem, plan)
+    capacity = [rng.choice((good.needs[d], good.needs[d], good.needs[d] + 1, UNLIMITED)) for d in range(m)]
+    release = [rng.choice((0, rng.randint(0, good.start[i]), good.start[i])) for i in range(n)]
+    deadline = [rng.choice((UNLIMITED, good.end[i], good.end[i] + rng.randint(0, 3))) for i in range(n)]
+    arrays = {"capacity": capacity, "release": release, "deadline": deadline}
+    return replace(problem, **{name: np.array(values) for name, values in arrays.items()}), plan
 
 
 def serial(rng: random.Random, problem: Problem, device: list[int], order: list[int]) -> Schedule:

@@ -3,6 +3,8 @@
     placement      every task has a device that exists (and the arrays have one entry per task)
     feasibility    the task may run on its device
     start          no task starts before tick 0
+    release        no task starts before its release time
+    deadline       every task that states a deadline has ended by then
     overlap        a device runs one task at a time, without preemption
     precedence     a task starts when the data of all its producers is on its device, or later
     transfer       port contention: each needed transfer stands in the table once, its producer has ended

@@ -13,6 +13,8 @@ class Rule(enum.StrEnum):
     PLACEMENT = "placement"
     FEASIBILITY = "feasibility"
     START = "start"
+    RELEASE = "release"
+    DEADLINE = "deadline"
     OVERLAP = "overlap"
     PRECEDENCE = "precedence"
     TRANSFER = "transfer"
@@ -29,8 +31,8 @@ class Violation:
 
     `task` is the one at fault (for a transfer, its producer), `other_task` the one it is at odds
     with, `edge` the edge whose data comes too late or moves wrongly. `amount` says by how much: the
-    ticks something is too early, the bytes too many, how far a claim is off. None where it does not
-    apply.
+    ticks something is too early or too late, the bytes too many, how far a claim is off. None where it
+    does not apply.
     """
 
     rule: Rule

@@ -45,6 +45,31 @@ def _start(view: View) -> Iterator[Violation]:
         yield Violation(Rule.START, message, task=task, device=int(view.device[task]), amount=-start)
 
 
+def _release(view: View) -> Iterator[Violation]:
+    """release: start >= release, for the tasks with one after tick 0 (for the others `start` says it)."""
+    release = view.problem.release
+    early = view.placed & (release > 0) & (view.start < release)
+    for task in np.flatnonzero(early).tolist():
+        start, earliest = int(view.start[task]), int(release[task])
+        message = (
+            f"{view.task(task)} starts at tick {start}, before its release time, tick {earliest}: "
+            f"{_ticks(earliest - start)} too early"
+        )
+        yield Violation(Rule.RELEASE, message, task=task, device=int(view.device[task]), amount=earliest - start)
+
+
+def _deadline(view: View) -> Iterator[Violation]:
+    """deadline: end <= deadline, for the tasks that state one."""
+    deadline = view.problem.deadline
+    late = view.placed & (deadline != UNLIMITED) & (view.end > deadline)
+    for task in np.flatnonzero(late).tolist():
+        end, latest = int(view.end[task]), int(deadline[task])
+        message = (
+            f"{view.task(task)} ends at tick {end}, after its deadline, tick {latest}: {_ticks(end - latest)} too late"
+        )
+        yield Violation(Rule.DEADLINE, message, task=task, device=int(view.device[task]), amount=end - latest)
+
+
 def _overlap(view: View) -> Iterator[Violation]:
     """overlap: of two tasks on a device, one has ended when the other starts.
 
@@ -171,8 +196,8 @@ def _memory(view: View) -> Iterator[Violation]:
 
     Under `sum` a device needs the resident, output and scratch bytes of all its tasks. Under `peak`
     it needs the most that is live at one tick: `resident` always, `scratch` in [start, end), `output`
-    in [start, release), where release is the last of the task's own end, the ends of its consumers
-    on the device, and the arrivals at those elsewhere.
+    in [start, freed), where freed is the last of the task's own end, the ends of its consumers on the
+    device, and the arrivals at those elsewhere.
     """
     for device, (used, tick) in enumerate(used_memory(view)):
         name, capacity = view.problem.device_names[device], int(view.problem.capacity[device])
@@ -225,6 +250,8 @@ RULES: tuple[Callable[[View], Iterator[Violation]], ...] = (
     _placement,
     _feasibility,
     _start,
+    _release,
+    _deadline,
     _overlap,
     _precedence,
     _transfer,

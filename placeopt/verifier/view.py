@@ -142,15 +142,15 @@ def used_memory(view: View) -> list[tuple[int, int]]:
     problem = view.problem
     if problem.memory_model == "sum":
         return [(used, 0) for used in per_device(view, problem.resident, problem.output, problem.scratch)]
-    release = view.end.copy()
+    freed = view.end.copy()
     held = np.where(view.moves, view.arrival, view.end[problem.edge_target])
-    np.maximum.at(release, problem.edge_source[view.known], held[view.known])
+    np.maximum.at(freed, problem.edge_source[view.known], held[view.known])
 
     tasks = np.flatnonzero(view.placed)
     most = total(problem.scratch[tasks]) + total(problem.output[tasks])
     scratch, output = exact(problem.scratch[tasks], most), exact(problem.output[tasks], most)
     device = np.tile(view.device[tasks], 4)
-    tick = np.concatenate((view.start[tasks], view.start[tasks], view.end[tasks], release[tasks]))
+    tick = np.concatenate((view.start[tasks], view.start[tasks], view.end[tasks], freed[tasks]))
     change = np.concatenate((scratch, output, -scratch, -output))
     # At one tick what is freed comes before what is taken: the running sum then never exceeds what is
     # live before the tick or from it on, so its maximum is the peak.
