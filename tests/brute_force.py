@@ -4,14 +4,18 @@ It reads a problem's primary arrays only and works everything out anew, in plain
 no mistake with what it judges.
 
 Every placement is tried. For one placement, the tasks (and under port contention the transfers) are
-appended in every order of non-decreasing starts, each as early as its producers, its device and its ports allow.
-That finds an optimum under the `sum` memory model: take an optimal schedule in which nothing can
+appended in every order of non-decreasing starts, each as early as its release time, its producers, its device and its
+ports allow. That finds an optimum under the `sum` memory model: take an optimal schedule in which nothing can
 start earlier while the order on every device and port stays; appending its operations by start, producers
-first among equals, rebuilds it.
+first among equals, rebuilds it: each starts at its release, when its device or port becomes free, or when its data
+is there, and all that decides this was appended before it. A deadline only forbids: a schedule that keeps it keeps
+it still when its operations start earlier, so the optimal schedule is among those built, and those that break one
+are dropped.
 
 Under `peak` a later start may be what makes a schedule fit. But only one at which something ends or an output
-is released: if nothing does, whatever is live a tick earlier is live now as well, so the operation may
-as well start that tick earlier. What ends by then was appended before. So these ticks are tried too.
+is freed: if nothing does, whatever is live a tick earlier is live now as well, so the operation may
+as well start that tick earlier, where that is not before its release, its data or its device allow. What ends by
+then was appended before. So these ticks are tried too.
 
 Fit for five tasks on three devices; for four tasks under `port` or `peak`. `small_problem` draws such problems.
 """
@@ -19,6 +23,7 @@ Fit for five tasks on three devices; for four tasks under `port` or `peak`. `sma
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -117,6 +122,16 @@ class _Search:
             for o, rows in enumerate(self.before):
                 for b, lag in rows:
                     self.tail[b] = max(self.tail[b], self.ticks[b] + lag + self.tail[o])
+        # Ticks before which an operation may not start; after which it would make itself or a successor late.
+        self.release = problem.release.tolist() + [0] * len(self.carrier)
+        self.latest = [
+            UNLIMITED if end == UNLIMITED else end - ticks
+            for end, ticks in zip(problem.deadline.tolist() + [UNLIMITED] * len(self.carrier), self.ticks, strict=True)
+        ]
+        for _ in self.ticks:
+            for o, rows in enumerate(self.before):
+                for b, lag in rows:
+                    self.latest[b] = min(self.latest[b], self.latest[o] - lag - self.ticks[b])
         self.peak = problem.memory_model == "peak"
         self.start: list[int | None] = [None] * len(self.ticks)
 
@@ -132,7 +147,10 @@ class _Search:
     def _append(self, free: dict[int, int], last: int, makespan: int) -> None:
         """Try every way to append one more operation to those that started by tick `last`."""
         waiting = [o for o, begin in enumerate(self.start) if begin is None]
-        least = max([makespan, *(last + self.tail[o] for o in waiting)])
+        soonest = {o: max(last, self.release[o]) for o in waiting}
+        if any(soonest[o] > self.latest[o] for o in waiting):
+            return
+        least = max([makespan, *(soonest[o] + self.tail[o] for o in waiting)])
         used = self._live() if self.peak else _held(self.problem, self.device)
         if not _within(self.problem, used):
             return
@@ -143,7 +161,7 @@ class _Search:
             self.best = value, self._schedule()
             return
         for o in waiting:
-            ready = [0, *(free.get(resource, 0) for resource in self.resources[o])]
+            ready = [self.release[o], *(free.get(resource, 0) for resource in self.resources[o])]
             for b, lag in self.before[o]:
                 end = self._end(b)
                 if end is None:
@@ -157,7 +175,7 @@ class _Search:
                     ends += [(self._end(b), 0) for b in range(len(self.ticks))]
                     starts |= {end + lag for end, lag in ends if end is not None and end + lag > earliest}
                 for t in sorted(starts):
-                    if t >= last:
+                    if last <= t <= self.latest[o]:
                         self.start[o] = t
                         end = t + self.ticks[o]
                         longest = max(makespan, end) if o < self.problem.n_tasks else makespan
@@ -169,11 +187,11 @@ class _Search:
         problem = self.problem
         placed = [i for i in range(problem.n_tasks) if self.start[i] is not None]
         end = {i: self._end(i) or 0 for i in placed}
-        release = dict(end)
+        freed = dict(end)
         for i, b, lag in self.arrival:
             arrived = self._end(b)
-            if i in release and arrived is not None:
-                release[i] = max(release[i], arrived + lag)
+            if i in freed and arrived is not None:
+                freed[i] = max(freed[i], arrived + lag)
         held = _held(problem, self.device)
         most = list(held)
         for tick in {self.start[i] or 0 for i in placed}:
@@ -181,7 +199,7 @@ class _Search:
             for i in placed:
                 d, begin = self.device[i], self.start[i] or 0
                 live[d] += int(problem.scratch[i]) if begin <= tick < end[i] else 0
-                live[d] += int(problem.output[i]) if begin <= tick < release[i] else 0
+                live[d] += int(problem.output[i]) if begin <= tick < freed[i] else 0
             most = [max(pair) for pair in zip(most, live, strict=True)]
         return most
 
@@ -215,8 +233,12 @@ def _up(amount: int, num: Any, den: Any) -> int:
     return -(-amount * int(num) // int(den))
 
 
-def small_problem(rng: np.random.Generator, objective: Objective | None = None) -> Problem:
-    """A random problem that `optimum` can solve, with every feature now and then; about one in four is infeasible."""
+def small_problem(rng: np.random.Generator, objective: Objective | None = None, *, times: bool = False) -> Problem:
+    """A random problem that `optimum` can solve, with every feature now and then; about one in six is infeasible.
+
+    With `times` the same problem, drawn from the same numbers, with release times and deadlines besides: three in
+    ten are infeasible then.
+    """
     contention: Contention = "port" if rng.random() < 0.25 else "none"
     memory_model: MemoryModel = "peak" if rng.random() < 0.3 else "sum"
     slow = contention == "port" or memory_model == "peak"
@@ -239,7 +261,7 @@ def small_problem(rng: np.random.Generator, objective: Objective | None = None) 
         capacity = np.where(rng.random(m) < 0.2, UNLIMITED, room)[label]
     share = rng.random()
     pairs = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < 0.15 and share < 0.3]
-    return build_problem(
+    problem = build_problem(
         task_names=[f"t{i}" for i in range(n)],
         device_names=[f"d{d}" for d in range(m)],
         duration=rng.integers(int(rng.random() < 0.7), int(rng.choice([3, 12])), (n, m))[:, label],
@@ -264,6 +286,20 @@ def small_problem(rng: np.random.Generator, objective: Objective | None = None) 
         contention=contention,
         memory_model=memory_model,
     )
+    return _timed(problem, rng) if times else problem
+
+
+def _timed(problem: Problem, rng: np.random.Generator) -> Problem:
+    """The problem with release times and deadlines for none, some or all of its tasks, loose or tight."""
+    n = problem.n_tasks
+    span = int(problem.duration.max(axis=1).sum()) + 1
+    late, slack = rng.choice([1, 2]), rng.choice([1, 2, 4])
+    released, due = rng.random((2, n)) < rng.choice([0.0, 0.5, 1.0], (2, 1))
+    release = np.where(released, rng.integers(0, late * span, n) // 2, 0)
+    shortest = np.where(problem.feasible, problem.duration, problem.duration.max(axis=1, keepdims=True)).min(axis=1)
+    deadline = np.where(due, release + shortest + rng.integers(0, slack * span, n) // 2, UNLIMITED)
+    release.flags.writeable = deadline.flags.writeable = False
+    return replace(problem, release=release, deadline=deadline)
 
 
 def _objective(rng: np.random.Generator) -> Objective:

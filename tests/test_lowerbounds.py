@@ -111,20 +111,24 @@ class TestAgainstBruteForce:
 
 
 class TestTheOracle:
-    def test_it_agrees_with_every_start_on_a_grid(self) -> None:
+    @pytest.mark.parametrize("times", [False, True])
+    def test_it_agrees_with_every_start_on_a_grid(self, times: bool) -> None:
         """Tiny problems under ports or peak memory: all starts up to a horizon, judged by the verifier."""
-        compared = 0
+        compared, late = 0, 0
         for number in range(60):
-            problem = tiny_problem(np.random.default_rng([300, number]))
+            problem = tiny_problem(np.random.default_rng([300, number]), times=times)
+            untimed = tiny_problem(np.random.default_rng([300, number]))
             on_grid = grid_optimum(problem, limit=300)
             if on_grid is not None:
                 best = optimum(problem)
                 assert (None if best is None else best[0]) == (on_grid or None)
+                late += not on_grid and optimum(untimed) is not None
                 compared += 1
         assert compared >= 20
+        assert (late >= 3) == times  # deadlines decide some of them
 
 
-def tiny_problem(rng: np.random.Generator) -> Problem:
+def tiny_problem(rng: np.random.Generator, *, times: bool = False) -> Problem:
     n = int(rng.integers(2, 4))
     edges = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < 0.6]
     output, scratch = rng.integers(0, 4, n), rng.integers(0, 4, n)
@@ -139,17 +143,20 @@ def tiny_problem(rng: np.random.Generator) -> Problem:
         contention="port" if rng.random() < 0.5 else "none",
         memory_model="peak",
         objective=objective("makespan" if rng.random() < 0.7 else "memory_balance"),
+        release=rng.integers(0, 3, n) if times else None,
+        deadline=np.where(rng.random(n) < 0.5, rng.integers(2, 6, n), UNLIMITED) if times else None,
     )
 
 
 def grid_optimum(problem: Problem, limit: int) -> tuple[Any, ...] | None:
-    """The best value over all starts up to the sum of all times, () if infeasible, None if there are too many."""
+    """The best value over all starts up to the last release and the sum of all times, () if infeasible, None if there are too many."""
     best: tuple[Any, ...] = ()
     for device in product(range(problem.n_devices), repeat=problem.n_tasks):
         where = np.array(device)
         carriers = np.unique(edge_transfers(problem, where))
         carriers = carriers[carriers >= 0] if problem.contention == "port" else carriers[:0]
-        horizon = int((durations(problem, where).sum()) + edge_ticks(problem, where).sum())
+        work = int((durations(problem, where).sum()) + edge_ticks(problem, where).sum())
+        horizon = int(problem.release.max()) + work
         if (horizon + 1) ** (problem.n_tasks + len(carriers)) > limit:
             return None
         for start in product(range(horizon + 1), repeat=problem.n_tasks + len(carriers)):
