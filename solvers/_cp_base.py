@@ -37,7 +37,7 @@ class View:
 
     Attributes
     ----------
-    device, start, end, release
+    device, start, end, freed
         Per task: its device, and the ticks at which it starts, ends, and lets go of its output.
     home
         Per colocation group: its device.
@@ -52,7 +52,7 @@ class View:
     device: list[int]
     start: list[int]
     end: list[int]
-    release: list[int]
+    freed: list[int]
     home: list[int]
     sent: list[int]
     arrival: list[int]
@@ -69,7 +69,7 @@ def view(problem: Problem, schedule: Schedule) -> View:
         device=schedule.device.tolist(),
         start=schedule.start.tolist(),
         end=(schedule.start + durations(problem, schedule.device)).tolist(),
-        release=release_times(problem, schedule).tolist(),
+        freed=release_times(problem, schedule).tolist(),
         home=home.tolist(),
         sent=(arrival - edge_ticks(problem, schedule.device)).tolist(),
         arrival=arrival.tolist(),

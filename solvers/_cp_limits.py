@@ -42,10 +42,12 @@ class Limits:
 def limits(problem: Problem, incumbent: Value | None) -> Limits:
     """Limits for schedules whose first level is no worse than the incumbent's; O(e k^2) for k device classes.
 
-    The horizon: take an optimal schedule and cut out every tick at which nothing runs and nothing
-    moves, shifting what comes later forward. All rules still hold (nothing in flight is cut, and the memory live
+    The horizon: take an optimal schedule and cut out every tick from the last release time on at which nothing runs
+    and nothing moves, shifting what comes later forward. All rules still hold (nothing in flight is cut, what is
+    shifted stays at or after the last release and nearer to its deadline, and the memory live
     at any tick is what it was at some tick before), no metric grows, and what is left has at
-    every tick a task or a transfer: so it ends by the sum of all durations and transfers. And
+    every tick from then on a task or a transfer: so it ends by the last release time and the sum of all durations and
+    transfers. No schedule ends after the last deadline, if all tasks have one. And
     if makespan has weight w in the first level of value V, any schedule no worse ends by V / w.
 
     Raises
@@ -56,7 +58,7 @@ def limits(problem: Problem, incumbent: Value | None) -> Limits:
     work = _total(problem.duration.max(axis=1, initial=0))
     pairs = list(_links(problem))
     moving = _largest_total(problem.transfer(problem.payload, a, b) for a, b in pairs)
-    horizon = work + moving
+    horizon = min(int(problem.release.max(initial=0)) + work + moving, int(problem.deadline.max(initial=0)))
     weight = next((term.weight for term in problem.objective.levels[0] if term.metric == "makespan"), 0)
     if incumbent is not None and weight > 0:
         horizon = min(horizon, int(incumbent / weight))
@@ -81,6 +83,7 @@ def limits(problem: Problem, incumbent: Value | None) -> Limits:
     may_run = found.allowed[:, label]
     np.logical_and.at(allowed, problem.group, may_run)
     head, tail = (np.where(may_run, ticks[:, label], 0) for ticks in (found.head, found.tail))
+    head = np.maximum(head, problem.release[:, None])
     return Limits(horizon, allowed, head, tail, largest)
 
 

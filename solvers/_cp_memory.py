@@ -19,7 +19,7 @@ class Memory:
     Bytes are counted in units of their greatest common divisor, and capacities rounded down to that: sums of
     multiples of the unit stay within one exactly if they stay within the other.
 
-    Variables: r[i], when the output of task i is let go, and h[i], for how long it is held; room[d], what
+    Variables: f[i], when the output of task i is let go, and h[i], for how long it is held; room[d], what
     device d has beside the resident bytes; used[d], where the objective needs it. `magnitude` is the largest
     number in its rows.
     """
@@ -84,30 +84,30 @@ class Memory:
                 intervals.append(interval)
                 demands.append(int(problem.scratch[i]) // unit)
             if i in held:
-                release, length = held[i]
+                freed, length = held[i]
                 x = self.placement.at[self.placement.group[i]][d]
-                intervals.append(cp.new_optional_interval_var(timing.starts[i], length, release, x, ""))
+                intervals.append(cp.new_optional_interval_var(timing.starts[i], length, freed, x, ""))
                 demands.append(int(problem.output[i]) // unit)
         cp.add_cumulative(intervals, demands, room)
 
     def _hold(self, i: int, timing: Timing) -> tuple[Variable, Variable]:
         """When a task's output is let go, and for how long it is held: until its last consumer has it."""
         problem, placement, cp = self.problem, self.placement, self.base.cp
-        release = self.base.integer(0, timing.horizon, lambda view: view.release[i])
-        length = self.base.integer(0, timing.horizon, lambda view: view.release[i] - view.start[i])
-        cp.add(release >= timing.ends[i])
+        freed = self.base.integer(0, timing.horizon, lambda view: view.freed[i])
+        length = self.base.integer(0, timing.horizon, lambda view: view.freed[i] - view.start[i])
+        cp.add(freed >= timing.ends[i])
         g = placement.group[i]
         for e in range(int(problem.out_start[i]), int(problem.out_start[i + 1])):
             v = int(problem.edge_target[e])
             h = placement.group[v]
             if not timing.moves.possible(g, h):
-                cp.add(release >= timing.ends[v])
+                cp.add(freed >= timing.ends[v])
                 continue
-            timing.after_arrival(release, e)
+            timing.after_arrival(freed, e)
             differs = placement.differs(g, h)
             if differs is not self.base.true:
-                cp.add(release >= timing.ends[v]).only_enforce_if(~differs)
-        return release, length
+                cp.add(freed >= timing.ends[v]).only_enforce_if(~differs)
+        return freed, length
 
     def balance(self) -> Variable:
         """A variable that is at least the largest used part of a capacity, in parts per million, rounded up."""
@@ -133,9 +133,9 @@ def placed_at_most(problem: Problem) -> list[int]:
 
 
 def needs_times(problem: Problem) -> bool:
-    """Whether memory or the objective depends on when tasks run, not only on where."""
+    """Whether memory, a deadline or the objective depends on when tasks run, not only on where."""
     metrics = problem.objective.metrics
-    if "makespan" in metrics:
+    if "makespan" in metrics or (problem.deadline != UNLIMITED).any():
         return True
     if problem.memory_model == "sum":
         return False

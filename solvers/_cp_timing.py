@@ -40,13 +40,18 @@ class Timing:
         row = self.placement.at[self.placement.group[i]]
         devices = list(row)
         ticks = self.problem.duration[i, devices].tolist()
-        latest = max(self.horizon - p - int(self.tail[i, d]) for d, p in zip(devices, ticks, strict=True))
+        by = int(self.problem.deadline[i])
+        latest = max(min(self.horizon - int(self.tail[i, d]), by) - p for d, p in zip(devices, ticks, strict=True))
         earliest = head[devices].tolist()
+        # Never empty, so that CP-SAT takes it; a deadline that cannot be kept shows in its row.
         start = self.base.integer(min(earliest), max(latest, min(earliest)), lambda view: view.start[i])
         if len(set(earliest)) > 1:
             self.base.cp.add(start >= weighted(list(row.values()), earliest))
+        end = start + (ticks[0] if len(set(ticks)) == 1 else weighted(list(row.values()), ticks))
+        if by <= self.horizon:
+            self.base.cp.add(end <= by)
         self.starts.append(start)
-        self.ends.append(start + (ticks[0] if len(set(ticks)) == 1 else weighted(list(row.values()), ticks)))
+        self.ends.append(end)
 
     def _run_one_at_a_time(self, d: int) -> dict[int, Interval]:
         """Task -> its interval on the device, which counts if it runs there."""

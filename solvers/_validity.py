@@ -17,7 +17,7 @@ def valid(problem: Problem, schedule: Schedule) -> bool:
     device, start = schedule.device, schedule.start
     if device.shape != (problem.n_tasks,) or start.shape != device.shape:
         return False
-    if ((device < 0) | (device >= problem.n_devices)).any() or (start < 0).any():
+    if ((device < 0) | (device >= problem.n_devices)).any() or (start < problem.release).any():
         return False
     home = np.full(problem.n_groups, -1, dtype=np.int64)
     home[problem.group] = device
@@ -26,6 +26,7 @@ def valid(problem: Problem, schedule: Schedule) -> bool:
         problem.feasible[np.arange(problem.n_tasks), device].all()
         and (home[problem.group] == device).all()
         and (device[left] != device[right]).all()
+        and (start + durations(problem, device) <= problem.deadline).all()
         and _disjoint(device, start, start + durations(problem, device))
         and _transfers_valid(problem, schedule)
         and (start[problem.edge_target] >= arrivals(problem, schedule)).all()
