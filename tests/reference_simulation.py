@@ -74,7 +74,7 @@ class Simulation:
         self.edges = edges_of(problem)
         self.devices = [Device() for _ in range(problem.n_devices)]
         self.missing = {i: sum(target == i for _, target in self.edges) for i in range(problem.n_tasks)}
-        self.ready_at = dict.fromkeys(self.missing, 0)
+        self.ready_at = {i: int(problem.release[i]) for i in self.missing}
         self.events: list[Event] = []
         self.outcome = Outcome()
         self.sequences: dict[int, list[int]] = {d: [] for d in range(problem.n_devices)}
@@ -87,7 +87,7 @@ class Simulation:
         """What happened, or None if the devices waited for each other for ever."""
         for i, count in self.missing.items():
             if count == 0:
-                heapq.heappush(self.events, Event(0, READY, i))
+                heapq.heappush(self.events, Event(self.ready_at[i], READY, i))
         while self.events:
             event = heapq.heappop(self.events)
             if event.kind == END:

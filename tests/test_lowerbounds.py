@@ -149,7 +149,7 @@ def tiny_problem(rng: np.random.Generator, *, times: bool = False) -> Problem:
 
 
 def grid_optimum(problem: Problem, limit: int) -> tuple[Any, ...] | None:
-    """The best value over all starts up to the last release and the sum of all times, () if infeasible, None if there are too many."""
+    """The best value over all starts up to the last release plus all times; () if infeasible, None if too many."""
     best: tuple[Any, ...] = ()
     for device in product(range(problem.n_devices), repeat=problem.n_tasks):
         where = np.array(device)

@@ -49,7 +49,7 @@ def small(
 
 
 def random_problem(rng: np.random.Generator, contention: str, zeros: bool = True) -> Problem:
-    """Up to 12 tasks on up to 4 devices, all links different, payloads shared and not; ties abound."""
+    """Up to 12 tasks on up to 4 devices, all links different, payloads shared and not, release times; ties abound."""
     n, m = int(rng.integers(0, 13)), int(rng.integers(1, 5))
     tasks = rng.permutation(n)
     density = rng.choice([0.1, 0.3, 0.6])
@@ -73,6 +73,7 @@ def random_problem(rng: np.random.Generator, contention: str, zeros: bool = True
         byte_ticks_num=rng.integers(least_bytes, 4, (m, m)),
         byte_ticks_den=rng.integers(1, 20, (m, m)),
         contention=contention,
+        release=rng.integers(0, int(rng.choice([1, 5, 40])), n),
     )
 
 
@@ -87,7 +88,7 @@ def random_schedule(rng: np.random.Generator, problem: Problem) -> Schedule:
     representative = edge_transfers(problem, device)
     ticks, p = edge_ticks(problem, device), durations(problem, device)
     free, send, receive = np.zeros((3, problem.n_devices), dtype=np.int64)
-    start, ready = np.zeros((2, problem.n_tasks), dtype=np.int64)
+    start, ready = np.zeros_like(p), problem.release.copy()
     moves = np.full(problem.n_edges, -1, dtype=np.int64)
     missing = np.diff(problem.in_start)
     available = list(np.flatnonzero(missing == 0))
@@ -116,10 +117,10 @@ def random_schedule(rng: np.random.Generator, problem: Problem) -> Schedule:
 
 
 def assert_valid(problem: Problem, schedule: Schedule) -> None:
-    """Precedence, devices and ports, checked by pairs."""
+    """Precedence, release times, devices and ports, checked by pairs."""
     start, device = schedule.start, schedule.device
     end = start + durations(problem, device)
-    assert (start >= 0).all()
+    assert (start >= problem.release).all()
     assert (arrivals(problem, schedule) <= start[problem.edge_target]).all()
     busy = [(("run", int(device[i])), int(start[i]), int(end[i])) for i in range(problem.n_tasks)]
     if problem.contention == "port":
@@ -266,6 +267,45 @@ def test_a_transfer_of_zero_ticks_takes_its_turn() -> None:
     assert schedule.start.tolist() == [0, 6, 6, 0, 11]
 
 
+@pytest.mark.parametrize("contention", ["none", "port"])
+def test_no_task_starts_before_its_release(contention: str) -> None:
+    # t0 is released at 3 and t1 at 2; t2 has its data at 5 and is released at 4, t3 at 8 and 9.
+    problem = small([2, 3, 1, 1], [(0, 2), (1, 3)], release=[3, 2, 4, 9], contention=contention)
+    assert simulate(problem, [0, 1, 0, 1]).start.tolist() == [3, 2, 5, 9]
+    # On one device t1 is ready first; at 5, when it ends, t0 is, and then t2.
+    assert simulate(problem, [0, 0, 0, 0]).start.tolist() == [5, 2, 7, 9]
+    assert make_evaluator(problem)([0, 0, 0, 0]) == 10
+
+
+def test_a_transfer_waits_for_no_release() -> None:
+    # The data of t0 arrives at 5 while t1 may only start at 9; t2's data goes right after it.
+    problem = small([2, 1, 1], [(0, 1), (0, 2)], latency=3, contention="port", release=[0, 9, 0])
+    schedule = simulate(problem, [0, 1, 2])
+    assert schedule.transfers is not None
+    assert schedule.transfers.start.tolist() == [2, 5]
+    assert schedule.start.tolist() == [0, 9, 8]
+
+
+def test_priority_and_order_know_release_times() -> None:
+    # The most urgent t0 is released at 3: t1 goes first. In the order given, d0 waits for it.
+    problem = small([2, 5], n_devices=1, release=[3, 0])
+    assert simulate(problem, [0, 0], discipline="priority", priority=[9, 1]).start.tolist() == [5, 0]
+    assert simulate(problem, [0, 0], discipline="order", order=[0, 1]).start.tolist() == [3, 5]
+
+
+def test_retime_keeps_release_times_and_ignores_deadlines() -> None:
+    problem = small([2, 5, 1], [(1, 2)], n_devices=1, release=[3, 0, 12], deadline=[4, 4, 4])
+    late = Schedule(np.zeros(3), np.array([9, 20, 30]))
+    assert retime(problem, late).start.tolist() == [3, 5, 12]
+    # Starts before the release are an order like any other.
+    assert retime(problem, Schedule(np.zeros(3), np.array([1, 0, 2]))).start.tolist() == [5, 0, 12]
+
+
+def test_release_times_do_not_vary_under_noise() -> None:
+    runs = simulate_noisy(small([0], release=[1000]), [0], noise=0.5, runs=20, seed=0)
+    assert runs.makespans.tolist() == [1000] * 20
+
+
 def test_priority_chooses_among_the_ready_and_never_waits() -> None:
     # t3 is the most urgent, but ready only at 2; at 0 d0 takes t1. Ties: the lower index.
     problem = small([4, 3, 4, 1, 2], [(4, 3)])
@@ -320,6 +360,7 @@ def test_order_that_goes_round_a_circle_names_two_tasks_of_it(contention: str) -
 
 def test_ticks_beyond_what_floats_hold() -> None:
     big = 2**60 + 1
+    assert simulate(small([1], release=[big]), [0]).start.tolist() == [big]
     problem = small([big, big, 3], [(0, 1), (1, 2)], latency=big)
     schedule = simulate(problem, [0, 1, 1])
     assert schedule.start.tolist() == [0, 2 * big, 3 * big]
@@ -492,7 +533,7 @@ def longest_paths(problem: Problem, schedule: Schedule) -> list[int]:
     by_start = sorted(old, key=lambda v: (old[v], old[v] + length[v], rank[source[v]], v))
     for at, after in enumerate(by_start):
         constraints += [(v, after, length[v]) for v in by_start[:at] if set(units[v]) & set(units[after])]
-    new = dict.fromkeys(old, 0)
+    new = {v: int(problem.release[v]) if v < n else 0 for v in old}
     while True:
         late = [(b, new[a] + gap) for a, b, gap in constraints if new[b] < new[a] + gap]
         if not late:

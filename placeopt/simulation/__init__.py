@@ -7,16 +7,19 @@ time: transfers are booked when their producer ends, in the order of their edges
 first tick at which both ports have served everything booked before. A transfer of zero ticks takes
 its turn like any other, so that it never stands inside another's time on a port.
 
+A task becomes ready when its last input has arrived, but not before its release time. Deadlines are not looked at: they
+only tell whether what happened is allowed, which the verifier says.
+
 Three disciplines decide which task a free device starts:
 
-    fifo       the one that became ready first (its last input arrived); ties by index
+    fifo       the one that became ready first; ties by index
     priority   the ready one of highest priority; ties by index
     order      the next one of a given sequence, even if it must be waited for
 
 At one tick, tasks end first, then tasks become ready, each by index, and a device takes its next;
 under `priority` devices choose once all that is known. A task of zero ticks ends at its start.
 FIFO is the simulator of GiPH (Hu et al. 2023, MLSys, doi:10.48550/arXiv.2305.14562, appendix B.5);
-ticks are integers here, the makespan counts from tick 0, and ports are added.
+ticks are integers here, the makespan counts from tick 0, and ports and release times are added.
 """
 
 from __future__ import annotations
@@ -87,9 +90,10 @@ def simulate(
 def retime(problem: Problem, schedule: Schedule) -> Schedule:
     """The earliest schedule with the same placement and sequences: never later than a valid one.
 
-    Every device runs its tasks in the order of their starts. With ports, each serves its transfers in
-    the order of the starts in `schedule.transfers`; without those, in the order in which they are
-    booked. Ties: what takes zero ticks first, then as the tasks (a transfer as its producer) stand in
+    Every device runs its tasks in the order of their starts, each no earlier than its release time. As every
+    start is as early as the sequences allow, a deadline is kept where they can keep it, and else ignored.
+    With ports, each serves its transfers in the order of the starts in `schedule.transfers`; without
+    those, in the order in which they are booked. Ties: what takes zero ticks first, then as the tasks (a transfer as its producer) stand in
     `Problem.order`, then by edge.
 
     The starts only serve as an order and need not be valid: a task or transfer that is given an

@@ -18,7 +18,7 @@ FIFO, PRIORITY, ORDER = 0, 1, 2
 
 
 class Graph(NamedTuple):
-    """The shape of a problem's graph, its fields as in `Problem`."""
+    """A problem's graph and the release times of its tasks: what holds wherever they run. Fields as in `Problem`."""
 
     edge_source: Int
     edge_target: Int
@@ -26,6 +26,7 @@ class Graph(NamedTuple):
     out_start: Int
     in_start: Int
     in_edge: Int
+    release: Int
 
 
 class Case(NamedTuple):
@@ -55,7 +56,7 @@ class Work(NamedTuple):
     moves
         Out, with ports: (e,) tick at which the edge's transfer starts; -1 for edges without one of their own.
     waiting, ready
-        (n,) inputs still missing; tick of the latest input so far.
+        (n,) inputs still missing; tick of the latest input so far, or the release time if that is later.
     time, code
         (n,) the heap of coming events.
     key, queued
@@ -193,10 +194,10 @@ def run_fifo(graph: Graph, device: Int, work: Work) -> int:
     for d in range(len(free)):
         free[d] = 0
     for i in range(n):
-        ready[i] = 0
+        ready[i] = graph.release[i]
         waiting[i] = graph.in_start[i + 1] - graph.in_start[i]
         if waiting[i] == 0:
-            push(time, code, size, 0, i)
+            push(time, code, size, ready[i], i)
             size += 1
     span = 0
     while size > 0:
@@ -222,8 +223,8 @@ def run_fifo(graph: Graph, device: Int, work: Work) -> int:
 def run_events(graph: Graph, device: Int, discipline: int, port: bool, work: Work) -> int:
     """Makespan in ticks, event by event; fills `work.start` and, with ports, `work.moves`.
 
-    Event i < n is the end of task i, event n + i the arrival of its last input: at one tick, what
-    ends comes first, then what becomes ready, each by index. O((n + e) log n + n m).
+    Event i < n is the end of task i, event n + i that it becomes ready: the arrival of its last input, or its
+    release. At one tick, what ends comes first, then what becomes ready, each by index. O((n + e) log n + n m).
     """
     edge_ticks, moves, waiting, ready = work.edge_ticks, work.moves, work.waiting, work.ready
     time, code, key, queued = work.time, work.code, work.key, work.queued
@@ -235,10 +236,10 @@ def run_events(graph: Graph, device: Int, discipline: int, port: bool, work: Wor
     events = 0
     for i in range(n):
         length[device[i]] += 1
-        work.start[i], queued[i], ready[i] = -1, -1, 0
+        work.start[i], queued[i], ready[i] = -1, -1, graph.release[i]
         waiting[i] = graph.in_start[i + 1] - graph.in_start[i]
         if waiting[i] == 0:
-            push(time, code, events, 0, n + i)
+            push(time, code, events, ready[i], n + i)
             events += 1
     segment[0] = 0
     for d in range(m):
@@ -330,7 +331,7 @@ def repair_keys(
 
 @kernel()
 def replay(graph: Graph, nodes: Int, representative: Int, device: Int, work: Work) -> None:
-    """Start every node as early as those before it allow; fills `work.start` and `work.moves`. O(n + e).
+    """Start every node as early as its release and those before it allow. Fills `work.start`, `work.moves`. O(n + e).
 
     Node i < n is task i, node n + k the transfer of edge k. `nodes` lists them with each after its
     predecessors; devices and ports serve them in that order. `representative` is -1 for edges
@@ -346,7 +347,7 @@ def replay(graph: Graph, nodes: Int, representative: Int, device: Int, work: Wor
     for node in nodes:
         if node < n:
             d = device[node]
-            tick = free[d]
+            tick = max(free[d], graph.release[node])
             for position in range(graph.in_start[node], graph.in_start[node + 1]):
                 k = graph.in_edge[position]
                 move = representative[k]

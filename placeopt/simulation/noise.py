@@ -60,7 +60,8 @@ def simulate_noisy(
     """Makespans of `runs` executions whose durations and transfer times vary.
 
     A task or transfer of w ticks takes a time uniform in [w (1 - noise), w (1 + noise)], drawn
-    independently and rounded to the nearest tick (GiPH, Hu et al. 2023, appendix B.5). The draws
+    independently and rounded to the nearest tick (GiPH, Hu et al. 2023, appendix B.5); release times do
+    not vary. The draws
     come from NumPy's default generator, run after run, tasks first, then transfers by edge, so
     that a seed means the same numbers on every machine. Other arguments as for `simulate`.
 
