@@ -93,8 +93,8 @@ def retime(problem: Problem, schedule: Schedule) -> Schedule:
     Every device runs its tasks in the order of their starts, each no earlier than its release time. As every
     start is as early as the sequences allow, a deadline is kept where they can keep it, and else ignored.
     With ports, each serves its transfers in the order of the starts in `schedule.transfers`; without
-    those, in the order in which they are booked. Ties: what takes zero ticks first, then as the tasks (a transfer as its producer) stand in
-    `Problem.order`, then by edge.
+    those, in the order in which they are booked. Ties: what takes zero ticks first, then as the tasks (a
+    transfer as its producer) stand in `Problem.order`, then by edge.
 
     The starts only serve as an order and need not be valid: a task or transfer that is given an
     earlier start than one it depends on comes right after that one. Tasks and transfers of zero
