@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from placeopt.errors import SpecError as SpecError
     from placeopt.errors import UnsupportedError as UnsupportedError
     from placeopt.errors import UsageError as UsageError
+    from placeopt.formats.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
     from placeopt.formats.graphs import from_networkx as from_networkx
     from placeopt.formats.graphs import to_networkx as to_networkx
     from placeopt.ir import Objective as Objective
@@ -61,6 +62,7 @@ _HOME = {
     "SpecError": ("placeopt.errors", "SpecError"),
     "UnsupportedError": ("placeopt.errors", "UnsupportedError"),
     "UsageError": ("placeopt.errors", "UsageError"),
+    "read_dnn_partitioning": ("placeopt.formats.dnn_partitioning", "read_dnn_partitioning"),
     "from_networkx": ("placeopt.formats.graphs", "from_networkx"),
     "to_networkx": ("placeopt.formats.graphs", "to_networkx"),
     "Objective": ("placeopt.ir", "Objective"),

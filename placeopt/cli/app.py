@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli import catalog, generate, judge, solve
+from placeopt.cli import catalog, exchange, generate, judge, solve
 
 app = typer.Typer(
     help="Place the operators of a computation graph on devices, and know how far from optimal the placement is.",
@@ -42,4 +42,5 @@ app.command("simulate")(judge.simulate)
 app.command("inspect")(judge.inspect)
 app.command("solvers")(catalog.solvers)
 app.command("schema")(catalog.schema)
+app.command("import")(exchange.import_file)
 app.add_typer(generate.app, name="generate")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from placeopt.cli.options import Sets, assignments
+from placeopt.cli.options import Sets, assignments, write_document
 from placeopt.errors import UsageError
 
 app = typer.Typer(
@@ -49,7 +48,7 @@ def model(
             typer.echo(f"{option} = {field.default}\n    {' '.join((field.description or '').split())}")
         return
     document = model_document(chosen, **assignments(sets))
-    _write(_placed(document, network, network_sets), out)
+    write_document(_placed(document, network, network_sets), out)
 
 
 @app.command()
@@ -61,7 +60,7 @@ def random(sets: Sets = None, options: Options = False, out: Target = None) -> N
         for function in (random_document, random_tasks, random_network):
             _list_options(function)
         return
-    _write(random_document(**_values(sets)), out)
+    write_document(random_document(**_values(sets)), out)
 
 
 @app.command()
@@ -73,7 +72,7 @@ def layered(sets: Sets = None, options: Options = False, out: Target = None) -> 
     if options:
         _list_options(generate)
         return
-    _write(called(generate, "layered", _values(sets)).document(), out)
+    write_document(called(generate, "layered", _values(sets)).document(), out)
 
 
 @app.command()
@@ -93,7 +92,7 @@ def devices(
     if options and name in NETWORKS:
         _list_options(NETWORKS[name])
         return
-    _write(network_document(name, **_values(sets)), out)
+    write_document(network_document(name, **_values(sets)), out)
 
 
 def _placed(document: dict[str, Any], network: str | None, sets: list[str] | None) -> dict[str, Any]:
@@ -119,16 +118,3 @@ def _values(sets: list[str] | None) -> dict[str, Any]:
     from placeopt.document import parse_document
 
     return {key: parse_document(text).data for key, text in assignments(sets).items()}
-
-
-def _write(document: dict[str, Any], out: Path | None) -> None:
-    from placeopt.formats.documents import to_json, to_yaml
-
-    if out is None:
-        sys.stdout.write(to_yaml(document))
-        return
-    text = to_json(document) if out.suffix.lower() == ".json" else to_yaml(document)
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror or error}") from None

@@ -72,6 +72,26 @@ def print_json(data: Any) -> None:
     sys.stdout.flush()
 
 
+def write_document(document: dict[str, Any], out: Path | None) -> None:
+    """A problem document as YAML on stdout, or into a file: JSON if its name ends in .json, else YAML.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be written.
+    """
+    from placeopt.formats.documents import to_json, to_yaml
+
+    if out is None:
+        sys.stdout.write(to_yaml(document))
+        return
+    text = to_json(document) if out.suffix.lower() == ".json" else to_yaml(document)
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror or error}") from None
+
+
 def stdout_console() -> Console:
     """Where results go."""
     from rich.console import Console

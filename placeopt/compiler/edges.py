@@ -63,7 +63,7 @@ def edge_arrays(tasks: dict[str, TaskSpec], scales: Scales, gaps: Gaps, issues: 
 def _report_cycles(pairs: Int, names: list[str], issues: Issues) -> None:
     """Name a cycle, then another one without the edge that closes the first, and so on."""
     for _ in range(_CYCLES):
-        cycle = _cycle(pairs, len(names))
+        cycle = find_cycle(pairs, len(names))
         if not cycle:
             return
         around = [shown(names[row]) if " " in names[row] else visible(names[row]) for row in cycle]
@@ -77,7 +77,7 @@ def _report_cycles(pairs: Int, names: list[str], issues: Issues) -> None:
         pairs = pairs[(pairs != (cycle[-1], cycle[0])).any(axis=1)]
 
 
-def _cycle(pairs: Int, n: int) -> list[int]:
+def find_cycle(pairs: Int, n: int) -> list[int]:
     """The tasks of one cycle in the order of its edges, the smallest index first; empty without a cycle."""
     by_source = np.argsort(pairs[:, 0], kind="stable")
     source, target = pairs[by_source, 0], pairs[by_source, 1]
