@@ -175,10 +175,17 @@ def _as_mapping(value: Any) -> Any:
     return {} if value is None else value
 
 
+def _as_placement(value: Any) -> Any:
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(f"{units.shown(value)} is no placement; expected devices by task, or {{file: plan.json}}")
+    return _as_mapping(value)
+
+
 Names = Annotated[list[Name], _widen(_as_list, Name | list[Name])]
 SomeNames = Annotated[Names, Field(min_length=1)]
 Durations = Annotated[dict[str, Time], _widen(_as_durations, Time | dict[str, Time])]
 After = Annotated[dict[str, Payload | None], _widen(_as_after, str | list[str] | dict[str, Payload | None])]
+Placement = Annotated[dict[Name, Name], _widen(_as_placement, dict[Name, Name] | None)]
 Level = dict[Metric, Weight]
 ObjectiveSpec = Annotated[
     list[Level], _widen(_as_objective, Metric | Level | list[Metric | Level]), Field(min_length=1)
@@ -227,6 +234,10 @@ class TaskSpec(_Model):
     """Memory needed; a bare amount is `resident`."""
     after: After = Field(default_factory=dict)
     """Producers whose data the task needs: a name, a list, or names with the payload of that edge alone."""
+    release: Time | None = None
+    """Time before which the task may not start, rounded up to a tick; 0 unless given."""
+    deadline: Time | None = None
+    """Time by which the task must have ended, rounded down to a tick: a hard constraint, not a due date."""
     devices: SomeNames | None = None
     """Devices (names or types) that may run the task."""
     requires: Names = Field(default_factory=list)
@@ -376,6 +387,8 @@ class Spec(_Model):
     """A file with more tasks."""
     tasks: Tasks = Field(default_factory=dict)
     """The tasks."""
+    placement: Placement = Field(default_factory=dict)
+    """Where some tasks must stand: a device's name by task, or `{file: plan.json}`, where a plan has them."""
     objective: ObjectiveSpec = Field(default_factory=_makespan)
     """What to minimise: a metric, a weighted sum, or a list in lexicographic order."""
     contention: Contention = "none"

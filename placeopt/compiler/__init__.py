@@ -16,8 +16,10 @@ from placeopt.compiler.edges import edge_arrays
 from placeopt.compiler.groups import check_groups, colocation_labels, separation_pairs
 from placeopt.compiler.issues import Gaps, Issues
 from placeopt.compiler.links import link_arrays
+from placeopt.compiler.placement import FixedPlacement
 from placeopt.compiler.ranges import check_ranges
 from placeopt.compiler.scales import Scales
+from placeopt.compiler.windows import check_windows, time_windows
 from placeopt.document import Document, collection_paused, read_document
 from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file_order, listing
 from placeopt.ir import NANO, UNLIMITED, Bool, Int, Objective, Problem, Term, build_problem
@@ -121,6 +123,7 @@ class _Compilation:
             self.tasks[name] = task
         if not self.gaps.tasks and "tasks" not in document.data and "graph" not in document.data:
             self.issues.add("tasks is missing, and so is a graph file with tasks", ())
+        self.placement = FixedPlacement(spec.placement, folder, self.issues)
 
     def _graph(self, document: Document, folder: Path) -> tuple[Document | None, GraphFile | None, Sequence[Issue]]:
         if self.spec.graph is None:
@@ -154,13 +157,21 @@ class _Compilation:
         table = DurationTable(index, scales, feasibility(tasks, index, gaps, issues), gaps, issues)
         allowed = table.feasible.copy()
         table.fill(tasks, self.operations)
-        if not (gaps.devices or gaps.operations or issues.touch("devices") or issues.touch("operations")):
+        known = not (gaps.devices or gaps.operations or issues.touch("devices") or issues.touch("operations"))
+        if known:
             self._check_feasible(index, allowed, table)
+        fixed = self.placement.devices(tasks, index, gaps)
+        feasible = table.feasible if known else np.ones_like(allowed)
+        self.placement.check(fixed, tasks, self.operations, index, allowed, feasible)
+        self.placement.check_groups(fixed, tasks, labels, separation, index, feasible)
+        table.restrict(fixed)
+        release, deadline = time_windows(tasks, scales)
+        check_windows(tasks, release, deadline, table if known else None, index, scales, issues)
 
         duration = np.where(table.feasible, table.duration, 0)
         amounts = resident if spec.memory_model == "peak" else resident + output + scratch
         if not len(issues):
-            check_ranges(duration, resident + output + scratch, edges, links, power, issues)
+            check_ranges(duration, release, resident + output + scratch, edges, links, power, issues)
         if not len(issues):
             check_groups(tasks, labels, table.feasible, amounts, capacity, index, issues)
         if len(issues):
@@ -177,6 +188,8 @@ class _Compilation:
             resident=resident,
             output=output,
             scratch=scratch,
+            release=release,
+            deadline=deadline,
             capacity=capacity,
             edges=edges.pairs,
             payload=edges.payload,

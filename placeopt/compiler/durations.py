@@ -98,6 +98,13 @@ class DurationTable:
         if work:
             self._roofline(work)
 
+    def restrict(self, fixed: Int) -> None:
+        """Leave each task only the device that it is fixed on, if it is; `fixed` (n,) is -1 for a free task."""
+        rows = np.flatnonzero(fixed >= 0)
+        kept = self.feasible[rows, fixed[rows]]
+        self.feasible[rows] = False
+        self.feasible[rows, fixed[rows]] = kept
+
     def _broken(self) -> set[str | int]:
         """Tasks with an issue that concerns the duration, or might: an unknown key, say."""
         harmless = set(TaskSpec.model_fields) - {"time", "op", "flops", "bytes"}

@@ -35,10 +35,14 @@ class Issues:
             self._take(path, self._document(path).issue(message, path, at_key=at_key))
 
     def unknown(self, kind: str, name: str, known: Sequence[str], path: Path, *, at_key: bool = False) -> None:
-        """Note a name that stands for nothing, with the near miss, or else with what there is."""
+        """Note a name that stands for nothing."""
+        self.add(self.unknown_text(kind, name, known), path, at_key=at_key)
+
+    def unknown_text(self, kind: str, name: str, known: Sequence[str]) -> str:
+        """That a name stands for nothing, with the near miss, or else with what there is."""
         near = meaning(self._search.near_misses(kind, name, known))
         hint = near or f"; known are {listing(known)}"
-        self.add(f"unknown {kind} {shown(name)}{hint}", path, at_key=at_key)
+        return f"unknown {kind} {shown(name)}{hint}"
 
     def written(self, path: Path) -> str:
         """What the document says at a path, for a message."""
@@ -48,9 +52,9 @@ class Issues:
             value = value[part]
         return "it" if isinstance(value, dict) else shown(value)  # a Quantity, in a Spec made in code
 
-    def keep(self, issue: Issue) -> None:
-        """Take over an issue that was found and located before."""
-        self._take(issue.path, issue)
+    def keep(self, issue: Issue, under: Path = ()) -> None:
+        """Take over an issue that was found and located before, in another file that is named `under` a path."""
+        self._take((*under, *issue.path), issue)
 
     def touch(self, *path: str | int) -> bool:
         """Whether there is an issue with the part of the document that a path leads to."""

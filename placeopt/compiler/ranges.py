@@ -14,11 +14,18 @@ from placeopt.ir import Int
 
 
 def check_ranges(
-    duration: Int, amounts: Int, edges: EdgeArrays, links: LinkArrays, power: Sequence[tuple[int, int]], issues: Issues
+    duration: Int,
+    release: Int,
+    amounts: Int,
+    edges: EdgeArrays,
+    links: LinkArrays,
+    power: Sequence[tuple[int, int]],
+    issues: Issues,
 ) -> None:
     """Report the first total out of range: of times, of memory, of payloads, of energy.
 
-    `duration` (n, m) ticks, 0 where not feasible; `amounts` (n,) bytes of each task; `power` (num, den) of each device.
+    `duration` (n, m) ticks, 0 where not feasible; `release` (n,) ticks; `amounts` (n,) bytes of each task; `power`
+    (num, den) of each device.
     """
 
     def check(what: str, total: float, unit: str, hint: str, section: str) -> None:
@@ -28,8 +35,11 @@ def check_ranges(
     moved = _total(edges.payload)
     slowest = float((links.byte_ticks_num / links.byte_ticks_den).max(initial=0))
     transfers = moved * slowest + len(edges.payload) * float(1 + links.latency.max(initial=0))
-    times = _total(duration.max(axis=1, initial=0)) + transfers
-    check("all durations and transfers add up", times, "ticks", "use a coarser resolution", "resolution")
+    # One thing after another from the last release on: no schedule that never waits in vain takes longer.
+    last = float(release.max(initial=0))
+    times = last + _total(duration.max(axis=1, initial=0)) + transfers
+    what = "the last release time, all durations and transfers" if last else "all durations and transfers"
+    check(f"{what} add up", times, "ticks", "use a coarser resolution", "resolution")
     check("the memory of all tasks adds up", _total(amounts), "bytes", "expected less", "tasks")
     check("all payloads add up", moved, "bytes", "expected less", "tasks")
 

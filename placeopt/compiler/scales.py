@@ -31,11 +31,19 @@ class Scales:
         self.resolution = resolution
         self._units = units
         self._issues = issues
-        self._sound = sound
+        self.sound = sound
 
     def ticks(self, time: Amount, path: Path) -> int:
         """A time rounded up to whole ticks."""
-        return self._whole(math.ceil(self._amount(time, self._units.time, self.resolution)), "ticks", path)
+        return self._whole(math.ceil(self.exact_ticks(time)), "ticks", path)
+
+    def ticks_within(self, time: Amount, path: Path) -> int:
+        """A time rounded down to whole ticks: what has ended by then has ended in time."""
+        return self._whole(math.floor(self.exact_ticks(time)), "ticks", path)
+
+    def exact_ticks(self, time: Amount) -> Fraction | int:
+        """A time in ticks, not rounded."""
+        return self._amount(time, self._units.time, self.resolution)
 
     def size(self, amount: Amount, path: Path) -> int:
         """Bytes, rounded up."""
@@ -89,7 +97,7 @@ class Scales:
         return value
 
     def _out_of_range(self, message: str, path: Path) -> None:
-        if self._sound:
+        if self.sound:
             self._issues.add(f"{self._issues.written(path)} {message}", path)
 
     def _ratio(self, ratio: Fraction | int, path: Path) -> tuple[int, int]:
