@@ -14,13 +14,15 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from texts import compiled, complaints, edited
+from texts import compiled, complaints, data_complaints, edited, file_complaints
 
 from placeopt.compiler import compile_document, compile_spec, load, read_spec
 from placeopt.document import Document, parse_document
 from placeopt.errors import DocumentError, SpecError
 from placeopt.formats.documents import MODELINE
 from placeopt.ir import UNLIMITED, Objective, Problem, Term
+from placeopt.plan import plan_document
+from placeopt.schedule import Schedule
 from placeopt.spec import Spec, json_schema
 
 ROOT = Path(__file__).parents[1]
@@ -429,6 +431,249 @@ tasks:
         assert problem.separation.tolist() == [[0, 1], [0, 2], [1, 2], [1, 3]]
 
 
+class TestReleaseTimesAndDeadlines:
+    @pytest.mark.parametrize(
+        ("task", "head", "expected"),
+        [
+            ("", "", (0, UNLIMITED)),
+            ("release: 5, deadline: 9", "", (5, 9)),
+            ("release: 0, deadline: 0 s", "", (0, 0)),
+            ("release: 5 ms", "resolution: 1 us", (5000, UNLIMITED)),
+            ("release: 4.1 us, deadline: 4.9 us", "resolution: 0.1 us", (41, 49)),
+            # Up and down: what a schedule in whole ticks keeps, it keeps exactly.
+            ("release: 3.1 us, deadline: 6.9 us", "resolution: 1 us", (4, 6)),
+            ("release: 10 us, deadline: 10 us", "resolution: 3 us", None),
+            ("release: 9 us, deadline: 11 us", "resolution: 3 us", (3, 3)),
+            ("release: 0.3 s, deadline: 0.3 s", "resolution: 0.1 s", (3, 3)),  # in floats 2.9999999999999996
+            ("deadline: 0.9 ns", "", (0, 0)),
+            ("release: 2, deadline: 3", "units: {time: ms}", (2_000_000, 3_000_000)),
+            ("release: 2, deadline: 3.5 us", "units: {time: us}", (2000, 3500)),
+            ("deadline: 1152921504606846976", "", (0, 2**60)),
+        ],
+    )
+    def test_are_times_rounded_up_and_down(self, task: str, head: str, expected: tuple[int, int] | None) -> None:
+        text = f"placeopt: 1\n{head}\ndevices: {{d: }}\ntasks: {{a: {{time: 0, {task}}}}}\n"
+        if expected is None:
+            assert [line.partition("a.deadline: ")[2] for line in complaints(text)] == [
+                'no whole tick lies between the release time "10 us" and the deadline "10 us"; use a finer resolution'
+            ]
+        else:
+            problem = compiled(text)
+            assert (int(problem.release[0]), int(problem.deadline[0])) == expected
+
+    def test_just_enough_time_on_the_fastest_device(self) -> None:
+        text = "placeopt: 1\ndevices: {a: , b: }\ntasks: {t: {time: {a: 7, b: 4}, release: 6, deadline: 10}}\n"
+        assert compiled(text).deadline.tolist() == [10]
+        assert complaints(edited(text, ("deadline: 10", "deadline: 9"))) == [
+            "3:55: tasks.t.deadline: 9 cannot be met: the task, released at 6, takes 4 ns at its fastest (on b), "
+            "1 ns too long"
+        ]
+        assert complaints(edited(text, ("{t:", "{t: {pin: a, "), ("{time: {a: 7", "time: {a: 7"))) == [
+            "3:64: tasks.t.deadline: 10 cannot be met: the task, released at 6, takes 7 ns at its fastest (on a), "
+            "3 ns too long"
+        ]
+
+    def test_in_a_graph_file_have_their_place_there(self, tmp_path: Path) -> None:
+        (tmp_path / "p.yaml").write_text("placeopt: 1\ngraph: {file: g.json}\ndevices: {cpu: }\n", encoding="utf-8")
+        (tmp_path / "g.json").write_text('{"tasks": {"a": {"time": 5, "release": 2, "deadline": 7}}}', encoding="utf-8")
+        problem = load(tmp_path / "p.yaml")
+        assert (problem.release.tolist(), problem.deadline.tolist()) == ([2], [7])
+        (tmp_path / "g.json").write_text('{"tasks": {"a": {"time": 5, "release": 2, "deadline": 6}}}', encoding="utf-8")
+        assert file_complaints(tmp_path / "p.yaml") == [
+            f"{tmp_path / 'g.json'}:1:55: tasks.a.deadline: 6 cannot be met: the task, released at 2, takes 5 ns "
+            "at its fastest (on cpu), 1 ns too long"
+        ]
+
+    @pytest.mark.parametrize(("latest", "fits"), [(2**60 - 2**58 - 2**57, True), (2**60 - 2**58 + 2**54, False)])
+    def test_the_last_release_counts_towards_the_longest_schedule(self, latest: int, fits: bool) -> None:
+        text = (
+            "placeopt: 1\ndevices: {cpu: }\n"
+            f"tasks: {{a: {{time: {2**58}}}, b: {{time: 0, release: {latest}}}, c: {{time: 0, release: 3}}}}\n"
+        )
+        found = complaints(text)
+        assert found == [] if fits else "the last release time, all durations and transfers add up" in found[0]
+
+
+class TestFixedPlacement:
+    TEXT = """\
+placeopt: 1
+devices:
+  cpu: {type: host, features: avx}
+  gpu: {type: card, count: 2}
+  card: {type: gpu0}
+placement: {b: gpu1}
+tasks:
+  a: {time: 1}
+  b: {time: 2}
+  c: {time: {host: 3, gpu: 4}, colocate: g}
+  d: {time: 5, colocate: g, separate: s}
+  e: {time: 6, separate: s}
+"""
+
+    @pytest.mark.parametrize(
+        ("placement", "expected"),
+        [
+            ("", {}),
+            ("{}", {}),
+            ("{b: gpu1}", {"b": "gpu1"}),
+            ("{e: cpu, a: gpu0, b: gpu0}", {"a": "gpu0", "b": "gpu0", "e": "cpu"}),
+            ("{a: host}", {"a": "cpu"}),  # a type that stands for one device
+            ("{a: gpu0}", {"a": "gpu0"}),  # also the type of another device: the name counts before
+            ("{a: card}", {"a": "card"}),
+            ("{c: gpu1, d: gpu1, e: cpu}", {"c": "gpu1", "d": "gpu1", "e": "cpu"}),
+        ],
+    )
+    def test_leaves_a_task_one_device_and_the_others_free(self, placement: str, expected: dict[str, str]) -> None:
+        free = compiled(edited(self.TEXT, ("{b: gpu1}", "")))
+        problem = compiled(edited(self.TEXT, ("{b: gpu1}", placement)))
+        for row, name in enumerate(problem.task_names):
+            allowed = [problem.device_names[d] for d in np.flatnonzero(problem.feasible[row])]
+            if name in expected:
+                assert allowed == [expected[name]]
+                d = problem.device_names.index(expected[name])
+                assert problem.duration[row].tolist() == [free.duration[row, d] if k == d else 0 for k in range(4)]
+            else:
+                assert problem.feasible[row].tolist() == free.feasible[row].tolist()
+
+    def test_is_what_pins_say(self) -> None:
+        pinned = compiled(edited(self.TEXT, ("placement: {b: gpu1}\n", ""), ("time: 2", "time: 2, pin: gpu1")))
+        assert compiled(self.TEXT).fingerprint() == pinned.fingerprint()
+        assert compiled(edited(self.TEXT, ("time: 2", "time: 2, pin: gpu1"))).fingerprint() == pinned.fingerprint()
+
+    def test_of_numbered_tasks_made_in_code(self) -> None:
+        problem = compile_spec(
+            {"placeopt": 1, "devices": {0: {}, 1: {}}, "tasks": {7: {"time": 1}}, "placement": {7: 1}}
+        )
+        assert problem.feasible.tolist() == [[False, True]]
+
+    def plan(self, folder: Path, plan: str, text: str = TEXT) -> list[str]:
+        (folder / "plans").mkdir(exist_ok=True)
+        (folder / "plans" / "plan.json").write_text(plan, encoding="utf-8")
+        (folder / "p.yaml").write_text(edited(text, ("{b: gpu1}", "{file: plans/plan.json}")), encoding="utf-8")
+        return [line.replace(f"{folder}/", "") for line in file_complaints(folder / "p.yaml")]
+
+    def test_as_a_plan_file_has_it(self, tmp_path: Path) -> None:
+        plan = (
+            '{"placeopt_plan": 1, "tasks": {"b": {"device": "gpu1", "start": 3}, "e": {"device": "cpu", "start": 9}}}'
+        )
+        assert self.plan(tmp_path, plan) == []
+        problem = load(tmp_path / "p.yaml")
+        assert problem.fingerprint() == compiled(edited(self.TEXT, ("b: gpu1", "b: gpu1, e: cpu"))).fingerprint()
+        # A spec made in code looks for it in its folder.
+        data = parse_document((tmp_path / "p.yaml").read_text(encoding="utf-8")).data
+        assert compile_spec(data, folder=tmp_path).fingerprint() == problem.fingerprint()
+        spec = read_spec(tmp_path / "p.yaml")
+        assert compile_spec(spec, folder=tmp_path).fingerprint() == problem.fingerprint()
+
+    def test_as_the_plan_of_a_whole_solution_has_it(self, tmp_path: Path) -> None:
+        free = compiled(edited(self.TEXT, ("placement: {b: gpu1}\n", "")))
+        device = np.array([0, 1, 2, 2, 0])
+        document = plan_document(free, Schedule(device, np.arange(5)))
+        assert self.plan(tmp_path, json.dumps(document)) == []
+        problem = load(tmp_path / "p.yaml")
+        assert problem.feasible.sum(axis=1).tolist() == [1] * 5
+        assert problem.feasible.argmax(axis=1).tolist() == device.tolist()
+
+    @pytest.mark.parametrize(
+        ("tasks", "answer"),
+        [
+            (
+                '{"f": {"device": "cpu", "start": 0},\n"b": {"device": "gpu2", "start": 0}}',
+                [
+                    'plans/plan.json:1:32: tasks.f: unknown task "f"; known are a, b, c, d, e',
+                    'plans/plan.json:2:17: tasks.b.device: unknown device "gpu2"; did you mean gpu1?',
+                ],
+            ),
+            (
+                '{"c": {"device": "card", "start": 0},\n"a": {"device": "gpu", "start": 0}}',
+                [
+                    'plans/plan.json:1:48: tasks.c.device: "card" contradicts the task\'s durations (host, gpu); '
+                    "it may run on cpu, gpu0, gpu1",
+                    'plans/plan.json:2:17: tasks.a.device: "gpu" stands for 2 devices (gpu0, gpu1); expected one',
+                ],
+            ),
+            (
+                '{"c": {"device": "cpu", "start": 0},\n"e": {"device": "gpu0", "start": 0},'
+                '\n"d": {"device": "gpu0", "start": 9}}',
+                [
+                    'plans/plan.json:3:17: tasks.d.device: "gpu0", while task "c", with which it is colocated, '
+                    "is fixed on cpu"
+                ],
+            ),
+            (
+                '{"d": {"device": "gpu0", "start": 0},\n"e": {"device": "gpu0", "start": 5}}',
+                [
+                    'plans/plan.json:2:17: tasks.e.device: "gpu0", where task "d" is fixed, from which it is separated',
+                ],
+            ),
+            (
+                '{"a": {"device": "cpuu"}, "b": {"device": 3, "start": 0},\n"e": {"device": "cpuu", "start": 5}}',
+                [
+                    "plans/plan.json:1:32: tasks.a: start is missing",
+                    'plans/plan.json:1:73: tasks.b.device: unknown device "3"; known are cpu, gpu0, gpu1, card',
+                    'plans/plan.json:2:17: tasks.e.device: unknown device "cpuu"; did you mean cpu?',
+                ],
+            ),
+            (
+                '{"d": {"device": "card", "start": 0}}',
+                [
+                    'plans/plan.json:1:48: tasks.d.device: "card", where task "c", with which it is colocated, '
+                    "cannot run",
+                ],
+            ),
+        ],
+    )
+    def test_mistakes_in_a_plan_file_have_their_places_there(
+        self, tasks: str, answer: list[str], tmp_path: Path
+    ) -> None:
+        assert self.plan(tmp_path, f'{{"placeopt_plan": 1, "tasks": {tasks}}}') == answer
+
+    def test_mistakes_in_the_spec_and_in_its_plan_come_one_after_the_other(self, tmp_path: Path) -> None:
+        plan = '{"placeopt_plan": 1, "tasks": {"b": {"device": "cqu", "start": 3}}}'
+        assert self.plan(
+            tmp_path, plan, edited(self.TEXT, ("{time: 6", "{tme: 6"), ("time: 2", "time: 2, pin: x"))
+        ) == [
+            'p.yaml:9:21: tasks.b.pin: unknown device "x"; known are cpu, gpu0, gpu1, card, gpu, host',
+            "p.yaml:12:7: tasks.e.tme: unknown key; did you mean time?",
+            'plans/plan.json:1:48: tasks.b.device: unknown device "cqu"; did you mean cpu?',
+        ]
+
+    @pytest.mark.parametrize(
+        ("plan", "answer"),
+        [
+            ("", "plans/plan.json: the document is empty; expected a mapping"),
+            ("[]", "plans/plan.json:1:1: the document holds a list; expected a mapping"),
+            ("{", "plans/plan.json:1:2: is no valid JSON: Expecting property name enclosed in double quotes"),
+            ("{}", "plans/plan.json:1:1: placeopt_plan is missing\nplans/plan.json:1:1: tasks is missing"),
+            (
+                '{"placeopt": 1, "devices": {}}',
+                "plans/plan.json:1:1: placeopt_plan is missing: this looks like a problem file, expected a plan file",
+            ),
+        ],
+    )
+    def test_a_file_that_is_no_plan(self, plan: str, answer: str, tmp_path: Path) -> None:
+        assert "\n".join(self.plan(tmp_path, plan)) == answer
+
+    def test_a_plan_file_that_cannot_be_read_belongs_to_the_line_that_names_it(self, tmp_path: Path) -> None:
+        (tmp_path / "p.yaml").write_text(edited(self.TEXT, ("{b: gpu1}", "{file: .}")), encoding="utf-8")
+        assert file_complaints(tmp_path / "p.yaml") == [
+            f"{tmp_path / 'p.yaml'}:6:19: placement.file: {tmp_path}: is a folder, expected a file"
+        ]
+
+    def test_a_task_may_be_called_file(self) -> None:
+        text = edited(self.TEXT, ("a: {time: 1}", "file: {time: 1}"), ("{b: gpu1}", "{b: gpu1, file: gpu0}"))
+        assert compiled(text).feasible[0].tolist() == [False, True, False, False]
+
+    def test_one_entry_gets_one_complaint_however_many_it_is_at_odds_with(self) -> None:
+        tasks = {f"t{k}": {"time": 1, "separate": "s"} for k in range(6)}
+        document = {"placeopt": 1, "devices": {"d": {"count": 6}}, "tasks": tasks}
+        found = data_complaints(document | {"placement": dict.fromkeys(["t3", "t0", "t5", "t1"], "d2")})
+        assert found == [
+            f'placement.{late}: "d2", where task "{early}" is fixed, from which it is separated'
+            for late, early in (("t1", "t0"), ("t0", "t3"), ("t5", "t0"))
+        ]
+
+
 class TestDevices:
     def test_counts(self) -> None:
         problem = compiled("placeopt: 1\ndevices: {a: {count: 1}, b: , c: {count: 2, type: t}}\ntasks: {}\n")
@@ -573,7 +818,7 @@ def check_invariants(problem: Problem) -> None:
     n, m, e = problem.n_tasks, problem.n_devices, problem.n_edges
     shapes = {
         (n, m): ("duration", "feasible"),
-        (n,): ("resident", "output", "scratch", "group", "order"),
+        (n,): ("resident", "output", "scratch", "release", "deadline", "group", "order"),
         (m,): ("capacity", "power_num", "power_den", "device_class"),
         (e,): ("edge_source", "edge_target", "payload", "shared", "in_edge"),
         (m, m): ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den"),
@@ -644,10 +889,11 @@ links:
     - {from: cpu, to: [gpu0, card], latency: 1}
 tasks:
   a: {op: conv, output: 1 MiB, memory: {resident: 9, output: 3 MiB, scratch: 1}}
-  b: {time: 5 us, after: a, colocate: g, requires: t}
+  b: {time: 5 us, after: a, colocate: g, requires: t, release: 3 us}
   c: {time: {host: 3 us, gpu0: 1}, after: {a: 512 KiB, b: }, devices: [cpu, gpu]}
   d: {flops: 3 GFLOP, bytes: 1 GB, after: [c], pin: gpu1, separate: s}
-  e: {op: pool, after: [a, d], colocate: [g, h], separate: s}
+  e: {op: pool, after: [a, d], colocate: [g, h], separate: s, release: 1, deadline: 4}
+placement: {a: cpu, e: gpu0}
 objective: [makespan, {communication: 1, energy: 0.5}]
 contention: port
 memory_model: peak

@@ -18,6 +18,7 @@ from placeopt.document import parse_document
 from placeopt.errors import SpecError, UsageError
 from placeopt.formats.documents import MODELINE, to_json, to_yaml
 from placeopt.formats.graphs import from_networkx, to_networkx
+from placeopt.ir import UNLIMITED
 
 PROBLEMS = sorted((Path(__file__).parents[1] / "problems").glob("*.yaml"))
 
@@ -34,6 +35,7 @@ DOCUMENT: dict[str, Any] = {
         "overrides": [{"between": ["cpu", "1.50"], "latency": 2}, {"from": "cpu", "to": "*", "latency": "1e1 us"}],
     },
     "tasks": {"a/1": {"op": "conv", "output": 100}, "yes": {"op": "010", "after": {"a/1": None}}, "": {}},
+    "placement": {"a/1": "gpu 10", "yes": "cpu"},
     "objective": ["makespan", {"communication": 0.5}],
 }
 
@@ -63,6 +65,9 @@ tasks:
   a/1: {op: conv, output: 100}
   "yes": {op: "010", after: {a/1: null}}
   "": {}
+placement:
+  a/1: "gpu 10"
+  "yes": cpu
 objective: [makespan, {communication: 0.5}]
 """
         )
@@ -171,6 +176,42 @@ class TestGraphs:
         # A graph's numbers are ticks and bytes; devices and links keep their units.
         again = from_networkx(to_networkx(problem), data["devices"], links=data.get("links"), **header)
         assert again.fingerprint() == problem.fingerprint()
+
+    def test_times_there_and_back(self) -> None:
+        graph = self.graph()
+        graph.nodes["a"].update(release="5 us", deadline=np.int64(30))
+        graph.nodes["b"].update(release=0, deadline="40.5 us")
+        graph.nodes[7].update(release="6.5 us")
+        problem = from_networkx(graph, self.DEVICES, placement={"a": "gpu1"}, **self.HEADER)
+        assert problem.release.tolist() == [5, 0, 7, 0]
+        assert problem.deadline.tolist() == [30, 40, UNLIMITED, UNLIMITED]
+        back = to_networkx(problem)
+        assert [(name, dict(back.nodes[name])) for name in ("a", "7")] == [
+            (
+                "a",
+                {
+                    "time": {"gpu1": 1},
+                    "memory": {"resident": 0, "output": 100, "scratch": 0},
+                    "release": 5,
+                    "deadline": 30,
+                    "output": 100,
+                },
+            ),
+            (
+                "7",
+                {
+                    "time": {"cpu": 5, "gpu0": 5, "gpu1": 5},
+                    "memory": {"resident": 0, "output": 0, "scratch": 0},
+                    "release": 7,
+                    "colocate": ["group 1"],
+                    "separate": ["7 and d"],
+                    "output": 0,
+                },
+            ),
+        ]
+        assert "release" not in back.nodes["b"]
+        header = {key: value for key, value in self.HEADER.items() if key != "operations"}
+        assert from_networkx(back, self.DEVICES, **header).fingerprint() == problem.fingerprint()
 
     def test_graphs_that_are_none(self) -> None:
         message = r"^from_networkx takes a directed graph without parallel edges \(networkx\.DiGraph\)$"

@@ -11,7 +11,7 @@ from typing import Any
 MODELINE = "# yaml-language-server: $schema={schema}\n"
 """First line of a problem file, by which editors find the schema."""
 
-_LINED = ("operations", "devices", "tasks")
+_LINED = ("operations", "devices", "tasks", "placement")
 """Sections whose entries stand on a line each."""
 
 _PLAIN = re.compile(r"(?:[^\W\d][\w./+-]*|\d+(?:\.\d+)?(?= ))(?: [^\W\d][\w./+-]*)*")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from placeopt.compiler import compile_spec
 from placeopt.errors import UsageError
-from placeopt.ir import Problem
+from placeopt.ir import UNLIMITED, Problem
 from placeopt.units import shown
 
 if TYPE_CHECKING:
@@ -24,12 +24,13 @@ def from_networkx(
     ----------
     graph
         Nodes are tasks, named by their text; a node's attributes are the keys of a task (`time`, `flops`, `memory`,
-        `devices`, ...), an edge's attribute `payload` is the payload of that edge alone. Without it the edge
+        `release`, `devices`, ...), an edge's attribute `payload` is the payload of that edge alone. Without it the edge
         carries the producer's `output`.
     devices, links
         The spec's sections of those names.
     **header
-        Further top-level keys of the spec: name, resolution, objective, contention, memory_model, operations, units.
+        Further top-level keys of the spec: name, resolution, objective, contention, memory_model, operations, units,
+        placement.
 
     Raises
     ------
@@ -59,8 +60,9 @@ def from_networkx(
 def to_networkx(problem: Problem) -> nx.DiGraph[str]:
     """The task graph, with the attributes that `from_networkx` reads.
 
-    Nodes have `time` (ticks per device), `memory` (bytes: resident, output, scratch), `output` (bytes) where edges
-    share it, and `colocate` and `separate` labels where the task has any; edges have `payload` (bytes) unless shared.
+    Nodes have `time` (ticks per device, the only one where the task is fixed), `memory` (bytes: resident, output,
+    scratch), `output` (bytes) where edges share it, `release` and `deadline` (ticks) where the task has one, and
+    `colocate` and `separate` labels where it has any; edges have `payload` (bytes) unless shared.
     """
     import networkx as nx
 
@@ -79,6 +81,10 @@ def to_networkx(problem: Problem) -> nx.DiGraph[str]:
             )
         }
         graph.add_node(name, time={devices[d]: int(problem.duration[i, d]) for d in feasible}, memory=memory)
+        if problem.release[i] > 0:
+            graph.nodes[name]["release"] = int(problem.release[i])
+        if problem.deadline[i] != UNLIMITED:
+            graph.nodes[name]["deadline"] = int(problem.deadline[i])
         if sizes[labels[i]] > 1:
             graph.nodes[name]["colocate"] = [f"group {labels[i]}"]
     for a, b in problem.separation.tolist():
