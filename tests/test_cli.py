@@ -340,6 +340,25 @@ class TestInspect:
         assert data["infeasible"] is None
         assert max(bound["value"] for bound in data["bounds"]) == data["bounds"][0]["value"] > 0
 
+    def test_release_times_and_deadlines(self, tmp_path: Path) -> None:
+        path = tmp_path / "p.yaml"
+        head = "placeopt: 1\nresolution: 1 us\ndevices: {cpu: }\ntasks:\n  a: {time: 1}\n"
+        keys = ("release_times", "latest_release", "deadlines", "earliest_deadline")
+        for tasks, counts, line in (
+            ("", (0, 0, 0, None), None),
+            ("  b: {time: 1, release: 0, deadline: 5 ms}\n", (0, 0, 1, 5000), "times 1 deadline (the earliest 5 ms)"),
+            (
+                "  b: {time: 1, release: 2 ms, deadline: 1 s}\n  c: {time: 1, release: 7, deadline: 4 ms}\n",
+                (2, 2000, 2, 4000),
+                "times 2 release times (the latest 2 ms), 2 deadlines (the earliest 4 ms)",
+            ),
+        ):
+            path.write_text(head + tasks, encoding="utf-8")
+            data = json.loads(run("inspect", path, "--json").out)
+            assert tuple(data[key] for key in keys) == counts
+            told = [" ".join(row.split()) for row in run("inspect", path).out.splitlines() if row.startswith("times")]
+            assert told == ([] if line is None else [line])
+
     def test_people(self, infeasible: Path) -> None:
         assert "lower bounds" in run("inspect", HEFT_10).out
         assert "infeasible:" in run("inspect", infeasible).out

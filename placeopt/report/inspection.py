@@ -14,13 +14,14 @@ from placeopt.lowerbounds import bounds, prove_infeasible
 from placeopt.metrics import ccr, shape
 from placeopt.report.console import first_metric, print_problem, value_text
 from placeopt.result import number
-from placeopt.units import size_text
+from placeopt.units import size_text, time_text
 
 
 def inspection(problem: Problem) -> dict[str, Any]:
     """Sizes, shape, memory, device classes and bounds, as plain data."""
     form = shape(problem)
     proof = prove_infeasible(problem)
+    stated = problem.deadline != UNLIMITED
     classes: dict[int, list[int]] = {}
     for device, label in enumerate(problem.device_class.tolist()):
         classes.setdefault(label, []).append(device)
@@ -37,6 +38,10 @@ def inspection(problem: Problem) -> dict[str, Any]:
         "devices": problem.n_devices,
         "groups": problem.n_groups,
         "separated_pairs": len(problem.separation),
+        "release_times": int((problem.release > 0).sum()),
+        "latest_release": int(problem.release.max(initial=0)),
+        "deadlines": int(stated.sum()),
+        "earliest_deadline": int(problem.deadline[stated].min()) if stated.any() else None,
         "depth": form.depth,
         "width": form.width,
         "ccr": ccr(problem),
@@ -78,6 +83,8 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
     facts.add_row("memory model", found["memory_model"])
     facts.add_row("shape", f"depth {found['depth']:,}, width {found['width']:,}")
     facts.add_row("groups", f"{found['groups']:,} after colocation, {found['separated_pairs']:,} separated pairs")
+    if found["release_times"] or found["deadlines"]:
+        facts.add_row("times", _times(problem, found))
     memory = {key: size_text(amount) for key, amount in found["memory"].items()}
     facts.add_row(
         "memory",
@@ -107,3 +114,17 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
     for bound in found["bounds"]:
         table.add_row(bound["name"], value_text(bound["value"], problem, metric), Text(bound["explanation"]))
     console.print(table)
+
+
+def _times(problem: Problem, found: dict[str, Any]) -> str:
+    """How many tasks have a release time, how many a deadline, and which bind the most."""
+
+    def count(number: int, noun: str, which: str, ticks: int) -> str:
+        return f"{number:,} {noun}{'' if number == 1 else 's'} ({which} {time_text(ticks, problem.resolution)})"
+
+    parts = []
+    if found["release_times"]:
+        parts.append(count(found["release_times"], "release time", "the latest", found["latest_release"]))
+    if found["deadlines"]:
+        parts.append(count(found["deadlines"], "deadline", "the earliest", found["earliest_deadline"]))
+    return ", ".join(parts)
