@@ -19,6 +19,7 @@ from placeopt.ir import PARTS, UNLIMITED, Metric, Objective, Problem, Term, buil
 from placeopt.kernels import Kernel
 from placeopt.lowerbounds import Bound, best_bound, bounds, prove_infeasible
 from placeopt.lowerbounds.classes import classes_of, subsets
+from placeopt.lowerbounds.deadlines import horizon, narrowed
 from placeopt.lowerbounds.infeasibility import _bins
 from placeopt.lowerbounds.interior import row_prices
 from placeopt.lowerbounds.jackson import NONE, best_spread, best_window
@@ -70,7 +71,7 @@ class TestAgainstBruteForce:
     def test_bounds_and_proofs_hold(self, block: int) -> None:
         """100 problems each: no bound above the optimum, no proof against a schedule that exists."""
         for number in range(100):
-            problem = small_problem(np.random.default_rng([block, number]))
+            problem = small_problem(np.random.default_rng([block, number]), times=block % 2 == 1)
             best = optimum(problem)
             found, proof = bounds(problem), prove_infeasible(problem)
             assert found
@@ -87,26 +88,28 @@ class TestAgainstBruteForce:
             assert evaluate(problem, schedule) == value
             assert fits(problem, schedule)
 
+    @pytest.mark.parametrize("times", [False, True])
     @pytest.mark.parametrize("metric", METRICS)
-    def test_bounds_are_not_idle(self, metric: Metric) -> None:
+    def test_bounds_are_not_idle(self, metric: Metric, times: bool) -> None:
         """On two in three small problems, at least, the best bound is the optimum itself."""
         hits = []
         for number in range(60):
-            problem = small_problem(np.random.default_rng([100, number]), objective(metric))
+            problem = small_problem(np.random.default_rng([100, number]), objective(metric), times=times)
             best = optimum(problem)
             if best is not None:
                 hits.append(best_bound(problem).value == best[0][0])
         assert len(hits) >= 30
         assert sum(hits) >= 2 / 3 * len(hits)
 
-    def test_most_infeasible_problems_are_proved(self) -> None:
+    @pytest.mark.parametrize("times", [False, True])
+    def test_most_infeasible_problems_are_proved(self, times: bool) -> None:
         """What no quick proof finds is rare among small problems."""
-        infeasible = [
-            problem
+        drawn = (
+            small_problem(np.random.default_rng([200, number]), objective("max_load"), times=times)
             for number in range(400)
-            if optimum(problem := small_problem(np.random.default_rng([200, number]), objective("max_load"))) is None
-        ]
-        assert len(infeasible) >= 40
+        )
+        infeasible = [problem for problem in drawn if optimum(problem) is None]
+        assert len(infeasible) >= (100 if times else 40)
         assert sum(prove_infeasible(problem) is not None for problem in infeasible) >= 0.9 * len(infeasible)
 
 
@@ -539,6 +542,13 @@ class TestEdges:
 
     def test_the_largest_amounts_do_not_overflow(self) -> None:
         large = 1 << 59
+        late = graph([large, 1], devices=1, release=[large, 0], deadline=[2 * large - 1, UNLIMITED])
+        assert best_bound(late).value == 2 * large
+        assert prove_infeasible(graph([1 << 40, 1], release=[large, 0], deadline=[large + 1, 9])) is not None
+        # Beyond 2^60 ticks nothing is proved, nor anything wrong.
+        assert prove_infeasible(late) is None
+        never = graph([2 * large, 2 * large], release=[4 * large, 0])
+        assert best_bound(never).value >= 2 * large
         problem = graph([large, large], devices=1, resident=[large, large], capacity=[UNLIMITED])
         assert best_bound(problem).value == 2 * large
         assert prove_infeasible(problem) is None
@@ -551,6 +561,50 @@ class TestEdges:
             "assert not {'numba', 'ortools', 'scipy', 'networkx'} & set(sys.modules)"
         )
         subprocess.run([sys.executable, "-c", program], check=True)
+
+
+class TestTimes:
+    def test_heads_start_at_release_times(self) -> None:
+        problem = graph([3, 2, 4], edges=[(0, 1)], payload=[1], release=[5, 0, 7])
+        found = windows(classes_of(problem))
+        assert found.head.tolist() == [[5], [8], [7]]
+        assert found.tail.tolist() == [[2], [0], [0]]
+        assert named(problem)["critical-path"] == 11
+
+    def test_a_late_producer_elsewhere_may_be_worth_its_transfer(self) -> None:
+        # c: a and b in turn on one device from 5 on (9), or b elsewhere and its data moved (5 + 2 + 1).
+        problem = graph([2, 2, 1], edges=[(0, 2), (1, 2)], payload=[1, 1], release=[5, 5, 0])
+        assert named(problem)["critical-path"] == 9
+        assert optimum(problem)[0] == (9,)  # type: ignore[index]
+
+    def test_work_between_releases_and_the_end(self) -> None:
+        # On one device: 3 ticks at once, then 2 + 2 + 2 from 5 on.
+        problem = graph([3, 2, 2, 2], devices=1, release=[0, 5, 5, 6])
+        assert named(problem) == {"critical-path": 8, "jackson": 11, "load": 9, "packing": 9}
+
+    def test_deadlines_leave_fewer_devices(self) -> None:
+        # By 6, b must run on the fast d1, so its load and, since a cannot wait for the transfer, that of a is there.
+        rows = [[1, 2], [9, 3]]
+        free = graph(rows, edges=[(0, 1)], payload=[4], objective=objective("total_cost"))
+        assert best_bound(free).value == 4
+        tight = graph(rows, edges=[(0, 1)], payload=[4], deadline=[UNLIMITED, 6], objective=objective("total_cost"))
+        assert best_bound(tight).value == 5
+        within = narrowed(classes_of(tight))
+        assert within is not None
+        assert within.classes.allowed.tolist() == [[False, True], [False, True]]
+        assert (within.horizon, within.late) == (11 + 4, None)
+
+    def test_without_deadlines_nothing_is_narrowed(self) -> None:
+        assert narrowed(classes_of(graph([1], release=[4]))) is None
+
+    def test_every_schedule_ends_by_the_last_deadline_if_all_tasks_have_one(self) -> None:
+        assert horizon(classes_of(graph([3, 4], edges=[(0, 1)], payload=[5], release=[0, 6]))) == 6 + 7 + 5
+        assert horizon(classes_of(graph([3, 4], release=[0, 6], deadline=[7, 12]))) == 12
+        assert horizon(classes_of(graph([3, 4], release=[0, 6], deadline=[7, UNLIMITED]))) == 13
+
+    def test_best_prices_do_not_ask_for_the_end_of_tasks_without_a_deadline(self) -> None:
+        # a's deadline leaves b all the time it wants.
+        assert prove_infeasible(graph([3, 40], devices=1, edges=[(0, 1)], deadline=[3, UNLIMITED])) is None
 
 
 class TestInfeasibility:
@@ -622,6 +676,55 @@ class TestInfeasibility:
         peak = {"resident": [4, 4], "scratch": [3, 1], "memory_model": "peak"}
         assert "need 11 B of memory together" in self.reason([1, 1], devices=1, capacity=[10], **peak)
         assert prove_infeasible(graph([1, 1], devices=1, capacity=[11], **peak)) is None
+
+    def test_a_task_that_ends_after_its_deadline(self) -> None:
+        assert self.reason([[5, 4]], deadline=[3]) == "task a ends at 4 ns at the earliest, after its deadline at 3 ns"
+        assert prove_infeasible(graph([[5, 4]], deadline=[4])) is None
+        assert self.reason([4], release=[2], deadline=[5]).startswith("task a ends at 6 ns at the earliest")
+
+    def test_a_producer_and_an_unavoidable_transfer_before_a_deadline(self) -> None:
+        apart = {"edges": [(0, 1)], "payload": [5], "separation": [(0, 1)]}
+        reason = self.reason([3, 4], deadline=[UNLIMITED, 11], **apart)
+        assert reason == "task b ends at 12 ns at the earliest, after its deadline at 11 ns"
+        assert prove_infeasible(graph([3, 4], deadline=[UNLIMITED, 12], **apart)) is None
+
+    def test_a_task_too_late_for_what_follows(self) -> None:
+        # a takes 2 on d0 and 6 on d1. b is to end by 6: not after a on d1; nor may it run on d0, and moving takes 9.
+        rows, allowed = [[2, 6], [1, 1]], [[1, 1], [0, 1]]
+        chain = {"edges": [(0, 1)], "payload": [9], "feasible": allowed}
+        assert self.reason(rows, deadline=[UNLIMITED, 6], **chain).startswith("task b ends at 7 ns at the earliest")
+        # a keeps its own deadline on d0 alone, b, in its group, on d1 alone.
+        reason = self.reason([[2, 9], [9, 2]], deadline=[3, 3], group=[0, 0])
+        assert reason == "wherever the group of a, b may run, one of them or of what follows misses a deadline"
+
+    def test_a_task_with_a_device_in_time_for_itself_but_not_for_what_follows(self) -> None:
+        # b may run on d1 only, where a would end too late at 7; from d0, where it ends at 2, its data arrives at 11.
+        rows, allowed = [[2, 7], [1, 1]], [[1, 1], [0, 1]]
+        problem = graph(rows, edges=[(0, 1)], payload=[9], feasible=allowed, deadline=[5, 9])
+        assert optimum(problem) is None
+        proof = prove_infeasible(problem)
+        assert str(proof) == "wherever task a may run, it or a task that follows it misses a deadline"
+
+    def test_too_much_work_between_releases_and_deadlines(self) -> None:
+        # From 4 to 9 one device is to do 6 ticks of work; a has time before and after.
+        times = {"release": [0, 4, 4, 5], "deadline": [UNLIMITED, 9, 9, 8]}
+        reason = self.reason([9, 2, 2, 2], devices=1, **times)
+        assert reason == (
+            "the 4 tasks that can only run on d0 have too little time between their release times and their deadlines, "
+            "or those of what follows them"
+        )
+        assert prove_infeasible(graph([9, 2, 2, 2], devices=1, **(times | {"deadline": [UNLIMITED, 10, 9, 8]}))) is None
+        assert prove_infeasible(graph([9, 2, 2, 2], devices=2, **times)) is None
+
+    def test_deadlines_confine_tasks_to_devices_without_room(self) -> None:
+        room = {"resident": [3, 3], "capacity": [9, 5]}
+        rows = [[9, 2], [9, 2]]
+        reason = self.reason(rows, deadline=[8, 8], **room)
+        assert reason == (
+            "if all deadlines are to be kept, the 2 tasks that only fit on d1 need 6 B of memory together, "
+            "more than the 5 B there is"
+        )
+        assert prove_infeasible(graph(rows, deadline=[9, 8], **room)) is None
 
     def test_exactly_full_is_no_proof(self) -> None:
         assert prove_infeasible(graph([1] * 4, resident=[5] * 4, capacity=[10, 10])) is None

@@ -11,7 +11,9 @@ included, and is worked out in integers: no tolerance, no solver. Where the math
     cheapest        every group where it is cheapest, memory permitting        `placeopt.lowerbounds.loads`
     memory          the fullest device is at least as full as the average      `_memory_balance` below
 
-The proofs are in `placeopt.lowerbounds.infeasibility`. The bounds of an infeasible problem are finite and mean nothing.
+Heads start from release times. Deadlines leave fewer devices for some tasks (`placeopt.lowerbounds.deadlines`); else no
+bound knows of them. The proofs are in `placeopt.lowerbounds.infeasibility`. The bounds of an infeasible problem are
+finite and mean nothing.
 """
 
 from __future__ import annotations
@@ -23,20 +25,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from placeopt.ir import PARTS, UNLIMITED, Bool, Int, Metric, Problem
-from placeopt.lowerbounds.classes import Classes, Subset, by_group, classes_of, clipped, subsets
+from placeopt.ir import PARTS, UNLIMITED, Int, Metric, Problem
+from placeopt.lowerbounds.classes import Classes, Subset, classes_of, clipped, subsets
+from placeopt.lowerbounds.deadlines import narrowed
 from placeopt.lowerbounds.infeasibility import Infeasibility, prove_infeasible
-from placeopt.lowerbounds.jackson import head_load_tail
-from placeopt.lowerbounds.loads import Prices, good_prices, least_value, pigeonhole, proved, sharing_of
+from placeopt.lowerbounds.jackson import confined, head_load_tail
+from placeopt.lowerbounds.loads import Prices, good_prices, least, least_value, pigeonhole, proved, sharing_of
 from placeopt.lowerbounds.paths import critical_path, windows
 from placeopt.lowerbounds.transfers import Tariff, unavoidable
 from placeopt.objective import Value, simplified, task_energy
 from placeopt.units import size_text, time_text
 
 __all__ = ["Bound", "Infeasibility", "best_bound", "bounds", "prove_infeasible"]
-
-SUBSETS = 8
-"""Subsets of devices for which the work confined to them is bounded, those with the most work a device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,9 @@ def bounds(problem: Problem) -> list[Bound]:
     if problem.n_tasks == 0 or problem.n_devices == 0:
         return [Bound("trivial", 0, "there is nothing to place")]
     classes = classes_of(problem)
+    within = narrowed(classes)
+    if within is not None:
+        classes = within.classes
     found = [_ranked(_BOUNDS[term.metric](classes)) for term in level]
     if len(level) == 1:
         weight = level[0].weight
@@ -97,8 +100,7 @@ def _makespan(classes: Classes) -> list[Bound]:
     problem = classes.problem
     found = windows(classes)
     length, task = critical_path(classes, found)
-    confined = _busiest(classes)
-    priced = [(subset, good_prices(sharing_of(classes, subset, classes.duration, loads=True))) for subset in confined]
+    priced = confined(classes)
     whole, subset, tasks = head_load_tail(classes, found, priced)
     window = Bound(
         "jackson",
@@ -125,28 +127,13 @@ def _loads(classes: Classes, prices: list[Prices]) -> list[Bound]:
     problem = classes.problem
     sharing = sharing_of(classes, _everything(classes), classes.duration, loads=True)
     shared = math.ceil(max(proved(sharing, each) for each in prices))
-    least = _least(sharing.amount, sharing.allowed)
-    packed = pigeonhole(least, problem.n_devices)
+    packed = pigeonhole(least(sharing.amount, sharing.allowed), problem.n_devices)
     return [
         Bound("load", shared, f"all work shared out ideally keeps the devices busy for {_time(problem, shared)}"),
         Bound(
             "packing", packed, f"some device has groups that take {_time(problem, packed)} even where they are fastest"
         ),
     ]
-
-
-def _busiest(classes: Classes) -> list[Subset]:
-    """Subsets of the devices with the most work a device, the whole set last."""
-    group_work = _least(by_group(classes.problem, classes.duration, np.add), classes.allowed).astype(np.float64)
-    *some, everything = subsets(classes)
-    work = [group_work[subset.groups].sum() / classes.size[subset.members].sum() for subset in some]
-    ranked = sorted(range(len(some)), key=lambda i: (-work[i], i))
-    return [*(some[i] for i in ranked[: SUBSETS - 1]), everything]
-
-
-def _least(amounts: Int, allowed: Bool) -> Int:
-    """(i,) the smallest amount of each item where it may go."""
-    return np.asarray(np.where(allowed, amounts, np.iinfo(np.int64).max).min(axis=1))
 
 
 def _cheapest(classes: Classes, amount: Int) -> int:

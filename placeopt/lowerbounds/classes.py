@@ -98,6 +98,12 @@ class Subset:
     groups: Bool
 
 
+def group_text(problem: Problem, group: int) -> str:
+    """A group for a message: `task conv1`, or `the group of conv1, relu1`."""
+    names = [problem.task_names[i] for i in np.flatnonzero(problem.group == group)]
+    return f"task {names[0]}" if len(names) == 1 else f"the group of {listing(names, 4)}"
+
+
 def by_group(problem: Problem, values: Any, combine: np.ufunc) -> Any:
     """(g, ...) the values (n, ...) of each group's tasks, combined."""
     if problem.n_groups == problem.n_tasks:

@@ -10,7 +10,10 @@ In this order, the first that holds is reported:
    bytes or more fit into a device; and, for equal devices, the bound L2 of S. Martello and P. Toth, "Lower
    bounds and reduction procedures for the bin packing problem", Discrete Applied Mathematics 28 (1990),
    doi:10.1016/0166-218X(90)90094-S: groups above half a capacity have a device each, and what is left
-   beside them for groups of a bytes or more is limited.
+   beside them for groups of a bytes or more is limited;
+6. a deadline that a task cannot keep on any device (`placeopt.lowerbounds.deadlines`);
+7. 3 to 5 once more, with only the devices on which groups can keep their deadlines;
+8. work that finds too little time between release times and deadlines on the devices that it is confined to.
 
 Under the `peak` model a device holds at least the `resident` bytes of all its tasks, for the whole run, and
 besides what any one of them needs while it runs. That alone is used: so the proofs hold for every order.
@@ -25,7 +28,8 @@ import numpy as np
 
 from placeopt.errors import listing
 from placeopt.ir import UNLIMITED, Int, Problem
-from placeopt.lowerbounds.classes import Classes, Subset, by_group, classes_of, subsets
+from placeopt.lowerbounds.classes import Classes, Subset, by_group, classes_of, group_text, subsets
+from placeopt.lowerbounds.deadlines import crowded, narrowed
 from placeopt.units import size_text
 
 CLIQUES, CLIQUE = 64, 256
@@ -57,17 +61,26 @@ def prove_infeasible(problem: Problem) -> Infeasibility | None:
 
 def _proofs(classes: Classes) -> Iterator[str]:
     yield from _sizes(classes)
+    yield from _confined(classes)
+    within = narrowed(classes)
+    if within is None:
+        return
+    if within.late is not None:
+        yield within.late
+        return
+    if (within.classes.allowed != classes.allowed).any():
+        for reason in _confined(within.classes):
+            yield f"if all deadlines are to be kept, {reason}"
+    yield from crowded(within)
+
+
+def _confined(classes: Classes) -> Iterator[str]:
+    """Groups that cannot leave too few or too small devices."""
     yield from _separations(classes)
     for subset in subsets(classes):
         if (classes.capacity[subset.members] != UNLIMITED).all():
             yield from _total(classes, subset)
             yield from _packing(classes, subset)
-
-
-def _named(problem: Problem, group: int) -> str:
-    """A group for a message: `task conv1`, or `the group of conv1, relu1`."""
-    names = [problem.task_names[i] for i in np.flatnonzero(problem.group == group)]
-    return f"task {names[0]}" if len(names) == 1 else f"the group of {listing(names, 4)}"
 
 
 def _first_tasks(problem: Problem, groups: Int) -> str:
@@ -84,7 +97,7 @@ def _devices(problem: Problem) -> Iterator[str]:
         yield f"task {problem.task_names[task]} has no feasible device"
     common = by_group(problem, problem.feasible, np.logical_and).any(axis=1)
     for group in np.flatnonzero(~common).tolist():
-        yield f"{_named(problem, group)} has no device that is feasible for all of its tasks"
+        yield f"{group_text(problem, group)} has no device that is feasible for all of its tasks"
     for task, other in problem.separation.tolist():
         if problem.group[task] == problem.group[other]:
             names = problem.task_names
@@ -100,7 +113,7 @@ def _sizes(classes: Classes) -> Iterator[str]:
         need = int(classes.need[group][feasible[group]].min())
         room = int(classes.capacity[feasible[group]].max())
         yield (
-            f"{_named(problem, group)} needs {size_text(need)} of memory, more than the {size_text(room)} "
+            f"{group_text(problem, group)} needs {size_text(need)} of memory, more than the {size_text(room)} "
             f"of the largest device that may run it ({classes.names(feasible[group])})"
         )
 

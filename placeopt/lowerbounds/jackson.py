@@ -1,5 +1,8 @@
 """Head, load and tail: work that cannot start before some tick and must end some ticks before the makespan.
 
+Heads start from release times. With the tails that deadlines give, what is called the makespan here is the tick at
+which all that must follow is over (`placeopt.lowerbounds.deadlines`).
+
 Let S be tasks that cannot leave a subset D of the devices, R their smallest head and Q their smallest tail
 (`placeopt.lowerbounds.paths`). All of S runs within [R, makespan - Q), so the makespan is at least R + Q + what
 D takes for S. Two ways to measure that, for sets S = {head >= R, tail >= Q}:
@@ -30,7 +33,7 @@ import numpy as np
 from placeopt.ir import Int
 from placeopt.kernels import kernel
 from placeopt.lowerbounds.classes import Classes, Subset
-from placeopt.lowerbounds.loads import BITS, Prices, Sharing, weights
+from placeopt.lowerbounds.loads import BITS, Prices, Sharing, busiest, good_prices, sharing_of, weights
 from placeopt.lowerbounds.paths import Windows
 
 QUANTILES = 8
@@ -38,6 +41,13 @@ QUANTILES = 8
 
 NONE = -(1 << 62)
 """Value of no tasks at all; below every other."""
+
+
+def confined(classes: Classes) -> list[tuple[Subset, list[Prices]]]:
+    """Subsets worth trying, those with the most work a device and all devices last, with prices for their loads."""
+    return [
+        (subset, good_prices(sharing_of(classes, subset, classes.duration, loads=True))) for subset in busiest(classes)
+    ]
 
 
 def head_load_tail(

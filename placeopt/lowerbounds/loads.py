@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.ir import UNLIMITED, Bool, Int
-from placeopt.lowerbounds.classes import Classes, Subset, by_group
+from placeopt.lowerbounds.classes import Classes, Subset, by_group, subsets
 from placeopt.lowerbounds.interior import row_prices
 
 SAMPLE = 2000
@@ -35,6 +35,9 @@ SAMPLE = 2000
 
 EXACT_GAP, SAMPLED_GAP = 1e-8, 1e-3
 """Relative gaps at which the prices of all items and of a sample are good enough."""
+
+SUBSETS = 8
+"""Subsets of devices for which the work confined to them is bounded, those with the most work a device."""
 
 BITS = 60
 """Sums of 64-bit integers stay below 2**BITS."""
@@ -107,6 +110,20 @@ def sharing_of(classes: Classes, subset: Subset, amount: Int, *, loads: bool) ->
         capacity=classes.capacity[members],
         loads=loads,
     )
+
+
+def busiest(classes: Classes) -> list[Subset]:
+    """Subsets of the devices with the most work a device, the whole set last."""
+    group_work = least(by_group(classes.problem, classes.duration, np.add), classes.allowed).astype(np.float64)
+    *some, everything = subsets(classes)
+    work = [group_work[subset.groups].sum() / classes.size[subset.members].sum() for subset in some]
+    ranked = sorted(range(len(some)), key=lambda i: (-work[i], i))
+    return [*(some[i] for i in ranked[: SUBSETS - 1]), everything]
+
+
+def least(amounts: Int, allowed: Bool) -> Int:
+    """(i,) the smallest amount of each item where it may go."""
+    return np.asarray(np.where(allowed, amounts, np.iinfo(np.int64).max).min(axis=1))
 
 
 def pigeonhole(amounts: Int, count: int) -> int:

@@ -1,6 +1,7 @@
 """Heads and tails: how early a task can start and how much must follow it, and the critical path.
 
-L[v, d] is a tick before which task v cannot start when it runs on device d. The data of a producer u
+L[v, d] is a tick before which task v cannot start when it runs on device d; not before its release, to begin with.
+The data of a producer u
 is on d no earlier than
 
     remote(u, v) = min over devices a != d of L[u, a] + p[u, a] + c(a, d)
@@ -25,7 +26,9 @@ That tasks must either be tied to a device or wait for a transfer is the idea of
 doi:10.1287/opre.39.4.680; here for unrelated devices, any delays, and memory. With memory it sees that a
 chain of tasks too large for one device must be cut, and where that is cheapest.
 
-Tails are the heads of the reversed graph with reversed links. Devices of one class share a value.
+Tails are the heads of the reversed graph with reversed links, where nothing needs to be released: unless ticks are
+given that must follow the tasks anyway, as deadlines ask for (`placeopt.lowerbounds.deadlines`). Devices of one class
+share a value.
 Time O(e k^2 + n k b) for parts of A(t) of b edges at most, memory O(n k + e k).
 """
 
@@ -39,7 +42,7 @@ from numpy.typing import NDArray
 
 from placeopt.ir import Bool, Int, transfer_ticks
 from placeopt.kernels import kernel
-from placeopt.lowerbounds.classes import Classes
+from placeopt.lowerbounds.classes import LARGEST_TOTAL, Classes
 
 Float = NDArray[np.float64]
 
@@ -65,7 +68,8 @@ class Windows:
     head
         (n, k) ticks: no start on a device of the class is earlier. NEVER or less where it may not run.
     tail
-        (n, k) ticks: the makespan is at least that much later than the task's end; as `head`.
+        (n, k) ticks: the makespan is at least that much later than the task's end; as `head`. With ticks given
+        that must follow: the last task and what must follow it are over no sooner than that much later.
     allowed
         (n, k), where the task may run: there both are below NEVER. A task that may run nowhere (the
         problem is infeasible) is allowed everywhere with no head and no tail.
@@ -76,14 +80,17 @@ class Windows:
     allowed: Bool
 
 
-def windows(classes: Classes) -> Windows:
-    """Heads and tails of every task on every class."""
+def windows(classes: Classes, after: Int | None = None) -> Windows:
+    """Heads and tails of every task on every class; `after` (n,) ticks must follow each task's end anyway."""
     problem = classes.problem
+    # Less is a relaxation too, and leaves room for durations.
+    release = np.minimum(problem.release, LARGEST_TOTAL - 1)
+    after = np.zeros_like(release) if after is None else after
     links = classes.latency, classes.num, classes.den
     backwards = tuple(np.ascontiguousarray(link.T) for link in links)
-    head = _heads(classes, problem.order, problem.in_start, problem.in_edge, problem.edge_source, links)
+    head = _heads(classes, release, problem.order, problem.in_start, problem.in_edge, problem.edge_source, links)
     edges = np.arange(problem.n_edges)
-    tail = _heads(classes, problem.order[::-1].copy(), problem.out_start, edges, problem.edge_target, backwards)
+    tail = _heads(classes, after, problem.order[::-1].copy(), problem.out_start, edges, problem.edge_target, backwards)
     allowed = classes.allowed[problem.group] & (head < NEVER) & (tail < NEVER)
     nowhere = np.asarray(~allowed.any(axis=1))
     for ticks in (head, tail):
@@ -91,8 +98,10 @@ def windows(classes: Classes) -> Windows:
     return Windows(head, tail, allowed | nowhere[:, None])
 
 
-def _heads(classes: Classes, order: Int, start: Int, edge: Int, producer: Int, links: tuple[Int, ...]) -> Int:
-    """(n, k) the heads in a graph given by its in-edges, with these latencies, nums and dens."""
+def _heads(
+    classes: Classes, release: Int, order: Int, start: Int, edge: Int, producer: Int, links: tuple[Int, ...]
+) -> Int:
+    """(n, k) the heads in a graph given by its in-edges, with these release times, latencies, nums and dens."""
     problem = classes.problem
     allowed = classes.allowed[problem.group]
     n, k = allowed.shape
@@ -100,7 +109,7 @@ def _heads(classes: Classes, order: Int, start: Int, edge: Int, producer: Int, l
     most = min(max(FOLLOWED // (n * k), 4), problem.n_edges)
 
     def fill(run: Callable[..., int], budget: int) -> tuple[Int, int]:
-        head = np.where(allowed, 0, NEVER)
+        head = np.where(allowed, release[:, None], NEVER)
         followed = run(
             order,
             start,
@@ -164,11 +173,11 @@ def earliest_starts(
     budget: int,
     head: Int,
 ) -> int:
-    """Fill `head` (n, k), which is 0 where a task may run and NEVER elsewhere, with L of the module's text.
+    """Fill `head` (n, k), the release time where a task may run and NEVER elsewhere, with L of the module's text.
 
     `producer` is the task at the far end of each edge. `lag` and `rate` are `latency` and num / den in
     doubles, `lag` infinite where there is no link. A set A(t) is followed for `most` edges, all of them for `budget`,
-    then for none; how many it were is returned. A task that could start nowhere (the problem is infeasible) keeps
+    then for none; how many it were is returned. A task that could start nowhere (the problem is infeasible) gets
     zeros.
     """
     n, k = duration.shape
@@ -212,7 +221,7 @@ def earliest_starts(
         for c in range(k):
             if not allowed[v, c]:
                 continue
-            t = 0
+            t = head[v, c]
             for position in range(begin, stop):
                 e = in_edge[position]
                 u = producer[e]
