@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import placeopt as po
-from placeopt.compiler import read_spec
+from placeopt.compiler import compile_spec, read_spec
 from placeopt.generate.models import model_document
+from placeopt.ir import UNLIMITED
 from placeopt.lowerbounds import best_bound
 from placeopt.spec import BestKnown
+from placeopt.verifier import Rule
 
 FOLDER = Path(__file__).parents[1] / "problems"
 FILES = sorted(FOLDER.glob("*.yaml"))
-PROVED_FAST = ("five-node", "heft-10", "sensor-fusion", "vgg19", "vgg19-tight")
+PROVED_FAST = ("edge-perception", "five-node", "heft-10", "sensor-fusion", "vgg19", "vgg19-tight")
 GNMT = {"layers": 8, "width": 1024, "bidirectional": True, "batch": 128, "source_length": 25, "target_length": 25}
 
 
@@ -29,7 +33,7 @@ def test_there_are_the_problems_that_the_documentation_names() -> None:
     sizes = [
         f"{model}{network}" for model in ("vgg19", "resnet50", "inception") for network in ("", "-medium", "-tight")
     ]
-    assert {path.stem for path in FILES} == {"five-node", "heft-10", "sensor-fusion", "gnmt", *sizes}
+    assert {path.stem for path in FILES} == {"edge-perception", "five-node", "heft-10", "sensor-fusion", "gnmt", *sizes}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -60,6 +64,26 @@ def test_known_optima_are_proved(name: str) -> None:
 def test_heft_gives_what_its_paper_says() -> None:
     """Topcuoglu, Hariri, Wu 2002, figure 3: a makespan of 80; the optimum is 73."""
     assert po.solve(po.load(FOLDER / "heft-10.yaml"), "heft").objective == 80
+
+
+def test_times_and_fixed_drivers_matter_in_edge_perception() -> None:
+    """Without its deadlines, release times or placement the perception would be done earlier, each time."""
+    path = FOLDER / "edge-perception.yaml"
+    problem, optimum = po.load(path), best_known(path).objective
+    free = read_spec(path).model_copy(update={"placement": {}})
+    relaxed = (
+        replace(problem, deadline=np.full(problem.n_tasks, UNLIMITED)),
+        replace(problem, release=np.zeros(problem.n_tasks, dtype=np.int64)),
+        compile_spec(free, folder=FOLDER),
+    )
+    for other in relaxed:
+        result = po.solve(other, "cp-sat", time_limit=60)
+        assert result.termination is po.Termination.OPTIMAL
+        assert result.objective is not None
+        assert result.objective < optimum
+    schedule = po.solve(relaxed[0], "heft").schedule
+    assert schedule is not None
+    assert {violation.rule for violation in po.verify(problem, schedule).violations} == {Rule.DEADLINE}
 
 
 @pytest.mark.parametrize(
