@@ -10,7 +10,10 @@ from placeopt.kernels import kernel
 
 @kernel()
 def longest_paths(order: Int, out_start: Int, edge_target: Int, weight: Int, before: Int) -> None:
-    """Add to `before` (n,), all zeros, the largest sum of weights (n,) over a path that ends just before each task."""
+    """Raise `before` (n,) to the largest sum of weights (n,) over a path that ends just before each task.
+
+    What it holds at first stands for what comes before the task anyway.
+    """
     for i in order:
         length = before[i] + weight[i]
         for e in range(out_start[i], out_start[i + 1]):
@@ -42,8 +45,11 @@ def components(count: int, left: Int, right: Int) -> tuple[Int, int]:
     return label.astype(np.int64), len(smallest)
 
 
-def path_lengths(order: Int, out_start: Int, edge_target: Int, weight: Int) -> Int:
-    """(n,) the largest sum of weights over a path that ends just before each task."""
-    before = np.zeros(len(order), dtype=np.int64)
+def path_lengths(order: Int, out_start: Int, edge_target: Int, weight: Int, least: Int | None = None) -> Int:
+    """(n,) the largest sum of weights over a path that ends just before each task.
+
+    `least` (n,), 0 where not given, is what comes before each task anyway; paths start with it.
+    """
+    before = np.zeros(len(order), dtype=np.int64) if least is None else least.copy()
     longest_paths.select(2 * (len(order) + len(edge_target)))(order, out_start, edge_target, weight, before)
     return before

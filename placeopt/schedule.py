@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.errors import UsageError
-from placeopt.ir import Int, Problem
+from placeopt.ir import UNLIMITED, Int, Problem
 
 
 def _read_only_fields(instance: object, *names: str) -> None:
@@ -99,6 +99,13 @@ def arrivals(problem: Problem, schedule: Schedule) -> Int:
     moves[schedule.transfers.edge] = schedule.transfers.start
     representative = edge_transfers(problem, device)
     return np.where(representative >= 0, moves[representative] + ticks, ends)
+
+
+def lateness(problem: Problem, schedule: Schedule) -> int:
+    """Ticks by which a task misses its deadline, the most there are; 0 if all deadlines are kept."""
+    due = problem.deadline != UNLIMITED
+    end = schedule.start + durations(problem, schedule.device)
+    return int((end - problem.deadline)[due].max(initial=0))
 
 
 def makespan(problem: Problem, schedule: Schedule) -> int:

@@ -41,7 +41,7 @@ def work_steps(problem: Problem) -> int:
 
 
 def scheduled(problem: Problem, groups: Groups, sequence: Int, home: Int | None = None) -> Plan:
-    """Each task of `sequence`, a topological order, on the device where it ends first.
+    """Each task of `sequence`, a topological order, on the device where it ends first; none before its release time.
 
     `home` (g,) fixes the device of every group instead.
     """
@@ -53,6 +53,7 @@ def scheduled(problem: Problem, groups: Groups, sequence: Int, home: Int | None 
     room = groups.room.copy()
     placed = list_schedule.select(work_steps(problem))(
         sequence,
+        problem.release,
         problem.duration,
         problem.group,
         groups.feasible,
@@ -95,6 +96,7 @@ def first_gap(gap_start: Int, gap_end: Int, count: int, ready: int, duration: in
 @kernel(transfer_ticks, first_gap)
 def list_schedule(
     sequence: Int,
+    release: Int,
     duration: Int,
     group: Int,
     feasible: Bool,
@@ -139,7 +141,7 @@ def list_schedule(
         g = group[i]
         only = home[g]
 
-        ready[:] = 0
+        ready[:] = release[i]
         for k in range(in_start[i], in_start[i + 1]):
             e = in_edge[k]
             u = edge_source[e]

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
-from placeopt_solvers._heft import heft, priority_list, upward_ranks
+from placeopt_solvers._heft import heft, on_placement, priority_list, upward_ranks
 from placeopt_solvers._insertion import list_schedule
 from placeopt_solvers._placement import grouped, packings
 
 import placeopt as po
-from placeopt.ir import Int, Objective, Problem, build_problem
+from placeopt.ir import UNLIMITED, Int, Objective, Problem, build_problem
 from placeopt.memory import sum_memory
+from placeopt.schedule import lateness
 from placeopt.solver import Termination
 from placeopt.verifier import verify
 
@@ -130,19 +131,70 @@ def test_port_contention_is_planned_without_and_judged_with() -> None:
     assert (result.objective, result.feasible) == (8, True)
 
 
+@pytest.mark.parametrize("times", [False, True])
 @pytest.mark.parametrize("seed", range(40))
-def test_never_better_than_the_optimum_and_always_feasible(seed: int) -> None:
-    case = small_problem(np.random.default_rng(seed), Objective())
+def test_never_better_than_the_optimum_and_always_feasible_but_for_deadlines(seed: int, times: bool) -> None:
+    case = small_problem(np.random.default_rng(seed), Objective(), times=times)
     best = optimum(case)
     result = po.solve(case, "heft")
-    if best is None:
-        assert result.schedule is None
-    elif result.schedule is None:
-        assert result.termination is Termination.FAILED
-    else:
-        assert result.feasible
+    if result.schedule is None:
+        assert result.termination is (Termination.FAILED if best is not None else Termination.INFEASIBLE)
+    elif result.feasible:
+        assert best is not None
         assert result.objective is not None
         assert result.objective >= best[0][0]
+    else:
+        assert times
+        assert {violation.rule for violation in result.violations} == {"deadline"}
+        assert "misses its deadline by" in result.message
+
+
+def test_no_task_starts_before_its_release() -> None:
+    # t1 is released at 5 and could go to d0 in [5, 7); t2, ready at once, fits into the gap before it.
+    case = problem([[2, 90], [2, 90], [1, 90]], release=[0, 5, 0])
+    assert schedule_of(case) == ([0, 0, 0], [0, 5, 2])
+    # A task of no duration is no exception, nor one that only waits for its data.
+    assert schedule_of(problem([[0], [3]], release=[4, 0])) == ([0, 0], [4, 0])
+    assert schedule_of(problem([[2], [1]], [(0, 1)], release=[1, 2])) == ([0, 0], [1, 3])
+
+
+def test_the_order_by_rank_stays_where_it_keeps_the_deadlines() -> None:
+    # By rank t1 before t0, although t0 is due first.
+    case = problem([[2], [3]], deadline=[5, 20])
+    assert schedule_of(case) == ([0, 0], [3, 0])
+    assert heft(case)[1] == ""
+
+
+def test_what_is_due_first_goes_first_where_the_order_by_rank_is_too_late() -> None:
+    case = problem([[2], [3]], deadline=[4, 20])
+    assert schedule_of(case) == ([0, 0], [0, 2])
+    # t1 has no deadline, but t3 after it does: it goes before t0, whose rank is higher.
+    chain = problem([[5], [1], [5], [2]], [(0, 2), (1, 3)], deadline=[UNLIMITED, UNLIMITED, UNLIMITED, 4])
+    assert schedule_of(chain) == ([0] * 4, [3, 0, 8, 1])
+
+
+def test_of_two_late_schedules_the_less_late_is_kept_and_the_message_says_so() -> None:
+    case = problem([[2], [3]], deadline=[2, 4])
+    found, message = heft(case)
+    assert found is not None
+    assert found.start.tolist() == [0, 2]
+    assert message == "some task misses its deadline by 1 ns; the solver cp-sat can decide whether all can be kept"
+    assert lateness(case, found) == 1
+
+
+def test_deadlines_count_once_ports_have_delayed_the_data() -> None:
+    # Both consumers are elsewhere; by index t1's data goes first and t2's arrives at 7, after its deadline would allow.
+    ways = [[1, 99, 99], [99, 1, 99], [99, 99, 1]]
+    case = problem(ways, [(0, 1), (0, 2)], payload=[3, 3], contention="port", deadline=[UNLIMITED, UNLIMITED, 7])
+    found, message = heft(case)
+    assert found is not None
+    assert lateness(case, found) == 1
+    assert "by 1 ns" in message
+
+
+def test_a_given_placement_is_ordered_by_deadlines_too() -> None:
+    case = problem([[2, 9], [3, 9]], deadline=[4, 20])
+    assert on_placement(case, np.array([0, 0])).start.tolist() == [0, 2]
 
 
 def layered(n: int, m: int, seed: int) -> Problem:
@@ -157,6 +209,8 @@ def layered(n: int, m: int, seed: int) -> Problem:
         resident=rng.integers(0, 5, n),
         capacity=np.full(m, 3 * n // m + 5),
         group=np.arange(n) // 3 * 3 + np.arange(n) % 2,
+        release=rng.integers(0, 90, n),
+        deadline=np.where(rng.random(n) < 0.3, rng.integers(20, 200, n), UNLIMITED),
     )
 
 
@@ -178,7 +232,7 @@ def naive_starts(case: Problem, device: Int, order: list[int]) -> list[int]:
     start: dict[int, int] = {}
     for i in order:
         d = int(device[i])
-        ready = 0
+        ready = int(case.release[i])
         for e in range(case.n_edges):
             if case.edge_target[e] == i:
                 u = int(case.edge_source[e])
@@ -196,7 +250,8 @@ def test_starts_are_those_of_insertion_by_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = 12
     edges = [(a, b) for b in range(n) for a in range(b) if rng.random() < 0.2]
-    case = problem(rng.integers(1, 9, (n, 3)).tolist(), edges, payload=rng.integers(0, 9, len(edges)))
+    release = rng.integers(0, int(rng.choice([1, 30])), n)
+    case = problem(rng.integers(1, 9, (n, 3)).tolist(), edges, payload=rng.integers(0, 9, len(edges)), release=release)
     found, _ = heft(case)
     assert found is not None
     order = priority_list(case, upward_ranks(case)).tolist()
@@ -260,7 +315,8 @@ def test_instantaneous_tasks_interrupt_nothing(seed: int) -> None:
     n = 25
     edges = [(a, b) for b in range(n) for a in range(max(0, b - 9), b) if rng.random() < 0.2]
     durations = np.where(rng.random((n, 1)) < 0.4, 0, rng.integers(1, 9, (n, 2)))
-    case = problem(durations.tolist(), edges, payload=rng.integers(0, 9, len(edges)))
+    release = rng.integers(0, int(rng.choice([1, 30])), n)
+    case = problem(durations.tolist(), edges, payload=rng.integers(0, 9, len(edges)), release=release)
     assert po.solve(case, "heft").feasible
     found, _ = heft(case)
     assert found is not None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import placeopt as po
-from placeopt.ir import Objective, Problem, Term, build_problem
+from placeopt.ir import UNLIMITED, Objective, Problem, Term, build_problem
 from placeopt.solver import Termination
 
 
@@ -51,6 +51,31 @@ def test_no_device_is_told(rest: dict[str, Any], reason: str) -> None:
     assert result.termination is Termination.FAILED
     assert result.schedule is None
     assert reason in result.message
+
+
+def test_a_device_waits_for_release_times_and_meanwhile_runs_what_it_may() -> None:
+    # In index order t0 from 4 to 6, then t1 and t2. As they become ready: t1, t2 and then t0.
+    result = po.solve(problem([[2], [3], [1]], release=[4, 0, 1]), "single")
+    assert result.objective == 6
+    assert result.schedule is not None
+    assert result.schedule.start.tolist() == [4, 0, 3]
+
+
+def test_the_earliest_deadline_first_where_another_order_is_late() -> None:
+    # t2 has no deadline, but t3 after it does.
+    rest = {"edges": [(2, 3)], "deadline": [UNLIMITED, 6, UNLIMITED, 3]}
+    result = po.solve(problem([[4], [2], [1], [2]], **rest), "single")
+    assert result.feasible
+    assert result.schedule is not None
+    assert result.schedule.start.tolist() == [5, 3, 0, 1]
+
+
+def test_a_device_that_keeps_the_deadlines_is_better_than_a_fast_one() -> None:
+    result = po.solve(problem([[6, 2], [1, 3]], deadline=[UNLIMITED, 2]), "single")
+    assert result.schedule is not None
+    assert (result.feasible, result.schedule.device.tolist(), result.objective) == (True, [0, 0], 7)
+    late = po.solve(problem([[3, 3], [3, 3]], deadline=[5, 5]), "single")
+    assert (late.feasible, late.message) == (False, "some task misses its deadline by 1 ns")
 
 
 def test_peak_memory_may_fit_where_the_sum_does_not() -> None:
