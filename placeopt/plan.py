@@ -31,8 +31,8 @@ from placeopt.document import Document, read_document
 from placeopt.errors import DocumentError, Issue, PlanError, Search, in_file_order, listing, meaning, visible
 from placeopt.ir import Int, Problem
 from placeopt.objective import Value, simplified
+from placeopt.scalars import Version, Whole, is_number
 from placeopt.schedule import Schedule, Transfers, edge_transfers
-from placeopt.spec import Version, Whole, is_number
 from placeopt.units import shown
 from placeopt.validation import validate
 

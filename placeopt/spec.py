@@ -7,28 +7,31 @@ bytes becomes {resident: ...}, one producer becomes a list), so the compiler see
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    PlainValidator,
-    WithJsonSchema,
-    model_validator,
-)
-from pydantic_core import CoreSchema, core_schema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from placeopt import units
-from placeopt.errors import suggestion
 from placeopt.ir import Contention, MemoryModel, Metric
-from placeopt.units import Amount, Dimension, Quantity
+from placeopt.scalars import (
+    Bandwidth,
+    EnergyPerByte,
+    Memory,
+    Name,
+    NotNegative,
+    Payload,
+    Power,
+    Speed,
+    Time,
+    UnitOf,
+    Version,
+    Weight,
+    Whole,
+    Work,
+)
+from placeopt.units import Quantity
 
 ANY = "*"
 """The key under which a duration given without a device stands for all of them."""
@@ -36,91 +39,9 @@ ANY = "*"
 MOST_DEVICES = 4096
 """Links are tables of devices by devices, of 134 MB each with this many."""
 
-BARE, QUANTITY = "~bare", "~quantity"
-"""Labels of the two forms of an amount in the locations of validation errors."""
-
-
-class _Of:
-    """Marks an amount of one dimension, checked when the spec is read.
-
-    Whole numbers, the bulk of large files, are checked without leaving pydantic's core.
-    """
-
-    def __init__(self, dimension: Dimension) -> None:
-        self._dimension = dimension
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        read = core_schema.no_info_plain_validator_function(lambda value: units.parse(value, self._dimension))
-        bare = core_schema.int_schema(ge=0, strict=True)
-        return core_schema.union_schema([(bare, BARE), (read, QUANTITY)], mode="left_to_right")
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        article, example = self._dimension.article, self._dimension.example
-        return {
-            "description": f"{article[0].upper()}{article[1:]}, such as {example}.",
-            "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": self._dimension.pattern}],
-            "examples": [example],
-        }
-
-
-class _UnitOf(_Of):
-    """Marks the unit of bare numbers of one dimension; its value is the unit's size in base units."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._size)
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"enum": sorted(self._dimension.units)}
-
-    def _size(self, value: Any) -> Fraction:
-        if not isinstance(value, str) or value not in self._dimension.units:
-            example = self._dimension.example.split()[1]
-            near = suggestion(value, self._dimension.units) if isinstance(value, str) else ""
-            raise ValueError(
-                f"{units.shown(value)} is no unit for {self._dimension.article}{near}; expected one such as {example}"
-            )
-        return self._dimension.units[value]
-
-
-def _weight(value: Any) -> Fraction:
-    if not is_number(value) or value < 0:
-        raise ValueError(f"{units.shown(value)} is no weight; expected a number that is not negative")
-    return Fraction(str(value))
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value of a document is a number, and a finite one."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _number(value: Any) -> Any:
-    if not is_number(value):
-        raise ValueError(f"expected a number, got {units.shown(value)}")
-    return value
-
-
-def _whole(value: Any) -> Any:
-    if isinstance(value, bool | str):  # pydantic would take true for 1
-        raise ValueError(f"expected a whole number, got {units.shown(value)}")
-    return value
-
-
-Time = Annotated[Amount, _Of(units.TIME)]
-Memory = Annotated[Amount, _Of(units.MEMORY)]
-Payload = Annotated[Amount, _Of(units.PAYLOAD)]
-Bandwidth = Annotated[Amount, _Of(units.BANDWIDTH)]
-Work = Annotated[Amount, _Of(units.WORK)]
-Speed = Annotated[Amount, _Of(units.SPEED)]
-Power = Annotated[Amount, _Of(units.POWER)]
-EnergyPerByte = Annotated[Amount, _Of(units.ENERGY_PER_BYTE)]
-Name = Annotated[str, Field(min_length=1)]
-Whole = Annotated[int, BeforeValidator(_whole, json_schema_input_type=int)]
 Count = Annotated[
     Whole, Field(ge=1, le=MOST_DEVICES), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_DEVICES})
 ]
-NotNegative = Annotated[float, BeforeValidator(_number), Field(ge=0), WithJsonSchema({"type": "number", "minimum": 0})]
-Version = Annotated[Literal[1], BeforeValidator(_whole, json_schema_input_type=Literal[1])]
-Weight = Annotated[Fraction, PlainValidator(_weight), WithJsonSchema({"type": "number", "minimum": 0})]
 
 
 def _widen(rule: Callable[[Any], Any], written: Any) -> BeforeValidator:
@@ -314,12 +235,12 @@ class LinksSpec(_Model):
 class UnitsSpec(_Model):
     """Units of bare numbers. Without one they are ticks, bytes, bytes per tick, FLOP, FLOP per tick."""
 
-    time: Annotated[Fraction, _UnitOf(units.TIME)] | None = None
-    memory: Annotated[Fraction, _UnitOf(units.MEMORY)] | None = None
+    time: Annotated[Fraction, UnitOf(units.TIME)] | None = None
+    memory: Annotated[Fraction, UnitOf(units.MEMORY)] | None = None
     """Of memory and of payloads."""
-    bandwidth: Annotated[Fraction, _UnitOf(units.BANDWIDTH)] | None = None
-    work: Annotated[Fraction, _UnitOf(units.WORK)] | None = None
-    speed: Annotated[Fraction, _UnitOf(units.SPEED)] | None = None
+    bandwidth: Annotated[Fraction, UnitOf(units.BANDWIDTH)] | None = None
+    work: Annotated[Fraction, UnitOf(units.WORK)] | None = None
+    speed: Annotated[Fraction, UnitOf(units.SPEED)] | None = None
 
 
 class BestKnown(_Model):

@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from placeopt.document import Document
 from placeopt.errors import Issue, listing, near_misses, suggestion
-from placeopt.spec import BARE, QUANTITY
+from placeopt.scalars import BARE, QUANTITY
 from placeopt.syntax import Path
 from placeopt.units import shown
 

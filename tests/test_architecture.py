@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("simulation", "verifier", "lowerbounds", "metrics"),
     ("solver",),
     ("registry", "result"),
-    ("syntax", "document", "spec", "validation"),
+    ("syntax", "document", "scalars", "spec", "validation"),
     ("compiler", "plan"),
     ("generate", "formats"),
     ("pipeline",),
