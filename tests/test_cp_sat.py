@@ -75,10 +75,11 @@ def test_published_optima_are_proved() -> None:
         assert (result.termination, result.objective) == (Termination.OPTIMAL, graph["optimum"]), graph["name"]
 
 
+@pytest.mark.parametrize("times", [False, True])
 @pytest.mark.parametrize("seed", range(150))
-def test_agrees_with_brute_force(seed: int) -> None:
-    """All objectives, both memory models, both contentions, groups, separation, unlike links."""
-    problem = small_problem(np.random.default_rng(1000 + seed))
+def test_agrees_with_brute_force(seed: int, times: bool) -> None:
+    """All objectives, both memory models, both contentions, groups, separation, unlike links, release, deadlines."""
+    problem = small_problem(np.random.default_rng(1000 + seed), times=times)
     best = optimum(problem)
     result = po.solve(problem, "cp-sat", workers=1, seed=seed, time_limit=60)
     if best is None:
@@ -231,7 +232,7 @@ def test_times_beyond_64_bits_are_refused_not_wrapped() -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_a_hint_is_complete_and_has_the_value_of_its_schedule(seed: int) -> None:
     """Fixing every variable to its hint leaves a solution: each knows its value in any schedule."""
-    problem = small_problem(np.random.default_rng(2000 + seed))
+    problem = small_problem(np.random.default_rng(2000 + seed), times=seed % 2 == 1)
     best = optimum(problem)
     if best is None:
         return
