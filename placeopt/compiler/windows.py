@@ -38,14 +38,14 @@ def check_windows(
 
     Without a table (the durations are not known) a task counts as taking no time.
     """
-    if not scales.sound:
+    if not scales.sound or (deadline == UNLIMITED).all():
         return
     fastest = np.zeros(len(tasks), dtype=np.int64)
     if table is not None:
         some = table.feasible.any(axis=1)
         fastest[some] = np.where(table.feasible, table.duration, UNLIMITED).min(axis=1, initial=UNLIMITED)[some]
     names = list(tasks)
-    # A task without a deadline has the largest number there is, which no sum of two amounts in range exceeds.
+    # A task without a deadline has the largest number there is, which no sum of two times in range exceeds.
     for row in np.flatnonzero(release + fastest > deadline).tolist():
         name, task = names[row], tasks[names[row]]
         path = ("tasks", name, "deadline")
