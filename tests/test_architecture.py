@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("objective",),
     ("simulation", "verifier", "lowerbounds", "metrics"),
     ("solver",),
-    ("registry", "result"),
+    ("registry", "result", "passes"),
     ("syntax", "document", "scalars", "spec", "validation"),
     ("compiler", "plan"),
     ("generate", "formats"),

@@ -1,0 +1,30 @@
+"""Passes: rewrites of a problem into a smaller or easier one, with the way back for schedules.
+
+An *exact* pass keeps the optimum: the reduced problem has a feasible schedule if and only if the original has one,
+the best value of the whole (also lexicographic) objective is the same, and a schedule restored from the reduced
+problem has the objective that it has there. The proof of each stands in the docstring of its module:
+
+    forced-devices    devices that no schedule can use; groups with one device in common become one group
+    idle-devices      more devices of a class than there are groups for them
+    relays            zero-time tasks on their own join a neighbour's group
+    zero-time         tasks that take no time and have a neighbour to stand in for them
+    dominated-edges   edges that follow from others
+    contract-groups   colocation groups, where only the placement counts
+"""
+
+from placeopt.passes.catalog import EXACT_PASSES, PASSES, find_pass, pass_names
+from placeopt.passes.chain import Chain, Size, Step, apply_passes
+from placeopt.passes.protocol import Pass, Reduction
+
+__all__ = [
+    "EXACT_PASSES",
+    "PASSES",
+    "Chain",
+    "Pass",
+    "Reduction",
+    "Size",
+    "Step",
+    "apply_passes",
+    "find_pass",
+    "pass_names",
+]

@@ -1,0 +1,154 @@
+"""Passes one after another, and a schedule's way through all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from placeopt.ir import Problem
+from placeopt.passes.catalog import find_pass
+from placeopt.passes.protocol import Pass, Reduction
+from placeopt.schedule import Schedule
+
+WORTHWHILE = 100
+"""Exact passes go on as long as a sweep through all of them makes the problem smaller by one part in this many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a problem is; `choices` are its pairs of a group and a device that may run it."""
+
+    tasks: int
+    edges: int
+    groups: int
+    devices: int
+    choices: int
+
+
+def size_of(problem: Problem) -> Size:
+    """The size of a problem."""
+    choices = int(problem.group_feasible().sum())
+    return Size(problem.n_tasks, problem.n_edges, problem.n_groups, problem.n_devices, choices)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One application of a pass: from the problem `before` it to that of its reduction."""
+
+    name: str
+    exact: bool
+    before: Problem
+    reduction: Reduction
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """The passes that changed something, in order; those that did not are left out.
+
+    Attributes
+    ----------
+    original
+        The problem before all.
+    steps
+        One for each application.
+    """
+
+    original: Problem
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def problem(self) -> Problem:
+        """The problem after all passes; the original one without any."""
+        return self.steps[-1].reduction.problem if self.steps else self.original
+
+    @property
+    def exact(self) -> bool:
+        """Whether every pass applied keeps the optimum."""
+        return all(step.exact for step in self.steps)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The passes applied, each once, in order of first application."""
+        return tuple(dict.fromkeys(step.name for step in self.steps))
+
+    @property
+    def inexact(self) -> tuple[str, ...]:
+        """Those of them that may lose the optimum."""
+        return tuple(dict.fromkeys(step.name for step in self.steps if not step.exact))
+
+    def restore(self, schedule: Schedule) -> Schedule:
+        """A schedule of the original from one of `problem` in which every task is on a device that may run it."""
+        return list(self.restorations(schedule))[-1]
+
+    def restorations(self, schedule: Schedule) -> Iterator[Schedule]:
+        """The schedule in `problem`, then before the last step, ..., at last in the original."""
+        yield schedule
+        for step in reversed(self.steps):
+            schedule = step.reduction.restore(schedule)
+            yield schedule
+
+    def project(self, schedule: Schedule) -> Schedule | None:
+        """A schedule of `problem` from one of the original; None where it has no counterpart there.
+
+        A schedule that places a task on a device that may not run it has none.
+        """
+        if self.steps and not _placed(self.original, schedule):
+            return None
+        projected: Schedule | None = schedule
+        for step in self.steps:
+            if projected is None or not _placed(step.before, projected):
+                return None
+            projected = step.reduction.project(projected)
+        return projected
+
+
+def apply_passes(problem: Problem, names: Iterable[str]) -> Chain:
+    """The passes of these names applied in order; neighbouring exact ones again until they have next to nothing
+    left to do.
+
+    Raises
+    ------
+    UsageError
+        If there is no pass of some name.
+    """
+    found = [find_pass(name) for name in names]
+    steps: list[Step] = []
+    for exact, block in groupby(found, key=lambda each: each.exact):
+        problem = (_exhausted if exact else _once)(problem, list(block), steps)
+    original = steps[0].before if steps else problem
+    return Chain(original, tuple(steps))
+
+
+def _once(problem: Problem, passes: Sequence[Pass], steps: list[Step]) -> Problem:
+    for each in passes:
+        reduction = each.apply(problem)
+        if reduction is not None:
+            steps.append(Step(each.name, each.exact, problem, reduction))
+            problem = reduction.problem
+    return problem
+
+
+def _exhausted(problem: Problem, passes: Sequence[Pass], steps: list[Step]) -> Problem:
+    while True:
+        before, after = problem, _once(problem, passes, steps)
+        if (_weight(before) - _weight(after)) * WORTHWHILE < _weight(before) or after is before:
+            return after
+        problem = after
+
+
+def _weight(problem: Problem) -> int:
+    """What sweeps make smaller."""
+    return problem.n_tasks + problem.n_edges + problem.n_groups + int(problem.feasible.sum())
+
+
+def _placed(problem: Problem, schedule: Schedule) -> bool:
+    """Whether every task is on a device that may run it."""
+    device = schedule.device
+    if device.shape != (problem.n_tasks,) or schedule.start.shape != device.shape:
+        return False
+    if not ((device >= 0) & (device < problem.n_devices)).all():
+        return False
+    return bool(problem.feasible[np.arange(problem.n_tasks), device].all())

@@ -1,0 +1,60 @@
+"""What a pass is: the protocol that ours and third parties' implement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
+
+from placeopt.ir import Problem
+from placeopt.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduction:
+    """What a pass made of a problem, and the way between the two.
+
+    Attributes
+    ----------
+    problem
+        The smaller or easier problem.
+    restore
+        Maps a schedule of `problem` to one of the original. Every task of it is on a device that may run it; times
+        may break rules, and then those of the result do.
+    project
+        Maps a schedule of the original to one of `problem`, to start from; None where it has no counterpart there.
+    explanation
+        What changed, in a clause for people.
+    """
+
+    problem: Problem
+    restore: Callable[[Schedule], Schedule]
+    project: Callable[[Schedule], Schedule | None]
+    explanation: str
+
+
+@runtime_checkable
+class Pass(Protocol):
+    """A rewrite of problems; register its class under the entry point group `placeopt.passes`.
+
+    Attributes
+    ----------
+    name
+        As users give it: `--pass NAME`.
+    exact
+        Whether it keeps the optimum: same feasibility, same best value, and restored schedules keep their objective.
+        Exact passes are repeated as long as that is worth it, others run once.
+    summary
+        One line.
+    citation
+        BibTeX of the paper it implements, empty for folklore.
+    """
+
+    name: ClassVar[str]
+    exact: ClassVar[bool]
+    summary: ClassVar[str]
+    citation: ClassVar[str]
+
+    def apply(self, problem: Problem) -> Reduction | None:
+        """The reduction, or None where the pass has nothing to do."""
+        ...

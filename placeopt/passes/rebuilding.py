@@ -1,0 +1,214 @@
+"""Parts that passes share: a problem rebuilt from some of its tasks, edges and devices, and its transfers carried
+along."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from placeopt.ir import UNLIMITED, Bool, Int, Problem, build_problem
+from placeopt.kernels import kernel
+from placeopt.schedule import Schedule, Transfers, edge_transfers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edges:
+    """Edges on their way from one problem to the next; `origin` (e,) is the edge each was before."""
+
+    source: Int
+    target: Int
+    payload: Int
+    shared: Bool
+    origin: Int
+
+    def kept(self, which: Any) -> Edges:
+        """Those that a mask or an index array selects."""
+        return Edges(
+            self.source[which], self.target[which], self.payload[which], self.shared[which], self.origin[which]
+        )
+
+    def between(self, source: Int, target: Int) -> Edges:
+        """The same with other ends."""
+        return replace(self, source=source, target=target)
+
+
+def edges_of(problem: Problem) -> Edges:
+    """The problem's own edges."""
+    source, target = problem.edge_source, problem.edge_target
+    return Edges(source, target, problem.payload, problem.shared, np.arange(problem.n_edges))
+
+
+def rebuilt(
+    problem: Problem, *, edges: Edges | None = None, tasks: Int | None = None, devices: Int | None = None, **arrays: Any
+) -> tuple[Problem, Int]:
+    """The problem with some arrays replaced, some tasks and devices left out; and the origin (e,) of its edges.
+
+    `tasks` and `devices` are the indices that stay, ascending. All arrays, and the ends of the edges, are given by
+    the indices of `problem`; a separated pair follows its tasks, which must stay.
+    """
+    tasks = np.arange(problem.n_tasks) if tasks is None else tasks
+    devices = np.arange(problem.n_devices) if devices is None else devices
+    edges = edges_of(problem) if edges is None else edges
+    place = np.full(problem.n_tasks, -1, dtype=np.int64)
+    place[tasks] = np.arange(len(tasks))
+    edges = edges.between(place[edges.source], place[edges.target])
+    edges = edges.kept(np.lexsort((edges.target, edges.source)))
+    between = np.ix_(devices, devices)
+
+    def of(name: str, *index: Any) -> Any:
+        return arrays.pop(name, getattr(problem, name))[index]
+
+    cells = np.ix_(tasks, devices)
+    result = build_problem(
+        name=problem.name,
+        description=problem.description,
+        resolution=problem.resolution,
+        task_names=[problem.task_names[i] for i in tasks.tolist()],
+        device_names=[problem.device_names[d] for d in devices.tolist()],
+        device_types=[problem.device_types[d] for d in devices.tolist()],
+        **{name: of(name, *cells) for name in ("duration", "feasible")},
+        **{name: of(name, tasks) for name in ("resident", "output", "scratch", "release", "deadline", "group")},
+        **{name: of(name, devices) for name in ("capacity", "power_num", "power_den")},
+        **{name: of(name, *between) for name in _LINKS},
+        edges=np.column_stack((edges.source, edges.target)),
+        payload=edges.payload,
+        shared=edges.shared,
+        separation=place[arrays.pop("separation", problem.separation)],
+        objective=problem.objective,
+        contention=arrays.pop("contention", problem.contention),
+        memory_model=problem.memory_model,
+    )
+    assert not arrays, f"unknown arrays {list(arrays)}"
+    return result, edges.origin
+
+
+_LINKS = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den")
+
+
+def restored_transfers(problem: Problem, reduced: Schedule, device: Int, origin: Int) -> Transfers | None:
+    """The table of transfers of the original, when its tasks are on `device` and edge k of the reduced was
+    origin[k]."""
+    if reduced.transfers is None or problem.contention == "none":
+        return None
+    table = reduced.transfers
+    sound = (table.edge >= 0) & (table.edge < len(origin))
+    stands_for = edge_transfers(problem, device)
+    edge, first = np.unique(stands_for[origin[table.edge[sound]]], return_index=True)
+    return Transfers(edge[edge >= 0], table.start[sound][first][edge >= 0])
+
+
+def projected_transfers(
+    problem: Problem, schedule: Schedule, reduced: Problem, device: Int, origin: Int
+) -> Transfers | None:
+    """The table of transfers in the reduced problem, with its tasks on `device`; None where some are unknown."""
+    table = schedule.transfers
+    if table is None or problem.contention == "none":
+        return None
+    starts = np.full(problem.n_edges, -1, dtype=np.int64)
+    sound = (table.edge >= 0) & (table.edge < problem.n_edges)
+    starts[table.edge[sound]] = table.start[sound]
+    needed = np.flatnonzero(edge_transfers(reduced, device) == np.arange(reduced.n_edges))
+    stands_for = edge_transfers(problem, schedule.device)[origin[needed]]
+    known = (stands_for >= 0) & (starts[stands_for] >= 0)
+    return Transfers(needed, starts[stands_for]) if known.all() else None
+
+
+def counts_transfers(problem: Problem) -> bool:
+    """Whether the objective counts what moves between devices, be it in ticks, bytes or energy."""
+    return bool({"total_cost", "communication", "energy"} & set(problem.objective.metrics))
+
+
+def silent(problem: Problem) -> Bool:
+    """(n,), whether nothing hangs on how long the task's output is held: always under `sum`, else where it has
+    none."""
+    if problem.memory_model == "sum":
+        return np.ones(problem.n_tasks, dtype=np.bool_)
+    return np.asarray(problem.output == 0)
+
+
+def standing(problem: Problem) -> Int:
+    """(n,) bytes that the task adds to its device however it is scheduled, if it takes no time and is `silent`."""
+    return problem.memory if problem.memory_model == "sum" else problem.resident
+
+
+def at_odds(problem: Problem) -> bool:
+    """Whether a separation stands within a group, or a group has no device: nothing is feasible then."""
+    ends = problem.group[problem.separation]
+    return bool((ends[:, 0] == ends[:, 1]).any() or not problem.group_feasible().any(axis=1).all())
+
+
+def least_durations(problem: Problem, allowed: Bool) -> Int:
+    """(n,) ticks that the task takes at least on the devices (g, m) allowed for its group; 0 without any."""
+    where = allowed[problem.group]
+    least = np.where(where, problem.duration, UNLIMITED).min(axis=1, initial=UNLIMITED)
+    return np.where(where.any(axis=1), least, 0)
+
+
+def quiet_zero_time(problem: Problem, allowed: Bool) -> Bool:
+    """(n,), whether the task takes no time on any device (g, m) allowed for its group, nor holds up an output.
+
+    Under `peak` neither it nor any producer of it has an output that would be held for longer or less if it ran at
+    another time.
+    """
+    silent_task = silent(problem)
+    quiet = silent_task & ~(problem.duration.astype(np.bool_) & allowed[problem.group]).any(axis=1)
+    quiet[problem.edge_target[~silent_task[problem.edge_source]]] = False
+    return np.asarray(quiet & (problem.deadline >= 0))
+
+
+LARGEST_NETWORK = 256
+"""Devices up to which links are checked for the triangle inequality."""
+
+
+def triangular(problem: Problem) -> bool:
+    """Whether no way over a third device is shorter: in latency and in rate, ticks per byte.
+
+    O(k^3) for k devices, of each class three at most: they stand for all, as a way over a third device meets no more.
+    False, not looked at, where k is above LARGEST_NETWORK.
+    """
+    label = problem.device_class
+    seen = np.zeros(problem.n_devices, dtype=np.int64)
+    some = []
+    for d, c in enumerate(label.tolist()):
+        seen[c] += 1
+        if seen[c] <= 3:
+            some.append(d)
+    if not 0 < len(some) <= LARGEST_NETWORK:
+        return False
+    between = np.ix_(some, some)
+    num, den = problem.byte_ticks_num[between].astype(object), problem.byte_ticks_den[between].astype(object)
+    np.fill_diagonal(num, 0)
+    unit = 1
+    for each in np.unique(problem.byte_ticks_den[between]).tolist():
+        unit = math.lcm(unit, each)
+        if unit.bit_length() > 256:
+            return False
+    rate = num * (unit // den)  # in parts of a tick: whole numbers
+    if int(rate.max()) < 2**62:
+        rate = rate.astype(np.int64)
+    ways = problem.latency[between], rate
+    return all(bool((way <= way[:, [x]] + way[[x], :]).all()) for way in ways for x in range(len(some)))
+
+
+@kernel()
+def earliest_starts(order: Int, out_start: Int, edge_target: Int, least: Int, start: Int) -> None:
+    """Raise `start` (n,), the release times at first, to what follows along paths of tasks that take `least`
+    ticks."""
+    for i in order:
+        end = start[i] + least[i]
+        for e in range(out_start[i], out_start[i + 1]):
+            j = edge_target[e]
+            start[j] = max(start[j], end)
+
+
+@kernel()
+def latest_ends(order: Int, out_start: Int, edge_target: Int, least: Int, end: Int) -> None:
+    """Lower `end` (n,), the deadlines at first, to what the deadlines of later tasks leave."""
+    for k in range(len(order) - 1, -1, -1):
+        i = order[k]
+        for e in range(out_start[i], out_start[i + 1]):
+            j = edge_target[e]
+            end[i] = min(end[i], end[j] - least[j])
