@@ -103,9 +103,9 @@ def arrivals(problem: Problem, schedule: Schedule) -> Int:
 
 def lateness(problem: Problem, schedule: Schedule) -> int:
     """Ticks by which a task misses its deadline, the most there are; 0 if all deadlines are kept."""
-    due = problem.deadline != UNLIMITED
-    end = schedule.start + durations(problem, schedule.device)
-    return int((end - problem.deadline)[due].max(initial=0))
+    due = np.flatnonzero(problem.deadline != UNLIMITED)
+    end = schedule.start[due] + problem.duration[due, schedule.device[due]]
+    return int((end - problem.deadline[due]).max(initial=0))
 
 
 def makespan(problem: Problem, schedule: Schedule) -> int:
