@@ -53,6 +53,8 @@ class FixedPlacement:
     def devices(self, tasks: dict[str, TaskSpec], index: DeviceIndex, gaps: Gaps) -> Int:
         """(n,) the device that each task is fixed on, -1 for a free one."""
         fixed = np.full(len(tasks), -1, dtype=np.int64)
+        if not self._entries:
+            return fixed
         rows = {name: row for row, name in enumerate(tasks)}
         device_names = [device.name for device in index.devices]
         for name, reference in self._entries.items():
@@ -118,6 +120,8 @@ class FixedPlacement:
         `fixed` (n,) as `devices` returns it; `labels` (n,) equal for colocated tasks; `separation` pairs of tasks;
         `feasible` (n, m) whether a device may run a task.
         """
+        if not self._entries:
+            return
         names = list(tasks)
         rows = {name: row for row, name in enumerate(names)}
         entries = [rows[name] for name in self._entries if name in rows and fixed[rows[name]] >= 0]
