@@ -28,11 +28,12 @@ class Metrics:
     slr
         Schedule length ratio: makespan / sum of min_j w_ij over the tasks i of CP_MIN, the `critical_path`; at least 1.
         H. Topcuoglu, S. Hariri, M.-Y. Wu, "Performance-effective and low-complexity task scheduling for heterogeneous
-        computing", IEEE TPDS 13 (2002), doi:10.1109/71.993206, section 5.1. None if that path takes no time.
+        computing", IEEE TPDS 13 (2002), doi:10.1109/71.993206, section 5.1. Release times, which the paper has none of,
+        count as well. None if that path takes no time.
     speedup
-        Ticks of all tasks one after another on the one device that is fastest at it, over the makespan
-        (section 5.1 there). None if no device may run all tasks, or the makespan is 0. The device's memory does
-        not count.
+        Ticks of all tasks one after another on the one device that is fastest at it, `single_device`, over the
+        makespan (section 5.1 there). None if no device may run all tasks, or the makespan is 0. The device's
+        memory does not count.
     efficiency
         The speedup per device.
     busy
@@ -113,18 +114,35 @@ def measure(problem: Problem, schedule: Schedule) -> Metrics:
 def critical_path(problem: Problem) -> int:
     """Ticks along the longest path when every task takes its shortest feasible duration and no transfer counts.
 
-    The denominator of the SLR: the sum over CP_MIN of min_j w_ij (Topcuoglu et al. 2002, section 5.1).
+    The denominator of the SLR: the sum over CP_MIN of min_j w_ij (Topcuoglu et al. 2002, section 5.1). A path starts
+    at the release time of its first task.
     """
     if problem.n_tasks == 0:
         return 0
     shortest = np.where(problem.feasible, problem.duration, problem.duration.max(axis=1, keepdims=True)).min(axis=1)
-    return int((path_lengths(problem.order, problem.out_start, problem.edge_target, shortest) + shortest).max())
+    return int((_earliest(problem, shortest) + shortest).max())
 
 
 def single_device(problem: Problem) -> int | None:
-    """Ticks of all tasks on the one device that takes the least for them; None if no device may run all."""
+    """Tick at which one device has run all tasks, the one that is first to; None if no device may run all.
+
+    It takes them as they become ready, which no order beats: the device then only waits where nothing that is left
+    can run. Let r_j be the earliest start of task j by its release time and the paths to it. From any r_j on,
+    the tasks with r_k >= r_j all run, and the largest of r_j plus their durations is reached (1 | r_j | Cmax).
+    """
     able = np.flatnonzero(problem.feasible.all(axis=0))
-    return int(problem.duration[:, able].sum(axis=0).min()) if len(able) else None
+    ends = []
+    for d in able.tolist():
+        ticks = problem.duration[:, d]
+        earliest = _earliest(problem, ticks)
+        falling = np.argsort(-earliest, kind="stable")
+        ends.append(int((earliest[falling] + np.cumsum(ticks[falling])).max(initial=0)))
+    return min(ends, default=None)
+
+
+def _earliest(problem: Problem, ticks: Int) -> Int:
+    """(n,) earliest starts of all tasks by release times and paths alone, if they take `ticks` (n,)."""
+    return path_lengths(problem.order, problem.out_start, problem.edge_target, ticks, problem.release)
 
 
 def ccr(problem: Problem) -> float | None:

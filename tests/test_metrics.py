@@ -8,7 +8,8 @@ from brute_force import optimum, small_problem
 
 from placeopt.ir import Objective, Problem, Term, build_problem
 from placeopt.metrics import Shape, ccr, critical_path, measure, shape, single_device
-from placeopt.schedule import Schedule
+from placeopt.schedule import Schedule, makespan
+from placeopt.simulation import simulate
 from placeopt.verifier import verify
 
 
@@ -100,13 +101,43 @@ class TestMeasure:
 
     def test_slr_is_at_least_one(self) -> None:
         for number in range(100):
-            problem = small_problem(np.random.default_rng([400, number]), Objective(((Term("makespan"),),)))
+            shortest = Objective(((Term("makespan"),),))
+            problem = small_problem(np.random.default_rng([400, number]), shortest, times=number % 2 == 1)
             best = optimum(problem)
             if best is not None:
                 found = measure(problem, best[1])
                 assert found.makespan == best[0][0]
                 assert found.slr is None or found.slr >= 1
                 assert int(found.busy.sum()) <= found.makespan * problem.n_devices
+
+
+class TestReleaseTimes:
+    def test_a_path_starts_at_a_release_time(self) -> None:
+        problem = build_problem(
+            task_names=["a", "b", "c"],
+            device_names=["d0", "d1"],
+            duration=np.array([[3, 2], [4, 4], [1, 1]]),
+            edges=[(0, 1)],
+            release=np.array([5, 6, 10]),
+        )
+        assert critical_path(problem) == 11
+        # d0: a 5-8, b 8-12, c 12-13; d1: a 5-7, b 7-11, c 11-12.
+        assert single_device(problem) == 12
+
+    def test_one_device_is_as_fast_as_its_best_order(self) -> None:
+        for number in range(200):
+            problem = small_problem(np.random.default_rng([500, number]), Objective(), times=True)
+            alone = np.zeros(problem.n_tasks, dtype=np.int64)
+            simplest = build_problem(
+                task_names=problem.task_names,
+                device_names=["d0"],
+                duration=problem.duration[:, 0],
+                edges=list(zip(problem.edge_source, problem.edge_target, strict=True)),
+                release=problem.release,
+            )
+            best = optimum(simplest)
+            assert best is not None
+            assert single_device(simplest) == best[0][0] == makespan(simplest, simulate(simplest, alone))
 
 
 class TestCcr:
