@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from placeopt.errors import SpecError as SpecError
     from placeopt.errors import UnsupportedError as UnsupportedError
     from placeopt.errors import UsageError as UsageError
+    from placeopt.explanation import Explanation as Explanation
+    from placeopt.explanation import explain as explain
     from placeopt.formats.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
     from placeopt.formats.graphs import from_networkx as from_networkx
     from placeopt.formats.graphs import to_networkx as to_networkx
@@ -62,6 +64,8 @@ _HOME = {
     "SpecError": ("placeopt.errors", "SpecError"),
     "UnsupportedError": ("placeopt.errors", "UnsupportedError"),
     "UsageError": ("placeopt.errors", "UsageError"),
+    "Explanation": ("placeopt.explanation", "Explanation"),
+    "explain": ("placeopt.explanation", "explain"),
     "read_dnn_partitioning": ("placeopt.formats.dnn_partitioning", "read_dnn_partitioning"),
     "from_networkx": ("placeopt.formats.graphs", "from_networkx"),
     "to_networkx": ("placeopt.formats.graphs", "to_networkx"),

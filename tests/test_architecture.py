@@ -30,6 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("compiler", "plan"),
     ("generate", "formats"),
     ("pipeline",),
+    ("explanation",),
     ("testing", "report"),
     ("cli", "__init__", "__main__"),
 )

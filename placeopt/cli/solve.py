@@ -100,7 +100,7 @@ def solve(
     messages = stderr_console()
     if start is not None and not info.warm_start:
         messages.print(f"note: {solver} starts from scratch, --initial makes no difference to it", soft_wrap=True)
-    with _on_interrupt() as stop:
+    with on_interrupt() as stop:
         if not as_json:
             from placeopt.report.console import print_problem
 
@@ -185,7 +185,7 @@ def _run(problem: Problem, messages: Console, stop: threading.Event, **options: 
 
 
 @contextmanager
-def _on_interrupt() -> Iterator[threading.Event]:
+def on_interrupt() -> Iterator[threading.Event]:
     """An event that the first Ctrl-C sets: the solver stops with the best it holds. The second gives up at once."""
     stop = threading.Event()
 

@@ -29,7 +29,7 @@ from placeopt.validation import validate
 
 _SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds of a tick
 
-__all__ = ["compile_document", "compile_spec", "load", "read_spec"]
+__all__ = ["Compilation", "begin_compilation", "compile_document", "compile_spec", "load", "read_spec"]
 
 
 def load(path: str | Path) -> Problem:
@@ -55,7 +55,7 @@ def compile_spec(spec: Spec | dict[str, Any], *, folder: str | Path = ".") -> Pr
     """
     if isinstance(spec, Spec):
         data = spec.model_dump(by_alias=True, warnings=False)  # only for the places of issues
-        return _Compilation(spec, Document(data), (), Path(folder)).problem()
+        return Compilation(spec, Document(data), (), Path(folder)).problem()
     if not isinstance(spec, dict):
         raise UsageError(f"compile takes a Spec or a dict, got {type(spec).__name__}; use load for a file")
     return compile_document(Document({key: _with_text_keys(key, value) for key, value in spec.items()}), folder=folder)
@@ -74,12 +74,17 @@ def _with_text_keys(section: object, entries: Any) -> Any:
 def compile_document(document: Document, *, folder: str | Path | None = None) -> Problem:
     """The problem of a document; see `load`."""
     with collection_paused():
-        checked = validate(document, Spec)
-        if checked.model is None:
-            raise SpecError(in_file_order(checked.issues))
-        if folder is None:
-            folder = Path(document.file).parent if document.file else Path()
-        return _Compilation(checked.model, document, checked.issues, Path(folder)).problem()
+        return begin_compilation(document, folder=folder).problem()
+
+
+def begin_compilation(document: Document, *, folder: str | Path | None = None) -> Compilation:
+    """A document on its way to a problem, for what needs its names and places too; see `load`."""
+    checked = validate(document, Spec)
+    if checked.model is None:
+        raise SpecError(in_file_order(checked.issues))
+    if folder is None:
+        folder = Path(document.file).parent if document.file else Path()
+    return Compilation(checked.model, document, checked.issues, Path(folder))
 
 
 def read_spec(path: str | Path) -> Spec:
@@ -97,7 +102,7 @@ def _read(path: str | Path) -> Document:
         raise SpecError(error.issues) from None
 
 
-class _Compilation:
+class Compilation:
     """One spec on its way to a problem.
 
     What was found broken in the document is missing from `spec`; checks that would stumble over the hole are left

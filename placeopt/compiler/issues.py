@@ -34,6 +34,10 @@ class Issues:
         if (path, message) not in self._found:
             self._take(path, self._document(path).issue(message, path, at_key=at_key))
 
+    def place(self, path: Path) -> Issue:
+        """Where a path leads to, as an issue without a message; nothing is noted."""
+        return self._document(path).issue("", path)
+
     def unknown(self, kind: str, name: str, known: Sequence[str], path: Path, *, at_key: bool = False) -> None:
         """Note a name that stands for nothing."""
         self.add(self.unknown_text(kind, name, known), path, at_key=at_key)

@@ -10,7 +10,7 @@ import numpy as np
 from placeopt.compiler.devices import DeviceIndex
 from placeopt.compiler.issues import Gaps, Issues
 from placeopt.document import Document, read_document
-from placeopt.errors import DocumentError, listing
+from placeopt.errors import DocumentError, Issue, listing
 from placeopt.ir import Bool, Int
 from placeopt.plan import PlanFile
 from placeopt.spec import Durations, TaskSpec
@@ -77,6 +77,12 @@ class FixedPlacement:
             elif not found and not gaps.devices:
                 self._add(self._issues.unknown_text("device", reference, device_names), name)
         return fixed
+
+    def place(self, task: str) -> Issue:
+        """Where the entry of a task stands, in the spec or in the plan file, as an issue without a message."""
+        if self._plan is None:
+            return self._issues.place(("placement", task))
+        return self._plan.issue("", ("tasks", task, "device"))
 
     def check(
         self,
