@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from typing import Any, ClassVar
+
+import numpy as np
 import pytest
 
+from placeopt import registry
+from placeopt.ir import Problem, build_problem
 from placeopt.registry import solver_names
-from placeopt.solver import Termination
+from placeopt.schedule import Schedule
+from placeopt.solver import Answer, Info, Options, Settings, Termination
 from placeopt.testing import CASES, Case, check_solver
 
 
@@ -21,3 +29,43 @@ def test_some_solver_proves_every_case(case: Case) -> None:
     assert result is not None, "cp-sat refuses the case"
     assert result.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
     assert result.objective == case.optimum
+
+
+class Sequential:
+    """Runs every task on one device in the order of the document, whatever the deadlines."""
+
+    name: ClassVar[str] = "sequential"
+    info: ClassVar[Info] = Info("a schedule for the suite to judge", "none", "O(n)")
+    settings_type: ClassVar[type[Settings]] = Settings
+    device: ClassVar[int] = 0
+
+    def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:  # noqa: ARG002
+        start = np.cumsum(problem.duration[:, self.device]) - problem.duration[:, self.device]
+        return Answer(Termination.COMPLETED, Schedule(np.full(problem.n_tasks, self.device), start))
+
+
+def two_tasks() -> Problem:
+    return build_problem(
+        task_names=["t0", "t1"],
+        device_names=["d0", "d1"],
+        duration=np.array([[2, 2], [3, 3]]),
+        deadline=np.array([3, 3]),
+        resident=np.array([2, 2]),
+        capacity=np.array([4, 3]),
+    )
+
+
+def test_a_heuristic_may_miss_deadlines_and_break_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = {"sequential": EntryPoint("sequential", f"{__name__}:Sequential", registry.GROUP)}
+    monkeypatch.setattr(registry, "_entry_points", lambda: points)
+    case = Case("late", two_tasks, 3, "the two run side by side")
+    result = check_solver("sequential", case)
+    assert result is not None
+    assert [str(found.rule) for found in result.violations] == ["deadline"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sequential, "device", 1)
+        with pytest.raises(AssertionError, match=r"sequential, late .*: the verifier found .*d1 needs 4 bytes"):
+            check_solver("sequential", case)
+    monkeypatch.setattr(Sequential, "info", replace(Sequential.info, exact=True))
+    with pytest.raises(AssertionError, match=r"the verifier found \['t1 ends at tick 5"):
+        check_solver("sequential", case)

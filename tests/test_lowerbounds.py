@@ -805,7 +805,7 @@ class TestKernels:
             task_names=[f"t{i}" for i in range(n)],
         )
         classes = classes_of(problem)
-        head = np.zeros((n, k), dtype=np.int64)
+        head = np.repeat(rng.integers(0, 200, (n, 1)), k, axis=1)  # release times
         lag = np.where(classes.linked, classes.latency, np.inf)
         graph_arrays = (problem.order, problem.in_start, problem.in_edge, problem.edge_source)
         links = (classes.latency, classes.num, classes.den, lag, classes.num / classes.den)
