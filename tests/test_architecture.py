@@ -17,7 +17,7 @@ SOLVERS = ROOT / "solvers"
 
 # Each layer may import itself and the layers above it in this list; every module stands in exactly one.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "kernels", "labels"),
+    ("errors", "kernels", "labels", "engines"),
     ("units", "ir"),
     ("graph",),
     ("schedule",),
@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("objective",),
     ("simulation", "verifier", "lowerbounds", "metrics"),
     ("solver",),
-    ("registry", "result", "passes"),
+    ("registry", "result", "passes", "relaxation"),
     ("syntax", "document", "scalars", "spec", "validation"),
     ("compiler", "plan"),
     ("generate", "formats"),

@@ -19,8 +19,9 @@ finite and mean nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -51,11 +52,14 @@ class Bound:
         In the objective's own unit: ticks, bytes, nanojoules, parts per million, or what weights make of them.
     explanation
         Why no schedule is better, in a line for people.
+    seconds
+        How long it took to prove it; not compared.
     """
 
     name: str
     value: Value
     explanation: str
+    seconds: float = field(default=0.0, compare=False)
 
 
 def bounds(problem: Problem) -> list[Bound]:
@@ -71,15 +75,16 @@ def bounds(problem: Problem) -> list[Bound]:
     within = narrowed(classes)
     if within is not None:
         classes = within.classes
-    found = [_ranked(_BOUNDS[term.metric](classes)) for term in level]
+    found = [_ranked(_timed(_BOUNDS[term.metric](classes))) for term in level]
     if len(level) == 1:
         weight = level[0].weight
-        return [Bound(bound.name, simplified(weight * bound.value), bound.explanation) for bound in found[0]]
+        return [replace(bound, value=simplified(weight * bound.value)) for bound in found[0]]
     total = sum((term.weight * ranked[0].value for term, ranked in zip(level, found, strict=True)), Fraction(0))
     parts = [
         f"{term.metric} >= {ranked[0].value} ({ranked[0].name})" for term, ranked in zip(level, found, strict=True)
     ]
-    return [Bound("weighted-sum", simplified(total), "; ".join(parts))]
+    seconds = sum(bound.seconds for ranked in found for bound in ranked)
+    return [Bound("weighted-sum", simplified(total), "; ".join(parts), seconds)]
 
 
 def best_bound(problem: Problem) -> Bound:
@@ -87,7 +92,16 @@ def best_bound(problem: Problem) -> Bound:
     return bounds(problem)[0]
 
 
-def _ranked(found: list[Bound]) -> list[Bound]:
+def _timed(found: Iterable[Bound]) -> Iterator[Bound]:
+    """The bounds, each with the time that passed since the one before it."""
+    begun = time.perf_counter()
+    for bound in found:
+        now = time.perf_counter()
+        yield replace(bound, seconds=now - begun)
+        begun = now
+
+
+def _ranked(found: Iterable[Bound]) -> list[Bound]:
     return sorted(found, key=lambda bound: -bound.value)
 
 
@@ -96,44 +110,45 @@ def _everything(classes: Classes) -> Subset:
     return Subset(np.ones(classes.n_classes, dtype=np.bool_), np.ones(len(classes.allowed), dtype=np.bool_))
 
 
-def _makespan(classes: Classes) -> list[Bound]:
+def _makespan(classes: Classes) -> Iterator[Bound]:
     problem = classes.problem
     found = windows(classes)
     length, task = critical_path(classes, found)
-    priced = confined(classes)
-    whole, subset, tasks = head_load_tail(classes, found, priced)
-    window = Bound(
-        "jackson",
-        whole,
-        f"{tasks} tasks confined to {classes.names(subset.members)}, what must come before all of them "
-        f"and what must come after take {_time(problem, whole)}",
-    )
-    path = Bound(
+    yield Bound(
         "critical-path",
         length,
         f"what must come before task {problem.task_names[task]}, the task and what must come after it "
         f"take {_time(problem, length)} wherever they run",
     )
+    priced = confined(classes)
     load, packing = _loads(classes, priced[-1][1])
-    return [path, load, window, packing]
+    yield load
+    whole, subset, tasks = head_load_tail(classes, found, priced)
+    yield Bound(
+        "jackson",
+        whole,
+        f"{tasks} tasks confined to {classes.names(subset.members)}, what must come before all of them "
+        f"and what must come after take {_time(problem, whole)}",
+    )
+    yield packing
 
 
-def _max_load(classes: Classes) -> list[Bound]:
-    return _loads(classes, good_prices(sharing_of(classes, _everything(classes), classes.duration, loads=True)))
+def _max_load(classes: Classes) -> Iterator[Bound]:
+    yield from _loads(classes, good_prices(sharing_of(classes, _everything(classes), classes.duration, loads=True)))
 
 
-def _loads(classes: Classes, prices: list[Prices]) -> list[Bound]:
+def _loads(classes: Classes, prices: list[Prices]) -> tuple[Bound, Bound]:
     """Bounds of the busiest device; a makespan is no shorter."""
     problem = classes.problem
     sharing = sharing_of(classes, _everything(classes), classes.duration, loads=True)
     shared = math.ceil(max(proved(sharing, each) for each in prices))
     packed = pigeonhole(least(sharing.amount, sharing.allowed), problem.n_devices)
-    return [
+    return (
         Bound("load", shared, f"all work shared out ideally keeps the devices busy for {_time(problem, shared)}"),
         Bound(
             "packing", packed, f"some device has groups that take {_time(problem, packed)} even where they are fastest"
         ),
-    ]
+    )
 
 
 def _cheapest(classes: Classes, amount: Int) -> int:
@@ -213,7 +228,7 @@ def _time(problem: Problem, ticks: int) -> str:
     return time_text(ticks, problem.resolution)
 
 
-_BOUNDS: dict[Metric, Callable[[Classes], list[Bound]]] = {
+_BOUNDS: dict[Metric, Callable[[Classes], Iterable[Bound]]] = {
     "makespan": _makespan,
     "total_cost": _total_cost,
     "max_load": _max_load,

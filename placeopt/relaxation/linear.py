@@ -1,0 +1,84 @@
+"""The linear relaxation, solved again and again as cuts are added: GLOP through OR-Tools' MathOpt.
+
+The engine works in floating point; what is reported are values proved in integers from its dual solution
+(`placeopt.relaxation.programme.proved`).
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+import numpy as np
+from ortools.math_opt.python import mathopt
+
+from placeopt.relaxation.programme import Float, Programme, Row
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimum:
+    """An optimal point (columns,) of the linear programme, its value, and the multipliers (rows,) that prove it."""
+
+    value: float
+    x: Float
+    multipliers: Float
+
+
+class LinearProgramme:
+    """A programme without its integrality, kept in the engine between solves.
+
+    Continuous columns are counted in units of `unit` there and rows divided by their largest coefficient, to keep
+    numbers near one.
+    """
+
+    def __init__(self, programme: Programme) -> None:
+        self._programme = programme
+        largest = max(
+            (high for high, whole in zip(programme.upper, programme.integral, strict=True) if not whole), default=1
+        )
+        self.unit = float(max(largest, 1))
+        self._column_unit = np.where(programme.integral, 1.0, self.unit)
+        self._objective_unit = (
+            max((c * self._column_unit[j] for j, c in programme.objective.items()), default=1.0) or 1.0
+        )
+        self._model = mathopt.Model()
+        lower = np.array([float(low) for low in programme.lower]) / self._column_unit
+        upper = np.array([float(high) for high in programme.upper]) / self._column_unit
+        self._variables = [
+            self._model.add_variable(lb=low, ub=high) for low, high in zip(lower.tolist(), upper.tolist(), strict=True)
+        ]
+        self._rows: list[mathopt.LinearConstraint] = []
+        self._row_unit: list[float] = []
+        self._model.minimize_linear_objective(
+            mathopt.LinearSum(
+                self._variables[j] * (c * float(self._column_unit[j]) / self._objective_unit)
+                for j, c in programme.objective.items()
+            )
+        )
+        self._update()
+        self._engine = mathopt.IncrementalSolver(self._model, mathopt.SolverType.GLOP)
+
+    def solve(self, time_limit: float | None) -> Optimum | None:
+        """The optimum with all rows that the programme has by now; None if the limit came first."""
+        self._update()
+        limit = None if time_limit is None else datetime.timedelta(seconds=time_limit)
+        result = self._engine.solve(params=mathopt.SolveParameters(time_limit=limit))
+        if result.termination.reason is not mathopt.TerminationReason.OPTIMAL:
+            return None
+        x = np.array(result.variable_values(self._variables)) * self._column_unit
+        duals = np.array(result.dual_values(self._rows)) / np.array(self._row_unit) * self._objective_unit
+        return Optimum(result.objective_value() * self._objective_unit, x, duals)
+
+    def _update(self) -> None:
+        for row in self._programme.rows[len(self._rows) :]:
+            self._add(row)
+
+    def _add(self, row: Row) -> None:
+        scaled = row.coefficients * self._column_unit[row.columns]
+        unit = float(np.abs(scaled).max(initial=0)) or 1.0
+        low = row.low / unit
+        constraint = self._model.add_linear_constraint(lb=low, ub=low if row.equation else np.inf)
+        for column, coefficient in zip(row.columns.tolist(), (scaled / unit).tolist(), strict=True):
+            constraint.set_coefficient(self._variables[column], coefficient)
+        self._rows.append(constraint)
+        self._row_unit.append(unit)
