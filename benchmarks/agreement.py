@@ -1,0 +1,125 @@
+"""Whether brute force, cp-sat and milp agree on random problems that mix every constraint.
+
+    python benchmarks/agreement.py [--problems 1000] [--seed 0] [--engine highs]
+
+Problems: `small_problem` of tests/brute_force.py, up to five tasks on three devices, with feasibility, groups,
+separation, capacities, shared outputs, unlike links, both contentions and memory models, every metric, weighted sums
+and lists, and for two in three release times and deadlines. Each solver is asked without the pipeline and without a
+start, so that nothing but its own model proves what it claims, and the verifier judges the schedule. One worker, 60 s
+limit each. A disagreement is printed with all that is needed to build the problem again, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from placeopt.ir import UNLIMITED, Problem
+from placeopt.pipeline import read_settings
+from placeopt.registry import find_solver
+from placeopt.solver import Answer, Options, Termination
+from placeopt.verifier import verify
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from brute_force import optimum, small_problem
+
+LIMIT = 60.0
+
+
+def disagreement(problem: Problem, answer: Answer, best: tuple[Any, ...] | None) -> str | None:
+    """What is wrong with an answer, given the optimum (None: infeasible)."""
+    if best is None:
+        return None if answer.termination is Termination.INFEASIBLE else f"{answer.termination}, expected infeasible"
+    if answer.termination is not Termination.OPTIMAL or answer.schedule is None:
+        return f"{answer.termination} ({answer.message}), expected optimal with {best}"
+    report = verify(problem, answer.schedule)
+    if not report.feasible or report.objective != best:
+        return f"{report.objective}, feasible: {report.feasible}; expected {best}"
+    return None if answer.bound == best[0] else f"bound {answer.bound}, expected {best[0]}"
+
+
+def features(problem: Problem) -> list[str]:
+    """The constraints that a problem has."""
+    sizes = np.bincount(problem.group)
+    found = {
+        "feasibility": not problem.feasible.all(),
+        "capacity": bool((problem.capacity != UNLIMITED).any()),
+        "groups": bool((sizes > 1).any()),
+        "separation": bool(len(problem.separation)),
+        "release times": bool(problem.release.any()),
+        "deadlines": bool((problem.deadline != UNLIMITED).any()),
+        "shared outputs": bool(problem.shared.any()),
+        "zero durations": bool((problem.duration[problem.feasible] == 0).any()),
+        "equal devices": len(np.unique(problem.device_class)) < problem.n_devices,
+        f"contention {problem.contention}": True,
+        f"memory {problem.memory_model}": True,
+        "weighted or listed objective": problem.objective.single is None,
+    }
+    return [name for name, present in found.items() if present]
+
+
+def dump(problem: Problem) -> str:
+    """Every field of a problem, as Python."""
+    return "\n".join(f"    {field.name} = {_text(getattr(problem, field.name))}" for field in fields(problem))
+
+
+def _text(value: Any) -> str:
+    return repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
+
+
+def main() -> None:
+    """Draw the problems, ask everyone, print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--problems", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0, help="of the first problem; the next has the next")
+    parser.add_argument("--engine", choices=("highs", "scip"), default="highs")
+    asked = parser.parse_args()
+    settings: dict[str, dict[str, Any]] = {"cp-sat": {"hint": False}, "milp": {"hint": False, "engine": asked.engine}}
+    seconds: Counter[str] = Counter()
+    slowest: Counter[str] = Counter()
+    wrong: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
+    for seed in range(asked.seed, asked.seed + asked.problems):
+        problem = small_problem(np.random.default_rng(seed), times=seed % 3 > 0)
+        begun = time.perf_counter()
+        found = optimum(problem)
+        seconds["brute force"] += time.perf_counter() - begun
+        best = None if found is None else found[0]
+        seen.update(["feasible"] if best is not None else ["infeasible"])
+        seen.update(features(problem))
+        for name, values in settings.items():
+            solver = find_solver(name)
+            begun = time.perf_counter()
+            options = Options(time_limit=LIMIT, seed=seed, workers=1)
+            answer = solver.solve(problem, options, read_settings(solver, values))
+            taken = time.perf_counter() - begun
+            seconds[name] += taken
+            slowest[name] = max(slowest[name], taken)
+            what = disagreement(problem, answer, best)
+            if what is not None:
+                wrong[name] += 1
+                print(f"seed {seed}: {name}: {what}\n{dump(problem)}")
+    table = Table(title=f"{asked.problems} random problems from seed {asked.seed}, milp with {asked.engine}")
+    for header in ("solver", "agrees", "seconds", "slowest"):
+        table.add_column(header, justify="left" if header == "solver" else "right")
+    table.add_row("brute force", "", f"{seconds['brute force']:.1f}", "")
+    for name in settings:
+        agrees = f"{asked.problems - wrong[name]} of {asked.problems}"
+        table.add_row(name, agrees, f"{seconds[name]:.1f}", f"{slowest[name]:.2f}")
+    console = Console()
+    console.print(table)
+    console.print("problems with: " + ", ".join(f"{name} {count}" for name, count in seen.most_common()))
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""One run of HiGHS, SCIP or GLOP through OR-Tools' MathOpt that can be watched and stopped.
+
+GLOP runs in a thread of this process, the others in one of their own, `_milp_process`: MathOpt (9.15) cannot interrupt
+HiGHS, which writes to the standard output whatever it is told, as SCIP does to the standard error where it is watched.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from ortools.math_opt import model_pb2
+from ortools.math_opt.python import mathopt
+from ortools.util.python import solve_interrupter
+
+from . import _milp_process
+from ._milp_worker import status_name
+
+Engine = Literal["highs", "scip"]
+Status = Literal["optimal", "infeasible", "limit", "failed"]
+
+POLL = 0.05
+"""Seconds between two looks at whether to stop."""
+
+ENOUGH = 0.8
+"""An engine may stop when value and bound differ by less than this: with `SLACK` that is less than 1, and a whole
+objective is then proved."""
+
+SLACK = 0.1
+"""What is taken off a reported bound before it is rounded up to a whole number; see `proved`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop, and how to run: seconds and relative gap are None for no limit."""
+
+    seconds: float | None
+    gap: float | None
+    seed: int
+    workers: int
+    should_stop: Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes
+    ----------
+    status
+        "optimal" also means that the wanted gap was reached.
+    bound
+        A lower bound of the objective as the engine reports it, None if it has none.
+    values
+        Of every column in the best solution.
+    duals
+        Of every row, after a linear programme.
+    stopped
+        Whether it was told to stop.
+    """
+
+    status: Status
+    bound: float | None = None
+    values: list[float] | None = None
+    duals: list[float] | None = None
+    nodes: int = 0
+    stopped: bool = False
+    message: str = ""
+
+
+def proved(reported: float) -> int:
+    """The bound of a whole objective that an engine reports as a float, rounded up, but never too high.
+
+    The engine's bound is the least of linear programmes that are right to 1e-9 in rows and reduced costs; with numbers
+    up to 1e8 in rows and 1e9 in the objective that leaves it right to better than a tenth, which is taken off.
+    """
+    return math.ceil(reported - SLACK)
+
+
+def minimised(
+    model: model_pb2.ModelProto,
+    engine: Engine,
+    hint: list[float] | None,
+    limits: Limits,
+    on_values: Callable[[list[float]], None],
+    on_bound: Callable[[float], None],
+) -> Outcome:
+    """Solve a mixed-integer programme.
+
+    The callbacks get the values of all columns in each better solution, and each better bound, from this thread.
+
+    Raises
+    ------
+    EngineError
+        If the engine, or the process that it runs in, broke.
+    """
+    options = {
+        "engine": engine,
+        "hint": hint,
+        "seconds": limits.seconds,
+        "gap": limits.gap or 0.0,
+        "absolute_gap": ENOUGH,
+        "seed": limits.seed,
+        "workers": limits.workers,
+    }
+    return Outcome(**_milp_process.run(model, options, on_values, on_bound, limits.should_stop))
+
+
+def relaxed(model: model_pb2.ModelProto, limits: Limits) -> Outcome:
+    """Solve a linear programme with GLOP; this thread waits, so that signals reach it."""
+    programme = mathopt.Model.from_model_proto(model)
+    limit = None if limits.seconds is None else datetime.timedelta(seconds=limits.seconds)
+    interrupter = solve_interrupter.SolveInterrupter()
+    results: list[mathopt.SolveResult] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append(
+                mathopt.solve(
+                    programme,
+                    mathopt.SolverType.GLOP,
+                    params=mathopt.SolveParameters(time_limit=limit),
+                    interrupter=interrupter,
+                )
+            )
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name="milp", daemon=True)
+    stopped = False
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(POLL)
+            stopped = stopped or limits.should_stop()
+            if stopped:
+                interrupter.interrupt()
+    finally:
+        interrupter.interrupt()
+        thread.join()
+    if errors:
+        raise errors[0]
+    status = status_name(results[0])
+    if status != "optimal":
+        return Outcome(status, stopped=stopped)
+    duals = results[0].dual_values()
+    rows = sorted(duals, key=lambda row: int(row.id))
+    return Outcome(status, bound=results[0].objective_value(), duals=[float(duals[row]) for row in rows])
