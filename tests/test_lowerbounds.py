@@ -121,7 +121,7 @@ class TestTheOracle:
         for number in range(60):
             problem = tiny_problem(np.random.default_rng([300, number]), times=times)
             untimed = tiny_problem(np.random.default_rng([300, number]))
-            on_grid = grid_optimum(problem, limit=300)
+            on_grid = grid_optimum(problem, limit=200)
             if on_grid is not None:
                 best = optimum(problem)
                 assert (None if best is None else best[0]) == (on_grid or None)
