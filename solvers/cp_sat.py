@@ -26,7 +26,7 @@ from placeopt.simulation import retime
 from placeopt.solver import ALL_METRICS, Answer, Clock, Info, Options, Settings, Termination
 
 from ._incumbent import Incumbent
-from ._warm_start import best_start
+from ._warm_start import annealed_start, best_start
 
 if TYPE_CHECKING:
     from ._cp_model import Level, Model
@@ -35,6 +35,15 @@ if TYPE_CHECKING:
 PRESOLVED = 2**30
 """Largest number up to which CP-SAT may presolve a model. From about 2**33 on, its presolve (9.15) cuts off optima and
 calls feasible models infeasible, whatever parts of it are switched off; without it all is well, if slower."""
+
+ANNEALED = 40
+"""Tasks from which on annealing improves the start: smaller problems are mostly solved before it gets warm."""
+
+AMPLE = 10.0
+"""Seconds that must be left for it: the first time on a machine its code has to be compiled."""
+
+SHARE, LONGEST = 0.1, 4.0
+"""Part of the time left that it gets, and seconds at most."""
 
 PROBED = 6_000
 """Variables above which presolve does not probe: at 40,000 that took 35 s and found next to nothing."""
@@ -128,6 +137,8 @@ class _Run:
                 f"too large for an exact model: about {size:,} literals, intervals and rows, where max_size allows "
                 f"{most:,}; heft has no such limit"
             )
+        if self.settings.hint and self._anneal() and self.best.values == (least,):
+            return self._answer(Termination.OPTIMAL)
         try:
             known = limits(self.problem, self.best.values[0] if self.best.values else None)
             if not known.allowed.any(axis=1).all():
@@ -142,6 +153,21 @@ class _Run:
         first = model.levels[0]
         model.base.cp.add(first.expression >= math.ceil(least * first.scale))
         return self._answer(self._descend(model))
+
+    def _anneal(self) -> bool:
+        """Whether annealing improved the start; only tried where proofs are not a matter of moments anyway."""
+        start, remaining = self.best.schedule, self.clock.remaining
+        makespans = any(term.metric == "makespan" for term in self.problem.objective.levels[0])
+        if (
+            start is None
+            or not makespans
+            or self.problem.n_tasks < ANNEALED
+            or (remaining is not None and remaining < AMPLE)
+        ):
+            return False
+        share = LONGEST if remaining is None else min(LONGEST, remaining * SHARE)
+        found = annealed_start(self.problem, start, share, self.options.seed, lambda: self._halted() is not None)
+        return found is not None and self.best.offer(found, "annealing")
 
     def _descend(self, model: Model) -> Termination:
         """Minimise one level after the other."""
