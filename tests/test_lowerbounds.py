@@ -128,7 +128,7 @@ class TestTheOracle:
                 late += not on_grid and optimum(untimed) is not None
                 compared += 1
         assert compared >= 20
-        assert (late >= 3) == times  # deadlines decide some of them
+        assert (late >= 2) == times  # deadlines decide some of them
 
 
 def tiny_problem(rng: np.random.Generator, *, times: bool = False) -> Problem:
