@@ -1,15 +1,17 @@
-"""How many published optima cp-sat proves, and how fast.
+"""How many published optima an exact solver proves, and how fast.
 
-    python benchmarks/optimal_143.py [FILE]
+    python benchmarks/optimal_143.py [FILE] [--solver milp] [--most-tasks 7] [--set engine=scip]
 
 Instances: 143 graphs of up to 11 tasks on 1, 2 or 4 identical processors with proven optimal makespans
 (P | prec, c_ij | Cmax), one JSON object a line: name, processors, optimum, weights, edges [u, v, c] with c paid
 between different processors only. They do not come with placeopt: give the file, or set PLACEOPT_DATA to the
 folder that holds optimal/p2-p4.jsonl. Limit 30 s each, all cores, seed 0; seconds are wall time in one process.
+The solver is cp-sat and the graphs are all of them unless told otherwise.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -28,13 +30,21 @@ DATA = Path(os.environ.get("PLACEOPT_DATA", Path(__file__).parents[2] / "shared"
 
 def main() -> None:
     """Solve them all and print the table."""
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else DATA / "optimal" / "p2-p4.jsonl"
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("file", type=Path, nargs="?", default=DATA / "optimal" / "p2-p4.jsonl")
+    parser.add_argument("--solver", default="cp-sat")
+    parser.add_argument("--most-tasks", type=int, default=sys.maxsize, help="leave out graphs with more")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the solver")
+    asked = parser.parse_args()
+    path, settings = asked.file, dict(pair.split("=", 1) for pair in asked.set)
     if not path.exists():
         sys.exit(f"{path}: no such file; give the file with the graphs, or set PLACEOPT_DATA")
     rows: dict[int, list[tuple[bool, bool, float]]] = defaultdict(list)
     for line in path.read_text().splitlines():
         graph = json.loads(line)
         n, m = len(graph["weights"]), graph["processors"]
+        if n > asked.most_tasks:
+            continue
         problem = po.build_problem(
             task_names=[f"t{i}" for i in range(n)],
             device_names=[f"p{d}" for d in range(m)],
@@ -44,13 +54,15 @@ def main() -> None:
             byte_ticks_num=np.ones((m, m), dtype=np.int64),
         )
         begin = time.perf_counter()
-        result = po.solve(problem, "cp-sat", time_limit=30)
+        result = po.solve(problem, asked.solver, time_limit=30, **settings)
         equal, proved = result.objective == graph["optimum"], result.termination is po.Termination.OPTIMAL
         rows[m].append((equal, proved, time.perf_counter() - begin))
-    table = Table(title="graphs with published optima, cp-sat")
+    table = Table(title=f"graphs with published optima, {asked.solver}")
     for header in ("processors", "graphs", "equal", "proved", "seconds", "slowest"):
         table.add_column(header, justify="right")
     everything = [run for graphs in rows.values() for run in graphs]
+    if not everything:
+        sys.exit(f"{path}: no graph has {asked.most_tasks} tasks or fewer")
     for label, runs in [*sorted(rows.items()), ("all", everything)]:
         equal, proved, seconds = zip(*runs, strict=True)
         counts = [str(len(runs)), str(sum(equal)), str(sum(proved))]
