@@ -21,14 +21,14 @@ def sum_memory(problem: Problem, device: Int) -> Int:
     return _per_device(problem, device, problem.memory)
 
 
-def release_times(problem: Problem, schedule: Schedule) -> Int:
+def freed_at(problem: Problem, schedule: Schedule) -> Int:
     """(n,) tick until which each task's output stays on its device."""
     ends = schedule.start + durations(problem, schedule.device)
-    release = ends.copy()
+    freed = ends.copy()
     source, target = problem.edge_source, problem.edge_target
     same = schedule.device[source] == schedule.device[target]
-    np.maximum.at(release, source, np.where(same, ends[target], arrivals(problem, schedule)))
-    return release
+    np.maximum.at(freed, source, np.where(same, ends[target], arrivals(problem, schedule)))
+    return freed
 
 
 def memory_profile(problem: Problem, schedule: Schedule, device: int) -> tuple[Int, Int]:
@@ -39,9 +39,9 @@ def memory_profile(problem: Problem, schedule: Schedule, device: int) -> tuple[I
     tasks = np.flatnonzero(schedule.device == device)
     start = schedule.start[tasks]
     end = start + problem.duration[tasks, device]
-    release = release_times(problem, schedule)[tasks]
+    freed = freed_at(problem, schedule)[tasks]
     output, scratch = problem.output[tasks], problem.scratch[tasks]
-    times = np.concatenate(([0], start, start, end, release))
+    times = np.concatenate(([0], start, start, end, freed))
     changes = np.concatenate(([problem.resident[tasks].sum()], scratch, output, -scratch, -output))
     ticks, position = np.unique(times, return_inverse=True)
     steps = np.zeros(len(ticks), dtype=np.int64)
@@ -51,11 +51,11 @@ def memory_profile(problem: Problem, schedule: Schedule, device: int) -> tuple[I
 
 def peak_memory(problem: Problem, schedule: Schedule) -> Int:
     """(m,) most bytes live at one time on each device. Intervals are half-open, so what ends frees first."""
-    release = release_times(problem, schedule)
+    freed = freed_at(problem, schedule)
     end = schedule.start + durations(problem, schedule.device)
     resident = _per_device(problem, schedule.device, problem.resident)
     device = np.concatenate([schedule.device] * 4)
-    ticks = np.concatenate((schedule.start, schedule.start, end, release))
+    ticks = np.concatenate((schedule.start, schedule.start, end, freed))
     changes = np.concatenate((problem.scratch, problem.output, -problem.scratch, -problem.output))
     by_time = np.lexsort((ticks, device))
     device, ticks, changes = device[by_time], ticks[by_time], changes[by_time]

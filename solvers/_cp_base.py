@@ -9,7 +9,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from placeopt.ir import Problem
-from placeopt.memory import release_times, used_memory
+from placeopt.memory import freed_at, used_memory
 from placeopt.objective import METRICS
 from placeopt.schedule import Schedule, arrivals, durations, edge_ticks
 
@@ -69,7 +69,7 @@ def view(problem: Problem, schedule: Schedule) -> View:
         device=schedule.device.tolist(),
         start=schedule.start.tolist(),
         end=(schedule.start + durations(problem, schedule.device)).tolist(),
-        freed=release_times(problem, schedule).tolist(),
+        freed=freed_at(problem, schedule).tolist(),
         home=home.tolist(),
         sent=(arrival - edge_ticks(problem, schedule.device)).tolist(),
         arrival=arrival.tolist(),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.ir import Problem
-from placeopt.memory import release_times, used_memory
+from placeopt.memory import freed_at, used_memory
 from placeopt.objective import METRICS
 from placeopt.schedule import Schedule, arrivals, durations, edge_ticks
 
@@ -47,7 +47,7 @@ def view(problem: Problem, schedule: Schedule) -> View:
         home=home.tolist(),
         start=schedule.start.tolist(),
         end=(schedule.start + durations(problem, schedule.device)).tolist(),
-        release=release_times(problem, schedule).tolist(),
+        release=freed_at(problem, schedule).tolist(),
         sent=(arrivals(problem, schedule) - edge_ticks(problem, schedule.device)).tolist(),
         used=used_memory(problem, schedule).tolist(),
         metrics={metric: METRICS[metric](problem, schedule) for metric in problem.objective.metrics},

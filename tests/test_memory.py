@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placeopt.ir import UNLIMITED, Int, Problem, build_problem
-from placeopt.memory import fits, limited, memory_profile, peak_memory, release_times, sum_memory, used_memory
+from placeopt.memory import fits, limited, memory_profile, peak_memory, freed_at, sum_memory, used_memory
 from placeopt.schedule import Schedule, Transfers
 
 
@@ -55,17 +55,17 @@ class TestByHand:
     def test_outputs_stay_until_the_last_consumer_has_them(self) -> None:
         problem = chain()
         # b runs beside a and ends at 5; c's data arrives at 2 + 4; c itself has no consumer and ends at 7.
-        assert release_times(problem, plan([0, 0, 1], [0, 2, 6])).tolist() == [6, 5, 7]
+        assert freed_at(problem, plan([0, 0, 1], [0, 2, 6])).tolist() == [6, 5, 7]
         # Both on the same device: the later end counts, not the start.
-        assert release_times(problem, plan([0, 0, 0], [0, 2, 9])).tolist() == [10, 5, 10]
+        assert freed_at(problem, plan([0, 0, 0], [0, 2, 9])).tolist() == [10, 5, 10]
         # A consumer that starts late elsewhere has its data when it arrives.
-        assert release_times(problem, plan([0, 1, 1], [0, 50, 60])).tolist() == [6, 53, 61]
+        assert freed_at(problem, plan([0, 1, 1], [0, 50, 60])).tolist() == [6, 53, 61]
 
     def test_transfers_that_wait_for_a_port_keep_the_output_longer(self) -> None:
         problem = chain(contention="port")
-        assert release_times(problem, plan([0, 1, 0], [0, 9, 2], [(0, 5)])).tolist() == [9, 12, 3]
+        assert freed_at(problem, plan([0, 1, 0], [0, 9, 2], [(0, 5)])).tolist() == [9, 12, 3]
         own = chain(contention="port", shared=[False, False])
-        assert release_times(own, plan([0, 1, 1], [0, 9, 20], [(0, 5), (1, 9)])).tolist() == [13, 12, 21]
+        assert freed_at(own, plan([0, 1, 1], [0, 9, 20], [(0, 5), (1, 9)])).tolist() == [13, 12, 21]
 
     def test_peak_is_what_is_live_at_one_time(self) -> None:
         problem = chain()
