@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placeopt.ir import UNLIMITED, Int, Problem, build_problem
-from placeopt.memory import fits, limited, memory_profile, peak_memory, freed_at, sum_memory, used_memory
+from placeopt.memory import fits, freed_at, limited, memory_profile, peak_memory, sum_memory, used_memory
 from placeopt.schedule import Schedule, Transfers
 
 

@@ -80,7 +80,7 @@ def horizon(classes: Classes) -> int:
     Each has by the last deadline, if all tasks state one. And one has by the last release time plus all durations and
     all transfers, each where it takes longest: cut every tick out of a feasible schedule from the last release on
     at which no task and no transfer is under way. What comes later starts earlier, in the same order, and what is
-    live at a tick was live at one before. Every tick that is left after the last release has a task or a transfer.
+    live at one tick was live at one before the cut. Every tick left after the last release has a task or a transfer.
     """
     problem = classes.problem
     slowest = np.zeros(problem.n_edges, dtype=np.int64)
