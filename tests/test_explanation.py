@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from placeopt.errors import InternalError, SpecError, UsageError
 from placeopt.explanation import Explanation, Member, explain
 from placeopt.explanation._model import Found, Model
 from placeopt.explanation.constraints import System
+from placeopt.explanation.repair import repaired
 from placeopt.verifier import verify
 
 ROOT = Path(__file__).parents[1]
@@ -273,6 +276,37 @@ class TestAnswers:
         assert found.members[1].mend.devices == ("slow",)
 
 
+class TestRepair:
+    def test_groups_move_to_where_there_is_room(self) -> None:
+        problem = po.build_problem(
+            task_names=list("abcd"), device_names=["p", "q", "r"], duration=np.ones((4, 3), dtype=np.int64),
+            feasible=np.array([[1, 1, 0], [1, 1, 0], [1, 1, 1], [0, 1, 1]], dtype=np.bool_),
+            resident=np.array([2, 2, 3, 1]), capacity=np.array([4, 3, 9]), group=np.array([0, 0, 1, 2]),
+        )  # fmt: skip
+        before = po.Schedule(np.zeros(4, dtype=np.int64), np.array([3, 2, 1, 0]))
+        after = repaired(problem, before)
+        assert after is not None
+        assert verify(problem, after).feasible
+        # d may not stay; of the others c alone fits elsewhere.
+        assert after.device.tolist() == [0, 0, 2, 2]
+        assert after.start.tolist() == [1, 0, 1, 0]
+
+    def test_no_room(self) -> None:
+        problem = po.build_problem(
+            task_names=list("ab"), device_names=["p", "q"], duration=np.ones((2, 2), dtype=np.int64),
+            resident=np.array([2, 2]), capacity=np.array([2, 1]),
+        )  # fmt: skip
+        assert repaired(problem, po.Schedule(np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64))) is None
+
+    def test_a_large_set_takes_a_small_step_from_witness_to_witness(self, tmp_path: Path) -> None:
+        """All but one of 40 pins can hold: HEFT finds no room for the one, the schedule of the one before does."""
+        tasks = "".join(f"  t{i}: {{{TIMES}, memory: 105 MiB, pin: gpu}}\n" for i in range(40))
+        found = explained(tmp_path, tasks)
+        assert [place.split(": ")[1] for place in places(found)] == ["devices.gpu.memory"] + [
+            f"tasks.t{i}.pin" for i in range(40)
+        ]
+
+
 @pytest.mark.parametrize("path", PROBLEMS, ids=lambda path: path.stem)
 def test_all_constraints_make_the_problem_again(path: Path) -> None:
     system = System(begin_compilation(read_document(path)))
@@ -455,6 +489,16 @@ class TestCommand:
                 "devices": [], "whole": True,
             },
         }  # fmt: skip
+
+    def test_interrupted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = tmp_path / "p.yaml"
+        path.write_text(HEAD + self.TASKS)
+        stop = threading.Event()
+        stop.set()
+        monkeypatch.setattr("placeopt.cli.explain.on_interrupt", lambda: contextlib.nullcontext(stop))
+        outcome = run("explain", path)
+        assert outcome.code == 130
+        assert "undecided" in outcome.out
 
     def test_exit_codes(self, tmp_path: Path) -> None:
         path = tmp_path / "p.yaml"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from placeopt.validation import validate
 
 _SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds of a tick
 
-__all__ = ["Compilation", "begin_compilation", "compile_document", "compile_spec", "load", "read_spec"]
+__all__ = ["Compilation", "begin_compilation", "compile_document", "compile_spec", "document_of", "load", "read_spec"]
 
 
 def load(path: str | Path) -> Problem:
@@ -58,7 +58,18 @@ def compile_spec(spec: Spec | dict[str, Any], *, folder: str | Path = ".") -> Pr
         return Compilation(spec, Document(data), (), Path(folder)).problem()
     if not isinstance(spec, dict):
         raise UsageError(f"compile takes a Spec or a dict, got {type(spec).__name__}; use load for a file")
-    return compile_document(Document({key: _with_text_keys(key, value) for key, value in spec.items()}), folder=folder)
+    return compile_document(document_of(spec), folder=folder)
+
+
+def document_of(data: Mapping[str, Any]) -> Document:
+    """A document made in code.
+
+    Raises
+    ------
+    UsageError
+        If it has the same name as text and as a number.
+    """
+    return Document({key: _with_text_keys(key, value) for key, value in data.items()})
 
 
 def _with_text_keys(section: object, entries: Any) -> Any:

@@ -11,13 +11,12 @@ makes the rest feasible (`mending`).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from placeopt.compiler import begin_compilation
+from placeopt.compiler import begin_compilation, document_of
 from placeopt.document import Document, collection_paused, read_document
 from placeopt.errors import DocumentError, Issue, SpecError, UsageError, path_text
 from placeopt.explanation.constraints import Kind, System
@@ -153,15 +152,14 @@ def explain(
     UsageError
         If an argument makes no sense.
     """
-    begun = time.monotonic()
     if time_limit is None:
         raise UsageError("time_limit is None; expected a positive number of seconds")
     make_options(time_limit=time_limit, seed=seed, workers=workers)
     find_solver(solver)
     tell = on_progress or (lambda _line: None)
+    clock = Clock(time_limit)
     with collection_paused():
         system = System(begin_compilation(_document(spec)))
-    clock = Clock(time_limit)
     oracle = Oracle(
         system, clock, solver=solver, seed=seed, workers=workers, should_stop=should_stop or (lambda: False)
     )  # fmt: skip
@@ -169,7 +167,7 @@ def explain(
     first = oracle.decide(range(len(system.constraints)))
     if first.feasible is not False:
         status: Status = "feasible" if first.feasible else "undecided"
-        return Explanation(system.problem, status, schedule=first.schedule, seconds=time.monotonic() - begun)
+        return Explanation(system.problem, status, schedule=first.schedule, seconds=clock.elapsed)
     tell("infeasible; looking for the lines that cannot hold together")
     clock.limit = _FILTERING * time_limit
     core = shrink(system, oracle, first)
@@ -186,13 +184,13 @@ def explain(
         tuple(sorted(members, key=_file_order)),
         core.minimal,
         core.reason,
-        seconds=time.monotonic() - begun,
+        seconds=clock.elapsed,
     )
 
 
 def _document(spec: str | Path | Mapping[str, Any]) -> Document:
     if isinstance(spec, Mapping):
-        return Document(dict(spec))
+        return document_of(spec)
     if not isinstance(spec, str | Path):
         raise UsageError(f"explain takes the path of a problem file or its document, got {type(spec).__name__}")
     try:

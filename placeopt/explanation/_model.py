@@ -145,6 +145,7 @@ class Model:
         solver.parameters.max_time_in_seconds = seconds
         solver.parameters.num_workers = 1
         solver.parameters.cp_model_presolve = False
+        solver.parameters.catch_sigint_signal = False  # Ctrl-C is for whoever wrote should_stop
         with ThreadPoolExecutor(1, thread_name_prefix="explain") as executor:
             future = executor.submit(solver.solve, model)
             while not future.done():

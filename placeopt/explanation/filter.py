@@ -40,30 +40,27 @@ def shrink(system: System, oracle: Oracle, verdict: Verdict) -> Core:
 
     The deletion filter of J. W. Chinneck and E. W. Dravnieks, "Locating minimal infeasible constraint sets in linear
     programs", ORSA Journal on Computing 3 (1991), doi:10.1287/ijoc.3.2.157: what can go without making the rest
-    feasible goes, and the rest is tried on. Halves, quarters and so on are tried before single constraints, so that a
-    small core among many constraints takes few questions. A member that was needed in a larger set is needed
-    in every part of it that is infeasible still.
+    feasible goes, and the rest is tried on. All constraints of a kind are tried first, then halves, quarters and so on
+    of each kind, so that a small core among many constraints takes few questions. A member that was needed in a
+    larger set is needed in every part of it that is infeasible still.
     """
     members, reason = oracle.core(verdict.core, share=_SHARE), verdict.reason
     needed: dict[int, Verdict] = {}
-    size = max(1, len(members) // 2)
-    while True:
-        waiting = sorted(members, key=lambda number: (_LAST.index(system.constraints[number].kind), number))
-        while waiting:
-            chunk, waiting = waiting[:size], waiting[size:]
-            rest = _without(members, chunk)
-            if len(chunk) == 1 and chunk[0] in needed:
+    parts, pieces = 1, _pieces(system, members, 1)
+    while pieces:
+        for piece in pieces:
+            alive = set(members)
+            chunk = {number for number in piece if number in alive and number not in needed}
+            if not chunk:
                 continue
-            found = oracle.decide(rest, share=_SHARE)
+            found = oracle.decide([number for number in members if number not in chunk], share=_SHARE)
             if found.feasible is False:
                 members, reason = found.core, found.reason
-                waiting = [number for number in waiting if number in set(members)]
-                needed = {number: found for number, found in needed.items() if number in set(members)}
+                needed = {number: needed[number] for number in members if number in needed}
             elif found.feasible and len(chunk) == 1:
-                needed[chunk[0]] = found
-        if size == 1:
-            break
-        size = max(1, min(size, len(members)) // 2)
+                needed[chunk.pop()] = found
+        parts *= 2
+        pieces = _pieces(system, members, parts) if max(map(len, pieces)) > 1 else []
     proof = oracle.decide(members, share=_SHARE, modelled=False)
     if proof.feasible:
         raise InternalError(
@@ -73,6 +70,18 @@ def shrink(system: System, oracle: Oracle, verdict: Verdict) -> Core:
     return Core(members, needed, proof.reason or reason)
 
 
-def _without(members: Collection[int], chunk: Collection[int]) -> tuple[int, ...]:
-    gone = set(chunk)
-    return tuple(number for number in members if number not in gone)
+def _pieces(system: System, members: Collection[int], parts: int) -> list[list[int]]:
+    """The members of each kind in about so many parts."""
+    pieces: list[list[int]] = []
+    for kind in _LAST:
+        crowd = [number for number in members if system.constraints[number].kind == kind]
+        crowd.sort(key=lambda number: (_need(system, number), number))
+        size = -(-len(crowd) // parts)
+        pieces += [crowd[k : k + size] for k in range(0, len(crowd), max(1, size))]
+    return pieces
+
+
+def _need(system: System, number: int) -> int:
+    """Memory of the task: those that need little are tried, and gone, first, so that few large ones remain."""
+    task = system.constraints[number].task
+    return 0 if task is None else int(system.problem.memory[task])

@@ -114,7 +114,8 @@ class _Search:
         sign = -1 if constraint.kind == "release" else 1
         need = self._need()
         best, schedule = sign * need(self.witness), self.witness
-        least = max(sign * constraint.amount + 1, self._bound(sign))
+        stated, bound = sign * constraint.amount + 1, self._bound()
+        least = stated if bound is None else max(stated, sign * bound)
         probe = least  # the bound is mostly what will do
         sure = True
         while least < best and sure:
@@ -134,20 +135,20 @@ class _Search:
         constraint = self.constraint
         if constraint.kind == "memory":
             pool = self.system.pools[constraint.label]
-            return lambda schedule: int(used_memory(self.system.relaxed(()), schedule)[pool].max())
+            unlimited = self.system.relaxed(())
+            return lambda schedule: int(used_memory(unlimited, schedule)[pool].max())
         if constraint.kind == "release":
             return lambda schedule: int(schedule.start[self.task])
         ticks = self.system.ticks[self.task]
         return lambda schedule: int(schedule.start[self.task] + ticks[schedule.device[self.task]])
 
-    def _bound(self, sign: int) -> int:
-        """No amount below this will do."""
+    def _bound(self) -> int | None:
+        """No better amount than this will do; None if nothing is known."""
         timed = self.constraint.kind != "memory" or self._has_deadlines()
         model = self.oracle.model(timed=timed)
         if model is None or self.oracle.over:
-            return -(2**62)
-        least = model.least(self.number, self.active, self.oracle.seconds(_SHARE))
-        return -(2**62) if least is None else sign * least
+            return None
+        return model.least(self.number, self.active, self.oracle.seconds(_SHARE))
 
     def _has_deadlines(self) -> bool:
         return any(self.system.constraints[number].kind == "deadline" for number in self.active)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from placeopt.explanation.constraints import Change, System
+from placeopt.explanation.repair import repaired
 from placeopt.ir import Problem
 from placeopt.lowerbounds import prove_infeasible
 from placeopt.pipeline import solve
+from placeopt.registry import find_solver
 from placeopt.schedule import Schedule
 from placeopt.simulation import retime, simulate
-from placeopt.solver import Clock, Termination
+from placeopt.solver import Clock, Options, Termination
 from placeopt.verifier import verify
 
 if TYPE_CHECKING:
     from placeopt.explanation._model import Model
 
 HEURISTIC = "heft"
-_REMEMBERED = 50
+_REMEMBERED, _REPAIRED = 50, 3
+"""Schedules that are kept, and those among them that are made to fit when none does."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +51,7 @@ class Oracle:
     """Decides whether constraints can hold together, the cheapest argument first.
 
     1. A quick proof of infeasibility by counting (`placeopt.lowerbounds`).
-    2. A schedule found before, for other constraints.
+    2. A schedule found before for other constraints, as it is or repaired.
     3. HEFT's schedule.
     4. The placement alone (`Model`): without one there is no schedule, and with one there is where times do not matter.
     5. The placement and the times, where that model is small.
@@ -96,12 +99,9 @@ class Oracle:
         proof = prove_infeasible(problem)
         if proof is not None:
             return Verdict(False, reason=proof.reason, core=tuple(sorted(active)))
-        for schedule in self._schedules:
+        for schedule in self._cheap(problem):
             if verify(problem, schedule).feasible:
-                return Verdict(True, schedule)
-        result = solve(problem, HEURISTIC, seed=self._seed)
-        if result.feasible:
-            return self._found(result.schedule)
+                return self._found(schedule)
         if modelled and not changed:
             for timed in (False, True):
                 verdict = self._model_verdict(problem, active, timed, share)
@@ -158,9 +158,24 @@ class Oracle:
                 return self._found(schedule)
         return Verdict(None)
 
+    def _cheap(self, problem: Problem) -> Iterator[Schedule]:
+        """Schedules worth a look: those found before, the latest of them made to fit, that of the heuristic."""
+        yield from self._schedules
+        for schedule in self._schedules[:_REPAIRED]:
+            near = repaired(problem, schedule)
+            if near is not None:
+                yield near
+        heuristic = find_solver(HEURISTIC)
+        answer = heuristic.solve(
+            problem, Options(seed=self._seed, should_stop=self._should_stop), heuristic.settings_type()
+        )
+        if answer.schedule is not None:
+            yield retime(problem, answer.schedule)
+
     def _found(self, schedule: Schedule | None) -> Verdict:
         assert schedule is not None
-        self._schedules = [schedule, *self._schedules[: _REMEMBERED - 1]]
+        if not any(schedule is known for known in self._schedules):
+            self._schedules = [schedule, *self._schedules[: _REMEMBERED - 1]]
         return Verdict(True, schedule)
 
     def seconds(self, share: float) -> float:

@@ -11,6 +11,8 @@ from placeopt.explanation import Explanation, Member
 from placeopt.schedule import makespan
 from placeopt.units import time_text
 
+_SHOWN = 30
+
 
 def print_explanation(console: Console, explanation: Explanation) -> None:
     """The verdict and, if a problem is infeasible, each line of the set with its mend."""
@@ -24,8 +26,10 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
         console.print("undecided: neither a schedule nor a proof that there is none was found in time")
         return
     console.print(Text.assemble(("infeasible", "red"), f": {_verdict(explanation)}"))
-    for member in explanation.members:
+    for member in explanation.members[:_SHOWN]:
         _print_member(console, member)
+    if len(explanation.members) > _SHOWN:
+        console.print(f"\n  and {len(explanation.members) - _SHOWN} more; --json lists them all")
     if explanation.reason:
         console.print()
         console.print(Text(f"why: {explanation.reason}"))
