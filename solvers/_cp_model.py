@@ -27,10 +27,10 @@ Read = Callable[[Literal], int]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of the objective as integers: `scale` times its value."""
+    """One level of the objective as integers: `scale` times its value, which is a multiple of 1 / scale."""
 
     expression: Expression
-    scale: int
+    scale: Fraction
 
     def scaled(self, value: Value) -> int:
         """The integer that stands for a value of the level."""
@@ -38,7 +38,7 @@ class Level:
 
     def value(self, scaled: int) -> Value:
         """What an integer stands for."""
-        return simplified(Fraction(scaled, self.scale))
+        return simplified(scaled / self.scale)
 
 
 class Model:
@@ -67,12 +67,14 @@ class Model:
         self.magnitude = max(self.memory.magnitude, limits.horizon if self.timing is not None else 0)
         self.levels: list[Level] = []
         for level in problem.objective.levels:
-            scale = math.lcm(*(term.weight.denominator for term in level))
-            weights = [int(term.weight * scale) for term in level]
+            denominator = math.lcm(*(term.weight.denominator for term in level))
+            weights = [int(term.weight * denominator) for term in level]
+            common = math.gcd(*weights) or 1
+            weights, scale = [w // common for w in weights], Fraction(denominator, common)
             most = sum(w * limits.largest[term.metric] for w, term in zip(weights, level, strict=True))
             self.magnitude = max(self.magnitude, most)
             if most >= LARGEST:
-                raise TooLargeError(f"an objective up to {most // scale} in steps of 1/{scale}")
+                raise TooLargeError(f"an objective up to {math.floor(most / scale)} in steps of {1 / scale}")
             self.levels.append(
                 Level(added(w * metrics[term.metric] for w, term in zip(weights, level, strict=True)), scale)
             )

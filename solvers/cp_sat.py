@@ -14,6 +14,7 @@ of those before it as limits and hinted with the best schedule so far.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from placeopt.simulation import retime
 from placeopt.solver import ALL_METRICS, Answer, Clock, Info, Options, Settings, Termination
 
 from ._incumbent import Incumbent
+from ._ticks import coarsened
 from ._warm_start import annealed_start, best_start
 
 if TYPE_CHECKING:
@@ -95,7 +97,12 @@ class CpSat:
         if problem.n_tasks == 0:
             nothing = np.empty(0, dtype=np.int64)
             return Answer(Termination.OPTIMAL, retime(problem, Schedule(nothing, nothing)), bound=0)
-        return _Run(problem, options, settings).answer()
+        found = coarsened(problem)
+        if found.unit == 1:
+            return _Run(problem, options, settings).answer()
+        initial = None if options.initial is None else found.coarse(options.initial)
+        answer = _Run(found.problem, replace(options, initial=initial), settings).answer()
+        return answer if answer.schedule is None else replace(answer, schedule=found.fine(answer.schedule))
 
 
 class _Run:
