@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from placeopt.bounding import bounds as bounds
     from placeopt.compiler import compile_spec as compile  # noqa: F401  the public name
     from placeopt.compiler import load as load
     from placeopt.errors import DocumentError as DocumentError
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from placeopt.ir import Problem as Problem
     from placeopt.ir import Term as Term
     from placeopt.ir import build_problem as build_problem
-    from placeopt.lowerbounds import bounds as bounds
     from placeopt.metrics import measure as measure
     from placeopt.pipeline import solve as solve
     from placeopt.plan import read_plan as read_plan
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from placeopt.verifier import verify as verify
 
 _HOME = {
+    "bounds": ("placeopt.bounding", "bounds"),
     "compile": ("placeopt.compiler", "compile_spec"),
     "load": ("placeopt.compiler", "load"),
     "DocumentError": ("placeopt.errors", "DocumentError"),
@@ -73,7 +74,6 @@ _HOME = {
     "Problem": ("placeopt.ir", "Problem"),
     "Term": ("placeopt.ir", "Term"),
     "build_problem": ("placeopt.ir", "build_problem"),
-    "bounds": ("placeopt.lowerbounds", "bounds"),
     "measure": ("placeopt.metrics", "measure"),
     "solve": ("placeopt.pipeline", "solve"),
     "read_plan": ("placeopt.plan", "read_plan"),

@@ -26,6 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("simulation", "verifier", "lowerbounds", "metrics"),
     ("solver",),
     ("registry", "result", "passes", "relaxation"),
+    ("bounding",),
     ("syntax", "document", "scalars", "spec", "validation"),
     ("compiler", "plan"),
     ("generate", "formats"),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli import catalog, exchange, explain, generate, judge, solve
+from placeopt.cli import bounding, catalog, exchange, explain, generate, judge, solve
 
 app = typer.Typer(
     help="Place the operators of a computation graph on devices, and know how far from optimal the placement is.",
@@ -40,6 +40,7 @@ app.command("solve")(solve.solve)
 app.command("verify")(judge.verify)
 app.command("simulate")(judge.simulate)
 app.command("inspect")(judge.inspect)
+app.command("bounds")(bounding.bounds)
 app.command("explain")(explain.explain)
 app.command("solvers")(catalog.solvers)
 app.command("schema")(catalog.schema)

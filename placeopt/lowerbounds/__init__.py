@@ -53,7 +53,7 @@ class Bound:
     explanation
         Why no schedule is better, in a line for people.
     seconds
-        How long it took to prove it; not compared.
+        How long it took to get there; not compared.
     """
 
     name: str

@@ -12,8 +12,8 @@ from placeopt.errors import visible
 from placeopt.ir import UNLIMITED, Problem
 from placeopt.lowerbounds import bounds, prove_infeasible
 from placeopt.metrics import ccr, shape
-from placeopt.report.console import first_metric, print_problem, value_text
-from placeopt.result import number
+from placeopt.report.bounding import bounds_data, bounds_table
+from placeopt.report.console import print_problem
 from placeopt.units import size_text, time_text
 
 
@@ -61,12 +61,7 @@ def inspection(problem: Problem) -> dict[str, Any]:
             for members in classes.values()
         ],
         "infeasible": None if proof is None else proof.reason,
-        "bounds": []
-        if proof is not None
-        else [
-            {"name": bound.name, "value": number(bound.value), "explanation": bound.explanation}
-            for bound in bounds(problem)
-        ],
+        "bounds": [] if proof is not None else bounds_data(bounds(problem)),
     }
 
 
@@ -107,13 +102,7 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
         console.print(Text.assemble("\n", ("infeasible", "red"), f": {found['infeasible']}"))
         return
     console.print("\n[bold]lower bounds[/bold]")
-    metric = first_metric(problem)
-    table = Table(box=None, padding=(0, 2, 0, 2), show_header=False)
-    for _ in range(3):
-        table.add_column(overflow="fold")
-    for bound in found["bounds"]:
-        table.add_row(bound["name"], value_text(bound["value"], problem, metric), Text(bound["explanation"]))
-    console.print(table)
+    console.print(bounds_table(problem, found["bounds"]))
 
 
 def _times(problem: Problem, found: dict[str, Any]) -> str:

@@ -1,0 +1,70 @@
+"""The engine for lower bounds: the quick ones first, then those that take their time.
+
+    quick         `placeopt.lowerbounds`: integer arithmetic, well under a second
+    relaxations   `placeopt.relaxation`: linear and integer programmes, as long as they are given
+
+Every bound holds for the problem as it is; the best of them certifies the gap of any schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from placeopt import lowerbounds
+from placeopt.ir import Problem
+from placeopt.lowerbounds import Bound, prove_infeasible
+from placeopt.objective import Value
+from placeopt.relaxation import relaxed_bounds
+from placeopt.solver import Clock
+
+
+def bounds(
+    problem: Problem,
+    *,
+    time_limit: float | None = None,
+    workers: int = 1,
+    known: Value | None = None,
+    on_bound: Callable[[Bound], None] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> list[Bound]:
+    """Lower bounds of the objective's first level, best first; at least one.
+
+    Parameters
+    ----------
+    time_limit
+        Seconds for the relaxations; without it there are only the quick bounds.
+    workers
+        Threads to use.
+    known
+        The value of a schedule that exists: once a bound reaches it, nothing is left to prove.
+    on_bound
+        Called with every bound as it is proved, perhaps from another thread, one call at a time.
+    should_stop
+        Asked now and then; once true, what has been proved so far is returned.
+
+    Those of a problem that `prove_infeasible` finds infeasible mean nothing.
+    """
+    clock = Clock(time_limit)
+    found = {bound.name: bound for bound in lowerbounds.bounds(problem)}
+    for bound in found.values():
+        if on_bound is not None:
+            on_bound(bound)
+
+    def add(bound: Bound) -> None:
+        found[bound.name] = bound
+        if on_bound is not None:
+            on_bound(bound)
+
+    def over() -> bool:
+        return should_stop() or (known is not None and max(bound.value for bound in found.values()) >= known)
+
+    if time_limit is not None and not over() and prove_infeasible(problem) is None:
+        relaxed_bounds(
+            problem,
+            time_limit=clock.remaining,
+            workers=workers,
+            known=known,
+            on_bound=add,
+            should_stop=over,
+        )
+    return sorted(found.values(), key=lambda bound: -bound.value)

@@ -1,0 +1,56 @@
+"""`placeopt bounds`: how good a schedule could be at best."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from placeopt.cli.options import AsJson, ProblemFile, print_json, seconds, stdout_console
+from placeopt.cli.solve import on_interrupt
+
+DEFAULT_LIMIT = "30s"
+
+
+def bounds(
+    problem: ProblemFile,
+    time_limit: Annotated[
+        str, typer.Option("--time-limit", "-t", metavar="TIME", help="For the relaxations, such as 30s or 5min.")
+    ] = DEFAULT_LIMIT,
+    workers: Annotated[int | None, typer.Option("--workers", "-w", help="Threads; all cores unless given.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prove lower bounds of the objective: no schedule is better than the best of them."""
+    limit = seconds(time_limit, "--time-limit")
+    from placeopt.bounding import bounds as prove
+    from placeopt.compiler import load
+    from placeopt.lowerbounds import prove_infeasible
+    from placeopt.pipeline import make_options
+    from placeopt.report.bounding import bounds_data, bounds_table
+    from placeopt.report.console import print_problem
+    from placeopt.result import number
+
+    options = make_options(time_limit=limit, workers=workers)
+    compiled = load(problem)
+    data: dict[str, Any] = {
+        "problem": compiled.name,
+        "fingerprint": compiled.fingerprint(),
+        "objective": str(compiled.objective),
+        "resolution": float(compiled.resolution),
+    }
+    if not as_json:
+        print_problem(stdout_console(), compiled)
+    proof = prove_infeasible(compiled)
+    if proof is not None:
+        if as_json:
+            print_json(data | {"infeasible": proof.reason, "bound": None, "bounds": []})
+        else:
+            stdout_console().print(f"[red]infeasible[/red]: {proof.reason}", soft_wrap=True)
+        raise typer.Exit(1)
+    with on_interrupt() as stop:
+        found = prove(compiled, time_limit=options.time_limit, workers=options.workers, should_stop=stop.is_set)
+    if as_json:
+        print_json(data | {"infeasible": None, "bound": number(found[0].value), "bounds": bounds_data(found)})
+    else:
+        stdout_console().print(bounds_table(compiled, bounds_data(found)))
+    raise typer.Exit(130 if stop.is_set() else 0)
