@@ -95,7 +95,7 @@ class Explanation:
     schedule
         A verified schedule, if feasible.
     seconds
-        Wall time.
+        Wall time, without that of reading the problem.
     """
 
     problem: Problem
@@ -137,7 +137,7 @@ def explain(
     spec
         A problem file, or its document as plain data (which has no lines).
     time_limit
-        Seconds. A set that could not be made minimal by then is reported as it is.
+        Seconds once the problem is read. A set that could not be made minimal by then is reported as it is.
     solver
         The exact solver that decides what counting and small models cannot.
     on_progress
@@ -157,9 +157,9 @@ def explain(
     make_options(time_limit=time_limit, seed=seed, workers=workers)
     find_solver(solver)
     tell = on_progress or (lambda _line: None)
-    clock = Clock(time_limit)
     with collection_paused():
         system = System(begin_compilation(_document(spec)))
+    clock = Clock(time_limit)
     oracle = Oracle(
         system, clock, solver=solver, seed=seed, workers=workers, should_stop=should_stop or (lambda: False)
     )  # fmt: skip

@@ -25,6 +25,10 @@ _REMEMBERED, _REPAIRED = 50, 3
 """Schedules that are kept, and those among them that are made to fit when none does."""
 
 
+_MODELLING = 0.25
+"""Part of the time for a question that each model may take; the rest is the exact solver's."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
     """What the oracle found.
@@ -144,7 +148,7 @@ class Oracle:
         model = self.model(timed=timed)
         if model is None or self.over:
             return Verdict(None)
-        found = model.core(active, self.seconds(share))
+        found = model.core(active, self.seconds(share * _MODELLING))
         if found.core is not None:
             what = "the placement and the times" if timed else "the placement"
             return Verdict(False, reason=f"proved on a model of {what}", core=found.core)
