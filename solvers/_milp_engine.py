@@ -1,7 +1,8 @@
 """One run of HiGHS, SCIP or GLOP through OR-Tools' MathOpt that can be watched and stopped.
 
-GLOP runs in a thread of this process, the others in one of their own, `_milp_process`: MathOpt (9.15) cannot interrupt
-HiGHS, which writes to the standard output whatever it is told, as SCIP does to the standard error where it is watched.
+GLOP runs in a thread of this process, the others in one of their own, `placeopt.engines`: MathOpt (9.15) cannot
+interrupt HiGHS, which writes to the standard output whatever it is told, as SCIP does to the standard error where it is
+watched.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from ortools.math_opt import model_pb2
 from ortools.math_opt.python import mathopt
 from ortools.util.python import solve_interrupter
 
-from . import _milp_process
-from ._milp_worker import status_name
+from placeopt.engines import process
+from placeopt.engines.worker import status_name
 
 Engine = Literal["highs", "scip"]
 Status = Literal["optimal", "infeasible", "limit", "failed"]
@@ -107,7 +108,7 @@ def minimised(
         "seed": limits.seed,
         "workers": limits.workers,
     }
-    return Outcome(**_milp_process.run(model, options, on_values, on_bound, limits.should_stop))
+    return Outcome(**process.run(model, options, on_values, on_bound, limits.should_stop))
 
 
 def relaxed(model: model_pb2.ModelProto, limits: Limits) -> Outcome:

@@ -24,8 +24,8 @@ from ._milp_timing import Timing
 from ._milp_view import view
 
 LARGEST = 10**8
-"""No number in a row may exceed this: engines let a row fail and a binary be off by 1e-9 (`_milp_worker.TOLERANCE`),
-and 1e8 times that is a tenth of the unit that everything is counted in."""
+"""No number in a row may exceed this: engines let a row fail and a binary be off by 1e-9, the TOLERANCE of
+`placeopt.engines.worker`, and 1e8 times that is a tenth of the unit that everything is counted in."""
 
 LARGEST_OBJECTIVE = 10**9
 """Nor may an objective: a double has sixteen digits, and the bound must be right to a tenth."""

@@ -154,12 +154,15 @@ class _Run:
         halted = self._halted()
         if halted is not None:
             return self._answer(halted)
+        if any(term.weight < 0 for level in self.problem.objective.levels for term in level):
+            return self._refusal("a metric has a negative weight, and milp only keeps metrics small")
         allowed = self.problem.group_feasible()
         if not allowed.any(axis=1).all():
             return self._answer(Termination.INFEASIBLE, "some task or group has no device that may run it")
+        from placeopt.engines.process import EngineError
+
         from ._milp_linear import BuildStoppedError
         from ._milp_model import Model, TooLargeError, model_size
-        from ._milp_process import EngineError
         from ._milp_times import times_of
 
         times = times_of(self.problem, allowed, self.best.values[0] if self.best.values else None)
@@ -214,6 +217,9 @@ class _Run:
         """Minimise one level after the other."""
         exact = True
         for depth, level in enumerate(model.levels):
+            halted = self._halted()
+            if halted is not None:
+                return halted
             outcome = self._minimise(model, depth, level)
             if outcome.status == "infeasible":
                 self._no_solution(depth, self.settings.engine)

@@ -1,9 +1,9 @@
-"""HiGHS in a process of its own: a script that reads requests and writes what happens, one JSON object a line.
+"""HiGHS and SCIP in a process of their own: a script that reads requests and writes what happens, one JSON a line.
 
-A request has `model` (a MathOpt ModelProto, base64), `hint` (a value for each column, or null), `seconds`, `gap`,
-`absolute_gap`, `seed`, `workers`, and `file`, where HiGHS may write improving solutions. Answers are {"bound": float},
-{"values": [...]} while it runs, then {"result": {...}} or {"error": text}. The process ends when its input does, in the
-midst of a run too: it never outlives who started it.
+A request has `engine`, `model` (a MathOpt ModelProto, base64), `hint` (a value for each column, or null), `seconds` (or
+null), `gap`, `absolute_gap`, `seed`, `workers`, and `file`, where improving solutions may be written. Answers are
+{"bound": float} and {"values": [...]} while it runs, then {"result": {...}} or {"error": text}. The process ends when
+its input does, in the midst of a run too: it does not outlive who started it.
 
 Nothing but OR-Tools and the standard library is imported, so that the script runs whatever else is installed how.
 """
@@ -24,14 +24,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-TOLERANCE = 1e-9
-"""By which a row may fail and a whole column be off; HiGHS allows no less than 1e-10, by default it is 1e-6."""
+Tell = Callable[[dict[str, Any]], None]
 
-# A line of HiGHS' log: an optional letter, nodes processed, in the queue, leaves, explored, bound, best solution.
+TOLERANCE = 1e-9
+"""By which a row may fail and a whole column be off. HiGHS allows no less than 1e-10; both take 1e-6 by default."""
+
+# A line of HiGHS' log: perhaps a letter; nodes done, in the queue, leaves, explored, bound, best solution.
 BOUND = re.compile(r"^\s*(?:[A-Za-z]\s)?\s*\d\S*\s+\d\S*\s+\d\S*\s+[\d.]+%\s+(-?[\d.]+(?:e[+-]?\d+)?)\s")
 
-LOG_DIGITS = 1e-9
-"""Relative error of a bound in the log, which has ten digits."""
+LOG_PRECISION = 1e-9
+"""Relative error of a bound in the log, which shows ten digits."""
 
 
 def status_name(result: Any) -> Literal["optimal", "infeasible", "limit", "failed"]:
@@ -49,21 +51,41 @@ def status_name(result: Any) -> Literal["optimal", "infeasible", "limit", "faile
     return known.get(result.termination.reason, "failed")
 
 
-def highs(request: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def solved(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
     """The result of one run."""
     from ortools.math_opt import model_pb2
     from ortools.math_opt.python import mathopt
 
-    model = model_pb2.ModelProto.FromString(base64.b64decode(request["model"]))
-    programme = mathopt.Model.from_model_proto(model)
+    programme = mathopt.Model.from_model_proto(model_pb2.ModelProto.FromString(base64.b64decode(request["model"])))
     columns = sorted(programme.variables(), key=lambda column: int(column.id))
     parameters = mathopt.SolveParameters(
         random_seed=request["seed"],
         absolute_gap_tolerance=request["absolute_gap"],
-        relative_gap_tolerance=request["gap"] or 0.0,
+        relative_gap_tolerance=request["gap"],
     )
     if request["seconds"] is not None:
         parameters.time_limit = datetime.timedelta(seconds=request["seconds"])
+    start = mathopt.ModelSolveParameters()
+    if request["hint"] is not None:
+        values = dict(zip(columns, request["hint"], strict=True))
+        start.solution_hints.append(mathopt.SolutionHint(variable_values=values))
+    engines = {"highs": (mathopt.SolverType.HIGHS, _highs), "scip": (mathopt.SolverType.GSCIP, _scip)}
+    kind, prepare = engines[request["engine"]]
+    watching = prepare(parameters, request, columns, tell)
+    found = mathopt.solve(programme, kind, params=parameters, model_params=start, **watching)
+    bound = float(found.best_objective_bound())
+    best = found.variable_values() if found.has_primal_feasible_solution() else None
+    return {
+        "status": status_name(found),
+        "bound": bound if math.isfinite(bound) else None,
+        "values": None if best is None else [float(best[column]) for column in columns],
+        "nodes": int(found.solve_stats.node_count),
+        "message": found.termination.detail,
+    }
+
+
+def _highs(parameters: Any, request: dict[str, Any], columns: list[Any], tell: Tell) -> dict[str, Any]:
+    """Set HiGHS' options and watch its log, the only thing that MathOpt passes on, and the file of its solutions."""
     options = parameters.highs
     for name in ("mip_feasibility_tolerance", "primal_feasibility_tolerance", "dual_feasibility_tolerance"):
         options.double_options[name] = TOLERANCE
@@ -72,55 +94,62 @@ def highs(request: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> di
     options.bool_options["mip_improving_solution_save"] = True
     options.bool_options["mip_improving_solution_report_sparse"] = True
     options.string_options["mip_improving_solution_file"] = request["file"]
-    start = mathopt.ModelSolveParameters()
-    if request["hint"] is not None:
-        values = dict(zip(columns, request["hint"], strict=True))
-        start.solution_hints.append(mathopt.SolutionHint(variable_values=values))
     seen = 0
 
     def log(lines: list[str]) -> None:
         nonlocal seen
-        # An exception here would end the process: HiGHS does not expect one.
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):  # an exception would end the process
             for line in lines:
                 found = BOUND.match(line)
                 if found:
                     bound = float(found[1])
-                    tell({"bound": bound - abs(bound) * LOG_DIGITS})
+                    tell({"bound": bound - abs(bound) * LOG_PRECISION})
             solutions = list(improving(Path(request["file"]).read_text(), len(columns)))
             if len(solutions) > seen:
                 seen = len(solutions)
                 tell({"values": solutions[-1]})
 
-    found = mathopt.solve(
-        programme, mathopt.SolverType.HIGHS, params=parameters, model_params=start, msg_cb=log, remove_names=True
+    return {"msg_cb": log}
+
+
+def _scip(parameters: Any, request: dict[str, Any], columns: list[Any], tell: Tell) -> dict[str, Any]:  # noqa: ARG001
+    """Set SCIP's parameters and watch its solutions and nodes."""
+    from ortools.math_opt.python import mathopt
+
+    for name in ("numerics/feastol", "numerics/dualfeastol"):
+        parameters.gscip.real_params[name] = TOLERANCE
+    parameters.gscip.real_params["numerics/epsilon"] = TOLERANCE
+    best = -math.inf
+
+    def watch(data: Any) -> Any:
+        nonlocal best
+        with contextlib.suppress(OSError, ValueError):  # an exception would end the process
+            if data.event == mathopt.Event.MIP_SOLUTION and data.solution is not None:
+                tell({"values": [float(data.solution[column]) for column in columns]})
+            bound = float(data.mip_stats.dual_bound)
+            if data.mip_stats.HasField("dual_bound") and math.isfinite(bound) and bound > best:
+                best = bound
+                tell({"bound": bound})
+        return mathopt.CallbackResult()
+
+    events = mathopt.CallbackRegistration(
+        events={mathopt.Event.MIP_SOLUTION, mathopt.Event.MIP_NODE},
+        mip_node_filter=mathopt.VariableFilter(filtered_items=[]),
     )
-    bound = float(found.best_objective_bound())
-    values = None
-    if found.has_primal_feasible_solution():
-        best = found.variable_values()
-        values = [float(best[column]) for column in columns]
-    return {
-        "status": status_name(found),
-        "bound": bound if math.isfinite(bound) else None,
-        "values": values,
-        "nodes": int(found.solve_stats.node_count),
-        "message": found.termination.detail,
-    }
+    return {"callback_reg": events, "cb": watch}
 
 
 def improving(text: str, size: int) -> Iterator[list[float]]:
     """The complete solutions in HiGHS' file: "Objective v", "# Columns -k", then k lines "value column"."""
-    lines = text.splitlines()
+    lines = text[: text.rfind("\n") + 1].splitlines()  # the last line may still be being written
     for position, line in enumerate(lines):
         if not line.startswith("# Columns -"):
             continue
-        count = int(line.removeprefix("# Columns -"))
-        body = lines[position + 1 : position + 1 + count]
-        if len(body) < count or (position + 1 + count == len(lines) and not text.endswith("\n")):
-            return  # still being written
+        end = position + 1 + int(line.removeprefix("# Columns -"))
+        if end > len(lines):
+            return
         values = [0.0] * size
-        for entry in body:
+        for entry in lines[position + 1 : end]:
             value, column = entry.split()
             values[int(column)] = float(value)
         yield values
@@ -129,8 +158,7 @@ def improving(text: str, size: int) -> Iterator[list[float]]:
 def main() -> None:
     """Answer requests until there are no more."""
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)  # HiGHS prints what it should not
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the engines print is not for the channel
     lock = threading.Lock()
 
     def tell(message: dict[str, Any]) -> None:
@@ -143,13 +171,13 @@ def main() -> None:
     def read() -> None:
         for line in sys.stdin:
             requests.put(line)
-        os._exit(0)  # in the midst of a run: whoever wanted it is gone
+        os._exit(0)
 
     threading.Thread(target=read, daemon=True).start()
     while True:
         request = json.loads(requests.get())
         try:
-            tell({"result": highs(request, tell)})
+            tell({"result": solved(request, tell)})
         except Exception as error:  # noqa: BLE001 - told to who asked
             tell({"error": f"{type(error).__name__}: {error}"})
 

@@ -17,7 +17,7 @@ import numpy as np
 from ortools.math_opt import model_pb2
 from ortools.sat.python import cp_model
 
-from placeopt.engines import highs
+from placeopt.engines import process
 from placeopt.ir import Int
 from placeopt.relaxation.programme import Float, Programme
 
@@ -112,8 +112,10 @@ def _highs(
         if math.isfinite(value):
             on_bound(math.ceil(value - max(abs(value) * SLACK, 0.1)))
 
-    options = {"seconds": seconds, "gap": 0.0, "absolute_gap": 0.5 / unit, "seed": 0, "workers": 1}
-    outcome = highs.solve(_proto(programme, unit), options, None, lambda _: None, tell, should_stop)
+    options = {"engine": "highs", "hint": None, "seconds": seconds, "gap": 0.0, "absolute_gap": 0.5 / unit}
+    outcome = process.run(
+        _proto(programme, unit), {**options, "seed": 0, "workers": 1}, lambda _: None, tell, should_stop
+    )
     if outcome["bound"] is not None and outcome["status"] in ("optimal", "limit"):
         tell(outcome["bound"])
     if outcome["status"] != "optimal" or outcome["values"] is None:

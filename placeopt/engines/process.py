@@ -1,4 +1,4 @@
-"""This side of the process that the engines run in; the other is `_milp_worker`.
+"""This side of the process that the engines run in; the other is `placeopt.engines.worker`.
 
 Starting one takes some tenths of a second, so one that is done waits for the next run; it ends with this process.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import base64
 import json
+import os
 import queue
 import subprocess
 import sys
@@ -32,7 +33,8 @@ class _Worker:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads  # HiGHS fixes their number with its first run in a process
-        script = Path(__file__).with_name("_milp_worker.py")
+        self.owner = os.getpid()  # a fork of this process has no claim on it
+        script = Path(__file__).with_name("worker.py")
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(script), json.dumps(sys.path)],
             stdin=subprocess.PIPE,
@@ -42,7 +44,7 @@ class _Worker:
             start_new_session=True,  # Ctrl-C is for the process that waits
         )
         self.messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
-        self._listener = threading.Thread(target=self._listen, name="milp-worker", daemon=True)
+        self._listener = threading.Thread(target=self._listen, name="engine", daemon=True)
         self._listener.start()
 
     def _listen(self) -> None:
@@ -90,7 +92,7 @@ _lock = threading.Lock()
 
 def _take(threads: int) -> _Worker:
     with _lock:
-        for worker in [worker for worker in _idle if worker.threads == threads]:
+        for worker in [worker for worker in _idle if (worker.threads, worker.owner) == (threads, os.getpid())]:
             _idle.remove(worker)
             if worker.alive:
                 return worker
@@ -102,7 +104,9 @@ def _take(threads: int) -> _Worker:
 def _close_all() -> None:
     with _lock:
         while _idle:
-            _idle.pop().close()
+            worker = _idle.pop()
+            if worker.owner == os.getpid():
+                worker.close()
 
 
 def run(
@@ -114,6 +118,9 @@ def run(
 ) -> dict[str, Any]:
     """The result of one run: status, bound, values, nodes, message; or, if stopped, what there is by then.
 
+    `options` are those of a request (`placeopt.engines.worker`) but `model` and `file`. The callbacks get the values of
+    all columns in each better solution and each better bound, from this thread; what they raise ends the run.
+
     Raises
     ------
     EngineError
@@ -124,7 +131,7 @@ def run(
     done = False
     last: dict[str, Any] = {"status": "limit", "bound": None, "values": None}
     try:
-        with tempfile.TemporaryDirectory(prefix="placeopt-milp-") as folder:
+        with tempfile.TemporaryDirectory(prefix="placeopt-") as folder:
             worker.ask({**options, "model": encoded, "file": str(Path(folder) / "improving.sol")})
             while True:
                 if should_stop():
