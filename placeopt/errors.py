@@ -15,10 +15,11 @@ Limits and infeasibility are no exceptions: they are answers (see `placeopt.resu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
+from typing import Any
 
 _PLAIN_NAME = re.compile(r"[^\s.\[\]\":]+")
 
@@ -78,7 +79,14 @@ class MissingExtraError(PlaceoptError):
 
 
 class InternalError(PlaceoptError):
-    """Two parts of placeopt disagree about the same schedule; please report it."""
+    """Two parts of placeopt disagree; please report it.
+
+    `dump` is a problem document that reproduces it where there is one: its key `x-disagreement` tells of the run.
+    """
+
+    def __init__(self, message: str, dump: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.dump = dump
 
 
 def path_text(path: Iterable[str | int]) -> str:

@@ -1,27 +1,30 @@
-"""From a problem to a verified result: check, solve, re-time, verify, bound."""
+"""From a problem to a verified result: check, reduce by passes, solve, restore, re-time, verify, bound."""
 
 from __future__ import annotations
 
-import os
 import platform
 import time
-from collections.abc import Callable, Mapping
-from fractions import Fraction
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from pydantic import ValidationError
-
-from placeopt.errors import InternalError, UnsupportedError, UsageError, listing, suggestion
+from placeopt.arguments import checked_initial
+from placeopt.arguments import make_options as make_options
+from placeopt.arguments import read_settings as read_settings
+from placeopt.claims import Judgement, Run, check_infeasible, check_values, restored
+from placeopt.errors import InternalError, UnsupportedError, UsageError, listing
 from placeopt.ir import Problem
 from placeopt.lowerbounds import Bound, Infeasibility, best_bound, prove_infeasible
 from placeopt.objective import Value
+from placeopt.passes import EXACT_PASSES, Chain, apply_passes, find_pass
 from placeopt.registry import find_solver, solvers_for
 from placeopt.result import Result, WallTime, device_uses
 from placeopt.schedule import Schedule
-from placeopt.simulation import retime
-from placeopt.solver import Answer, Options, Progress, Settings, Solver, Termination, unsupported
-from placeopt.verifier import Report, verify
+from placeopt.solver import Answer, Progress, Solver, Termination, unsupported
+
+LEAST = 1e-3
+"""Seconds that a solver is given at least, however long the passes took."""
 
 
 def solve(
@@ -35,6 +38,7 @@ def solve(
     initial: Schedule | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
+    passes: Sequence[str] | None = None,
     **settings: Any,
 ) -> Result:
     """The verified result of one solver on one problem.
@@ -57,28 +61,32 @@ def solve(
         Called with every new incumbent or bound, perhaps from another thread.
     should_stop
         Asked now and then; once true, the solver stops with the best it holds.
+    passes
+        Names of passes that make the problem smaller for the solver, in order; `placeopt.passes` lists them. None: the
+        exact ones for an exact solver, none for others.
     **settings
         Settings of the solver's own.
 
     Raises
     ------
     UsageError
-        If an argument makes no sense or the solver has no such setting.
+        If an argument makes no sense, the solver has no such setting, or there is no such pass.
     UnsupportedError
         If the solver cannot handle a property of this problem; names solvers that can.
     InternalError
-        If a proven bound contradicts a verified schedule.
+        If a claim contradicts a verified schedule (`placeopt.claims`); carries a dump that reproduces it.
     """
     if not isinstance(problem, Problem):
         raise UsageError(f"solve takes a Problem, got {type(problem).__name__}; placeopt.load makes one from a file")
     found = find_solver(solver)
     chosen = read_settings(found, settings)
+    names = tuple(EXACT_PASSES if found.info.exact else ()) if passes is None else _pass_names(passes)
     options = make_options(
         time_limit=time_limit,
         gap_limit=gap_limit,
         seed=seed,
         workers=workers,
-        initial=_checked_initial(problem, initial),
+        initial=checked_initial(problem, initial),
         on_progress=on_progress,
         should_stop=should_stop or (lambda: False),
     )
@@ -87,36 +95,32 @@ def solve(
         able = listing(solvers_for(problem), 20)
         raise UnsupportedError(f"{solver} does not support {missing}; solvers that support this problem: {able}")
 
+    run = Run(problem, solver, chosen, options, names, _versions())
     begun = time.monotonic()
     proof = prove_infeasible(problem)
+    chain = apply_passes(problem, names) if proof is None else Chain(problem)
+    if proof is None and chain.steps and chain.exact:
+        proof = prove_infeasible(chain.problem)
     if proof is None:
-        answer = found.solve(problem, options, chosen)
+        answer = _answer(run, found, chain, time.monotonic() - begun)
     else:
         answer = Answer(Termination.INFEASIBLE, message=proof.reason)
     solved = time.monotonic()
-    schedule, report = _judged(problem, answer.schedule)
+    judgement: Judgement = (None, None) if answer.schedule is None else restored(run, chain, answer.schedule)
     verified = time.monotonic()
-    feasible = None if report is None else report.feasible
-    values = None if report is None else report.objective
+    schedule, report = judgement
+    if answer.termination is Termination.INFEASIBLE:
+        check_infeasible(run, "a quick proof" if proof is not None else solver, schedule)
+    answer = _for_the_original(answer, chain)
     bound, source = _best_of(answer, solver, problem, proof)
-    if feasible and values is not None and bound is not None and bound > values[0]:
-        raise InternalError(
-            f"{source} claims the bound {bound}, and the verifier accepts a schedule with {values[0]} "
-            f"(problem {problem.name or 'without a name'}, fingerprint {problem.fingerprint()}, solver {solver}, "
-            f"seed {seed}); please report this with the problem"
-        )
-    if feasible and values is not None and answer.termination is Termination.OPTIMAL and answer.bound != values[0]:
-        raise InternalError(
-            f"{solver} claims to be optimal with the bound {answer.bound}, and the verifier finds {values[0]} "
-            f"(problem {problem.name or 'without a name'}, fingerprint {problem.fingerprint()}, seed {seed}); "
-            "please report this with the problem"
-        )
+    check_values(run, answer, bound, source, judgement)
+    values = None if report is None else report.objective
     return Result(
         problem=problem,
         solver=solver,
         termination=answer.termination,
         schedule=schedule,
-        feasible=feasible,
+        feasible=None if report is None else report.feasible,
         violations=() if report is None else report.violations,
         values=values,
         bound=bound,
@@ -127,74 +131,44 @@ def solve(
         message=answer.message,
         stats=answer.stats,
         wall_time=WallTime(solve=solved - begun, verify=verified - solved),
-        versions=_versions(),
+        versions=run.versions,
         devices=() if schedule is None or values is None else device_uses(problem, schedule),
+        passes=chain.applied,
     )
 
 
-def make_options(
-    *,
-    time_limit: float | None = None,
-    gap_limit: float | None = None,
-    seed: int = 0,
-    workers: int | None = None,
-    **rest: Any,
-) -> Options:
-    """Options with their numbers checked; see `solve`.
-
-    Raises
-    ------
-    UsageError
-        If a number makes no sense.
-    """
-    return Options(
-        time_limit=_checked("time_limit", time_limit, positive=True),
-        gap_limit=_checked("gap_limit", gap_limit),
-        seed=_whole("seed", seed, 0),
-        workers=_whole("workers", workers if workers is not None else os.cpu_count() or 1, 1, most=1000),
-        **rest,
-    )
+def _pass_names(passes: Sequence[str]) -> tuple[str, ...]:
+    """The names of the passes asked for, all of which exist."""
+    names = (passes,) if isinstance(passes, str) else tuple(passes)
+    for name in names:
+        find_pass(name)
+    return names
 
 
-def read_settings(solver: Solver, values: Mapping[str, Any]) -> Settings:
-    """A solver's settings, checked; values may be text, as a command line has them.
-
-    Raises
-    ------
-    UsageError
-        For an unknown setting or a value of the wrong kind; lists every one.
-    """
-    fields = solver.settings_type.model_fields
+def _answer(run: Run, solver: Solver, chain: Chain, spent: float) -> Answer:
+    """The solver's answer to the reduced problem; what the passes took, `spent` seconds, is part of the time limit."""
+    options = run.options
+    if chain.steps:
+        initial = None if options.initial is None else chain.project(options.initial)
+        limit = None if options.time_limit is None else max(options.time_limit - spent, LEAST)
+        options = replace(options, initial=initial, time_limit=limit)
     try:
-        return solver.settings_type.model_validate(dict(values))
-    except ValidationError as error:
-        problems = []
-        for detail in error.errors(include_url=False):
-            name = str(detail["loc"][0]) if detail["loc"] else ""
-            if detail["type"] == "extra_forbidden":
-                hint = suggestion(name, fields) or f"; it has {listing(list(fields))}"
-                problems.append(f'{solver.name} has no setting "{name}"{hint}')
-            else:
-                problems.append(f"setting {name} = {detail['input']}: {detail['msg'].lower()}")
-        raise UsageError("\n".join(problems)) from None
+        return solver.solve(chain.problem, options, run.settings)
+    except InternalError as error:
+        raise run.disagreement(str(error)) from error
 
 
-def _judged(problem: Problem, schedule: Schedule | None) -> tuple[Schedule | None, Report | None]:
-    """The schedule re-timed to its earliest starts, and what the verifier says.
-
-    Starting earlier can make more memory live at a time under the `peak` model; where that breaks a capacity
-    or makes the objective worse, the solver's own times stand.
-    """
-    if schedule is None:
-        return None, None
-    own = verify(problem, schedule)
-    if own.objective is None:  # a task without a device that may run it: nothing to re-time
-        return schedule, own
-    earliest = retime(problem, schedule)
-    report = verify(problem, earliest)
-    if own.feasible and (not report.feasible or (report.objective or ()) > own.objective):
-        return schedule, own
-    return earliest, report
+def _for_the_original(answer: Answer, chain: Chain) -> Answer:
+    """What the answer proves of the original problem: behind passes that may lose the optimum, nothing."""
+    if chain.exact:
+        return answer
+    lost = f"{listing(chain.inexact)} may lose the optimum: what was proved of the reduced problem does not count"
+    message = f"{answer.message}; {lost}" if answer.message else lost
+    terminations = {Termination.OPTIMAL: Termination.COMPLETED, Termination.INFEASIBLE: Termination.FAILED}
+    termination = terminations.get(answer.termination, answer.termination)
+    if answer.bound is None and termination is answer.termination:
+        return answer
+    return replace(answer, termination=termination, bound=None, message=message)
 
 
 def _best_of(
@@ -217,27 +191,3 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-
-def _checked(name: str, value: float | None, *, positive: bool = False) -> float | None:
-    if value is None:
-        return None
-    wanted = "positive" if positive else "not negative"
-    sound = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
-    if not sound or not (value > 0 if positive else value >= 0) or value == float("inf"):
-        raise UsageError(f"{name} is {value}; expected a finite number that is {wanted}")
-    return float(value)
-
-
-def _whole(name: str, value: int, least: int, most: int = 2**31 - 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise UsageError(f"{name} is {value}; expected a whole number from {least} to {most}")
-    return value
-
-
-def _checked_initial(problem: Problem, initial: Schedule | None) -> Schedule | None:
-    if initial is None:
-        return None
-    if len(initial.device) != problem.n_tasks or len(initial.start) != problem.n_tasks:
-        raise UsageError(f"the initial schedule has {len(initial.device)} tasks, the problem has {problem.n_tasks}")
-    return initial

@@ -13,6 +13,7 @@ from placeopt.schedule import Schedule
 from placeopt.solver import Termination
 
 if TYPE_CHECKING:
+    from placeopt.passes import Applied
     from placeopt.verifier import Violation
 
 
@@ -67,6 +68,8 @@ class Result:
     wall_time: WallTime
     versions: Mapping[str, str]
     devices: tuple[DeviceUse, ...] = field(default=())
+    passes: Applied | None = None
+    """What passes did to the problem before the solver saw it."""
 
     @property
     def objective(self) -> Value | None:
@@ -128,6 +131,7 @@ class Result:
                 }
                 for use in self.devices
             ],
+            "passes": None if self.passes is None else self.passes.to_dict(),
             "stats": dict(self.stats),
             "versions": dict(self.versions),
         }

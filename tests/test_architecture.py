@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("syntax", "document", "scalars", "spec", "validation"),
     ("compiler", "plan"),
     ("generate", "formats"),
-    ("pipeline",),
+    ("pipeline", "claims", "arguments"),
     ("explanation",),
     ("testing", "report"),
     ("cli", "__init__", "__main__"),

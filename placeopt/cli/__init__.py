@@ -26,6 +26,10 @@ def main() -> None:
             app(prog_name="placeopt")
         except InternalError as error:
             print(f"placeopt: internal error: {error}", file=sys.stderr)
+            if error.dump is not None:
+                from placeopt.cli.dumps import save_dump
+
+                print(f"placeopt: {save_dump(error.dump)}", file=sys.stderr)
             sys.exit(70)
         except PlaceoptError as error:
             print(_message(error), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""placeopt solvers and schema: what there is."""
+"""placeopt solvers, passes and schema: what there is."""
 
 from __future__ import annotations
 
@@ -33,6 +33,18 @@ def solvers(
             print_solvers(stdout_console(), cards)
         else:
             print_solver(stdout_console(), cards[0])
+
+
+def passes(as_json: AsJson = False) -> None:
+    """List the installed passes, which make a problem smaller or easier before a solver sees it."""
+    from placeopt.passes import find_pass, pass_names
+    from placeopt.report.passes import card, print_passes
+
+    cards = [card(find_pass(name)) for name in pass_names()]
+    if as_json:
+        print_json(cards)
+    else:
+        print_passes(stdout_console(), cards)
 
 
 def _card(solver: Any) -> dict[str, Any]:

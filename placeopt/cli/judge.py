@@ -134,7 +134,7 @@ def simulate(
 
 
 def inspect(problem: ProblemFile, as_json: AsJson = False) -> None:
-    """Describe a problem: sizes, shape, memory, device classes, lower bounds."""
+    """Describe a problem: sizes, shape, memory, device classes, what exact passes remove, lower bounds."""
     from placeopt.compiler import load
     from placeopt.report.inspection import inspection, print_inspection
 

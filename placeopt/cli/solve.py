@@ -65,6 +65,18 @@ def solve(
     initial: Annotated[
         Path | None, typer.Option("--initial", metavar="PLAN", help="A plan file to start from.")
     ] = None,
+    passes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pass",
+            metavar="NAME",
+            help="A pass that makes the problem smaller first; may be given several times. `placeopt passes` lists "
+            "them; exact solvers use the exact ones unless told otherwise.",
+        ),
+    ] = None,
+    no_passes: Annotated[
+        bool, typer.Option("--no-passes", help="The problem as it is, also for exact solvers.")
+    ] = False,
     sets: Sets = None,
     out: Out = None,
     as_json: AsJson = False,
@@ -72,6 +84,7 @@ def solve(
     """Solve a problem: place and schedule its tasks, verify the schedule, bound the gap."""
     from placeopt.compiler import compile_document
     from placeopt.document import read_document
+    from placeopt.passes import find_pass
     from placeopt.pipeline import make_options, read_settings
     from placeopt.plan import read_plan
     from placeopt.registry import find_solver
@@ -79,6 +92,9 @@ def solve(
     settings = assignments(sets)
     if require_gap is not None and not require_gap >= 0:
         raise UsageError(f"--require-gap is {require_gap}; expected a number that is not negative, such as 0.05")
+    if no_passes and passes:
+        raise UsageError("--pass and --no-passes do not go together")
+    names = () if no_passes else tuple(passes) if passes else None
     found = find_solver(solver)
     info = found.info
     limit = None if time_limit == "none" else seconds(time_limit, "--time-limit")
@@ -88,6 +104,8 @@ def solve(
     # Mistakes in options are told before a large file is read.
     read_settings(found, settings)
     make_options(time_limit=limit, gap_limit=gap, seed=seed, workers=workers)
+    for name in names or ():
+        find_pass(name)
     if out is not None and out.exists() and problem.exists() and out.samefile(problem):
         raise UsageError(f"--out {out} is the problem itself; expected another file for the plan")
     begun = time.monotonic()
@@ -107,7 +125,8 @@ def solve(
             print_problem(stdout_console(), compiled)
         result = _run(
             compiled, messages, stop,
-            solver=solver, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, initial=start, **settings,
+            solver=solver, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, initial=start,
+            passes=names, **settings,
         )  # fmt: skip
     result = replace(result, wall_time=replace(result.wall_time, load=read - begun, build=built - read))
     unsaved = None if out is None else _save(out, result)  # before anything is printed: nothing can come between

@@ -13,12 +13,13 @@ problem has the objective that it has there. The proof of each stands in the doc
 """
 
 from placeopt.passes.catalog import EXACT_PASSES, PASSES, find_pass, pass_names
-from placeopt.passes.chain import Chain, Size, Step, apply_passes
+from placeopt.passes.chain import Applied, Chain, Size, Step, apply_passes
 from placeopt.passes.protocol import Pass, Reduction
 
 __all__ = [
     "EXACT_PASSES",
     "PASSES",
+    "Applied",
     "Chain",
     "Pass",
     "Reduction",

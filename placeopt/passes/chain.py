@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,30 @@ class Size:
     groups: int
     devices: int
     choices: int
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What passes did to a problem.
+
+    Attributes
+    ----------
+    names
+        Those that changed something, in order of first application.
+    exact
+        Whether all of them keep the optimum.
+    before, after
+        The problem's size.
+    """
+
+    names: tuple[str, ...]
+    exact: bool
+    before: Size
+    after: Size
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data, ready for JSON."""
+        return asdict(self) | {"names": list(self.names)}
 
 
 def size_of(problem: Problem) -> Size:
@@ -73,6 +98,11 @@ class Chain:
     def names(self) -> tuple[str, ...]:
         """The passes applied, each once, in order of first application."""
         return tuple(dict.fromkeys(step.name for step in self.steps))
+
+    @property
+    def applied(self) -> Applied:
+        """What the chain did, without the problems."""
+        return Applied(self.names, self.exact, size_of(self.original), size_of(self.problem))
 
     @property
     def inexact(self) -> tuple[str, ...]:

@@ -82,6 +82,10 @@ def print_result(console: Console, result: Result) -> None:
     facts.add_row("termination", f"{_MEANING[result.termination]} ({result.solver}, {seconds:.2f} s)")
     if result.message:
         facts.add_row("", Text(result.message))
+    if result.passes is not None and result.passes.names:
+        from placeopt.report.passes import applied_text
+
+        facts.add_row("passes", applied_text(result.passes))
     if result.objective is not None:
         facts.add_row("objective", f"{problem.objective} = {value_text(result.objective, problem, metric)}")
         for level, value in enumerate((result.values or ())[1:], start=1):

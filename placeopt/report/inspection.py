@@ -14,11 +14,12 @@ from placeopt.lowerbounds import bounds, prove_infeasible
 from placeopt.metrics import ccr, shape
 from placeopt.report.bounding import bounds_data, bounds_table
 from placeopt.report.console import print_problem
+from placeopt.report.passes import exact_passes, print_exact_passes
 from placeopt.units import size_text, time_text
 
 
 def inspection(problem: Problem) -> dict[str, Any]:
-    """Sizes, shape, memory, device classes and bounds, as plain data."""
+    """Sizes, shape, memory, device classes, what exact passes remove, and bounds, as plain data."""
     form = shape(problem)
     proof = prove_infeasible(problem)
     stated = problem.deadline != UNLIMITED
@@ -60,6 +61,7 @@ def inspection(problem: Problem) -> dict[str, Any]:
             }
             for members in classes.values()
         ],
+        "exact_passes": exact_passes(problem),
         "infeasible": None if proof is None else proof.reason,
         "bounds": [] if proof is not None else bounds_data(bounds(problem)),
     }
@@ -98,6 +100,7 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
         may_run = f"{group['feasible_tasks']:,} of {problem.n_tasks:,} tasks"
         table.add_row(Text(visible(label)), Text(visible(group["type"], 20)), capacity, may_run)
     console.print(table)
+    print_exact_passes(console, found["exact_passes"])
     if found["infeasible"] is not None:
         console.print(Text.assemble("\n", ("infeasible", "red"), f": {found['infeasible']}"))
         return

@@ -1,0 +1,93 @@
+"""What a caller of `solve` gives, checked: options and a solver's own settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from pydantic import ValidationError
+
+from placeopt.errors import UsageError, listing, suggestion
+from placeopt.ir import Problem
+from placeopt.schedule import Schedule
+from placeopt.solver import Options, Settings, Solver
+
+
+def make_options(
+    *,
+    time_limit: float | None = None,
+    gap_limit: float | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    **rest: Any,
+) -> Options:
+    """Options with their numbers checked; see `solve`.
+
+    Raises
+    ------
+    UsageError
+        If a number makes no sense.
+    """
+    return Options(
+        time_limit=_checked("time_limit", time_limit, positive=True),
+        gap_limit=_checked("gap_limit", gap_limit),
+        seed=_whole("seed", seed, 0),
+        workers=_whole("workers", workers if workers is not None else os.cpu_count() or 1, 1, most=1000),
+        **rest,
+    )
+
+
+def read_settings(solver: Solver, values: Mapping[str, Any]) -> Settings:
+    """A solver's settings, checked; values may be text, as a command line has them.
+
+    Raises
+    ------
+    UsageError
+        For an unknown setting or a value of the wrong kind; lists every one.
+    """
+    fields = solver.settings_type.model_fields
+    try:
+        return solver.settings_type.model_validate(dict(values))
+    except ValidationError as error:
+        problems = []
+        for detail in error.errors(include_url=False):
+            name = str(detail["loc"][0]) if detail["loc"] else ""
+            if detail["type"] == "extra_forbidden":
+                hint = suggestion(name, fields) or f"; it has {listing(list(fields))}"
+                problems.append(f'{solver.name} has no setting "{name}"{hint}')
+            else:
+                problems.append(f"setting {name} = {detail['input']}: {detail['msg'].lower()}")
+        raise UsageError("\n".join(problems)) from None
+
+
+def checked_initial(problem: Problem, initial: Schedule | None) -> Schedule | None:
+    """The schedule to start from, if it has an entry for each task.
+
+    Raises
+    ------
+    UsageError
+        If it has not.
+    """
+    if initial is None:
+        return None
+    if len(initial.device) != problem.n_tasks or len(initial.start) != problem.n_tasks:
+        raise UsageError(f"the initial schedule has {len(initial.device)} tasks, the problem has {problem.n_tasks}")
+    return initial
+
+
+def _checked(name: str, value: float | None, *, positive: bool = False) -> float | None:
+    if value is None:
+        return None
+    wanted = "positive" if positive else "not negative"
+    sound = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
+    if not sound or not (value > 0 if positive else value >= 0) or value == float("inf"):
+        raise UsageError(f"{name} is {value}; expected a finite number that is {wanted}")
+    return float(value)
+
+
+def _whole(name: str, value: int, least: int, most: int = 2**31 - 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise UsageError(f"{name} is {value}; expected a whole number from {least} to {most}")
+    return value

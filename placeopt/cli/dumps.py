@@ -1,0 +1,25 @@
+"""Saves what reproduces an internal error."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def save_dump(dump: Mapping[str, Any]) -> str:
+    """Write the dump to the current folder, else to that for temporary files; says where, and how to go on."""
+    from placeopt.formats.documents import to_json
+
+    run = dump["x-disagreement"]
+    name = f"placeopt-disagreement-{run['fingerprint']}.json"
+    for folder in (Path(), Path(tempfile.gettempdir())):
+        path = folder / name
+        try:
+            path.write_text(to_json(dump), encoding="utf-8")
+        except OSError:
+            continue
+        command = run["reproduce"].replace("THIS_FILE", str(path))
+        return f"please report this with the file {path}, a problem that reproduces it: {command}"
+    return f"please report this; {name} could not be written"

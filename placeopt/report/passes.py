@@ -1,0 +1,63 @@
+"""Passes as a person reads about them: what there is, what they did to a problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from placeopt.ir import Problem
+from placeopt.passes import EXACT_PASSES, Applied, Pass, apply_passes
+
+
+def card(known: Pass) -> dict[str, Any]:
+    """A pass as plain data."""
+    return {"name": known.name, "exact": known.exact, "summary": known.summary, "citation": known.citation}
+
+
+def print_passes(console: Console, cards: list[dict[str, Any]]) -> None:
+    """A line for each pass."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+    for header in ("pass", "exact", "what it does"):
+        table.add_column(header, overflow="fold", no_wrap=header != "what it does")
+    for each in cards:
+        table.add_row(each["name"], "yes" if each["exact"] else "no", Text(each["summary"]))
+    console.print(table)
+    console.print("exact passes keep the optimum; exact solvers run behind them unless told --no-passes")
+
+
+def exact_passes(problem: Problem) -> dict[str, Any]:
+    """What the exact passes make of a problem, as plain data."""
+    chain = apply_passes(problem, EXACT_PASSES)
+    steps = [{"pass": step.name, "explanation": step.reduction.explanation} for step in chain.steps]
+    return chain.applied.to_dict() | {"steps": steps}
+
+
+def change_text(before: dict[str, int], after: dict[str, int]) -> str:
+    """The sizes that differ: 235 -> 129 tasks, 301 -> 160 edges."""
+    parts = [f"{before[key]:,} -> {after[key]:,} {key}" for key in before if before[key] != after[key]]
+    return ", ".join(parts) or "the same size"
+
+
+def applied_text(applied: Applied) -> str:
+    """What passes did, in a line."""
+    data = applied.to_dict()
+    inexact = "" if applied.exact else "; the optimum may be lost"
+    return f"{', '.join(applied.names)}: {change_text(data['before'], data['after'])}{inexact}"
+
+
+def print_exact_passes(console: Console, found: dict[str, Any]) -> None:
+    """What the exact passes make of a problem, step by step."""
+    console.print("\n[bold]exact passes[/bold] (exact solvers run behind them)")
+    if not found["steps"]:
+        console.print("  nothing to remove")
+        return
+    table = Table(box=None, padding=(0, 2, 0, 2), show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for step in found["steps"]:
+        table.add_row(step["pass"], Text(step["explanation"]))
+    table.add_row("together", Text(change_text(found["before"], found["after"])))
+    console.print(table)
