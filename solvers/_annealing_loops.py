@@ -26,10 +26,12 @@ Float = NDArray[np.float64]
 FAR = 12
 """Places that a shift in the order passes, at most."""
 
-RUN = 8
-"""Tasks of a run that changes its device, at most."""
-
 MODULUS = 2**31 - 1
+"""Of the random numbers."""
+
+DOUBLINGS = 5
+RUN = 1 + (1 << DOUBLINGS)
+"""Tasks of a run that changes its device, at most; runs of 2 to 3, to 5, to 9 and so on are as likely as each other."""
 
 
 @kernel()
@@ -162,7 +164,7 @@ def anneal(
     n, m = duration.shape
     free, end = np.zeros(m, dtype=np.int64), np.zeros(n, dtype=np.int64)
     other = order.copy()
-    touched, origin = np.zeros(RUN, dtype=np.int64), np.zeros(RUN, dtype=np.int64)
+    touched, origin = np.zeros(RUN + 1, dtype=np.int64), np.zeros(RUN + 1, dtype=np.int64)
     if cost[0] == np.inf:
         cost[0] = run_in_order(
             order,
@@ -179,8 +181,8 @@ def anneal(
             free,
             end,
         )
-    for step in range(rounds):
-        temperature = hot + (cold - hot) * step / rounds
+    for at in range(rounds):
+        temperature = hot + (cold - hot) * at / rounds
         kind = draw(state, 100)
         count = 0
         possible, shifted = True, False
@@ -188,39 +190,36 @@ def anneal(
             p = draw(state, n)
             g = group[order[p]]
             d = home[g]
-            if kind < 50:
-                if kind < 30:
-                    to = draw(state, m)
-                    if to == d:
-                        continue
-                    h = g
-                else:
-                    h = group[draw(state, n)]
-                    to = home[h]
-                    if to == d:
-                        continue
-                touched[0], origin[0], count = g, d, 1
-                possible = moved(g, to, home, room, feasible, memory, apart_start, apart, False)
-                if possible and h != g:
-                    possible = moved(h, d, home, room, feasible, memory, apart_start, apart, False)
-                    if possible:
-                        touched[1], origin[1], count = h, to, 2
-                elif not possible:
-                    count = 0
-            else:
-                to = draw(state, m)
-                if to == d:
-                    continue
-                wanted = 2 + draw(state, RUN - 1)
-                while p < n and count < wanted:
-                    g = group[order[p]]
-                    if home[g] == d:
-                        if not moved(g, to, home, room, feasible, memory, apart_start, apart, False):
-                            break
-                        touched[count], origin[count] = g, d
-                        count += 1
-                    p += 1
-                possible = count > 0
+            to, step = draw(state, m), 1
+            if in_start[order[p]] < in_start[order[p] + 1] and (kind < 20 or kind >= 50):
+                # To where a producer is, or the producer to where this task is.
+                v = order[p]
+                u = source[in_start[v] + draw(state, in_start[v + 1] - in_start[v])]
+                to = home[group[u]]
+                if draw(state, 2) == 0:
+                    while order[p] != u:
+                        p -= 1
+                    g, d, to, step = group[u], to, d, -1
+            h = group[draw(state, n)] if 30 <= kind < 50 else g
+            if h != g:
+                to = home[h]
+            if to == d:
+                continue
+            wanted = 1 if kind < 50 else 2 + draw(state, 2 << draw(state, DOUBLINGS))
+            while 0 <= p < n and count < wanted:
+                g = group[order[p]]
+                if home[g] == d:
+                    if not moved(g, to, home, room, feasible, memory, apart_start, apart, False):
+                        break
+                    touched[count], origin[count] = g, d
+                    count += 1
+                p += step
+            possible = count > 0
+            if possible and h != g:
+                possible = moved(h, d, home, room, feasible, memory, apart_start, apart, False)
+                if possible:
+                    touched[count], origin[count] = h, to
+                    count += 1
             for k in range(count):
                 if room[home[touched[k]]] < 0:
                     possible = False

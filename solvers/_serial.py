@@ -31,7 +31,7 @@ def best_serial(problem: Problem) -> tuple[Schedule | None, str]:
         needs = [int(used_memory(problem, schedule)[d]) for schedule in schedules]
         if min(needs) > problem.capacity[d] and problem.memory_model == "peak":
             # What is live at one time depends on the order; depth first frees outputs sooner.
-            schedules.append(_serial(problem, d, _depth_first(problem)))
+            schedules.append(_serial(problem, d, depth_first(problem)))
             needs.append(int(used_memory(problem, schedules[-1])[d]))
         fitting = [schedule for schedule, need in zip(schedules, needs, strict=True) if need <= problem.capacity[d]]
         candidates.extend(fitting)
@@ -83,7 +83,7 @@ def _serial(problem: Problem, device: int, order: Int) -> Schedule:
     return Schedule(np.full(problem.n_tasks, device), start, transfers)
 
 
-def _depth_first(problem: Problem) -> Int:
+def depth_first(problem: Problem) -> Int:
     order = np.empty(problem.n_tasks, dtype=np.int64)
     run = _last_ready_first.select(problem.n_tasks + problem.n_edges)
     run(problem.out_start, problem.edge_target, np.diff(problem.in_start), order)

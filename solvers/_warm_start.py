@@ -14,6 +14,7 @@ from placeopt.simulation import retime
 
 from ._annealing import annealed
 from ._heft import heft
+from ._segments import segmented
 from ._serial import best_serial
 from ._validity import valid
 
@@ -22,11 +23,13 @@ STEPS_A_SECOND = 250_000_000
 
 
 def best_start(problem: Problem, initial: Schedule | None, heuristics: bool) -> Schedule | None:
-    """The best valid schedule among the initial one and, if wanted, those of HEFT and of single devices.
+    """The best valid schedule among the initial one and, if wanted, those of HEFT, of single devices and of segments.
 
     Each is also tried re-timed. A schedule that breaks a rule, whoever it comes from, is left out.
     """
-    candidates = [initial, *((heft(problem)[0], best_serial(problem)[0]) if heuristics else ())]
+    candidates = [initial]
+    if heuristics:
+        candidates += [heft(problem)[0], best_serial(problem)[0], *segmented(problem)]
     given = [schedule for schedule in candidates if schedule is not None]
     found = [each for schedule in given for each in (_retimed(problem, schedule), schedule) if each is not None]
     found = [schedule for schedule in found if valid(problem, schedule)]
