@@ -1,6 +1,7 @@
 """The engine for lower bounds: the quick ones first, then those that take their time.
 
     quick         `placeopt.lowerbounds`: integer arithmetic, well under a second
+    energetic     `placeopt.lowerbounds.energetic`: of the makespan alone, about a second
     relaxations   `placeopt.relaxation`: linear and integer programmes, as long as they are given
 
 Every bound holds for the problem as it is; the best of them certifies the gap of any schedule.
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from placeopt import lowerbounds
 from placeopt.ir import Problem
 from placeopt.lowerbounds import Bound, prove_infeasible
+from placeopt.lowerbounds.energetic import energetic_bound
 from placeopt.objective import Value
 from placeopt.relaxation import relaxed_bounds
 from placeopt.solver import Clock
@@ -32,7 +34,7 @@ def bounds(
     Parameters
     ----------
     time_limit
-        Seconds for the relaxations; without it there are only the quick bounds.
+        Seconds for the others; without it there are only the quick bounds.
     workers
         Threads to use.
     known
@@ -58,7 +60,11 @@ def bounds(
     def over() -> bool:
         return should_stop() or (known is not None and max(bound.value for bound in found.values()) >= known)
 
-    if time_limit is not None and not over() and prove_infeasible(problem) is None:
+    if time_limit is None or over() or prove_infeasible(problem) is not None:
+        return list(found.values())
+    if problem.n_tasks and problem.objective.single == "makespan":
+        add(energetic_bound(problem, int(max(bound.value for bound in found.values()))))
+    if not over():
         relaxed_bounds(
             problem,
             time_limit=clock.remaining,

@@ -71,10 +71,7 @@ def bounds(problem: Problem) -> list[Bound]:
     level = problem.objective.levels[0]
     if problem.n_tasks == 0 or problem.n_devices == 0:
         return [Bound("trivial", 0, "there is nothing to place")]
-    classes = classes_of(problem)
-    within = narrowed(classes)
-    if within is not None:
-        classes = within.classes
+    classes = narrowed_classes(problem)
     found = [_ranked(_timed(_BOUNDS[term.metric](classes))) for term in level]
     if len(level) == 1:
         weight = level[0].weight
@@ -85,6 +82,13 @@ def bounds(problem: Problem) -> list[Bound]:
     ]
     seconds = sum(bound.seconds for ranked in found for bound in ranked)
     return [Bound("weighted-sum", simplified(total), "; ".join(parts), seconds)]
+
+
+def narrowed_classes(problem: Problem) -> Classes:
+    """The problem by classes and groups, without the classes that its deadlines exclude."""
+    classes = classes_of(problem)
+    within = narrowed(classes)
+    return classes if within is None else within.classes
 
 
 def best_bound(problem: Problem) -> Bound:

@@ -67,14 +67,7 @@ def head_load_tail(
         tasks = np.flatnonzero(subset.groups[group])
         if len(tasks) == 0:
             continue
-        members = np.flatnonzero(subset.members)
-        sharing = Sharing(
-            amount=classes.duration[np.ix_(tasks, members)],
-            memory=classes.memory[tasks],
-            allowed=classes.allowed[np.ix_(group[tasks], members)],
-            size=classes.size[members],
-            capacity=classes.capacity[members],
-        )
+        sharing = sharing_of_tasks(classes, tasks, np.flatnonzero(subset.members))
         values = [_priced(sharing, prices, head[tasks], tail[tasks]) for prices in tried]
         values.append(_spread(head[tasks], shortest[tasks], tail[tasks], int(sharing.size.sum())))
         if max(values) > best[0]:
@@ -84,7 +77,7 @@ def head_load_tail(
 
 def _priced(sharing: Sharing, prices: Prices, head: Int, tail: Int) -> int:
     """The bound by prices; -1 if they are useless."""
-    prices = _coarser(sharing, prices, int(head.max()) + int(tail.max()))
+    prices = coarser(sharing, prices, int(head.max()) + int(tail.max()))
     scale = prices.scale(sharing)
     if scale == 0:
         return -1
@@ -97,7 +90,18 @@ def _priced(sharing: Sharing, prices: Prices, head: Int, tail: Int) -> int:
     return -((prices.stock(sharing) - value) // scale)
 
 
-def _coarser(sharing: Sharing, prices: Prices, longest: int) -> Prices:
+def sharing_of_tasks(classes: Classes, tasks: Int, members: Int) -> Sharing:
+    """The load programme of single tasks, each with its own share of the memory, on some classes."""
+    return Sharing(
+        amount=classes.duration[np.ix_(tasks, members)],
+        memory=classes.memory[tasks],
+        allowed=classes.allowed[np.ix_(classes.problem.group[tasks], members)],
+        size=classes.size[members],
+        capacity=classes.capacity[members],
+    )
+
+
+def coarser(sharing: Sharing, prices: Prices, longest: int) -> Prices:
     """The prices divided by a power of two, so that `longest` ticks and all weights fit into 64 bits."""
     largest = float(sharing.amount.max()) * float(prices.amount.max())
     largest += float((sharing.memory >> prices.shift).max()) * float(prices.memory.max())

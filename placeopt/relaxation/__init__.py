@@ -16,8 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from placeopt.ir import Problem
-from placeopt.lowerbounds import Bound
-from placeopt.lowerbounds.classes import classes_of
+from placeopt.lowerbounds import Bound, narrowed_classes
 from placeopt.objective import Value, simplified
 from placeopt.relaxation.covers import Covers
 from placeopt.relaxation.cycles import Cycles
@@ -38,7 +37,7 @@ LARGEST = 300_000
 ROWS = 60
 """Cuts of one family added at a time, at most."""
 
-ALIKE = 0.5
+ALIKE = 0.9
 """A cut that shares more of its columns with a more violated one of its family has to wait."""
 
 PATIENCE = 8
@@ -94,7 +93,7 @@ class _Run:
     def bounds(self) -> list[Bound]:
         """All that is proved in time."""
         if self.problem.n_tasks and self.problem.n_devices and not self.over:
-            kinds = kinds_of(classes_of(self.problem))
+            kinds = kinds_of(narrowed_classes(self.problem))
             pairs = kinds.count * (kinds.count + 1)
             if self.problem.n_tasks * (kinds.count + 1) + self.problem.n_edges * pairs <= LARGEST:
                 self.relaxation = Relaxation(kinds)
@@ -131,7 +130,7 @@ class _Run:
         """Solve the linear programme and cut its optimum off, as long as that helps."""
         values: list[float] = []
         while not self.over:
-            optimum = linear.solve(self.clock.remaining)
+            optimum = linear.solve(self.clock.remaining, self.should_stop)
             if optimum is None:
                 return
             if not values or optimum.value > max(values):

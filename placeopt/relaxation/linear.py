@@ -7,12 +7,18 @@ The engine works in floating point; what is reported are values proved in intege
 from __future__ import annotations
 
 import datetime
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from ortools.math_opt.python import mathopt
+from ortools.util.python import solve_interrupter
 
 from placeopt.relaxation.programme import Float, Programme, Row
+
+POLL = 0.05
+"""Seconds between two looks at whether to stop."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,17 +33,14 @@ class Optimum:
 class LinearProgramme:
     """A programme without its integrality, kept in the engine between solves.
 
-    Continuous columns are counted in units of `unit` there and rows divided by their largest coefficient, to keep
-    numbers near one.
+    Continuous columns are counted in units of a typical coefficient and rows divided by their largest, to keep numbers
+    near one.
     """
 
     def __init__(self, programme: Programme) -> None:
         self._programme = programme
-        largest = max(
-            (high for high, whole in zip(programme.upper, programme.integral, strict=True) if not whole), default=1
-        )
-        self.unit = float(max(largest, 1))
-        self._column_unit = np.where(programme.integral, 1.0, self.unit)
+        unit = _typical(programme)
+        self._column_unit = np.where(programme.integral, 1.0, unit)
         self._objective_unit = (
             max((c * self._column_unit[j] for j, c in programme.objective.items()), default=1.0) or 1.0
         )
@@ -56,18 +59,42 @@ class LinearProgramme:
             )
         )
         self._update()
-        self._engine = mathopt.IncrementalSolver(self._model, mathopt.SolverType.GLOP)
+        self._engine = self._started()
 
-    def solve(self, time_limit: float | None) -> Optimum | None:
-        """The optimum with all rows that the programme has by now; None if the limit came first."""
+    def solve(self, time_limit: float | None, should_stop: Callable[[], bool]) -> Optimum | None:
+        """The optimum with all rows that the programme has by now; None if something came between."""
         self._update()
         limit = None if time_limit is None else datetime.timedelta(seconds=time_limit)
-        result = self._engine.solve(params=mathopt.SolveParameters(time_limit=limit))
+        parameters = mathopt.SolveParameters(time_limit=limit, lp_algorithm=mathopt.LPAlgorithm.DUAL_SIMPLEX)
+        interrupter = solve_interrupter.SolveInterrupter()
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(POLL):
+                if should_stop():
+                    interrupter.interrupt()
+                    return
+
+        threading.Thread(target=watch, daemon=True).start()
+        try:
+            result = self._engine.solve(params=parameters, interrupter=interrupter)
+        except Exception:  # noqa: BLE001 - GLOP lost its way from the last basis, and MathOpt has no name for that
+            self._engine.close()
+            self._engine = self._started()
+            try:
+                result = self._engine.solve(params=parameters, interrupter=interrupter)
+            except Exception:  # noqa: BLE001 - from scratch too: no optimum, which is an answer
+                return None
+        finally:
+            done.set()
         if result.termination.reason is not mathopt.TerminationReason.OPTIMAL:
             return None
         x = np.array(result.variable_values(self._variables)) * self._column_unit
         duals = np.array(result.dual_values(self._rows)) / np.array(self._row_unit) * self._objective_unit
         return Optimum(result.objective_value() * self._objective_unit, x, duals)
+
+    def _started(self) -> mathopt.IncrementalSolver:
+        return mathopt.IncrementalSolver(self._model, mathopt.SolverType.GLOP)
 
     def _update(self) -> None:
         for row in self._programme.rows[len(self._rows) :]:
@@ -82,3 +109,11 @@ class LinearProgramme:
             constraint.set_coefficient(self._variables[column], coefficient)
         self._rows.append(constraint)
         self._row_unit.append(unit)
+
+
+def _typical(programme: Programme) -> float:
+    """A large coefficient, but not the largest, of what is counted in ticks, bytes or nanojoules."""
+    whole = np.array(programme.integral)
+    found = [np.abs(row.coefficients[whole[row.columns]]) for row in programme.rows if not whole[row.columns].all()]
+    sizes = np.concatenate([np.ones(1, np.int64), *found])
+    return float(max(np.quantile(sizes, 0.9), 1.0))
