@@ -9,7 +9,7 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from placeopt.arguments import checked_initial
+from placeopt.arguments import checked, checked_initial
 from placeopt.arguments import make_options as make_options
 from placeopt.arguments import read_settings as read_settings
 from placeopt.claims import Judgement, Run, check_infeasible, check_values, restored
@@ -39,6 +39,7 @@ def solve(
     on_progress: Callable[[Progress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
     passes: Sequence[str] | None = None,
+    bound_time: float | None = None,
     **settings: Any,
 ) -> Result:
     """The verified result of one solver on one problem.
@@ -64,6 +65,9 @@ def solve(
     passes
         Names of passes that make the problem smaller for the solver, in order; `placeopt.passes` lists them. None: the
         exact ones for an exact solver, none for others.
+    bound_time
+        Seconds for better lower bounds once the solver is done. Whatever searches within a time limit, with two workers
+        or more, has them proved beside it in any case, by a thread of their own (`placeopt.companion`).
     **settings
         Settings of the solver's own.
 
@@ -95,6 +99,7 @@ def solve(
         able = listing(solvers_for(problem), 20)
         raise UnsupportedError(f"{solver} does not support {missing}; solvers that support this problem: {able}")
 
+    bounding = checked("bound_time", bound_time, positive=True)
     run = Run(problem, solver, chosen, options, names, _versions())
     begun = time.monotonic()
     proof = prove_infeasible(problem)
@@ -102,16 +107,16 @@ def solve(
     if proof is None and chain.steps and chain.exact:
         proof = prove_infeasible(chain.problem)
     if proof is None:
-        answer = _answer(run, found, chain, time.monotonic() - begun)
+        answer, best = _answer(run, found, chain, time.monotonic() - begun)
     else:
-        answer = Answer(Termination.INFEASIBLE, message=proof.reason)
+        answer, best = Answer(Termination.INFEASIBLE, message=proof.reason), None
     solved = time.monotonic()
     judgement: Judgement = (None, None) if answer.schedule is None else restored(run, chain, answer.schedule)
     verified = time.monotonic()
     schedule, report = judgement
+    answer = _for_the_original(answer, chain)
     if answer.termination is Termination.INFEASIBLE:
         check_infeasible(run, "a quick proof" if proof is not None else solver, schedule)
-    answer = _for_the_original(answer, chain)
     bound, source = _best_of(answer, solver, problem, proof)
     check_values(run, answer, bound, source, judgement)
     values = None if report is None else report.objective

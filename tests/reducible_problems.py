@@ -46,6 +46,7 @@ def reducible_problem(rng: np.random.Generator) -> Problem:
     if rng.random() < 0.6:
         total = int((resident + held + scratch).sum())
         capacity = np.where(rng.random(m) < 0.2, UNLIMITED, rng.integers(total // m, total + 4, m))[label]
+    groups = int(rng.integers(1, n + 1))
     apart, timed, urgent = rng.random() < 0.2, rng.random() < 0.5, rng.random() < 0.6
     return build_problem(
         task_names=[f"t{i}" for i in range(n)],
@@ -66,10 +67,12 @@ def reducible_problem(rng: np.random.Generator) -> Problem:
         power_den=rng.integers(1, 3, m)[label],
         byte_energy_num=table(0, 3),
         byte_energy_den=table(1, 3),
-        group=rng.integers(0, int(rng.integers(1, n + 1)), n) if rng.random() < (0.3 if plain else 0.6) else None,
+        group=rng.integers(0, groups, n) if rng.random() < (0.3 if plain else 0.6) else None,
         separation=[(i, j) for i in range(n) for j in range(i + 1, n) if apart and rng.random() < 0.2],
         release=np.where(rng.random(n) < 0.5, rng.integers(0, 8, n), 0) if timed else None,
-        deadline=np.where(rng.random(n) < 0.5, rng.integers(2, 20 - 6 * plain, n), UNLIMITED) if timed and urgent else None,
+        deadline=np.where(rng.random(n) < 0.5, rng.integers(2, 20 - 6 * plain, n), UNLIMITED)
+        if timed and urgent
+        else None,
         objective=None if plain else brute_force._objective(rng),
         contention=contention,
         memory_model=memory_model,

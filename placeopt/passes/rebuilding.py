@@ -11,6 +11,7 @@ import numpy as np
 
 from placeopt.ir import UNLIMITED, Bool, Int, Problem, build_problem
 from placeopt.kernels import kernel
+from placeopt.memory import limited
 from placeopt.schedule import Schedule, Transfers, edge_transfers
 
 
@@ -122,15 +123,22 @@ def counts_transfers(problem: Problem) -> bool:
 
 
 def silent(problem: Problem) -> Bool:
-    """(n,), whether nothing hangs on how long the task's output is held: always under `sum`, else where it has
-    none."""
-    if problem.memory_model == "sum":
+    """(n,), whether nothing hangs on how long the task's output is held.
+
+    Always under `sum` and where no device has a limit, else for tasks without output.
+    """
+    if problem.memory_model == "sum" or not limited(problem):
         return np.ones(problem.n_tasks, dtype=np.bool_)
     return np.asarray(problem.output == 0)
 
 
 def standing(problem: Problem) -> Int:
-    """(n,) bytes that the task adds to its device however it is scheduled, if it takes no time and is `silent`."""
+    """(n,) bytes that count on the task's device however it is scheduled, if it takes no time and is `silent`.
+
+    None where no device has a limit: no capacity and no metric looks at them then.
+    """
+    if not limited(problem):
+        return np.zeros(problem.n_tasks, dtype=np.int64)
     return problem.memory if problem.memory_model == "sum" else problem.resident
 
 
