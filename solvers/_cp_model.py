@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -47,6 +47,8 @@ class Model:
     Where neither memory nor the objective depends on starts, none are modelled: any
     placement then has a schedule, for each device can run its tasks in topological order.
 
+    `slots` (m,) are the tasks that a device may run at a time, one unless given; see `placeopt_solvers._cp_pool`.
+
     Raises
     ------
     BuildStoppedError
@@ -55,12 +57,19 @@ class Model:
         If sums do not fit into 64 bits.
     """
 
-    def __init__(self, problem: Problem, limits: Limits, symmetry: bool, stopped: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        limits: Limits,
+        symmetry: bool,
+        stopped: Callable[[], bool],
+        slots: Sequence[int] | None = None,
+    ) -> None:
         self.problem, self.limits = problem, limits
         self.base = Base(problem, stopped)
         self.placement = Placement(self.base, limits.allowed, symmetry)
         self.moves = Moves(self.placement)
-        self.timing = Timing(self.moves, limits) if needs_times(problem) else None
+        self.timing = Timing(self.moves, limits, slots or [1] * problem.n_devices) if needs_times(problem) else None
         self.memory = Memory(self.placement, self.timing)
         metrics = {metric: self._metric(metric) for metric in problem.objective.metrics}
         # The largest number in any row; after the metrics, whose rows have some of them.

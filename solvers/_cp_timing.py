@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ortools.sat.python import cp_model
 
 from placeopt.ir import Int
@@ -21,14 +23,15 @@ class Timing:
     depend on the placement l[q], those.
     """
 
-    def __init__(self, moves: Moves, limits: Limits) -> None:
+    def __init__(self, moves: Moves, limits: Limits, slots: Sequence[int]) -> None:
         self.moves, self.placement, self.base, self.problem = moves, moves.placement, moves.base, moves.problem
         self.horizon, self.tail = limits.horizon, limits.tail
         self.starts: list[Variable] = []
         self.ends: list[Expression] = []
         for i in range(self.problem.n_tasks):
             self._add_task(i, limits.head[i])
-        self.running = [self._run_one_at_a_time(d) for d in range(self.problem.n_devices)]
+        self.slots = slots
+        self.running = [self._run(d) for d in range(self.problem.n_devices)]
         self.arrivals: dict[int, list[tuple[Expression, Literal | None]]] = {}
         if self.problem.contention == "port":
             self._use_ports()
@@ -53,15 +56,18 @@ class Timing:
         self.starts.append(start)
         self.ends.append(end)
 
-    def _run_one_at_a_time(self, d: int) -> dict[int, Interval]:
-        """Task -> its interval on the device, which counts if it runs there."""
+    def _run(self, d: int) -> dict[int, Interval]:
+        """Task -> its interval on the device, which counts if it runs there; no more at a time than it has slots."""
         intervals = {}
         for i, g in enumerate(self.placement.group):
             x = self.placement.at[g].get(d)
             if x is not None:
                 ticks = int(self.problem.duration[i, d])
                 intervals[i] = self.base.cp.new_optional_fixed_size_interval_var(self.starts[i], ticks, x, "")
-        self.base.cp.add_no_overlap(intervals.values())
+        if self.slots[d] == 1:
+            self.base.cp.add_no_overlap(intervals.values())
+        else:
+            self.base.cp.add_cumulative(intervals.values(), [1] * len(intervals), self.slots[d])
         return intervals
 
     def after_arrival(self, moment: Variable, e: int) -> None:
@@ -167,6 +173,6 @@ class Timing:
             row = placement.at[g]
             after = self.tail[i, list(row)].tolist()
             cp.add(span >= self.ends[i] + weighted(list(row.values()), after))
-        for load in placement.loads(problem.duration):
-            cp.add(load <= span)
+        for load, slots in zip(placement.loads(problem.duration), self.slots, strict=True):
+            cp.add(load <= slots * span)
         return span

@@ -46,7 +46,7 @@ def segmented(problem: Problem) -> Iterator[Schedule]:
     None where no memory is tight, where groups of several tasks must share a device, or where none fits. They keep
     feasibility and memory under the `sum` model, but know nothing of separation.
     """
-    if problem.n_groups < problem.n_tasks or problem.n_tasks == 0:
+    if problem.n_groups < problem.n_tasks or problem.n_tasks == 0 or problem.n_devices == 0:
         return
     for order in (problem.order, depth_first(problem)):
         home = _cut(problem, order)

@@ -58,6 +58,8 @@ class CpSatSettings(Settings):
     """Start from the best of HEFT's schedule and those on single devices."""
     symmetry: bool = True
     """Break the symmetry between interchangeable devices."""
+    pool: bool = True
+    """Model identical devices with free transfers between them as one that runs several tasks at once."""
     linearization_level: Literal[0, 1, 2] | None = None
     """How much of the model the linear relaxation has: 0 nothing, 2 everything; None chooses by the objective."""
     deterministic: bool = False
@@ -136,8 +138,10 @@ class _Run:
         from ._cp_base import BuildStoppedError, TooLargeError
         from ._cp_limits import limits, model_size
         from ._cp_model import Model
+        from ._cp_pool import pools
 
-        size = model_size(self.problem)
+        self.pools = pools(self.problem, self.settings.pool)
+        size = model_size(self.pools.problem)
         if size > self.settings.max_size:
             most = self.settings.max_size
             return self._refusal(
@@ -150,7 +154,13 @@ class _Run:
             known = limits(self.problem, self.best.values[0] if self.best.values else None)
             if not known.allowed.any(axis=1).all():
                 return self._answer(Termination.INFEASIBLE, "some task or group has no device with enough memory")
-            model = Model(self.problem, known, self.settings.symmetry, lambda: self._halted() is not None)
+            model = Model(
+                self.pools.problem,
+                self.pools.limits(known),
+                self.settings.symmetry,
+                lambda: self._halted() is not None,
+                self.pools.slots,
+            )
         except TooLargeError as error:
             return self._refusal(
                 f"too large for an exact model: {error} is beyond what 64 bits add up; a coarser resolution would help"
@@ -209,7 +219,8 @@ class _Run:
         cp.minimize(level.expression)
         schedule = self.best.schedule
         if schedule is not None:
-            model.base.hint(relabelled(self.problem, schedule) if self.settings.symmetry else schedule)
+            pooled = self.pools.pooled(schedule)
+            model.base.hint(relabelled(self.pools.problem, pooled) if self.settings.symmetry else pooled)
         parameters: dict[str, object] = {
             "num_workers": self.options.workers,
             "random_seed": self.options.seed,
@@ -230,7 +241,7 @@ class _Run:
         outcome = minimised(
             cp,
             parameters,
-            lambda read: self._found(model.schedule(read), depth),
+            lambda read: self._found(self.pools.spread(model.schedule(read)), depth),
             lambda bound: self.best.raise_bound(level.value(bound)) if depth == 0 else None,
             self.options.should_stop,
         )
