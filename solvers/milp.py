@@ -205,6 +205,7 @@ class _Run:
                 return Termination.OPTIMAL
         halted = self._halted()
         if halted is None and self.settings.relaxation:
+            self.message = "only the linear relaxation was solved: a bound, and the schedule that the run started from"
             return Termination.COMPLETED
         return halted
 

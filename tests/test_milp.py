@@ -25,6 +25,7 @@ from placeopt_solvers.milp import Milp, MilpSettings
 import placeopt as po
 from placeopt.errors import InternalError
 from placeopt.ir import UNLIMITED, Contention, MemoryModel, Objective, Problem, Term, build_problem
+from placeopt.memory import used_memory
 from placeopt.schedule import Schedule, arrivals, durations
 from placeopt.solver import Answer, Options, Progress, Termination
 from placeopt.verifier import verify
@@ -80,6 +81,113 @@ def test_agrees_with_brute_force(seed: int) -> None:
     """Every constraint of the spec; benchmarks/agreement.py does a thousand."""
     problem = small_problem(np.random.default_rng(7000 + seed), times=seed % 3 > 0)
     check_optimum(problem, solve(problem, seed=seed, engine=ENGINES[seed % 2]))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_memory_and_ports_that_decide(seed: int) -> None:
+    """The makespan where the devices have a byte less than the best schedule would take, and ports are narrow."""
+    rng = np.random.default_rng(7500 + seed)
+    problem = small_problem(rng, Objective())
+    while problem.n_tasks != 4 or problem.n_devices < 2 or problem.n_edges < 3:
+        problem = small_problem(rng, Objective())
+    contention: Contention = "port" if seed % 3 else "none"
+    unlimited = np.full(problem.n_devices, UNLIMITED)
+    problem = replace(problem, contention=contention, memory_model="peak", capacity=unlimited)
+    best = optimum(problem)
+    if best is not None:
+        room = max(int(used_memory(problem, best[1]).max()) - 1, 0)
+        problem = replace(problem, capacity=np.full(problem.n_devices, room))
+    check_optimum(problem, solve(problem, seed=seed, engine=ENGINES[seed % 2]))
+
+
+def two_transfers(homes: list[int], **rest: Any) -> Problem:
+    """a sends to c and b to d, 4 ticks each way; every task takes a tick on its one device."""
+    allowed = np.array(homes)[:, None] == np.arange(3)
+    return build_problem(
+        task_names=list("abcd"),
+        device_names=list("xyz"),
+        duration=np.ones((4, 3), dtype=np.int64),
+        edges=[(0, 2), (1, 3)],
+        latency=np.full((3, 3), 4),
+        feasible=allowed,
+        **{"contention": "port", **rest},
+    )
+
+
+def test_a_device_sends_one_transfer_at_a_time() -> None:
+    """1 + 4 + 4 + 1: the second transfer waits for the first; without ports 2 + 4 + 1."""
+    assert solve(two_transfers([0, 0, 1, 2])).bound == 10
+    assert solve(two_transfers([0, 0, 1, 2], contention="none")).bound == 7
+
+
+def test_a_device_receives_one_transfer_at_a_time() -> None:
+    """1 + 4 + 4 + 1 again; without ports both arrive at 5."""
+    assert solve(two_transfers([0, 1, 2, 2])).bound == 10
+    assert solve(two_transfers([0, 1, 2, 2], contention="none")).bound == 7
+
+
+def test_a_transfer_waits_for_its_producer() -> None:
+    """a ends at 3, so the transfer of b goes first; unless c must end by 8, and then d ends at 12."""
+    for deadline, least in ((10, 10), (8, 12)):
+        due = np.array([UNLIMITED, UNLIMITED, deadline, UNLIMITED])
+        assert solve(two_transfers([0, 0, 1, 2], release=np.array([2, 0, 0, 0]), deadline=due)).bound == least
+    due[2] = 7
+    late = two_transfers([0, 0, 1, 2], release=np.array([2, 0, 0, 0]), deadline=due)
+    assert solve(late).termination is Termination.INFEASIBLE
+
+
+def test_a_shared_output_sent_twice_does_not_order_what_its_consumers_send() -> None:
+    """b has a's output at 3 and sends at 4; a's other transfer may go before or after that."""
+    problem = build_problem(
+        task_names=list("abc"),
+        device_names=list("xyz"),
+        duration=np.array([[1, 9, 9], [9, 1, 9], [9, 9, 1]]),
+        edges=[(0, 1), (0, 2), (1, 2)],
+        payload=[2, 2, 5],
+        shared=[True, True, False],
+        byte_ticks_num=np.ones((3, 3), dtype=np.int64),
+        contention="port",
+    )
+    check_optimum(problem, solve(problem))
+
+
+@pytest.mark.parametrize("contention", ["none", "port"])
+def test_an_output_is_held_until_its_transfer_arrives(contention: Contention) -> None:
+    """a's 3 bytes are on their way until tick 5, so b with its own 3 starts then: 5 + 1."""
+    problem = build_problem(
+        task_names=list("abc"),
+        device_names=list("xy"),
+        duration=np.ones((3, 2), dtype=np.int64),
+        edges=[(0, 2)],
+        payload=[1],
+        latency=np.full((2, 2), 3),
+        byte_ticks_num=np.ones((2, 2), dtype=np.int64),
+        output=np.array([3, 3, 0]),
+        capacity=np.array([5, 5]),
+        feasible=np.array([[1, 0], [1, 0], [0, 1]], dtype=np.bool_),
+        contention=contention,
+        memory_model="peak",
+    )
+    late = replace(problem, release=np.array([0, 1, 0]), deadline=np.array([1, UNLIMITED, UNLIMITED]))
+    check_optimum(late, solve(late))
+    assert solve(late).bound == 6
+    assert solve(replace(late, deadline=np.array([1, 5, UNLIMITED]))).termination is Termination.INFEASIBLE
+
+
+def test_the_second_level_gives_up_nothing_of_the_first() -> None:
+    """d0 is faster and dearer: least makespan first, then the least energy with it."""
+    levels = tuple((Term(metric),) for metric in ("makespan", "energy"))
+    problem = build_problem(
+        task_names=["a", "b"],
+        device_names=["x", "y"],
+        duration=np.array([[2, 6], [2, 3]]),
+        power_num=np.array([9, 1]),
+        objective=Objective(levels),
+    )
+    answer = solve(problem)
+    assert answer.termination is Termination.OPTIMAL
+    assert answer.schedule is not None
+    assert verify(problem, answer.schedule).objective == (3, 21)
 
 
 @pytest.mark.parametrize("contention", ["none", "port"])
@@ -169,7 +277,7 @@ def holds(programme: Programme, values: list[float]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", range(60))
 def test_the_best_schedule_is_a_solution_with_its_value(seed: int) -> None:
     """Each column knows its value in any schedule; so horizon, windows, big M and symmetry cut no optimum off."""
     problem = small_problem(np.random.default_rng(8000 + seed), times=seed % 2 > 0)
@@ -223,7 +331,8 @@ def test_rounding_keeps_every_difference(seed: int) -> None:
     """Differences that hold up to 1e-6 hold exactly afterwards, and what is whole up to that stays."""
     rng = np.random.default_rng(seed)
     whole = rng.integers(0, 50, 30)
-    exact = whole + np.where(rng.random(30) < 0.5, 0, rng.random(8)[rng.integers(0, 8, 30)])
+    parts = np.append(rng.random(7), 0.5)
+    exact = whole + np.where(rng.random(30) < 0.5, 0, parts[rng.integers(0, 8, 30)])
     noisy = exact + rng.uniform(-1e-6, 1e-6, 30)
     found = np.array(rounded(noisy.tolist()))
     gap = np.floor(exact[:, None] - exact[None, :] + 1e-9)
@@ -233,7 +342,22 @@ def test_rounding_keeps_every_difference(seed: int) -> None:
     assert GAP > 2e-6
 
 
+def test_rounding_goes_down_where_it_can() -> None:
+    assert rounded([0.0, 2.4, 2.6, 4.9999999]) == [0, 2, 2, 5]
+    assert rounded([0.0, 0.9995, 2.4]) == [0, 1, 2]
+
+
 # Bounds
+
+
+def test_multipliers_of_the_wrong_sign_prove_nothing() -> None:
+    """x <= 4, the least x is 0: -1 times the row would say 4."""
+    programme = Programme(lambda: False)
+    x = programme.column(0, 10, lambda _: 0)
+    programme.at_least(4, x)
+    assert programme.certified(x, [-1.0]) == 0
+    assert programme.certified(-1 * x, [1.0]) == -4
+    assert programme.certified(-1 * x, [math.nan]) == -10
 
 
 @pytest.mark.parametrize("seed", range(15))
