@@ -31,8 +31,8 @@ def make_options(
         If a number makes no sense.
     """
     return Options(
-        time_limit=_checked("time_limit", time_limit, positive=True),
-        gap_limit=_checked("gap_limit", gap_limit),
+        time_limit=checked("time_limit", time_limit, positive=True),
+        gap_limit=checked("gap_limit", gap_limit),
         seed=_whole("seed", seed, 0),
         workers=_whole("workers", workers if workers is not None else os.cpu_count() or 1, 1, most=1000),
         **rest,
@@ -77,7 +77,7 @@ def checked_initial(problem: Problem, initial: Schedule | None) -> Schedule | No
     return initial
 
 
-def _checked(name: str, value: float | None, *, positive: bool = False) -> float | None:
+def checked(name: str, value: float | None, *, positive: bool = False) -> float | None:
     if value is None:
         return None
     wanted = "positive" if positive else "not negative"

@@ -42,6 +42,7 @@ class Run:
     options: Options
     passes: Sequence[str]
     """Names of the passes asked for."""
+    bound_time: float | None
     versions: Mapping[str, str]
 
     def disagreement(self, claim: str, schedule: Schedule | None = None) -> InternalError:

@@ -12,10 +12,12 @@ from typing import Any
 from placeopt.arguments import checked, checked_initial
 from placeopt.arguments import make_options as make_options
 from placeopt.arguments import read_settings as read_settings
+from placeopt.bounding import bounds
 from placeopt.claims import Judgement, Run, check_infeasible, check_values, restored
+from placeopt.companion import Companion
 from placeopt.errors import InternalError, UnsupportedError, UsageError, listing
 from placeopt.ir import Problem
-from placeopt.lowerbounds import Bound, Infeasibility, best_bound, prove_infeasible
+from placeopt.lowerbounds import Bound, best_bound, prove_infeasible
 from placeopt.objective import Value
 from placeopt.passes import EXACT_PASSES, Chain, apply_passes, find_pass
 from placeopt.registry import find_solver, solvers_for
@@ -99,17 +101,16 @@ def solve(
         able = listing(solvers_for(problem), 20)
         raise UnsupportedError(f"{solver} does not support {missing}; solvers that support this problem: {able}")
 
-    bounding = checked("bound_time", bound_time, positive=True)
-    run = Run(problem, solver, chosen, options, names, _versions())
+    run = Run(problem, solver, chosen, options, names, checked("bound_time", bound_time, positive=True), _versions())
     begun = time.monotonic()
     proof = prove_infeasible(problem)
     chain = apply_passes(problem, names) if proof is None else Chain(problem)
     if proof is None and chain.steps and chain.exact:
         proof = prove_infeasible(chain.problem)
     if proof is None:
-        answer, best = _answer(run, found, chain, time.monotonic() - begun)
+        answer, beside = _answer(run, found, chain, time.monotonic() - begun)
     else:
-        answer, best = Answer(Termination.INFEASIBLE, message=proof.reason), None
+        answer, beside = Answer(Termination.INFEASIBLE, message=proof.reason), None
     solved = time.monotonic()
     judgement: Judgement = (None, None) if answer.schedule is None else restored(run, chain, answer.schedule)
     verified = time.monotonic()
@@ -117,9 +118,11 @@ def solve(
     answer = _for_the_original(answer, chain)
     if answer.termination is Termination.INFEASIBLE:
         check_infeasible(run, "a quick proof" if proof is not None else solver, schedule)
-    bound, source = _best_of(answer, solver, problem, proof)
-    check_values(run, answer, bound, source, judgement)
     values = None if report is None else report.objective
+    known = values[0] if values is not None and report is not None and report.feasible else None
+    best = _best_of(run, answer, beside, chain, known)
+    bound, source = (None, None) if best is None else (best.value, best.name)
+    check_values(run, answer, bound, source, judgement)
     return Result(
         problem=problem,
         solver=solver,
@@ -150,15 +153,24 @@ def _pass_names(passes: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _answer(run: Run, solver: Solver, chain: Chain, spent: float) -> Answer:
-    """The solver's answer to the reduced problem; what the passes took, `spent` seconds, is part of the time limit."""
+def _answer(run: Run, solver: Solver, chain: Chain, spent: float) -> tuple[Answer, Bound | None]:
+    """The solver's answer to the reduced problem, and the best bound proved beside it.
+
+    What the passes took, `spent` seconds, is part of the time limit.
+    """
     options = run.options
     if chain.steps:
         initial = None if options.initial is None else chain.project(options.initial)
         limit = None if options.time_limit is None else max(options.time_limit - spent, LEAST)
         options = replace(options, initial=initial, time_limit=limit)
+    # A companion stops the solver at some moment of the clock: not where the same answer is wanted every time.
+    repeatable = options.workers == 1 or getattr(run.settings, "deterministic", False)
     try:
-        return solver.solve(chain.problem, options, run.settings)
+        if not solver.info.anytime or repeatable or not chain.exact:
+            return solver.solve(chain.problem, options, run.settings), None
+        with Companion(chain.problem, options) as companion:
+            answer = solver.solve(chain.problem, companion.options, run.settings)
+        return companion.concluded(answer), companion.best
     except InternalError as error:
         raise run.disagreement(str(error)) from error
 
@@ -176,16 +188,26 @@ def _for_the_original(answer: Answer, chain: Chain) -> Answer:
     return replace(answer, termination=termination, bound=None, message=message)
 
 
-def _best_of(
-    answer: Answer, solver: str, problem: Problem, proof: Infeasibility | None
-) -> tuple[Value | None, str | None]:
-    """The best proven bound and who proved it; an infeasible problem has none."""
-    if proof is not None or answer.termination is Termination.INFEASIBLE:
-        return None, None
-    general: Bound = best_bound(problem)
-    if answer.bound is not None and answer.bound > general.value:
-        return answer.bound, solver
-    return general.value, general.name
+def _best_of(run: Run, answer: Answer, beside: Bound | None, chain: Chain, known: Value | None) -> Bound | None:
+    """The best proven bound, named by who proved it; an infeasible problem has none.
+
+    `beside` was proved beside the solver, `known` is the value of a feasible schedule.
+    """
+    if answer.termination is Termination.INFEASIBLE:
+        return None
+    options, problem = run.options, chain.problem if chain.exact else run.problem
+    found = [best_bound(run.problem)]
+    if answer.bound is not None:
+        found.append(Bound(run.solver, answer.bound, "") if beside is None or answer.bound > beside.value else beside)
+    if run.bound_time is not None and (known is None or max(bound.value for bound in found) < known):
+        found += bounds(
+            problem,
+            time_limit=run.bound_time,
+            workers=options.workers,
+            known=known,
+            should_stop=options.should_stop,
+        )
+    return max(found, key=lambda bound: bound.value)
 
 
 def _versions() -> dict[str, str]:

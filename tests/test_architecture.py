@@ -27,6 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("solver",),
     ("registry", "result", "passes", "relaxation"),
     ("bounding",),
+    ("companion",),
     ("syntax", "document", "scalars", "spec", "validation"),
     ("compiler", "plan"),
     ("generate", "formats"),

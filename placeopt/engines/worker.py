@@ -1,9 +1,9 @@
 """HiGHS and SCIP in a process of their own: a script that reads requests and writes what happens, one JSON a line.
 
 A request has `engine`, `model` (a MathOpt ModelProto, base64), `hint` (a value for each column, or null), `seconds` (or
-null), `gap`, `absolute_gap`, `seed`, `workers`, and `file`, where improving solutions may be written. Answers are
-{"bound": float} and {"values": [...]} while it runs, then {"result": {...}} or {"error": text}. The process ends when
-its input does, in the midst of a run too: it does not outlive who started it.
+null), `gap`, `absolute_gap`, `seed`, `workers`, perhaps HiGHS' `tolerance`, and `file`, where improving solutions may
+be written. Answers are {"bound": float} and {"values": [...]} while it runs, then {"result": {...}} or {"error": text}.
+The process ends when its input does, in the midst of a run too: it does not outlive who started it.
 
 Nothing but OR-Tools and the standard library is imported, so that the script runs whatever else is installed how.
 """
@@ -88,7 +88,7 @@ def _highs(parameters: Any, request: dict[str, Any], columns: list[Any], tell: T
     """Set HiGHS' options and watch its log, the only thing that MathOpt passes on, and the file of its solutions."""
     options = parameters.highs
     for name in ("mip_feasibility_tolerance", "primal_feasibility_tolerance", "dual_feasibility_tolerance"):
-        options.double_options[name] = TOLERANCE
+        options.double_options[name] = request.get("tolerance", TOLERANCE)
     options.string_options["parallel"] = "on" if request["workers"] > 1 else "off"
     options.int_options["threads"] = request["workers"]
     options.bool_options["mip_improving_solution_save"] = True
@@ -179,7 +179,8 @@ def main() -> None:
         try:
             tell({"result": solved(request, tell)})
         except Exception as error:  # noqa: BLE001 - told to who asked
-            tell({"error": f"{type(error).__name__}: {error}"})
+            # MathOpt (9.15) stumbles over its own errors: what they were about stands in the context.
+            tell({"error": f"{type(error).__name__}: {error.__context__ or error}"})
 
 
 if __name__ == "__main__":

@@ -1,0 +1,107 @@
+"""A companion of a solver: while that looks for better schedules, it proves bounds in a thread of its own.
+
+Solvers that search are rarely the ones that prove the best bounds, so the two are set apart: the companion hears of
+every incumbent, proves what `placeopt.bounding` can, tells whoever watches, and stops the solver once the gap is proved
+to be small enough. It waits a little first, so that easy problems are solved without it.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from types import TracebackType
+
+from placeopt.bounding import bounds
+from placeopt.ir import Problem
+from placeopt.lowerbounds import Bound
+from placeopt.objective import Value
+from placeopt.solver import Answer, Clock, Options, Progress, Termination
+
+DELAY = 2.0
+"""Seconds before it begins."""
+
+
+class Companion:
+    """Proves bounds from when it is entered until it is left; `options` are those for the solver meanwhile."""
+
+    def __init__(self, problem: Problem, options: Options) -> None:
+        self._problem, self._asked = problem, options
+        self._clock = Clock(options.time_limit)
+        self._leave = threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="companion", daemon=True)
+        self._error: BaseException | None = None
+        self._objective: Value | None = None
+        self._solver_bound: Value | None = None
+        self.best: Bound | None = None
+        self.options = replace(options, on_progress=self._hear, should_stop=self._should_stop)
+
+    def __enter__(self) -> Companion:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave.set()
+        self._thread.join()
+        if error is None and self._error is not None:
+            raise self._error
+
+    def concluded(self, answer: Answer) -> Answer:
+        """The solver's answer with the bound, where that is better; and optimal, where the bound is why it stopped."""
+        best = self.best
+        if best is None or answer.termination is Termination.INFEASIBLE:
+            return answer
+        if answer.bound is None or best.value > answer.bound:
+            answer = replace(answer, bound=best.value)
+        if answer.termination is Termination.INTERRUPTED and self._enough() and not self._asked.should_stop():
+            optimal = self._objective == best.value
+            answer = replace(answer, termination=Termination.OPTIMAL if optimal else Termination.COMPLETED)
+        return answer
+
+    def _run(self) -> None:
+        if self._leave.wait(DELAY):
+            return
+        try:
+            bounds(
+                self._problem,
+                time_limit=self._clock.remaining or 1e9,
+                workers=max(self._asked.workers - 1, 1),
+                on_bound=self._prove,
+                should_stop=lambda: self._leave.is_set() or self._asked.should_stop(),
+            )
+        except BaseException as error:  # noqa: BLE001 - raised again where the solver ends
+            self._error = error
+
+    def _prove(self, bound: Bound) -> None:
+        with self._lock:
+            if self.best is not None and self.best.value >= bound.value:
+                return
+            self.best = bound
+        self._tell("")
+
+    def _hear(self, progress: Progress) -> None:
+        """What the solver reports."""
+        with self._lock:
+            if progress.objective is not None:
+                self._objective = progress.objective
+            if progress.bound is not None:
+                self._solver_bound = progress.bound
+        self._tell(progress.message)
+
+    def _tell(self, message: str) -> None:
+        if self._asked.on_progress is not None:
+            mine = None if self.best is None else self.best.value
+            proved = [value for value in (self._solver_bound, mine) if value is not None]
+            best = max(proved) if proved else None
+            self._asked.on_progress(Progress(self._clock.elapsed, self._objective, best, message))
+
+    def _should_stop(self) -> bool:
+        return self._asked.should_stop() or self._enough()
+
+    def _enough(self) -> bool:
+        """Whether the gap of the incumbent is proved to be small enough."""
+        if self.best is None or self._objective is None or len(self._problem.objective.levels) > 1:
+            return False
+        return self._objective - self.best.value <= (self._asked.gap_limit or 0) * self._objective
