@@ -381,6 +381,21 @@ class TestContractGroups:
         assert chain.problem.contention == "none"
         check_exact(problem, chain)
 
+    @pytest.mark.parametrize(
+        ("links", "payload"),
+        [
+            ({}, [11]),
+            ({"latency": np.ones((2, 2))}, [5, 6]),
+            ({"byte_ticks_den": np.full((2, 2), 4)}, [5, 6]),
+        ],
+    )
+    def test_transfers_add_up_only_without_rounding(self, links: dict[str, Any], payload: list[int]) -> None:
+        cost: dict[str, Any] = {"payload": [5, 6], "group": ints(0, 0, 1, 1), "separation": [(0, 2)]}
+        problem = problem_of([1, 2, 3, 4], [(0, 2), (1, 3)], objective=metric("total_cost"), **cost, **links)
+        chain = apply_passes(problem, ["contract-groups"])
+        assert chain.problem.payload.tolist() == payload
+        check_exact(problem, chain)
+
     def test_groups_on_a_cycle(self) -> None:
         edges, group = [(0, 1), (2, 3), (3, 4), (4, 5)], ints(0, 1, 1, 0, 1, 0)
         problem = problem_of(

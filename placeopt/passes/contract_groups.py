@@ -36,7 +36,7 @@ from typing import ClassVar
 import numpy as np
 
 from placeopt.errors import UsageError
-from placeopt.ir import UNLIMITED, Bool, Int, Problem, topological_order
+from placeopt.ir import UNLIMITED, Bool, Int, Problem, ratio_ceil, topological_order
 from placeopt.objective import task_energy
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import Edges, at_odds, edges_of, rebuilt
@@ -171,7 +171,7 @@ def _adds_up(problem: Problem) -> Bool:
     apart, whole = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     np.add.at(apart, problem.group, task_energy(problem))
     np.add.at(whole, problem.group, problem.duration)
-    together = -(-whole * problem.power_num // problem.power_den)
+    together = ratio_ceil(whole, problem.power_num, problem.power_den)
     return np.asarray(((apart == together) | ~problem.group_feasible()).all(axis=1))
 
 
