@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placeopt.cli.options import AsJson, ProblemFile, print_json, seconds, stdout_console
-from placeopt.cli.solve import on_interrupt
+from placeopt.cli.options import AsJson, ProblemFile, print_json, seconds, stderr_console, stdout_console
+from placeopt.cli.watching import on_interrupt, watched
+
+if TYPE_CHECKING:
+    from placeopt.lowerbounds import Bound
 
 DEFAULT_LIMIT = "30s"
 
@@ -21,7 +26,8 @@ def bounds(
     as_json: AsJson = False,
 ) -> None:
     """Prove lower bounds of the objective: no schedule is better than the best of them."""
-    limit = seconds(time_limit, "--time-limit")
+    from rich.text import Text
+
     from placeopt.bounding import bounds as prove
     from placeopt.compiler import load
     from placeopt.lowerbounds import prove_infeasible
@@ -29,7 +35,9 @@ def bounds(
     from placeopt.report.bounding import bounds_data, bounds_table
     from placeopt.report.console import print_problem
     from placeopt.result import number
+    from placeopt.solver import Clock, Progress
 
+    limit = seconds(time_limit, "--time-limit")
     options = make_options(time_limit=limit, workers=workers)
     compiled = load(problem)
     data: dict[str, Any] = {
@@ -45,10 +53,22 @@ def bounds(
         if as_json:
             print_json(data | {"infeasible": proof.reason, "bound": None, "bounds": []})
         else:
-            stdout_console().print(f"[red]infeasible[/red]: {proof.reason}", soft_wrap=True)
+            stdout_console().print(Text.assemble(("infeasible", "red"), f": {proof.reason}"), soft_wrap=True)
         raise typer.Exit(1)
+    clock, proved = Clock(limit), [Fraction(0)]
+
+    def tell_of(bound: Bound, tell: Callable[[Progress], None]) -> None:
+        proved.append(max(proved[-1], Fraction(bound.value)))
+        tell(Progress(clock.elapsed, bound=proved[-1]))
+
     with on_interrupt() as stop:
-        found = prove(compiled, time_limit=options.time_limit, workers=options.workers, should_stop=stop.is_set)
+        found = watched(
+            lambda tell: prove(
+                compiled, time_limit=options.time_limit, workers=options.workers, should_stop=stop.is_set,
+                on_bound=lambda bound: tell_of(bound, tell),
+            ),
+            compiled, stderr_console(), limit,
+        )  # fmt: skip
     if as_json:
         print_json(data | {"infeasible": None, "bound": number(found[0].value), "bounds": bounds_data(found)})
     else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from placeopt.cli.options import AsJson, ProblemFile, print_json, seconds, stderr_console, stdout_console
-from placeopt.cli.solve import on_interrupt
+from placeopt.cli.watching import on_interrupt
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,19 +21,16 @@ from placeopt.cli.options import (
     stderr_console,
     stdout_console,
 )
+from placeopt.cli.watching import on_interrupt, watched
 from placeopt.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from placeopt.ir import Problem
     from placeopt.result import Result
-    from placeopt.solver import Progress
 
 DEFAULT_LIMIT = 60.0
 """Seconds after which the command line stops a solver that would go on until it is stopped."""
-
-_TICK = 0.1
 
 
 def solve(
@@ -77,6 +67,10 @@ def solve(
     no_passes: Annotated[
         bool, typer.Option("--no-passes", help="The problem as it is, also for exact solvers.")
     ] = False,
+    bound_time: Annotated[
+        str | None,
+        typer.Option("--bound-time", metavar="TIME", help="Spend this time on better lower bounds after the solver."),
+    ] = None,
     sets: Sets = None,
     out: Out = None,
     as_json: AsJson = False,
@@ -86,6 +80,7 @@ def solve(
     from placeopt.document import read_document
     from placeopt.passes import find_pass
     from placeopt.pipeline import make_options, read_settings
+    from placeopt.pipeline import solve as solve_problem
     from placeopt.plan import read_plan
     from placeopt.registry import find_solver
 
@@ -101,6 +96,7 @@ def solve(
     by_default = time_limit is None and (info.exact or info.anytime)
     if by_default:
         limit = DEFAULT_LIMIT
+    bounding = seconds(bound_time, "--bound-time")
     # Mistakes in options are told before a large file is read.
     read_settings(found, settings)
     make_options(time_limit=limit, gap_limit=gap, seed=seed, workers=workers)
@@ -123,10 +119,12 @@ def solve(
             from placeopt.report.console import print_problem
 
             print_problem(stdout_console(), compiled)
-        result = _run(
-            compiled, messages, stop,
-            solver=solver, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, initial=start,
-            passes=names, **settings,
+        result = watched(
+            lambda tell: solve_problem(
+                compiled, solver, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, initial=start,
+                passes=names, bound_time=bounding, on_progress=tell, should_stop=stop.is_set, **settings,
+            ),
+            compiled, messages, None if limit is None else limit + (bounding or 0),
         )  # fmt: skip
     result = replace(result, wall_time=replace(result.wall_time, load=read - begun, build=built - read))
     unsaved = None if out is None else _save(out, result)  # before anything is printed: nothing can come between
@@ -184,79 +182,3 @@ def _print_instead(unsaved: str, result: Result, as_json: bool) -> None:
         from placeopt.plan import plan_document
 
         print_json(plan_document(result.problem, result.schedule, solver=result.solver, objective=result.values))
-
-
-def _run(problem: Problem, messages: Console, stop: threading.Event, **options: Any) -> Result:
-    """Solve in a thread, so that this one can show progress and take Ctrl-C."""
-    from placeopt.pipeline import solve as solve_problem
-
-    latest: list[Progress] = []
-    with ThreadPoolExecutor(1, thread_name_prefix="solver") as executor:
-        future: Future[Result] = executor.submit(
-            solve_problem, problem, on_progress=latest.append, should_stop=stop.is_set, **options
-        )
-        with _display(messages, options["time_limit"], latest, problem) as show:
-            while True:
-                try:
-                    return future.result(timeout=_TICK)
-                except FutureTimeoutError:
-                    show()
-
-
-@contextmanager
-def on_interrupt() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets: the solver stops with the best it holds. The second gives up at once."""
-    stop = threading.Event()
-
-    def handle(_number: int, _frame: object) -> None:
-        if stop.is_set():
-            os._exit(130)  # the solver's thread may never look up again
-        stop.set()
-        print("\nplaceopt: stopping; press Ctrl-C again to give up the result", file=sys.stderr)
-
-    before = signal.signal(signal.SIGINT, handle)
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _display(
-    console: Console, limit: float | None, latest: list[Progress], problem: Problem
-) -> Iterator[Callable[[], None]]:
-    """A line with time, incumbent, bound and gap on a terminal; nothing elsewhere."""
-    if not console.is_terminal:
-        yield lambda: None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = [TextColumn("{task.description}"), BarColumn(bar_width=16), TimeElapsedColumn()]
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("solving", total=limit)
-        begun = time.monotonic()
-
-        def show() -> None:
-            bar.update(task, completed=time.monotonic() - begun, description=progress_text(latest, problem))
-
-        yield show
-
-
-def progress_text(latest: list[Progress], problem: Problem) -> str:
-    """Best value, bound and gap so far."""
-    from placeopt.report.console import value_text
-    from placeopt.result import relative_gap
-
-    if not latest:
-        return "solving"
-    state = latest[-1]
-    metric = problem.objective.single
-    parts = []
-    if state.objective is not None:
-        parts.append(f"best {value_text(state.objective, problem, metric, ticks=False)}")
-    if state.bound is not None:
-        parts.append(f"bound {value_text(state.bound, problem, metric, ticks=False)}")
-    gap = relative_gap(state.objective, state.bound)
-    if gap is not None:
-        parts.append(f"gap {gap:.1%}")
-    return ", ".join(parts) or state.message or "solving"

@@ -1,0 +1,98 @@
+"""Long work on the command line: a line of progress, and Ctrl-C that keeps what was found."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from placeopt.ir import Problem
+    from placeopt.solver import Progress
+
+T = TypeVar("T")
+
+_TICK = 0.1
+
+
+def watched(
+    work: Callable[[Callable[[Progress], None]], T], problem: Problem, console: Console, limit: float | None
+) -> T:
+    """What `work` returns; it runs in a thread, so that this one can show its progress and take Ctrl-C."""
+    latest: list[Progress] = []
+    with ThreadPoolExecutor(1, thread_name_prefix="work") as executor:
+        future: Future[T] = executor.submit(work, latest.append)
+        with _display(console, limit, latest, problem) as show:
+            while True:
+                try:
+                    return future.result(timeout=_TICK)
+                except FutureTimeoutError:
+                    show()
+
+
+@contextmanager
+def on_interrupt() -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C sets: the solver stops with the best it holds. The second gives up at once."""
+    stop = threading.Event()
+
+    def handle(_number: int, _frame: object) -> None:
+        if stop.is_set():
+            os._exit(130)  # the solver's thread may never look up again
+        stop.set()
+        print("\nplaceopt: stopping; press Ctrl-C again to give up the result", file=sys.stderr)
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _display(
+    console: Console, limit: float | None, latest: list[Progress], problem: Problem
+) -> Iterator[Callable[[], None]]:
+    """A line with time, incumbent, bound and gap on a terminal; nothing elsewhere."""
+    if not console.is_terminal:
+        yield lambda: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = [TextColumn("{task.description}"), BarColumn(bar_width=16), TimeElapsedColumn()]
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("solving", total=limit)
+        begun = time.monotonic()
+
+        def show() -> None:
+            bar.update(task, completed=time.monotonic() - begun, description=progress_text(latest, problem))
+
+        yield show
+
+
+def progress_text(latest: list[Progress], problem: Problem) -> str:
+    """Best value, bound and gap so far."""
+    from placeopt.report.console import value_text
+    from placeopt.result import relative_gap
+
+    if not latest:
+        return "solving"
+    state = latest[-1]
+    metric = problem.objective.single
+    parts = []
+    if state.objective is not None:
+        parts.append(f"best {value_text(state.objective, problem, metric, ticks=False)}")
+    if state.bound is not None:
+        parts.append(f"bound {value_text(state.bound, problem, metric, ticks=False)}")
+    gap = relative_gap(state.objective, state.bound)
+    if gap is not None:
+        parts.append(f"gap {gap:.1%}")
+    return ", ".join(parts) or state.message or "solving"
