@@ -83,9 +83,7 @@ class Model:
         for terms in problem.objective.levels:
             scale = math.lcm(*(term.weight.denominator for term in terms))
             expression = total(int(term.weight * scale) * metrics[term.metric] for term in terms)
-            common = math.gcd(*expression.terms.values()) or 1
-            if expression.constant % common:
-                common = 1
+            common = math.gcd(expression.constant, *expression.terms.values()) or 1
             reduced = Linear({c: a // common for c, a in expression.terms.items()}, expression.constant // common)
             self.levels.append(Level(reduced, Fraction(common, scale)))
         self._check_numbers()

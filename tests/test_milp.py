@@ -174,6 +174,26 @@ def test_an_output_is_held_until_its_transfer_arrives(contention: Contention) ->
     assert solve(replace(late, deadline=np.array([1, 5, UNLIMITED]))).termination is Termination.INFEASIBLE
 
 
+@pytest.mark.parametrize(("deadline", "least"), [(10, 10), (9, 13)])
+def test_an_output_is_held_while_its_transfer_waits(deadline: int, least: int) -> None:
+    """b's transfer goes first, 1 to 5, for d must end by 7; a's 3 bytes are gone at 9. Then e has room, or before a."""
+    problem = build_problem(
+        task_names=list("abcde"),
+        device_names=list("xy"),
+        duration=np.ones((5, 2), dtype=np.int64),
+        edges=[(0, 2), (1, 3)],
+        latency=np.full((2, 2), 4),
+        output=np.array([3, 0, 0, 0, 3]),
+        capacity=np.array([5, 5]),
+        feasible=np.array([[1, 0], [1, 0], [0, 1], [0, 1], [1, 0]], dtype=np.bool_),
+        release=np.array([0, 0, 0, 0, 6]),
+        deadline=np.array([UNLIMITED, UNLIMITED, UNLIMITED, 7, deadline]),
+        contention="port",
+        memory_model="peak",
+    )
+    assert solve(problem).bound == least
+
+
 def test_the_second_level_gives_up_nothing_of_the_first() -> None:
     """d0 is faster and dearer: least makespan first, then the least energy with it."""
     levels = tuple((Term(metric),) for metric in ("makespan", "energy"))
