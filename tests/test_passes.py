@@ -99,6 +99,17 @@ def test_passes_run_until_nothing_is_left_to_do() -> None:
     assert chain.applied.to_dict()["after"]["tasks"] == 2
 
 
+@pytest.mark.parametrize(("tasks", "devices"), [(0, 0), (0, 2), (1, 0), (1, 1), (3, 0)])
+def test_next_to_nothing(tasks: int, devices: int) -> None:
+    values: dict[str, Any] = {"duration": np.ones((tasks, devices)), "edges": [(0, 1), (0, 2), (1, 2)] * (tasks == 3)}
+    problem = build_problem(
+        task_names=[f"t{i}" for i in range(tasks)], device_names=[f"d{d}" for d in range(devices)], **values
+    )
+    chain = apply_passes(problem, [name for name in EXACT_PASSES if name != "dominated-edges"])
+    assert chain.steps == ()
+    check_exact(problem, apply_passes(problem, EXACT_PASSES))
+
+
 def test_no_pass_no_change() -> None:
     problem = problem_of([1, 1], [(0, 1)])
     chain = apply_passes(problem, ())
