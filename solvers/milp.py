@@ -95,7 +95,7 @@ class MilpSettings(Settings):
     relaxation: bool = False
     """Only solve the linear relaxation: a bound, beside the schedule that the run starts from."""
     hint: bool = True
-    """Start from the best of HEFT's schedule and those on single devices."""
+    """Start from the best schedule of the heuristics."""
     symmetry: bool = True
     """Break the symmetry between interchangeable devices."""
     max_size: int = 200_000
@@ -195,7 +195,7 @@ class _Run:
             return None
         level, programme = model.levels[0], model.programme
         found = relaxed(programme.proto(level.expression, relaxed=True), self._limits())
-        if found.status == "infeasible":
+        if found.status == "infeasible" and self.settings.relaxation:  # else the engine is asked too
             self._no_solution(0, "GLOP")
             return Termination.INFEASIBLE
         if found.duals is not None:
