@@ -24,7 +24,7 @@ from placeopt_solvers._validity import valid
 from placeopt_solvers.cp_sat import CpSat, CpSatSettings
 
 import placeopt as po
-from placeopt.ir import Contention, MemoryModel, Objective, Problem, Term, build_problem
+from placeopt.ir import UNLIMITED, Contention, MemoryModel, Objective, Problem, Term, build_problem
 from placeopt.lowerbounds import Bound
 from placeopt.lowerbounds.classes import Classes
 from placeopt.lowerbounds.paths import Windows
@@ -439,3 +439,59 @@ def test_seconds_in_nanoseconds_are_proved_right(second: int, hint: bool) -> Non
     result = po.solve(problem, "cp-sat", workers=1, time_limit=60, hint=hint)
     assert result.termination is Termination.OPTIMAL
     assert (result.objective, result.bound) == (17 * second, 17 * second)
+
+
+def test_deterministic_runs_agree_whatever_the_workers() -> None:
+    """The same schedule from the same seed and number of workers, though they share their finds."""
+    problem = layered(25, 3, 12)
+    for workers in (1, 2, 4):
+        settings = CpSatSettings(deterministic=True)
+        found = [CpSat().solve(problem, Options(seed=7, workers=workers), settings).schedule for _ in range(2)]
+        assert found[0] is not None
+        assert found[1] is not None
+        assert found[0].device.tolist() == found[1].device.tolist()
+        assert found[0].start.tolist() == found[1].start.tolist()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_of_windows_take_no_optimum_away(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(seed)
+    problem = layered(10, 3, seed, release=rng.integers(0, 15, 10), latency=rng.integers(0, 9, (3, 3)))
+    full = CpSat().solve(problem, Options(time_limit=60), CpSatSettings())
+    monkeypatch.setattr("placeopt_solvers._cp_timing.Timing._add_windows", lambda *_: None)
+    bare = CpSat().solve(problem, Options(time_limit=60), CpSatSettings())
+    assert full.termination is bare.termination is Termination.OPTIMAL
+    assert full.bound == bare.bound
+
+
+def test_a_deadline_that_no_heuristic_keeps_is_kept() -> None:
+    """Ranks put the long chain first; the lone task must go before all of it."""
+    problem = build_problem(
+        task_names=list("abcd"),
+        device_names=["x"],
+        duration=np.array([[5], [5], [5], [3]]),
+        edges=[(0, 1), (1, 2)],
+        deadline=np.array([UNLIMITED, 10, UNLIMITED, 15]),
+        release=np.array([0, 0, 0, 1]),
+    )
+    answer = CpSat().solve(problem, Options(), CpSatSettings(hint=False))
+    assert answer.termination is Termination.OPTIMAL
+    assert answer.bound == 18
+    assert answer.schedule is not None
+    assert verify(problem, answer.schedule).feasible
+
+
+def test_deadlines_that_cannot_be_kept_are_infeasible() -> None:
+    """Two tasks of 4 ticks by tick 7 on one device, or apart with a transfer of 5 between them."""
+    problem = build_problem(
+        task_names=["a", "b"],
+        device_names=["x", "y"],
+        duration=np.full((2, 2), 4),
+        edges=[(0, 1)],
+        payload=[5],
+        byte_ticks_num=np.ones((2, 2), dtype=np.int64),
+        deadline=np.array([UNLIMITED, 7]),
+        objective=Objective(((Term("communication"),),)),
+    )
+    assert CpSat().solve(problem, Options(), CpSatSettings()).termination is Termination.INFEASIBLE
+    assert CpSat().solve(problem, Options(), CpSatSettings(hint=False)).termination is Termination.INFEASIBLE
