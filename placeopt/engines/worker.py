@@ -1,9 +1,10 @@
 """HiGHS and SCIP in a process of their own: a script that reads requests and writes what happens, one JSON a line.
 
 A request has `engine`, `model` (a MathOpt ModelProto, base64), `hint` (a value for each column, or null), `seconds` (or
-null), `gap`, `absolute_gap`, `seed`, `workers`, perhaps HiGHS' `tolerance`, and `file`, where improving solutions may
-be written. Answers are {"bound": float} and {"values": [...]} while it runs, then {"result": {...}} or {"error": text}.
-The process ends when its input does, in the midst of a run too: it does not outlive who started it.
+null), `gap`, `absolute_gap`, `seed`, `workers`, perhaps `tight` (false: HiGHS' own tolerances), and `file`, where
+improving solutions may be written. Answers are {"bound": float} and {"values": [...]} while it runs, then
+{"result": {...}} or {"error": text}. The process ends when its input does, in the midst of a run too: it does not
+outlive who started it.
 
 Nothing but OR-Tools and the standard library is imported, so that the script runs whatever else is installed how.
 """
@@ -87,8 +88,9 @@ def solved(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
 def _highs(parameters: Any, request: dict[str, Any], columns: list[Any], tell: Tell) -> dict[str, Any]:
     """Set HiGHS' options and watch its log, the only thing that MathOpt passes on, and the file of its solutions."""
     options = parameters.highs
-    for name in ("mip_feasibility_tolerance", "primal_feasibility_tolerance", "dual_feasibility_tolerance"):
-        options.double_options[name] = request.get("tolerance", TOLERANCE)
+    if request.get("tight", True):
+        for name in ("mip_feasibility_tolerance", "primal_feasibility_tolerance", "dual_feasibility_tolerance"):
+            options.double_options[name] = TOLERANCE
     options.string_options["parallel"] = "on" if request["workers"] > 1 else "off"
     options.int_options["threads"] = request["workers"]
     options.bool_options["mip_improving_solution_save"] = True

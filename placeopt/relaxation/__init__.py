@@ -10,6 +10,7 @@ without placement cannot (`placeopt.relaxation.model`). They take seconds to min
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterable
 from fractions import Fraction
@@ -21,10 +22,10 @@ from placeopt.objective import Value, simplified
 from placeopt.relaxation.covers import Covers
 from placeopt.relaxation.cycles import Cycles
 from placeopt.relaxation.forks import Forks
-from placeopt.relaxation.kinds import kinds_of
+from placeopt.relaxation.kinds import MOST, Kinds, kinds_of
 from placeopt.relaxation.model import Relaxation
 from placeopt.relaxation.network import Network
-from placeopt.relaxation.programme import Float, Row, proved
+from placeopt.relaxation.programme import BuildStoppedError, Float, Row, proved
 from placeopt.solver import Clock
 
 if TYPE_CHECKING:
@@ -93,12 +94,21 @@ class _Run:
     def bounds(self) -> list[Bound]:
         """All that is proved in time."""
         if self.problem.n_tasks and self.problem.n_devices and not self.over:
-            kinds = kinds_of(narrowed_classes(self.problem))
-            pairs = kinds.count * (kinds.count + 1)
-            if self.problem.n_tasks * (kinds.count + 1) + self.problem.n_edges * pairs <= LARGEST:
-                self.relaxation = Relaxation(kinds)
-                self._bound()
+            kinds = self._kinds()
+            if kinds is not None:
+                with contextlib.suppress(BuildStoppedError):
+                    self.relaxation = Relaxation(kinds, lambda: self.over)
+                    self._bound()
         return sorted(self.found.values(), key=lambda bound: -bound.value)
+
+    def _kinds(self) -> Kinds | None:
+        """As many kinds as leave a programme that is not too large; None if that are not even two."""
+        classes = narrowed_classes(self.problem)
+        for most in range(MOST, 1, -1):
+            kinds = min(most, classes.n_classes)
+            if self.problem.n_tasks * (kinds + 1) + self.problem.n_edges * kinds * (kinds + 1) <= LARGEST:
+                return kinds_of(classes, most)
+        return None
 
     @property
     def over(self) -> bool:

@@ -1,7 +1,7 @@
 """Devices by kind: what the relaxation tells apart.
 
 A *kind* is a set of device classes. Few kinds keep the relaxation small: classes are merged, the most alike first,
-until there are at most MOST. A merged kind can do whatever one of its devices can: it runs a task as fast as the
+until there are few enough. A merged kind can do whatever one of its devices can: it runs a task as fast as the
 fastest, holds as much as the largest, and sends as quickly as its best link. So every placement of the problem is one
 by kinds that costs no more.
 """
@@ -101,10 +101,10 @@ def _links(classes: Classes, left: tuple[int, ...], right: tuple[int, ...]) -> l
     return [(c, d) for c in left for d in right if classes.linked[c, d]]
 
 
-def kinds_of(classes: Classes) -> Kinds:
-    """The problem by at most MOST kinds."""
+def kinds_of(classes: Classes, most: int = MOST) -> Kinds:
+    """The problem by at most `most` kinds."""
     problem = classes.problem
-    members = _merged(classes)
+    members = _merged(classes, most)
     found = windows(classes)
     energy = clipped(task_energy(problem)[:, classes.leader])
 
@@ -158,7 +158,7 @@ def _free(problem: Problem, classes: Classes, kind: tuple[int, ...]) -> bool:
     return "energy" not in metrics or not any(problem.byte_energy_num[link] for link in between)
 
 
-def _merged(classes: Classes) -> tuple[tuple[int, ...], ...]:
+def _merged(classes: Classes, most: int) -> tuple[tuple[int, ...], ...]:
     """Classes merged into kinds, the two most alike at a time, in the order of their first devices.
 
     How unlike two classes are: the mean difference of the logarithms of durations, of capacities, and the share of
@@ -166,7 +166,7 @@ def _merged(classes: Classes) -> tuple[tuple[int, ...], ...]:
     """
     k = classes.n_classes
     kinds: list[tuple[int, ...]] = [(c,) for c in range(k)]
-    if k <= MOST:
+    if k <= most:
         return tuple(kinds)
     pace = np.log1p(classes.duration.astype(np.float64))
     size = np.log1p(np.minimum(classes.capacity, 1 << 50).astype(np.float64))
@@ -174,7 +174,7 @@ def _merged(classes: Classes) -> tuple[tuple[int, ...], ...]:
     for c in range(k):
         unlike[c] = np.abs(pace - pace[:, [c]]).mean(axis=0) + np.abs(size - size[c]) / 4
         unlike[c] += (classes.allowed != classes.allowed[:, [c]]).mean(axis=0)
-    while len(kinds) > MOST:
+    while len(kinds) > most:
         pairs = itertools.combinations(range(len(kinds)), 2)
         i, j = min(pairs, key=lambda pair: (max(unlike[c, d] for c in kinds[pair[0]] for d in kinds[pair[1]]), pair))
         kinds[i] = tuple(sorted(kinds[i] + kinds.pop(j)))

@@ -15,7 +15,7 @@ import numpy as np
 from ortools.math_opt.python import mathopt
 from ortools.util.python import solve_interrupter
 
-from placeopt.relaxation.programme import Float, Programme, Row
+from placeopt.relaxation.programme import CHECK_EVERY, BuildStoppedError, Float, Programme, Row
 
 POLL = 0.05
 """Seconds between two looks at whether to stop."""
@@ -97,7 +97,9 @@ class LinearProgramme:
         return mathopt.IncrementalSolver(self._model, mathopt.SolverType.GLOP)
 
     def _update(self) -> None:
-        for row in self._programme.rows[len(self._rows) :]:
+        for place, row in enumerate(self._programme.rows[len(self._rows) :]):
+            if place % CHECK_EVERY == CHECK_EVERY - 1 and self._programme.should_stop():
+                raise BuildStoppedError
             self._add(row)
 
     def _add(self, row: Row) -> None:

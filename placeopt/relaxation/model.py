@@ -62,10 +62,10 @@ class Relaxation:
         (e, v) of each edge for each move of its pair, seen from the pair's lower group.
     """
 
-    def __init__(self, kinds: Kinds) -> None:
+    def __init__(self, kinds: Kinds, should_stop: Callable[[], bool] = lambda: False) -> None:
         self.kinds = kinds
         self.problem: Problem = kinds.classes.problem
-        self.programme = Programme()
+        self.programme = Programme(should_stop=should_stop)
         problem = self.problem
         self.source = problem.group[problem.edge_source]
         self.target = problem.group[problem.edge_target]

@@ -10,7 +10,7 @@ the rows (`proved`), and the engines' floating-point numbers need not be trusted
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +22,14 @@ Float = NDArray[np.float64]
 
 BITS = 40
 """Binary places that multipliers are rounded to."""
+
+
+CHECK_EVERY = 1024
+"""Rows made between two looks at whether to stop."""
+
+
+class BuildStoppedError(Exception):
+    """The time ran out, or the caller said stop, before the programme was built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,8 @@ class Programme:
         The constraints.
     objective
         Coefficient of each column that has one.
+    should_stop
+        Asked now and then while rows are made.
     """
 
     lower: list[int] = field(default_factory=list)
@@ -55,6 +65,7 @@ class Programme:
     integral: list[bool] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     objective: dict[int, int] = field(default_factory=dict)
+    should_stop: Callable[[], bool] = lambda: False
 
     @property
     def n_columns(self) -> int:
@@ -79,7 +90,15 @@ class Programme:
     def add_row(
         self, columns: Sequence[int] | Int, coefficients: Sequence[int] | Int, low: int = 0, *, equation: bool = False
     ) -> None:
-        """A constraint; a column may be named several times."""
+        """A constraint; a column may be named several times.
+
+        Raises
+        ------
+        BuildStoppedError
+            If it is time to stop.
+        """
+        if len(self.rows) % CHECK_EVERY == 0 and self.should_stop():
+            raise BuildStoppedError
         self.rows.append(row(columns, coefficients, low, equation=equation))
 
 
