@@ -63,7 +63,7 @@ class CpSatSettings(Settings):
     linearization_level: Literal[0, 1, 2] | None = None
     """How much of the model the linear relaxation has: 0 nothing, 2 everything; None chooses by the objective."""
     deterministic: bool = False
-    """Same answer for any number of workers: the strategies take turns on one thread instead of racing, which is slower."""
+    """Same answer for any number of workers: the strategies take turns on one thread, which is slower than a race."""
     max_size: int = 1_000_000
     """Literals, intervals and rows above which no model is built; a million take about 2 GB."""
 
@@ -146,7 +146,7 @@ class _Run:
             most = self.settings.max_size
             return self._refusal(
                 f"too large for an exact model: about {size:,} literals, intervals and rows, where max_size allows "
-                f"{most:,}; heft has no such limit"
+                f"{most:,} (a million take about 2 GB): set max_size higher, or use heft, which has no such limit"
             )
         if self.settings.hint and self._anneal() and self.best.values == (least,):
             return self._answer(Termination.OPTIMAL)
@@ -222,7 +222,7 @@ class _Run:
             pooled = self.pools.pooled(schedule)
             model.base.hint(relabelled(self.pools.problem, pooled) if self.settings.symmetry else pooled)
         parameters: dict[str, object] = {
-            # With several threads even taking turns is not the same each time: equally good schedules come in any order.
+            # Taking turns on several threads is not the same each time: equally good schedules come in any order.
             "num_workers": 1 if self.settings.deterministic else self.options.workers,
             "random_seed": self.options.seed,
             "linearization_level": self._linearization(depth),
