@@ -9,13 +9,12 @@ from fractions import Fraction
 
 from ortools.math_opt import model_pb2
 
+from placeopt.engines.certificate import certified
+
 from ._milp_view import View
 
 CHECK_EVERY = 256
 """Columns and rows made between two looks at the clock."""
-
-DUAL_BITS = 40
-"""Dual values are rounded to multiples of 2^-40; the bound that follows from them is exact whatever they are."""
 
 
 class BuildStoppedError(Exception):
@@ -79,11 +78,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """low <= the sum of coefficient * column <= high, in lowest terms; None where there is no such side."""
+    """The sum of coefficient * column >= low, or = low for an equation, in lowest terms."""
 
     terms: tuple[tuple[int, int], ...]
-    low: int | None
-    high: int | None
+    low: int
+    equation: bool
 
 
 class Programme:
@@ -127,7 +126,7 @@ class Programme:
         terms = sorted(difference.terms.items())
         common = math.gcd(difference.constant, *(a for _, a in terms)) or 1
         low = -difference.constant // common
-        self.rows.append(Row(tuple((c, a // common) for c, a in terms), low, low if equal else None))
+        self.rows.append(Row(tuple((c, a // common) for c, a in terms), low, equal))
 
     def _look_up(self) -> None:
         if (len(self.columns) + len(self.rows)) % CHECK_EVERY == 0 and self._stopped():
@@ -136,7 +135,7 @@ class Programme:
     @property
     def magnitude(self) -> int:
         """The largest number in any row or bound."""
-        sides = (abs(side) for row in self.rows for side in (row.low, row.high) if side is not None)
+        sides = (abs(row.low) for row in self.rows)
         coefficients = (abs(a) for row in self.rows for _, a in row.terms)
         return max([0, *sides, *coefficients, *(max(abs(c.low), abs(c.high)) for c in self.columns)])
 
@@ -165,8 +164,8 @@ class Programme:
             model.objective.linear_coefficients.ids.append(c)
             model.objective.linear_coefficients.values.append(float(a))
         rows.ids.extend(range(len(self.rows)))
-        rows.lower_bounds.extend(-math.inf if row.low is None else float(row.low) for row in self.rows)
-        rows.upper_bounds.extend(math.inf if row.high is None else float(row.high) for row in self.rows)
+        rows.lower_bounds.extend(float(row.low) for row in self.rows)
+        rows.upper_bounds.extend(float(row.low) if row.equation else math.inf for row in self.rows)
         for r, row in enumerate(self.rows):
             for c, a in row.terms:
                 matrix.row_ids.append(r)
@@ -175,23 +174,7 @@ class Programme:
         return model
 
     def certified(self, objective: Linear, duals: list[float]) -> Fraction:
-        """A lower bound of the objective over the linear relaxation, exact for any dual values at all.
-
-        A. Neumaier, O. Shcherbina: Safe bounds in linear and mixed-integer linear programming, Mathematical
-        Programming 99 (2004), doi:10.1007/s10107-003-0433-3. With multipliers y >= 0 for rows a x >= b and of any
-        sign for equations, c x >= y b + (c - y A) x, and the least of the last term over the columns' bounds is a
-        sum. Floats only choose y; the rest is in whole numbers.
-        """
-        one = 1 << DUAL_BITS
-        reduced = {c: a * one for c, a in objective.terms.items()}
-        bound = objective.constant * one
-        for row, dual in zip(self.rows, duals, strict=True):
-            y = round(dual * one) if math.isfinite(dual) else 0
-            if row.high is None:
-                y = max(0, y)
-            if y and row.low is not None:
-                bound += y * row.low
-                for c, a in row.terms:
-                    reduced[c] = reduced.get(c, 0) - y * a
-        bound += sum(min(d * self.columns[c].low, d * self.columns[c].high) for c, d in reduced.items())
-        return Fraction(bound, one)
+        """A lower bound of the objective over the linear relaxation, exact for any dual values at all."""
+        rows = ((row.terms, row.low, row.equation) for row in self.rows)
+        lower, upper = [column.low for column in self.columns], [column.high for column in self.columns]
+        return objective.constant + certified(objective.terms, rows, duals, lower, upper)

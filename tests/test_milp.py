@@ -292,7 +292,7 @@ def holds(programme: Programme, values: list[float]) -> bool:
     exact = [Fraction(value) for value in values]
     for row in programme.rows:
         left = sum(a * exact[c] for c, a in row.terms)
-        if (row.low is not None and left < row.low) or (row.high is not None and left > row.high):
+        if left < row.low or (row.equation and left > row.low):
             return False
     return True
 

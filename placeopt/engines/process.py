@@ -131,7 +131,7 @@ def run(
     done = False
     last: dict[str, Any] = {"status": "limit", "bound": None, "values": None}
     try:
-        with tempfile.TemporaryDirectory(prefix="placeopt-") as folder:
+        with tempfile.TemporaryDirectory(prefix="placeopt-", ignore_cleanup_errors=True) as folder:
             worker.ask({**options, "model": encoded, "file": str(Path(folder) / "improving.sol")})
             while True:
                 if should_stop():

@@ -10,19 +10,17 @@ the rows (`proved`), and the engines' floating-point numbers need not be trusted
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from placeopt.engines.certificate import certified
 from placeopt.ir import Int
 
 Float = NDArray[np.float64]
-
-BITS = 40
-"""Binary places that multipliers are rounded to."""
-
 
 CHECK_EVERY = 1024
 """Rows made between two looks at whether to stop."""
@@ -112,29 +110,9 @@ def row(columns: Sequence[int] | Int, coefficients: Sequence[int] | Int, low: in
 
 
 def proved(programme: Programme, multipliers: Float) -> int:
-    """A lower bound of the objective that holds whatever the multipliers (r,) of the rows are.
-
-    With y the multipliers, negative ones of inequalities set to 0, every feasible x has
-
-        c x >= y b + sum_j min over [lower_j, upper_j] of (c - y A)_j x_j.
-
-    y is rounded to multiples of 2^-BITS and the rest is worked out in integers of any length; the objective is
-    integral, so the result is rounded up (A. Neumaier, O. Shcherbina: Safe bounds in linear and mixed-integer linear
-    programming, Mathematical Programming 99 (2004), doi:10.1007/s10107-003-0433-3, with fixed-point numbers in place of
-    directed rounding). Good multipliers, such as an engine's dual solution, give a good bound.
-    """
-    unit = 1 << BITS
-    left = [0] * programme.n_columns
-    for column, coefficient in programme.objective.items():
-        left[column] = coefficient * unit
-    total = 0
-    for entry, value in zip(programme.rows, multipliers.tolist(), strict=True):
-        y = round(value * unit)
-        if y == 0 or (y < 0 and not entry.equation):
-            continue
-        total += y * entry.low
-        for column, coefficient in zip(entry.columns.tolist(), entry.coefficients.tolist(), strict=True):
-            left[column] -= y * coefficient
-    for reduced, low, high in zip(left, programme.lower, programme.upper, strict=True):
-        total += reduced * (low if reduced > 0 else high)
-    return -(-total // unit)
+    """A lower bound of the objective, which is integral, whatever the multipliers (r,) of the rows are."""
+    rows = (
+        (zip(entry.columns.tolist(), entry.coefficients.tolist(), strict=True), entry.low, entry.equation)
+        for entry in programme.rows
+    )
+    return math.ceil(certified(programme.objective, rows, multipliers.tolist(), programme.lower, programme.upper))
