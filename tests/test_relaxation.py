@@ -13,6 +13,7 @@ from placeopt.ir import UNLIMITED, Objective, Problem, Term, build_problem
 from placeopt.lowerbounds import Bound
 from placeopt.lowerbounds.classes import classes_of
 from placeopt.relaxation import relaxed_bounds
+from placeopt.relaxation.chains import Chains
 from placeopt.relaxation.covers import Covers, grown_trees
 from placeopt.relaxation.cycles import Cycles, ways_around
 from placeopt.relaxation.forks import Forks, blocks
@@ -32,11 +33,12 @@ def relaxation_of(problem: Problem) -> Relaxation:
 def cut_at_random(relaxation: Relaxation, rng: np.random.Generator, rounds: int) -> list[int]:
     """Add the windows and whatever cuts random points violate; how many of each family."""
     network = Network.of(relaxation)
-    families = Covers(relaxation, network), Cycles(relaxation, network), Forks(relaxation, network)
+    covers = Covers(relaxation, network)
+    families = covers, Chains(relaxation, covers), Cycles(relaxation, network), Forks(relaxation, network)
     if relaxation.timed:
         relaxation.add_windows()
     upper = np.minimum(np.array(relaxation.programme.upper, dtype=np.float64), 1.0)
-    found = [0, 0, 0]
+    found = [0, 0, 0, 0]
     for _ in range(rounds):
         x = rng.random(len(upper)) * upper * rng.choice([0.05, 0.3, 1.0])
         x[relaxation.w] *= rng.choice([0.05, 1.0])
@@ -107,8 +109,10 @@ def large_problem(rng: np.random.Generator) -> Problem:
     )
 
 
-def chain(payload: list[int], capacity: list[int], *, duration: int = 10, link: int = 1, **rest: object) -> Problem:
-    """Tasks one after the other, each with one byte of memory, on equal devices."""
+def chain(
+    payload: list[int], capacity: list[int], *, duration: int = 10, link: int = 1, memory: int = 1, **rest: object
+) -> Problem:
+    """Tasks one after the other, each with as many bytes of memory, on equal devices."""
     n, m = len(payload) + 1, len(capacity)
     return build_problem(
         task_names=[f"t{i}" for i in range(n)],
@@ -116,7 +120,7 @@ def chain(payload: list[int], capacity: list[int], *, duration: int = 10, link: 
         duration=np.full((n, m), duration),
         edges=[(i, i + 1) for i in range(n - 1)],
         payload=payload,
-        resident=np.ones(n, np.int64),
+        resident=np.full(n, memory),
         capacity=np.array(capacity),
         byte_ticks_num=np.full((m, m), link),
         **rest,  # type: ignore[arg-type]
@@ -135,7 +139,7 @@ class TestRows:
             assert broken(relaxation, best[1]) == []
 
     def test_hold_at_random_schedules(self) -> None:
-        schedules, found = 0, np.zeros(3, dtype=np.int64)
+        schedules, found = 0, np.zeros(4, dtype=np.int64)
         for seed in range(40):
             rng = np.random.default_rng(seed)
             problem = large_problem(rng)
@@ -167,6 +171,19 @@ class TestRows:
         three_and_one = np.array([0, 0, 0, 1])
         assert len(broken(relaxation, simulate(problem, three_and_one))) == 1
         assert broken(relaxation, simulate(problem, np.array([0, 0, 1, 1]))) == []
+
+    def test_a_chain_over_too_few_devices_breaks_one(self) -> None:
+        # Six tasks of five bytes each, ten bytes a device: three devices, and the chain as a whole says so.
+        problem = chain([1] * 5, [10, 10, 10], memory=5)
+        relaxation = relaxation_of(problem)
+        chains = Chains(relaxation, Covers(relaxation, Network.of(relaxation)))
+        x = np.zeros(relaxation.programme.n_columns)
+        x[relaxation.y] = 1.0  # nothing moves
+        cuts = chains.violated(x)
+        assert max(excess for excess, _ in cuts) == 2
+        relaxation.programme.rows.extend(row for _, row in cuts)
+        assert broken(relaxation, simulate(problem, np.array([0, 0, 1, 1, 2, 2]))) == []
+        assert broken(relaxation, simulate(problem, np.array([0, 0, 0, 1, 1, 1]))) != []
 
 
 class TestBounds:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from placeopt.ir import Problem
 from placeopt.lowerbounds import Bound, narrowed_classes
 from placeopt.objective import Value, simplified
+from placeopt.relaxation.chains import Chains
 from placeopt.relaxation.covers import Covers
 from placeopt.relaxation.cycles import Cycles
 from placeopt.relaxation.forks import Forks
@@ -120,7 +121,13 @@ class _Run:
         from placeopt.relaxation.linear import LinearProgramme
 
         network = Network.of(self.relaxation)
-        self.cuts = Covers(self.relaxation, network), Cycles(self.relaxation, network), Forks(self.relaxation, network)
+        covers = Covers(self.relaxation, network)
+        self.cuts = (
+            covers,
+            Chains(self.relaxation, covers),
+            Cycles(self.relaxation, network),
+            Forks(self.relaxation, network),
+        )
         programme = self.relaxation.programme
         linear = LinearProgramme(programme)
         self._improve(linear)

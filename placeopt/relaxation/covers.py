@@ -12,19 +12,6 @@ that leads out of it, which ends in it: two ends. If there is one, it has such a
 part of T without small components, which contains a leaf of T that is not on a small kind. If there is none,
 all leaves count, and T has at least two. So it holds for a pool too, which counts as one device and is not small.
 
-*Rounded*: if T is a path, and L the largest capacity of a small kind, more can be said. Let b be the number of
-components on small kinds and h_g the bytes of group g. Along a path every component has two ends but those at the
-path's two ends, where a leaf counts instead unless the component is small, so that
-
-    ends + leaves not on small kinds >= 2 b - 2   (and >= 2 b where b = 0).
-
-The small components hold sum_g h_g (1 - u_g), with u_g = [g is not on a small kind], so L b + sum_g h_g u_g >= H,
-the bytes of all. By mixed-integer rounding, with N = ceil(H / L) and r = H - (N - 1) L,
-
-    b + sum_g f(h_g) u_g >= N,   f(h) = floor(h / L) + min(1, (h mod L) / r),
-
-hence ends + leaves + 2 sum_g f(h_g) u_g >= 2 N - 2.
-
 Trees are grown from every group along the pairs with the fewest ends in the point at hand, those with large payloads
 first among equals, and then lose what they do not need.
 """
@@ -55,7 +42,7 @@ MOST_GROUPS = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Level:
+class Level:
     """A limit L in bytes and what follows from it: small kinds (k,), ends of each move (v,)."""
 
     limit: int
@@ -73,9 +60,9 @@ class Covers:
         limits = np.unique(kinds.capacity[kinds.capacity < UNLIMITED])[:LEVELS].tolist()
         self.levels = [self._level(limit) for limit in limits if self.memory.sum() > limit]
 
-    def _level(self, limit: int) -> _Level:
+    def _level(self, limit: int) -> Level:
         small = self.relaxation.kinds.capacity <= limit
-        return _Level(limit, small, np.asarray(small[self.relaxation.kinds.moves].sum(axis=1), dtype=np.int64))
+        return Level(limit, small, np.asarray(small[self.relaxation.kinds.moves].sum(axis=1), dtype=np.int64))
 
     def violated(self, x: Float) -> list[tuple[float, Row]]:
         """Violated covers and by how much; none twice."""
@@ -115,7 +102,7 @@ class Covers:
                     found[key] = (ENOUGH - float(value[seed]), self._row(level, pairs, leaves))
         return list(found.values())
 
-    def _row(self, level: _Level, pairs: Int, leaves: Int) -> Row:
+    def _row(self, level: Level, pairs: Int, leaves: Int) -> Row:
         relaxation = self.relaxation
         moves = np.flatnonzero(level.ends)
         columns = relaxation.w[np.ix_(pairs, moves)].reshape(-1)

@@ -65,9 +65,7 @@ class Forks:
         placed = x[relaxation.y][group]
         running = (placed * relaxation.kinds.duration).sum(axis=1)
         serial = self.shortest * placed[:, self.serial].sum(axis=1)
-        transfer = np.zeros(problem.n_edges)
-        outer = relaxation.pair >= 0
-        transfer[outer] = (x[relaxation.w[relaxation.pair[outer]]] * relaxation.ticks[outer]).sum(axis=1)
+        transfer = relaxation.transfer_times(x)
         objective = max(float(x[relaxation.metric["makespan"]]), 1.0) if relaxation.timed else 1.0
         found = []
         for block in self.blocks:

@@ -20,7 +20,7 @@ and for an edge i -> j of the pair (of one group: without w)
 The devices of a kind have room for its groups, and time for its tasks within the makespan. Every schedule of the
 problem gives a point of this programme with no larger an objective: `Relaxation.point`. What this leaves out
 (single devices, their order of tasks, ports, memory at one time) the cuts put back in part:
-`placeopt.relaxation.covers`, `cycles`, `forks`.
+`placeopt.relaxation.covers`, `chains`, `cycles`, `forks`.
 
 It is made for graphs such as those of J. Tarnawski et al., "Efficient algorithms for device placement of DNN graph
 operators", NeurIPS 2020: their memory limits force transfers onto long chains of operators, which bounds without
@@ -255,6 +255,13 @@ class Relaxation:
         return int(self.programme.add_columns([most], integral=False)[0])
 
     # Reading points
+
+    def transfer_times(self, x: Float) -> Float:
+        """(e,) ticks of the transfers along each edge."""
+        ticks = np.zeros(self.problem.n_edges)
+        outer = self.pair >= 0
+        ticks[outer] = (x[self.w[self.pair[outer]]] * self.ticks[outer]).sum(axis=1)
+        return ticks
 
     def moved(self, x: Float) -> Float:
         """(q,) how much of each pair is on different devices."""
