@@ -2,8 +2,8 @@
 
 Let a path of pairs visit distinct groups, h_g their bytes, H the bytes of all, and L, *small*, and the *ends* of a
 pair be as in `placeopt.relaxation.covers`; u_g = [g is not on a small kind]. Take the pairs on different devices away
-and let b be the number of components on small kinds that are left. Each has two ends, but for those at the ends of the path
-(a leaf), which have one. So, if k of the two leaves are on small kinds,
+and let b be the number of components on small kinds that are left. Each has two ends, but for those at the ends of
+the path (a leaf), which have one. So, if k of the two leaves are on small kinds,
 
     ends + leaves not on small kinds = (2 b - k) + (2 - k) >= 2 b - 2.
 
