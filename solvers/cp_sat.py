@@ -15,18 +15,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from placeopt.errors import InternalError
 from placeopt.ir import Problem
 from placeopt.lowerbounds import best_bound
 from placeopt.schedule import Schedule
-from placeopt.simulation import retime
-from placeopt.solver import ALL_METRICS, Answer, Clock, Info, Options, Settings, Termination
+from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings, Termination
 
-from ._incumbent import Incumbent
+from ._exact import ExactRun, nothing_to_place
 from ._ticks import coarsened
 from ._warm_start import annealed_start, best_start
 
@@ -97,8 +94,7 @@ class CpSat:
     def solve(self, problem: Problem, options: Options, settings: CpSatSettings) -> Answer:
         """The best schedule found and the bound proved within the limits."""
         if problem.n_tasks == 0:
-            nothing = np.empty(0, dtype=np.int64)
-            return Answer(Termination.OPTIMAL, retime(problem, Schedule(nothing, nothing)), bound=0)
+            return nothing_to_place(problem)
         found = coarsened(problem)
         if found.unit == 1:
             return _Run(problem, options, settings).answer()
@@ -107,14 +103,12 @@ class CpSat:
         return answer if answer.schedule is None else replace(answer, schedule=found.fine(answer.schedule))
 
 
-class _Run:
+class _Run(ExactRun):
     """One solve: what it has, and the steps to better."""
 
     def __init__(self, problem: Problem, options: Options, settings: CpSatSettings) -> None:
-        self.problem, self.options, self.settings = problem, options, settings
-        self.clock = Clock(options.time_limit)
-        self.best = Incumbent(problem, options, self.clock)
-        self.stats: dict[str, Any] = {}
+        super().__init__(problem, options)
+        self.settings = settings
 
     def answer(self) -> Answer:
         """The best schedule and bound, and why there is no better."""
@@ -126,15 +120,15 @@ class _Run:
         if self.best.schedule is not None:
             self.best.raise_bound(least)
             if self.best.values == (least,):
-                return self._answer(Termination.OPTIMAL)
-        halted = self._halted()
+                return self.ended(Termination.OPTIMAL)
+        halted = self.halted()
         if halted is not None:
-            return self._answer(halted)
-        reward = next((str(t.metric) for level in self.problem.objective.levels for t in level if t.weight < 0), None)
+            return self.ended(halted)
+        reward = self.rewarded()
         if reward is not None:
-            return self._refusal(f"no exact model: {reward} has a negative weight, and cp-sat only keeps metrics small")
+            return self.refusal(f"no exact model: {reward} has a negative weight, and cp-sat only keeps metrics small")
         if not self.problem.group_feasible().any(axis=1).all():
-            return self._answer(Termination.INFEASIBLE, "some task or group has no device that may run it")
+            return self.ended(Termination.INFEASIBLE, "some task or group has no device that may run it")
         from ._cp_base import BuildStoppedError, TooLargeError
         from ._cp_limits import limits, model_size
         from ._cp_model import Model
@@ -144,32 +138,32 @@ class _Run:
         size = model_size(self.pools.problem)
         if size > self.settings.max_size:
             most = self.settings.max_size
-            return self._refusal(
+            return self.refusal(
                 f"too large for an exact model: about {size:,} literals, intervals and rows, where max_size allows "
                 f"{most:,} (a million take about 2 GB): set max_size higher, or use heft, which has no such limit"
             )
         if self.settings.hint and self._anneal() and self.best.values == (least,):
-            return self._answer(Termination.OPTIMAL)
+            return self.ended(Termination.OPTIMAL)
         try:
             known = limits(self.problem, self.best.values[0] if self.best.values else None)
             if not known.allowed.any(axis=1).all():
-                return self._answer(Termination.INFEASIBLE, "some task or group has no device with enough memory")
+                return self.ended(Termination.INFEASIBLE, "some task or group has no device with enough memory")
             model = Model(
                 self.pools.problem,
                 self.pools.limits(known),
                 self.settings.symmetry,
-                lambda: self._halted() is not None,
+                lambda: self.halted() is not None,
                 self.pools.slots,
             )
         except TooLargeError as error:
-            return self._refusal(
+            return self.refusal(
                 f"too large for an exact model: {error} is beyond what 64 bits add up; a coarser resolution would help"
             )
         except BuildStoppedError:
-            return self._answer(self._halted() or Termination.TIME_LIMIT)
+            return self.ended(self.halted() or Termination.TIME_LIMIT)
         first = model.levels[0]
         model.base.cp.add(first.expression >= math.ceil(least * first.scale))
-        return self._answer(self._descend(model))
+        return self.ended(self._descend(model))
 
     def _anneal(self) -> bool:
         """Whether annealing improved the start; only tried where proofs are not a matter of moments anyway."""
@@ -183,7 +177,7 @@ class _Run:
         ):
             return False
         share = LONGEST if remaining is None else min(LONGEST, remaining * SHARE)
-        found = annealed_start(self.problem, start, share, self.options.seed, lambda: self._halted() is not None)
+        found = annealed_start(self.problem, start, share, self.options.seed, lambda: self.halted() is not None)
         return found is not None and self.best.offer(found, "annealing")
 
     def _descend(self, model: Model) -> Termination:
@@ -266,27 +260,13 @@ class _Run:
             return 0
         return 2 if metrics & {"total_cost", "energy"} else 1
 
-    def _halted(self) -> Termination | None:
-        """Why to stop now, None to go on."""
-        if self.options.should_stop():
-            return Termination.INTERRUPTED
-        return Termination.TIME_LIMIT if self.clock.over else None
-
     def _why(self, outcome: Outcome) -> Termination:
         """Why a run of CP-SAT ended without a proof."""
         if outcome.stopped:
             return Termination.INTERRUPTED
         if self.options.time_limit is not None:
             return Termination.TIME_LIMIT
-        return Termination.FAILED if self.best.schedule is None else Termination.COMPLETED
-
-    def _refusal(self, why: str) -> Answer:
-        """The best start, since no model is built."""
-        return self._answer(Termination.FAILED if self.best.schedule is None else Termination.COMPLETED, why)
-
-    def _answer(self, termination: Termination, message: str = "") -> Answer:
-        best = self.best
-        bound = None if termination is Termination.INFEASIBLE else best.bound
-        if termination is Termination.FAILED and not message:
-            message = "CP-SAT gave up without a schedule or a proof"
-        return Answer(termination, best.schedule, bound, message, self.stats)
+        if self.best.schedule is None:
+            self.message = "CP-SAT gave up without a schedule or a proof"
+            return Termination.FAILED
+        return Termination.COMPLETED

@@ -61,18 +61,15 @@ the dual values in whole numbers (`_milp_linear.Programme.certified`).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from placeopt.errors import InternalError
 from placeopt.ir import Problem
 from placeopt.objective import evaluate
-from placeopt.schedule import Schedule
 from placeopt.simulation import retime
-from placeopt.solver import ALL_METRICS, Answer, Clock, Info, Options, Settings, Termination
+from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings, Termination
 
-from ._incumbent import Incumbent
+from ._exact import ExactRun, nothing_to_place
 from ._validity import valid
 from ._warm_start import best_start
 
@@ -131,34 +128,31 @@ class Milp:
     def solve(self, problem: Problem, options: Options, settings: MilpSettings) -> Answer:
         """The best schedule found and the bound proved within the limits."""
         if problem.n_tasks == 0:
-            nothing = np.empty(0, dtype=np.int64)
-            return Answer(Termination.OPTIMAL, retime(problem, Schedule(nothing, nothing)), bound=0)
+            return nothing_to_place(problem)
         return _Run(problem, options, settings).answer()
 
 
-class _Run:
+class _Run(ExactRun):
     """One solve: what it has, and the steps to better."""
 
     def __init__(self, problem: Problem, options: Options, settings: MilpSettings) -> None:
-        self.problem, self.options, self.settings = problem, options, settings
-        self.clock = Clock(options.time_limit)
-        self.best = Incumbent(problem, options, self.clock)
-        self.stats: dict[str, Any] = {}
-        self.message = ""
+        super().__init__(problem, options)
+        self.settings = settings
 
     def answer(self) -> Answer:
         """The best schedule and bound, and why there is no better."""
         start = best_start(self.problem, self.options.initial, self.settings.hint)
         if start is not None:
             self.best.offer(start, "start")
-        halted = self._halted()
+        halted = self.halted()
         if halted is not None:
-            return self._answer(halted)
-        if any(term.weight < 0 for level in self.problem.objective.levels for term in level):
-            return self._refusal("a metric has a negative weight, and milp only keeps metrics small")
+            return self.ended(halted)
+        reward = self.rewarded()
+        if reward is not None:
+            return self.refusal(f"{reward} has a negative weight, and milp only keeps metrics small")
         allowed = self.problem.group_feasible()
         if not allowed.any(axis=1).all():
-            return self._answer(Termination.INFEASIBLE, "some task or group has no device that may run it")
+            return self.ended(Termination.INFEASIBLE, "some task or group has no device that may run it")
         from placeopt.engines.process import EngineError
 
         from ._milp_linear import BuildStoppedError
@@ -168,24 +162,24 @@ class _Run:
         times = times_of(self.problem, allowed, self.best.values[0] if self.best.values else None)
         size, most = model_size(self.problem, times.after), self.settings.max_size
         if size > most:
-            return self._refusal(
+            return self.refusal(
                 f"too large for a mixed-integer programme: about {size:,} columns, rows and products, where max_size "
                 f"allows {most:,}; cp-sat goes further"
             )
         try:
-            model = Model(self.problem, allowed, times, self.settings.symmetry, lambda: self._halted() is not None)
+            model = Model(self.problem, allowed, times, self.settings.symmetry, lambda: self.halted() is not None)
             self.stats.update(columns=len(model.programme.columns), rows=len(model.programme.rows))
             ended = self._relax(model)
-            return self._answer(self._descend(model) if ended is None else ended)
+            return self.ended(self._descend(model) if ended is None else ended)
         except TooLargeError as error:
-            return self._refusal(
+            return self.refusal(
                 f"the numbers are not safe in floating point: {error}; a coarser resolution would help, and cp-sat "
                 "counts in integers"
             )
         except BuildStoppedError:
-            return self._answer(self._halted() or Termination.TIME_LIMIT)
+            return self.ended(self.halted() or Termination.TIME_LIMIT)
         except EngineError as error:
-            return self._refusal(str(error))
+            return self.refusal(str(error))
 
     def _relax(self, model: Model) -> Termination | None:
         """Bound the first level by the linear relaxation; why to stop, None to go on."""
@@ -203,7 +197,7 @@ class _Run:
             self.stats["lp_bound"] = float(level.value(bound))
             if self._raise_bound(level, math.ceil(bound)) and len(model.levels) == 1:
                 return Termination.OPTIMAL
-        halted = self._halted()
+        halted = self.halted()
         if halted is None and self.settings.relaxation:
             self.message = "only the linear relaxation was solved: a bound, and the schedule that the run started from"
             return Termination.COMPLETED
@@ -218,7 +212,7 @@ class _Run:
         """Minimise one level after the other."""
         exact = True
         for depth, level in enumerate(model.levels):
-            halted = self._halted()
+            halted = self.halted()
             if halted is not None:
                 return halted
             outcome = self._minimise(model, depth, level)
@@ -303,26 +297,12 @@ class _Run:
             should_stop=lambda: self.options.should_stop() or (limit is not None and clock.elapsed > limit + OVERDUE),
         )
 
-    def _halted(self) -> Termination | None:
-        """Why to stop now, None to go on."""
-        if self.options.should_stop():
-            return Termination.INTERRUPTED
-        return Termination.TIME_LIMIT if self.clock.over else None
-
     def _why(self, outcome: Outcome) -> Termination:
         """Why an engine ended without a proof."""
-        halted = self._halted()
+        halted = self.halted()
         if halted is not None:
             return halted
         if outcome.stopped:
             return Termination.INTERRUPTED
         self.message = f"{self.settings.engine} ended without a proof: {outcome.message or outcome.status}"
         return Termination.FAILED if self.best.schedule is None else Termination.COMPLETED
-
-    def _refusal(self, why: str) -> Answer:
-        """The best start, since there is no proof."""
-        return self._answer(Termination.FAILED if self.best.schedule is None else Termination.COMPLETED, why)
-
-    def _answer(self, termination: Termination, message: str = "") -> Answer:
-        bound = None if termination is Termination.INFEASIBLE else self.best.bound
-        return Answer(termination, self.best.schedule, bound, message or self.message, self.stats)

@@ -468,7 +468,7 @@ def test_the_size_is_about_right() -> None:
             {"duration": np.full((6, 2), 10**9 + 7), "release": np.ones(6, dtype=np.int64)},
             r"numbers up to [\d,]+, where",
         ),
-        ({"objective": Objective(((Term("makespan", Fraction(-1)),),))}, "a metric has a negative weight"),
+        ({"objective": Objective(((Term("makespan", Fraction(-1)),),))}, "makespan has a negative weight"),
         (
             {"objective": Objective(((Term("makespan"), Term("communication", Fraction(1, 10**9))),))},
             r"an objective up to [\d,]+ of its steps",
