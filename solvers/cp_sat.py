@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from placeopt.errors import InternalError
 from placeopt.ir import Problem
 from placeopt.lowerbounds import best_bound
+from placeopt.objective import Value
 from placeopt.schedule import Schedule
 from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings, Termination
 
@@ -119,8 +120,9 @@ class _Run(ExactRun):
         least = best_bound(self.problem).value
         if self.best.schedule is not None:
             self.best.raise_bound(least)
-            if self.best.values == (least,):
-                return self.ended(Termination.OPTIMAL)
+            ended = self._near_enough(least)
+            if ended is not None:
+                return self.ended(ended)
         halted = self.halted()
         if halted is not None:
             return self.ended(halted)
@@ -142,8 +144,10 @@ class _Run(ExactRun):
                 f"too large for an exact model: about {size:,} literals, intervals and rows, where max_size allows "
                 f"{most:,} (a million take about 2 GB): set max_size higher, or use heft, which has no such limit"
             )
-        if self.settings.hint and self._anneal() and self.best.values == (least,):
-            return self.ended(Termination.OPTIMAL)
+        if self.settings.hint and self._anneal():
+            ended = self._near_enough(least)
+            if ended is not None:
+                return self.ended(ended)
         try:
             known = limits(self.problem, self.best.values[0] if self.best.values else None)
             if not known.allowed.any(axis=1).all():
@@ -164,6 +168,15 @@ class _Run(ExactRun):
         first = model.levels[0]
         model.base.cp.add(first.expression >= math.ceil(least * first.scale))
         return self.ended(self._descend(model))
+
+    def _near_enough(self, least: Value) -> Termination | None:
+        """How to end where the schedule held is as good as wanted, given a bound of the first level; None to go on."""
+        limit, values = self.options.gap_limit, self.best.values
+        if values is None or len(values) > 1:
+            return None
+        if values[0] == least:
+            return Termination.OPTIMAL
+        return Termination.COMPLETED if limit is not None and values[0] - least <= limit * values[0] else None
 
     def _anneal(self) -> bool:
         """Whether annealing improved the start; only tried where proofs are not a matter of moments anyway."""
