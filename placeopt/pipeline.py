@@ -120,7 +120,9 @@ def solve(
         check_infeasible(run, "a quick proof" if proof is not None else solver, schedule)
     values = None if report is None else report.objective
     known = values[0] if values is not None and report is not None and report.feasible else None
+    judged = time.monotonic()
     best = _best_of(run, answer, beside, chain, known)
+    bounded = time.monotonic() - judged
     bound, source = (None, None) if best is None else (best.value, best.name)
     check_values(run, answer, bound, source, judgement)
     return Result(
@@ -138,7 +140,7 @@ def solve(
         settings=chosen.model_dump(mode="json"),
         message=answer.message,
         stats=answer.stats,
-        wall_time=WallTime(solve=solved - begun, verify=verified - solved),
+        wall_time=WallTime(solve=solved - begun, verify=verified - solved, bound=bounded),
         versions=run.versions,
         devices=() if schedule is None or values is None else device_uses(problem, schedule),
         passes=chain.applied,

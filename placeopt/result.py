@@ -40,6 +40,7 @@ class WallTime:
     build: float | None = None
     solve: float | None = None
     verify: float | None = None
+    bound: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
