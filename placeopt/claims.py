@@ -77,6 +77,8 @@ class Run:
         words += ["--time-limit", "none" if options.time_limit is None else f"{options.time_limit:g}"]
         if options.gap_limit is not None:
             words += ["--gap", f"{options.gap_limit:g}"]
+        if self.bound_time is not None:
+            words += ["--bound-time", f"{self.bound_time:g}"]
         for key, value in self.settings.model_dump(mode="json", exclude_defaults=True).items():
             words += ["--set", f"{key}={value}"]
         for name in self.passes:

@@ -120,6 +120,7 @@ class Result:
                 "build": self.wall_time.build,
                 "solve": self.wall_time.solve,
                 "verify": self.wall_time.verify,
+                "bound": self.wall_time.bound,
             },
             "devices": [
                 {
