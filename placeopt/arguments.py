@@ -14,6 +14,9 @@ from placeopt.ir import Problem
 from placeopt.schedule import Schedule
 from placeopt.solver import Options, Settings, Solver
 
+LONGEST = 10**9
+"""The largest limit that may be given; engines count in nanoseconds, in 64 bits."""
+
 
 def make_options(
     *,
@@ -84,6 +87,8 @@ def checked(name: str, value: float | None, *, positive: bool = False) -> float 
     sound = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
     if not sound or not (value > 0 if positive else value >= 0) or value == float("inf"):
         raise UsageError(f"{name} is {value}; expected a finite number that is {wanted}")
+    if value > LONGEST:
+        raise UsageError(f"{name} is {value}; expected at most {LONGEST:,} (seconds of thirty years), or none")
     return float(value)
 
 

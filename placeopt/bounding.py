@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from placeopt import lowerbounds
+from placeopt.heuristics import reachable
 from placeopt.ir import Problem
 from placeopt.lowerbounds import Bound, prove_infeasible
 from placeopt.lowerbounds.energetic import energetic_bound
@@ -66,13 +67,13 @@ def bounds(
         return list(found.values())
     problem = apply_passes(problem, EXACT_PASSES).problem
     if problem.n_tasks and problem.objective.single == "makespan":
-        add(energetic_bound(problem, int(max(bound.value for bound in found.values()))))
+        add(energetic_bound(problem, int(max(bound.value for bound in found.values())), over))
     if not over():
         relaxed_bounds(
             problem,
             time_limit=clock.remaining,
             workers=workers,
-            known=known,
+            known=reachable(problem) if known is None else known,
             on_bound=add,
             should_stop=over,
         )

@@ -13,23 +13,20 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from placeopt.errors import InternalError
 from placeopt.formats.problems import problem_document
-from placeopt.ir import Objective, Problem
+from placeopt.heuristics import heuristic_schedules
+from placeopt.ir import Problem
 from placeopt.objective import Value
 from placeopt.passes import Chain
 from placeopt.plan import plan_document
-from placeopt.registry import find_solver, solver_names
 from placeopt.schedule import Schedule
 from placeopt.simulation import retime
-from placeopt.solver import Answer, Options, Settings, Termination, unsupported
+from placeopt.solver import Answer, Options, Settings, Termination
 from placeopt.verifier import Report, verify
-
-HEURISTICS = ("heft", "single")
-"""Solvers that look for a schedule where another says there is none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,15 +162,7 @@ def check_infeasible(run: Run, source: str, own: Schedule | None) -> None:
 def _attempts(run: Run, own: Schedule | None) -> Iterator[tuple[str, Schedule]]:
     if own is not None:
         yield run.solver, own
-    # Heuristics need not know the objective to find any schedule at all.
-    problem = replace(run.problem, objective=Objective())
-    for name in HEURISTICS:
-        if name in solver_names():
-            solver = find_solver(name)
-            if unsupported(solver.info, problem) is None:
-                schedule = solver.solve(problem, Options(seed=run.options.seed), solver.settings_type()).schedule
-                if schedule is not None:
-                    yield name, schedule
+    yield from heuristic_schedules(run.problem, run.options.seed)
 
 
 def check_values(run: Run, answer: Answer, bound: Value | None, source: str | None, judgement: Judgement) -> None:

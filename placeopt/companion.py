@@ -21,6 +21,10 @@ DELAY = 2.0
 """Seconds before it begins."""
 
 
+LEAST = 1e-3
+"""Seconds that it takes at least, once it has begun."""
+
+
 class Companion:
     """Proves bounds from when it is entered until it is left; `options` are those for the solver meanwhile."""
 
@@ -30,7 +34,7 @@ class Companion:
         self._leave = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="companion", daemon=True)
-        self._error: BaseException | None = None
+        self._error: Exception | None = None
         self._objective: Value | None = None
         self._solver_bound: Value | None = None
         self.best: Bound | None = None
@@ -45,12 +49,13 @@ class Companion:
     ) -> None:
         self._leave.set()
         self._thread.join()
-        if error is None and self._error is not None:
-            raise self._error
 
     def concluded(self, answer: Answer) -> Answer:
         """The solver's answer with the bound, where that is better; and optimal, where the bound is why it stopped."""
         best = self.best
+        if self._error is not None:
+            lost = f"no better bounds were proved beside it: {type(self._error).__name__}: {self._error}"
+            answer = replace(answer, message=f"{answer.message}; {lost}" if answer.message else lost)
         if best is None or answer.termination is Termination.INFEASIBLE:
             return answer
         if answer.bound is None or best.value > answer.bound:
@@ -61,17 +66,18 @@ class Companion:
         return answer
 
     def _run(self) -> None:
-        if self._leave.wait(DELAY):
+        if self._leave.wait(DELAY) or self._clock.over:
             return
         try:
             bounds(
                 self._problem,
-                time_limit=self._clock.remaining or 1e9,
+                time_limit=1e9 if self._clock.remaining is None else max(self._clock.remaining, LEAST),
+                known=self._objective,
                 workers=max(self._asked.workers - 1, 1),
                 on_bound=self._prove,
                 should_stop=lambda: self._leave.is_set() or self._asked.should_stop(),
             )
-        except BaseException as error:  # noqa: BLE001 - raised again where the solver ends
+        except Exception as error:  # noqa: BLE001 - told with the answer, which must not be lost for it
             self._error = error
 
     def _prove(self, bound: Bound) -> None:

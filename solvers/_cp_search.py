@@ -94,11 +94,22 @@ def minimised(
         raise errors[0]
     return Outcome(
         status=solver.status_name(statuses[0]),
-        bound=lower_bound(solver.best_objective_bound),
+        bound=_exact_bound(model, solver),
         stopped=stopped,
         branches=solver.num_branches,
         conflicts=solver.num_conflicts,
     )
+
+
+def _exact_bound(model: cp_model.CpModel, solver: cp_model.CpSolver) -> int:
+    """The bound in integers: CP-SAT keeps it as one, less the objective's constant."""
+    if not math.isfinite(solver.best_objective_bound):
+        return -(2**62)
+    reported, constant = lower_bound(solver.best_objective_bound), model.proto.objective.offset
+    inner = int(solver.response_proto.inner_objective_lower_bound) + int(constant)
+    # The constant is a float, and a run may end before the integer is set: then they are far apart.
+    exact = abs(constant) < 2**53 and abs(inner - reported) <= max(1.0, 8 * math.ulp(float(reported)))
+    return max(inner, reported) if exact else reported
 
 
 def lower_bound(reported: float) -> int:

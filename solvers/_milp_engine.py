@@ -76,8 +76,8 @@ class Outcome:
 def proved(reported: float) -> int:
     """The bound of a whole objective that an engine reports as a float, rounded up, but never too high.
 
-    The engine's bound is the least of linear programmes that are right to 1e-9 in rows and reduced costs; with numbers
-    up to 1e8 in rows and 1e9 in the objective that leaves it right to better than a tenth, which is taken off.
+    The engine's bound is the least of linear programmes that are nearly right in rows and reduced costs. A tenth is
+    taken off for that; nothing proves that it is enough.
     """
     return math.ceil(reported - SLACK)
 

@@ -24,8 +24,8 @@ from ._milp_timing import Timing
 from ._milp_view import view
 
 LARGEST = 10**8
-"""No number in a row may exceed this: engines let a row fail and a binary be off by 1e-9, the TOLERANCE of
-`placeopt.engines.worker`, and 1e8 times that is a tenth of the unit that everything is counted in."""
+"""No number in a row may exceed this. Engines let a binary be off by their tolerance, 1e-6 for HiGHS: beyond that, what
+they take for a solution has little to do with one."""
 
 LARGEST_OBJECTIVE = 10**9
 """Nor may an objective: a double has sixteen digits, and the bound must be right to a tenth."""
@@ -156,7 +156,7 @@ class Model:
         """C >= the end of each task, and, what follows but the relaxation lacks, the work on each device."""
         assert self.timing is not None
         unit = self.times.unit
-        span = self.programme.column(0, self.times.horizon, lambda view: view.metrics["makespan"] / unit, whole=True)
+        span = self.programme.column(0, self.times.horizon, lambda view: view.metrics["makespan"] / unit)
         for end in self.timing.end:
             self.programme.at_least(span, end)
         for load in self.placement.loads(self.times.duration):
@@ -166,7 +166,7 @@ class Model:
     def _max_load(self) -> Linear:
         unit, loads = self.times.unit, self.placement.loads(self.times.duration)
         most = max((self.programme.most(load) for load in loads), default=0)
-        busiest = self.programme.column(0, most, lambda view: view.metrics["max_load"] / unit, whole=True)
+        busiest = self.programme.column(0, most, lambda view: view.metrics["max_load"] / unit)
         for load in loads:
             self.programme.at_least(busiest, load)
         return unit * busiest

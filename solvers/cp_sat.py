@@ -49,6 +49,10 @@ PROBED = 6_000
 """Variables above which presolve does not probe: at 40,000 that took 35 s and found next to nothing."""
 
 
+NEARLY = 0.9
+"""Share of the time limit after which CP-SAT is taken to have ended because of it."""
+
+
 class CpSatSettings(Settings):
     """Settings of cp-sat."""
 
@@ -277,7 +281,8 @@ class _Run(ExactRun):
         """Why a run of CP-SAT ended without a proof."""
         if outcome.stopped:
             return Termination.INTERRUPTED
-        if self.options.time_limit is not None:
+        limit = self.options.time_limit
+        if limit is not None and self.clock.elapsed > limit * NEARLY:
             return Termination.TIME_LIMIT
         if self.best.schedule is None:
             self.message = "CP-SAT gave up without a schedule or a proof"

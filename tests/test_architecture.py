@@ -26,6 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("simulation", "verifier", "lowerbounds", "metrics"),
     ("solver",),
     ("registry", "result", "passes", "relaxation"),
+    ("heuristics",),
     ("bounding",),
     ("companion",),
     ("syntax", "document", "scalars", "spec", "validation"),

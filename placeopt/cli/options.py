@@ -55,6 +55,7 @@ def seconds(text: str | None, option: str) -> float | None:
     if text is None:
         return None
     from placeopt import units
+    from placeopt.arguments import LONGEST
 
     try:
         quantity = units.parse(text, units.TIME)
@@ -62,6 +63,8 @@ def seconds(text: str | None, option: str) -> float | None:
         raise UsageError(f"{option}: {error}") from None
     if quantity.value == 0:
         raise UsageError(f'{option}: "{text}" is zero; expected a positive time, such as 30s')
+    if quantity.value > LONGEST:
+        raise UsageError(f'{option}: "{text}" is too long; expected at most {LONGEST:,} s (thirty years)')
     return float(quantity.value)
 
 

@@ -15,8 +15,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-BITS = 40
-"""Multipliers are rounded to multiples of 2^-BITS."""
+BITS = 80
+"""Multipliers are rounded to multiples of 2^-BITS: those of rows with numbers up to 2^40 as finely as any other."""
 
 Entries = Iterable[tuple[int, int]]
 """Columns and their coefficients."""

@@ -12,14 +12,14 @@ memory worth V, so
 
     sum_i min_c (u_c min(w_ic, L) + v_c h_i) - V - L sum_d u_d <= 0,
 
-h_i the task's memory. The left side is concave in L. If it is positive at some L that C is known to leave, because of
-another bound, it is so up to its larger root; and if none of the w_ic that count exceeds that, the root is
+h_i the task's memory. The left side is concave in L: if it is positive at some L that C is known to leave, because of
+another bound, and at a larger L' as well, it is positive between them, and C >= a + q + L' + 1. L' is taken just below
 
-    L = (sum_i min_c (u_c w_ic + v_c h_i) - V) / sum_d u_d,
+    (sum_i min_c (u_c w_ic + v_c h_i) - V) / sum_d u_d,
 
-and C >= a + q + L. Unlike Jackson's bound (`placeopt.lowerbounds.jackson`) this counts tasks that lie in the interval
-in part. Intervals of this kind are those of P. Baptiste, C. Le Pape, W. Nuijten, "Satisfiability tests and time-bound
-adjustments for cumulative scheduling problems", Annals of Operations Research 92 (1999),
+beyond which the left side is negative. Unlike Jackson's bound (`placeopt.lowerbounds.jackson`) this counts tasks that
+lie in the interval in part. Intervals of this kind are those of P. Baptiste, C. Le Pape, W. Nuijten, "Satisfiability
+tests and time-bound adjustments for cumulative scheduling problems", Annals of Operations Research 92 (1999),
 doi:10.1023/A:1018995000688, that move with the makespan. a and q are tried where some w_ic bends: R and R + p, Q and
 Q + p.
 """
@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -44,23 +44,31 @@ from placeopt.units import time_text
 ENDS = 64
 """Values of a and of q, at most: quantiles of all that would do, fewer the more tasks there are."""
 
+TOO_LONG = 1 << 62
+"""Longer than any interval."""
+
 LOOKS = 20_000_000
 """Durations looked at for one subset and its prices, about."""
 
 
-def energetic_bound(problem: Problem, least: int) -> Bound:
-    """What energetic reasoning adds to another bound `least` of the makespan, which is returned if it adds nothing."""
+def energetic_bound(problem: Problem, least: int, should_stop: Callable[[], bool] = lambda: False) -> Bound:
+    """The best bound of the makespan by energetic reasoning, alone or, if possible, beyond another bound `least`.
+
+    Alone it begins with the longest task.
+    """
     begun = time.perf_counter()
     classes = narrowed_classes(problem)
     found, priced = windows(classes), confined(classes)
-    best, why = least, "no interval asks for more time than this leaves it"
-    grown = True
-    while grown:
-        grown = False
+    alone = np.where(found.allowed, classes.duration, np.iinfo(np.int64).max).min(axis=1)
+    best, why = int(alone.max()), f"task {problem.task_names[int(alone.argmax())]} takes so long wherever it runs"
+    for known in (best, least):
+        at = max(best, known)
         for subset, tried in priced:
-            value, tasks = _confined_bound(classes, found, subset, tried, best)
-            if value > best:
-                best, grown = value, True
+            if should_stop():
+                break
+            value, tasks = _confined_bound(classes, found, subset, tried, at)
+            if value > at:
+                best = at = value
                 why = (
                     f"{tasks} tasks confined to {classes.names(subset.members)} must do so much within some interval "
                     f"that all takes {time_text(best, problem.resolution)}"
@@ -107,6 +115,24 @@ def _bends(near: Int, duration: Int, most: int) -> Int:
 
 
 @kernel()
+def asked(
+    a: int, q: int, length: int, head: Int, duration: Int, tail: Int, allowed: Bool, price: Int, worth: Int
+) -> int:
+    """What all tasks ask of the interval [a, C - q) at least, if it is so long, at these prices."""
+    n, k = duration.shape
+    total = 0
+    for i in range(n):
+        cheapest = -1
+        for c in range(k):
+            if allowed[i, c]:
+                w = min(duration[i, c], head[i, c] + duration[i, c] - a, tail[i, c] + duration[i, c] - q, length)
+                cost = price[c] * max(w, 0) + worth[i, c]
+                cheapest = cost if cheapest < 0 else min(cheapest, cost)
+        total += max(cheapest, 0)
+    return total
+
+
+@kernel(asked)
 def best_interval(
     starts: Int,
     ends: Int,
@@ -125,30 +151,18 @@ def best_interval(
     `head`, `duration`, `tail`, `allowed` and `worth` (memory at its price) are (n, k), `price` is (k,); `scale` is what
     a tick of all devices costs, `stock` what all memory does.
     """
-    n, k = duration.shape
     best = 0
     for a in starts:
         for q in ends:
             room = max(least, best) - a - q
             if room <= 0:
                 break  # the ends only grow
-            capped, total, longest = -stock - scale * room, -stock, 0
-            for i in range(n):
-                first, cheapest, part = -1, -1, 0
-                for c in range(k):
-                    if allowed[i, c]:
-                        w = min(duration[i, c], head[i, c] + duration[i, c] - a, tail[i, c] + duration[i, c] - q)
-                        w = max(w, 0)
-                        cost = price[c] * min(w, room) + worth[i, c]
-                        first = cost if first < 0 else min(first, cost)
-                        cost = price[c] * w + worth[i, c]
-                        if cheapest < 0 or cost < cheapest:
-                            cheapest, part = cost, w
-                if first > 0:
-                    capped += first
-                if cheapest > 0:
-                    total += cheapest
-                    longest = max(longest, part)
-            if capped > 0 and longest * scale <= total:
-                best = max(best, a + q - (-total // scale))
+            if asked(a, q, room, head, duration, tail, allowed, price, worth) <= stock + scale * room:
+                continue
+            most = asked(a, q, TOO_LONG, head, duration, tail, allowed, price, worth) - stock
+            length = -(-most // scale) - 1
+            if length >= room and (
+                asked(a, q, length, head, duration, tail, allowed, price, worth) > stock + scale * length
+            ):
+                best = a + q + length + 1
     return best

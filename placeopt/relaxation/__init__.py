@@ -66,7 +66,7 @@ def relaxed_bounds(
     workers
         Threads to use.
     known
-        The objective's first level of a schedule that exists: nothing better is proved than that.
+        The objective's first level of a schedule that exists: leaves the relaxation less to look at.
     on_bound
         Called with every bound, perhaps from another thread, one call at a time.
     should_stop
@@ -90,6 +90,7 @@ class _Run:
         self.problem, self.clock, self.workers, self.known = problem, clock, workers, known
         self.on_bound, self.should_stop = on_bound, should_stop
         self.found: dict[str, Bound] = {}
+        self.least = 0
         self.lock = threading.Lock()
 
     def bounds(self) -> list[Bound]:
@@ -98,7 +99,7 @@ class _Run:
             kinds = self._kinds()
             if kinds is not None:
                 with contextlib.suppress(BuildStoppedError):
-                    self.relaxation = Relaxation(kinds, lambda: self.over)
+                    self.relaxation = Relaxation(kinds, self.known, lambda: self.over)
                     self._bound()
         return sorted(self.found.values(), key=lambda bound: -bound.value)
 
@@ -137,7 +138,7 @@ class _Run:
         while not self.over:
             remaining = self.clock.remaining
             ended = race(
-                programme, self.relaxation.in_ticks, 1e9 if remaining is None else remaining, self.workers,
+                programme, self.least, self.relaxation.in_ticks, 1e9 if remaining is None else remaining, self.workers,
                 self._integer, self.should_stop,
             )  # fmt: skip
             if ended.x is None or not self._cut(ended.x):
@@ -151,7 +152,8 @@ class _Run:
             if optimum is None:
                 return
             if not values or optimum.value > max(values):
-                self._prove("relaxation-lp", proved(self.relaxation.programme, optimum.multipliers))
+                self.least = max(self.least, proved(self.relaxation.programme, optimum.multipliers))
+                self._prove("relaxation-lp", self.least)
             values.append(optimum.value)
             if len(values) > PATIENCE and values[-1] <= values[-1 - PATIENCE] * (1 + GROWTH):
                 return
@@ -170,8 +172,6 @@ class _Run:
     def _prove(self, name: str, value: int, engine: Engine | None = None) -> None:
         """Note a bound of the programme's objective, if it is the best of its name."""
         bound = simplified(Fraction(value, self.relaxation.scale))
-        if self.known is not None:
-            bound = min(bound, self.known)
         with self.lock:
             if name in self.found and self.found[name].value >= bound:
                 return

@@ -37,6 +37,9 @@ SMALLEST = 0.02
 DEVICES = 32
 """Chains that take more devices than this are left to shorter ones."""
 
+MEMORY_BITS = 50
+"""Bytes are counted in larger units where they take more bits."""
+
 FURTHER = 4
 """Groups by which a chain is drawn out, one by one, after it has begun to take another device."""
 
@@ -121,8 +124,10 @@ class Chains:
 
 
 def _weights(memory: Int, limit: int, rest: int) -> Int:
-    """2 f of the groups, in units of 1 / GRAIN, rounded up."""
+    """2 f of the groups, in units of 1 / GRAIN, rounded up; with large numbers a little more, which is right too."""
     part = np.minimum(memory % limit, rest)
+    shift = max(0, rest.bit_length() - MEMORY_BITS)
+    part, rest = -(-part >> shift), rest >> shift
     return np.asarray(2 * GRAIN * (memory // limit) - (-2 * GRAIN * part // rest))
 
 

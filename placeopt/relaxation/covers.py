@@ -57,7 +57,8 @@ class Covers:
         self.relaxation, self.network = relaxation, network
         kinds = relaxation.kinds
         self.memory = kinds.classes.group_memory
-        limits = np.unique(kinds.capacity[kinds.capacity < UNLIMITED])[:LEVELS].tolist()
+        limited = kinds.capacity[(kinds.capacity > 0) & (kinds.capacity < UNLIMITED)]
+        limits = np.unique(limited)[:LEVELS].tolist()
         self.levels = [self._level(limit) for limit in limits if self.memory.sum() > limit]
 
     def _level(self, limit: int) -> Level:

@@ -18,20 +18,28 @@ from ortools.math_opt import model_pb2
 from ortools.sat.python import cp_model
 
 from placeopt.engines import process
-from placeopt.ir import Int
+from placeopt.ir import Bool, Int
 from placeopt.relaxation.programme import Float, Programme
 
 Engine = Literal["highs", "cp-sat"]
 
-UNIT = 10**7
+UNIT = 10**6
 """Continuous columns are counted so that none exceeds this in HiGHS."""
 
 SLACK = 1e-4
-"""Share of its size by which a bound that HiGHS reports is lowered before it is believed: a hundred times its tolerance
-for whole columns. Tighter ones make it twice as slow, and now and then it then calls its own optimum an error."""
+"""A bound that HiGHS reports is lowered by this share of the most that the objective can be: what a hundred whole
+columns come to that are off by its tolerance of 1e-6. Tighter tolerances make it twice as slow, and it then calls its
+own optimum an error now and then."""
+
+TRUSTED = 1000
+"""HiGHS does not run where the most that the objective can be is so many times what is proved of it: small numbers get
+lost beside large ones."""
 
 LARGEST = 2**30
 """Largest number that CP-SAT gets: from about 2^33 on its presolve (9.15) proves what is not true."""
+
+TOTAL = 2**60
+"""No sum in CP-SAT may reach this, or nearly."""
 
 POLL = 0.05
 """Seconds between two looks at who is done."""
@@ -55,6 +63,7 @@ class Race:
 
 def race(
     programme: Programme,
+    least: int,
     in_ticks: bool,
     seconds: float,
     workers: int,
@@ -63,8 +72,8 @@ def race(
 ) -> Race:
     """Minimise the programme; `on_bound` gets every lower bound of its objective.
 
-    `in_ticks` says that all its continuous columns count ticks. With one worker HiGHS runs alone. `on_bound` is called
-    from other threads, one call at a time.
+    `least` is a bound of it that is proved already; `in_ticks` says that all its continuous columns count ticks. With
+    one worker HiGHS runs alone, where it can be trusted. `on_bound` is called from other threads, one call at a time.
     """
     results: list[Race] = []
     errors: list[BaseException] = []
@@ -87,10 +96,15 @@ def race(
         except BaseException as error:  # noqa: BLE001 - raised again below
             errors.append(error)
 
-    rivals: list[Callable[[], Race | None]] = [lambda: _highs(programme, seconds, lambda b: tell(b, "highs"), over)]
-    divisor = _divisor(programme) if in_ticks else 1
-    if workers > 1 and _magnitude(programme) // divisor <= LARGEST:
-        rivals.append(lambda: _cp_sat(programme, divisor, seconds, workers - 1, lambda b: tell(b, "cp-sat"), over))
+    rivals: list[Callable[[], Race | None]] = []
+    most = _most(programme)
+    if most <= TRUSTED * max(least, 1):
+        rivals.append(lambda: _highs(programme, most, seconds, lambda b: tell(b, "highs"), over))
+    if workers > 1 or not rivals:
+        handed = _handed(programme, _divisor(programme) if in_ticks else 1)
+        if _magnitude(handed) <= LARGEST and most < TOTAL:
+            threads_left = max(workers - len(rivals), 1)
+            rivals.append(lambda: _cp_sat(handed, seconds, threads_left, lambda b: tell(b, "cp-sat"), over))
     threads = [threading.Thread(target=run, args=(rival,), daemon=True) for rival in rivals]
     for thread in threads:
         thread.start()
@@ -102,8 +116,13 @@ def race(
     return results[0] if results else Race(None, None)
 
 
+def _most(programme: Programme) -> int:
+    """The most that the objective can be within the bounds of its columns."""
+    return sum(coefficient * programme.upper[column] for column, coefficient in programme.objective.items())
+
+
 def _highs(
-    programme: Programme, seconds: float, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
+    programme: Programme, most: int, seconds: float, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
 ) -> Race | None:
     longest = max(
         (high for high, whole in zip(programme.upper, programme.integral, strict=True) if not whole), default=1
@@ -113,7 +132,7 @@ def _highs(
     def tell(reported: float) -> None:
         value = reported * unit
         if math.isfinite(value):
-            on_bound(math.ceil(value - max(abs(value) * SLACK, 0.1)))
+            on_bound(math.ceil(value - most * SLACK))
 
     options = {
         "engine": "highs",
@@ -121,7 +140,6 @@ def _highs(
         "seconds": seconds,
         "gap": 0.0,
         "absolute_gap": 0.5 / unit,
-        "tight": False,
     }
     outcome = process.run(
         _proto(programme, unit), {**options, "seed": 0, "workers": 1}, lambda _: None, tell, should_stop
@@ -161,17 +179,11 @@ def _proto(programme: Programme, unit: float) -> model_pb2.ModelProto:
     return model
 
 
-def _magnitude(programme: Programme) -> int:
-    """The largest number in the programme."""
-    largest = max((int(np.abs(row.coefficients).max(initial=0)) for row in programme.rows), default=0)
-    return max(largest, *programme.upper, *(abs(row.low) for row in programme.rows))
-
-
 def _divisor(programme: Programme) -> int:
     """The largest number of ticks that divides all in the rows of continuous columns, if those count ticks.
 
-    The starts, the makespan and the costs of an earliest schedule are then multiples of it: sums of releases, durations
-    and transfers.
+    With the whole columns given, the least value of each of them is then a multiple of it: a sum of releases, durations
+    and transfers, or the load of a device in least durations.
     """
     whole = np.array(programme.integral)
     found = 0
@@ -182,35 +194,62 @@ def _divisor(programme: Programme) -> int:
     return max(found, 1)
 
 
-def _cp_sat(
-    programme: Programme,
-    divisor: int,
-    seconds: float,
-    workers: int,
-    on_bound: Callable[[int], None],
-    should_stop: Callable[[], bool],
-) -> Race | None:
-    model = cp_model.CpModel()
+@dataclass(frozen=True, slots=True)
+class _Handed:
+    """What CP-SAT gets: the programme with its continuous columns counted in `divisor`.
+
+    Attributes
+    ----------
+    upper
+        Of each column.
+    rows
+        Columns, coefficients, right-hand side, and whether it is an equation.
+    objective
+        Column and coefficient of each that has one.
+    """
+
+    whole: Bool
+    divisor: int
+    upper: list[int]
+    rows: list[tuple[list[int], list[int], int, bool]]
+    objective: list[tuple[int, int]]
+
+
+def _handed(programme: Programme, divisor: int) -> _Handed:
     whole = np.array(programme.integral)
-    columns = [
-        model.new_int_var(low, high if integral else -(-high // divisor), "")
-        for low, high, integral in zip(programme.lower, programme.upper, programme.integral, strict=True)
-    ]
+    rows = []
     for row in programme.rows:
-        if should_stop():
-            return None
         counted = ~whole[row.columns]
         factor = divisor if counted.any() else 1
         coefficients = np.where(counted, row.coefficients, row.coefficients // factor)
-        total = cp_model.LinearExpr.weighted_sum([columns[j] for j in row.columns.tolist()], coefficients.tolist())
-        low = row.low // factor
-        model.add(total == low if row.equation else total >= low)
-    terms = sorted(programme.objective.items())
-    factors = [divisor if not programme.integral[j] else 1 for j, _ in terms]
+        rows.append((row.columns.tolist(), coefficients.tolist(), row.low // factor, row.equation))
+    return _Handed(
+        whole,
+        divisor,
+        [high if integral else -(-high // divisor) for high, integral in zip(programme.upper, whole, strict=True)],
+        rows,
+        sorted((column, c * (1 if whole[column] else divisor)) for column, c in programme.objective.items()),
+    )
+
+
+def _magnitude(handed: _Handed) -> int:
+    """The largest number: of a row or its right-hand side, of a column, or of the objective in steps of a column."""
+    rows = (max(*map(abs, coefficients), abs(low)) for _, coefficients, low, _ in handed.rows)
+    return max(*rows, *handed.upper, *(coefficient // handed.divisor for _, coefficient in handed.objective))
+
+
+def _cp_sat(
+    handed: _Handed, seconds: float, workers: int, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
+) -> Race | None:
+    model = cp_model.CpModel()
+    columns = [model.new_int_var(0, high, "") for high in handed.upper]
+    for named, coefficients, low, equation in handed.rows:
+        if should_stop():
+            return None
+        total = cp_model.LinearExpr.weighted_sum([columns[j] for j in named], coefficients)
+        model.add(total == low if equation else total >= low)
     model.minimize(
-        cp_model.LinearExpr.weighted_sum(
-            [columns[j] for j, _ in terms], [c * f for (_, c), f in zip(terms, factors, strict=True)]
-        )
+        cp_model.LinearExpr.weighted_sum([columns[j] for j, _ in handed.objective], [c for _, c in handed.objective])
     )
     solver = cp_model.CpSolver()
     parameters = solver.parameters
@@ -233,7 +272,7 @@ def _cp_sat(
     if statuses[0] != cp_model.OPTIMAL:
         return None
     found: Int = np.array([solver.value(column) for column in columns], dtype=np.int64)
-    return Race("cp-sat", np.where(whole, found, found * divisor).astype(np.float64))
+    return Race("cp-sat", np.where(handed.whole, found, found * handed.divisor).astype(np.float64))
 
 
 def _rounded(reported: float) -> int:

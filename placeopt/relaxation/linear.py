@@ -114,8 +114,12 @@ class LinearProgramme:
 
 
 def _typical(programme: Programme) -> float:
-    """A large coefficient, but not the largest, of what is counted in ticks, bytes or nanojoules."""
+    """What continuous columns change by where a whole one does: large, but not the largest."""
     whole = np.array(programme.integral)
-    found = [np.abs(row.coefficients[whole[row.columns]]) for row in programme.rows if not whole[row.columns].all()]
-    sizes = np.concatenate([np.ones(1, np.int64), *found])
+    found = []
+    for row in programme.rows:
+        inside = whole[row.columns]
+        if not inside.all():
+            found.append(np.abs(row.coefficients[inside]) / np.abs(row.coefficients[~inside]).max())
+    sizes = np.concatenate([np.ones(1), *found])
     return float(max(np.quantile(sizes, 0.9), 1.0))

@@ -31,18 +31,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 
-from placeopt.ir import PARTS, UNLIMITED, Int, Metric, Problem
-from placeopt.lowerbounds.classes import LARGEST_TOTAL, by_group
-from placeopt.objective import METRICS
+from placeopt.ir import PARTS, UNLIMITED, Bool, Int, Metric, Problem
+from placeopt.lowerbounds.classes import by_group
+from placeopt.lowerbounds.deadlines import horizon
+from placeopt.objective import METRICS, Value
 from placeopt.relaxation.kinds import Kinds
 from placeopt.relaxation.programme import Float, Programme
 from placeopt.schedule import Schedule
 
-ROOM_BITS = 38
-"""Bytes are counted in units that leave the sum of all below 2^ROOM_BITS, tasks rounded down and rooms up."""
+ROOM_BITS, BALANCE_BITS = 24, 20
+"""Bits that bytes take in the rows of rooms, and in those of `memory_balance`, where they meet parts per million."""
 
 
 class Relaxation:
@@ -60,10 +62,15 @@ class Relaxation:
         Columns: (g, k), (q, k), (q, v), (n,).
     ticks
         (e, v) of each edge for each move of its pair, seen from the pair's lower group.
+    horizon
+        Some best schedule has ended by then. With `known`, the first level of the objective of a schedule that exists,
+        what is longer than that alone has no place, and no metric is more than it leaves.
     """
 
-    def __init__(self, kinds: Kinds, should_stop: Callable[[], bool] = lambda: False) -> None:
-        self.kinds = kinds
+    def __init__(
+        self, kinds: Kinds, known: Value | None = None, should_stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.kinds, self.known = kinds, known
         self.problem: Problem = kinds.classes.problem
         self.programme = Programme(should_stop=should_stop)
         problem = self.problem
@@ -73,15 +80,20 @@ class Relaxation:
         self.forward = self.source < self.target
         self._back = np.array([kinds.moves.tolist().index([b, a]) for a, b in kinds.moves.tolist()], dtype=np.int64)
         self.ticks = self._oriented(kinds.ticks(problem.payload))
-        self.horizon = self._horizon()
+        terms = problem.objective.levels[0]
+        metrics = [term.metric for term in terms]
+        self.most = {term.metric: self._most(term.weight) for term in terms}
+        self.timed = "makespan" in metrics
+        self.horizon = horizon(kinds.classes)
+        if self.timed and self.most["makespan"] is not None:
+            self.horizon = min(self.horizon, self.most["makespan"])
+        self.allowed = self._allowed()
         self._add_placement()
         self._outputs: tuple[Int, Int] | None = None
-        metrics = [term.metric for term in problem.objective.levels[0]]
-        self.timed = "makespan" in metrics
         self.s = self.programme.add_columns([self.horizon] * (problem.n_tasks if self.timed else 0), integral=False)
         if self.timed:
             self._add_times()
-        weights = [term.weight for term in problem.objective.levels[0]]
+        weights = [term.weight for term in terms]
         self.scale = math.lcm(*(weight.denominator for weight in weights))
         """The programme's objective is the problem's times this."""
         self.in_ticks = not {"communication", "energy", "memory_balance"}.intersection(metrics)
@@ -104,16 +116,18 @@ class Relaxation:
         """Costs (e, v) by moves from producer to consumer, as costs by moves from the lower to the higher group."""
         return np.where(self.forward[:, None], costs, costs[:, self._back])
 
-    def _horizon(self) -> int:
-        """No earliest schedule is longer: until its end a task runs, data moves or a release is awaited."""
-        problem, kinds = self.problem, self.kinds
-        classes = kinds.classes
-        longest = int(problem.duration.max(axis=1, initial=0).sum())
-        slowest = np.zeros(problem.n_edges, dtype=np.int64)
-        for a, b in np.argwhere(classes.linked).tolist():
-            slowest = np.maximum(slowest, problem.transfer(problem.payload, classes.source[a, b], classes.target[a, b]))
-        moving = min(LARGEST_TOTAL, sum(slowest.tolist()))
-        return int(problem.release.max(initial=0)) + longest + moving
+    def _most(self, weight: Fraction) -> int | None:
+        """What a metric of that weight is at most in a schedule no worse than the known one; None if nothing says."""
+        return None if self.known is None or weight == 0 else int(self.known / weight)
+
+    def _allowed(self) -> Bool:
+        """(g, k) the kinds on which no task of the group is too long, with what must come before and after it."""
+        kinds, problem = self.kinds, self.problem
+        if not self.timed:
+            return kinds.allowed
+        short = kinds.head + kinds.duration + kinds.tail <= self.horizon
+        allowed = kinds.allowed & by_group(problem, short, np.logical_and)
+        return np.asarray(np.where(allowed.any(axis=1)[:, None], allowed, kinds.allowed))
 
     # Placement
 
@@ -122,15 +136,18 @@ class Relaxation:
         classes = kinds.classes
         count, moves = kinds.count, kinds.moves.tolist()
         memory = classes.group_memory
-        self.y = self.programme.add_columns(kinds.allowed.astype(np.int64), integral=True)
-        both = kinds.allowed[self.low] & kinds.allowed[self.high]
+        self.y = self.programme.add_columns(self.allowed.astype(np.int64), integral=True)
+        both = self.allowed[self.low] & self.allowed[self.high]
         both &= (memory[self.low] + memory[self.high])[:, None] <= kinds.capacity
         apart = np.zeros(len(self.low), dtype=np.bool_)
         apart[self.pair[classes.apart & (self.pair >= 0)]] = True
         both &= ~apart[:, None] | kinds.pool
         self.t = self.programme.add_columns(both.astype(np.int64), integral=True)
-        ends = [kinds.allowed[self.low, a] & kinds.allowed[self.high, b] for a, b in moves]
+        ends = [self.allowed[self.low, a] & self.allowed[self.high, b] for a, b in moves]
         most = np.stack(ends, axis=1) if moves else np.zeros((len(self.low), 0), dtype=np.bool_)
+        if self.timed:
+            outer = self.pair >= 0
+            np.logical_and.at(most, self.pair[outer], self.ticks[outer] <= self.horizon)
         self.w = self.programme.add_columns(most.astype(np.int64), integral=True)
         for columns in self.y:
             add(columns.tolist(), [1] * count, 1, equation=True)
@@ -142,7 +159,7 @@ class Relaxation:
                     columns = [self.y[group, k], self.t[q, k], *moving]
                     add(columns, [1, *[-1] * (len(columns) - 1)], 0, equation=True)
         for k in np.flatnonzero(kinds.room < UNLIMITED).tolist():
-            held, room = _coarse(memory, int(kinds.room[k]))
+            held, room = _coarse(memory, int(kinds.room[k]), ROOM_BITS)
             add(self.y[:, k], -held, -room)
         single = np.flatnonzero(kinds.size == 1).tolist()
         problem = self.problem
@@ -180,7 +197,7 @@ class Relaxation:
 
     def _makespan(self) -> int:
         problem, kinds, add = self.problem, self.kinds, self.programme.add_row
-        span = self._value(self.horizon)
+        span = self._value("makespan", self.horizon)
         last = np.flatnonzero(np.diff(problem.out_start) == 0)
         for i in last.tolist():
             add([span, self.s[i], *self.y[problem.group[i]]], [1, -1, *-kinds.duration[i]])
@@ -188,7 +205,7 @@ class Relaxation:
         return span
 
     def _max_load(self) -> int:
-        busiest = self._value(self.horizon)
+        busiest = self._value("max_load", horizon(self.kinds.classes))
         self._share(busiest)
         return busiest
 
@@ -199,16 +216,16 @@ class Relaxation:
             self.programme.add_row([value, *self.y[:, k]], [int(self.kinds.size[k]), *-work])
 
     def _total_cost(self) -> int:
-        return self._cost(self.kinds.duration, self.kinds.ticks(self.problem.payload))
+        return self._cost("total_cost", self.kinds.duration, self.kinds.ticks(self.problem.payload))
 
     def _energy(self) -> int:
-        return self._cost(self.kinds.energy, self.kinds.joules(self.problem.payload))
+        return self._cost("energy", self.kinds.energy, self.kinds.joules(self.problem.payload))
 
     def _communication(self) -> int:
         payload = np.repeat(self.problem.payload[:, None], len(self.kinds.moves), axis=1)
-        return self._cost(np.zeros_like(self.kinds.duration), payload)
+        return self._cost("communication", np.zeros_like(self.kinds.duration), payload)
 
-    def _cost(self, running: Int, moving: Int) -> int:
+    def _cost(self, metric: Metric, running: Int, moving: Int) -> int:
         """At least the sum of what running tasks (n, k) and moving data (e, v) costs."""
         columns: list[Int] = [self.y[self.problem.group].reshape(-1)]
         costs: list[Int] = [running.reshape(-1)]
@@ -222,8 +239,7 @@ class Relaxation:
             edge = next(e for e in range(edge, stop) if self.problem.shared[e] and self.pair[e] >= 0)
             columns.append(columns_of)
             costs.append(moving[edge])
-        most = min(sum(int(cost.sum()) for cost in costs), 4 * LARGEST_TOTAL)
-        total = self._value(most)
+        total = self._value(metric, sum(sum(cost.tolist()) for cost in costs))
         cost = np.concatenate(costs)
         self.programme.add_row([total, *np.concatenate(columns)], [1, *-cost])
         return total
@@ -245,14 +261,16 @@ class Relaxation:
 
     def _memory_balance(self) -> int:
         """The fullest device is no emptier than all devices of a kind together."""
-        fullest = self._value(PARTS)
+        fullest = self._value("memory_balance", PARTS)
         for k in np.flatnonzero((self.kinds.room < UNLIMITED) & (self.kinds.room > 0)).tolist():
-            held, room = _coarse(self.kinds.classes.group_memory, int(self.kinds.room[k]))
+            held, room = _coarse(self.kinds.classes.group_memory, int(self.kinds.room[k]), BALANCE_BITS)
             self.programme.add_row([fullest, *self.y[:, k]], [room, *-(held * PARTS)])
         return fullest
 
-    def _value(self, most: int) -> int:
-        return int(self.programme.add_columns([most], integral=False)[0])
+    def _value(self, metric: Metric, most: int) -> int:
+        """The column of a metric that is never more than `most`."""
+        known = self.most[metric]
+        return int(self.programme.add_columns([most if known is None else min(most, known)], integral=False)[0])
 
     # Reading points
 
@@ -302,10 +320,10 @@ class Relaxation:
         return x
 
 
-def _coarse(amounts: Int, room: int) -> tuple[Int, int]:
-    """Amounts and the room for them in larger units, rounded in favour of what fits."""
+def _coarse(amounts: Int, room: int, bits: int) -> tuple[Int, int]:
+    """Amounts and the room for them in units that leave so many bits, amounts rounded down and the room up."""
     total = max(sum(amounts.tolist()), room)
-    shift = max(0, total.bit_length() - ROOM_BITS)
+    shift = max(0, total.bit_length() - bits)
     return amounts >> shift, -(-room >> shift)
 
 

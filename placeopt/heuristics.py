@@ -1,0 +1,35 @@
+"""Schedules from the installed heuristics, whatever the objective: to hold claims and bounds against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from placeopt.ir import Objective, Problem
+from placeopt.objective import Value
+from placeopt.registry import find_solver, solver_names
+from placeopt.schedule import Schedule
+from placeopt.solver import Options, unsupported
+from placeopt.verifier import verify
+
+HEURISTICS = ("heft", "single")
+"""Solvers that find some schedule of nearly any problem in no time."""
+
+
+def heuristic_schedules(problem: Problem, seed: int = 0) -> Iterator[tuple[str, Schedule]]:
+    """The name and the schedule of each heuristic that has one, feasible or not."""
+    # They need not know the objective to find any schedule at all.
+    simpler = replace(problem, objective=Objective())
+    for name in HEURISTICS:
+        if name in solver_names():
+            solver = find_solver(name)
+            if unsupported(solver.info, simpler) is None:
+                schedule = solver.solve(simpler, Options(seed=seed), solver.settings_type()).schedule
+                if schedule is not None:
+                    yield name, schedule
+
+
+def reachable(problem: Problem) -> Value | None:
+    """The objective's first level in the best of those that are feasible; None if none is."""
+    reports = (verify(problem, schedule) for _, schedule in heuristic_schedules(problem))
+    return min((report.objective[0] for report in reports if report.feasible and report.objective), default=None)
