@@ -55,8 +55,8 @@ row or 1e9 in an objective is refused: see `_milp_model`. Of a solution only the
 taken, then re-timed and evaluated in integers. The objective is whole, though no column says so, for engines would
 round their bounds up themselves; a bound is what the engine reports less a tenth, rounded up (`_milp_engine.proved`),
 and "optimal" means that this is the exact value of a schedule held. That is as much as floating point can give: cp-sat,
-which counts in integers, is the one to trust. The bound of the linear relaxation needs no tolerance: it is worked out from
-the dual values in whole numbers (`_milp_linear.Programme.certified`).
+which counts in integers, is the one to trust. The bound of the linear relaxation needs no tolerance: it is worked out
+from the dual values in whole numbers (`_milp_linear.Programme.certified`).
 """
 
 from __future__ import annotations

@@ -84,11 +84,23 @@ class TestEnergetic:
         assert energetic_bound(problem, 27).value == 28
         assert optimum(problem)[0] == (29,)  # type: ignore[index]
 
-    def test_says_where_it_adds_nothing(self) -> None:
+    def test_alone_begins_with_the_longest_task(self) -> None:
         problem = build_problem(task_names="ab", device_names="d", duration=[[3], [4]])
-        assert energetic_bound(problem, 7) == Bound(
-            "energetic", 7, "no interval asks for more time than this leaves it"
-        )
+        assert energetic_bound(problem, 7).value == energetic_bound(problem, 0).value == 7
+        loose = build_problem(task_names="ab", device_names="de", duration=[[3, 3], [4, 4]])
+        assert energetic_bound(loose, 6) == Bound("energetic", 4, "task b takes so long wherever it runs")
+
+    def test_where_another_class_is_cheaper_for_a_part(self) -> None:
+        # X may run on a or b; as long as it fills the interval there, b is the cheaper one at some prices.
+        feasible = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], dtype=np.bool_)
+        ticks = np.array([[25, 40, 0, 0], [30, 0, 0, 0], [50, 72, 0, 0], [0, 0, 12, 0], [0, 0, 0, 5]])
+        problem = build_problem(
+            task_names=["Y", "Z", "X", "y", "z"], device_names="abcd", duration=ticks, feasible=feasible,
+            edges=[(0, 3), (1, 4)], release=np.array([12, 5, 0, 0, 0]),
+        )  # fmt: skip
+        assert po.solve(problem, "cp-sat", workers=1).objective == 72
+        for least in range(60, 73):
+            assert energetic_bound(problem, least).value <= 72
 
     def test_a_task_in_part(self) -> None:
         # Two machines; three tasks of 4, each to start at 1 or later and to end 1 or more before the end. In [2, C - 2)
