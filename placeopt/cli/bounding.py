@@ -20,7 +20,13 @@ DEFAULT_LIMIT = "30s"
 def bounds(
     problem: ProblemFile,
     time_limit: Annotated[
-        str, typer.Option("--time-limit", "-t", metavar="TIME", help="For the relaxations, such as 30s or 5min.")
+        str,
+        typer.Option(
+            "--time-limit",
+            "-t",
+            metavar="TIME",
+            help="For the relaxations, such as 30s or 5min; `none` for as long as they help.",
+        ),
     ] = DEFAULT_LIMIT,
     workers: Annotated[int | None, typer.Option("--workers", "-w", help="Threads; all cores unless given.")] = None,
     as_json: AsJson = False,
@@ -28,6 +34,7 @@ def bounds(
     """Prove lower bounds of the objective: no schedule is better than the best of them."""
     from rich.text import Text
 
+    from placeopt.arguments import LONGEST
     from placeopt.bounding import bounds as prove
     from placeopt.compiler import load
     from placeopt.lowerbounds import prove_infeasible
@@ -37,7 +44,7 @@ def bounds(
     from placeopt.result import number
     from placeopt.solver import Clock, Progress
 
-    limit = seconds(time_limit, "--time-limit")
+    limit = None if time_limit == "none" else seconds(time_limit, "--time-limit")
     options = make_options(time_limit=limit, workers=workers)
     compiled = load(problem)
     data: dict[str, Any] = {
@@ -53,7 +60,8 @@ def bounds(
         if as_json:
             print_json(data | {"infeasible": proof.reason, "bound": None, "bounds": []})
         else:
-            stdout_console().print(Text.assemble(("infeasible", "red"), f": {proof.reason}"), soft_wrap=True)
+            console = stdout_console()
+            console.print(Text.assemble(("infeasible", "red"), f": {proof.reason}"), soft_wrap=not console.is_terminal)
         raise typer.Exit(1)
     clock, proved = Clock(limit), [Fraction(0)]
 
@@ -64,7 +72,7 @@ def bounds(
     with on_interrupt() as stop:
         found = watched(
             lambda tell: prove(
-                compiled, time_limit=options.time_limit, workers=options.workers, should_stop=stop.is_set,
+                compiled, time_limit=options.time_limit or LONGEST, workers=options.workers, should_stop=stop.is_set,
                 on_bound=lambda bound: tell_of(bound, tell),
             ),
             compiled, stderr_console(), limit,
