@@ -50,7 +50,7 @@ def import_document(
         raise UsageError(f"there is no format {format}{hint}")
     if format is None:
         if not Path(path).is_file():
-            raise UsageError(f"{path}: no such file")
+            raise UsageError(f"{path}: {'is a folder, expected a file' if Path(path).is_dir() else 'no such file'}")
         found = [known for known, importer in IMPORTERS.items() if importer.recognises(Path(path))]
         if len(found) != 1:
             what = f"like {' and '.join(found)}" if found else "like no known format"
