@@ -12,6 +12,7 @@ from brute_force import METRICS, optimum, small_problem
 from placeopt.ir import UNLIMITED, Objective, Problem, Term, build_problem
 from placeopt.lowerbounds import Bound
 from placeopt.lowerbounds.classes import classes_of
+from placeopt.objective import Value
 from placeopt.relaxation import relaxed_bounds
 from placeopt.relaxation.chains import Chains
 from placeopt.relaxation.covers import Covers, grown_trees
@@ -26,8 +27,8 @@ from placeopt.simulation import simulate
 from placeopt.verifier import verify
 
 
-def relaxation_of(problem: Problem) -> Relaxation:
-    return Relaxation(kinds_of(classes_of(problem)))
+def relaxation_of(problem: Problem, known: Value | None = None) -> Relaxation:
+    return Relaxation(kinds_of(classes_of(problem)), known)
 
 
 def cut_at_random(relaxation: Relaxation, rng: np.random.Generator, rounds: int) -> list[int]:
@@ -134,7 +135,7 @@ class TestRows:
         problem = small_problem(rng, times=bool(seed % 2))
         best = optimum(problem)
         if best is not None:
-            relaxation = relaxation_of(problem)
+            relaxation = relaxation_of(problem, best[0][0] if seed % 3 else None)
             cut_at_random(relaxation, rng, 4)
             assert broken(relaxation, best[1]) == []
 
@@ -192,8 +193,10 @@ class TestBounds:
         problem = small_problem(np.random.default_rng(seed), times=bool(seed % 2))
         best = optimum(problem)
         if best is not None:
-            for bound in relaxed_bounds(problem, workers=1 + seed % 2):
-                assert bound.value <= best[0][0], bound
+            for known in (None, best[0][0]):
+                found = relaxed_bounds(problem, workers=1 + seed % 2, known=known)
+                assert found or problem.n_tasks == 0
+                assert all(bound.value <= best[0][0] for bound in found), found
 
     def test_of_a_chain_that_memory_cuts_is_the_optimum(self) -> None:
         # Two of the four tasks fit on a device: the second edge must be cut, or two others.

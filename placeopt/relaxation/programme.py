@@ -5,7 +5,7 @@
                 lower <= x <= upper, x integral where said so
 
 Rows are only ever added. Everything is an integer, so that a bound can be worked out exactly from any multipliers of
-the rows (`proved`), and the engines' floating-point numbers need not be trusted.
+the rows (`proved`), and the floating-point numbers of an engine for linear programmes need not be trusted.
 """
 
 from __future__ import annotations
