@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import math
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -92,13 +93,15 @@ def minimised(
 ) -> Outcome:
     """Solve a mixed-integer programme.
 
+    An engine that breaks gets a second chance with another seed: HiGHS now and then calls its own optimum an error.
     The callbacks get the values of all columns in each better solution, and each better bound, from this thread.
 
     Raises
     ------
     EngineError
-        If the engine, or the process that it runs in, broke.
+        If the engine, or the process that it runs in, broke twice.
     """
+    begun = time.monotonic()
     options = {
         "engine": engine,
         "hint": hint,
@@ -108,7 +111,13 @@ def minimised(
         "seed": limits.seed,
         "workers": limits.workers,
     }
-    return Outcome(**process.run(model, options, on_values, on_bound, limits.should_stop))
+    try:
+        return Outcome(**process.run(model, options, on_values, on_bound, limits.should_stop))
+    except process.EngineError:
+        options["seed"] = limits.seed + 1
+        if limits.seconds is not None:
+            options["seconds"] = max(limits.seconds - (time.monotonic() - begun), 0.0)
+        return Outcome(**process.run(model, options, on_values, on_bound, limits.should_stop))
 
 
 def relaxed(model: model_pb2.ModelProto, limits: Limits) -> Outcome:

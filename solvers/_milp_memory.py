@@ -137,7 +137,7 @@ class Memory:
 
     def balance(self, value: Callable[..., float]) -> Linear:
         """At least the largest used part of a capacity, in parts per million, rounded up; whole."""
-        share = self.programme.column(0, PARTS, value)
+        share = self.programme.column(0, PARTS, value, whole=True)
         for d, used in self.used.items():
             # share >= used * unit * PARTS / capacity
             capacity = max(int(self.problem.capacity[d]), 1)

@@ -52,7 +52,7 @@ makespan, sums of p x and c w for costs, a maximum of loads, and B >= used[d] / 
 
 Floating point. Engines let a row fail and a whole number be off by some 1e-6, so a problem with numbers above 1e8 in a
 row or 1e9 in an objective is refused: see `_milp_model`. Of a solution only the placement and the rounded times are
-taken, then re-timed and evaluated in integers. The objective is whole, though no column says so, for engines would
+taken, then re-timed and evaluated in integers. The objective is whole, though C is no whole column, for engines would
 round their bounds up themselves; a bound is what the engine reports less a tenth, rounded up (`_milp_engine.proved`),
 and "optimal" means that this is the exact value of a schedule held. That is as much as floating point can give: cp-sat,
 which counts in integers, is the one to trust. The bound of the linear relaxation needs no tolerance: it is worked out
