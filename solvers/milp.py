@@ -50,8 +50,8 @@ rises, at the start of each task; the formulation needs no grid of time:
 The objective is minimised level by level, each with the values of those before it as limits: C >= t[i] for the
 makespan, sums of p x and c w for costs, a maximum of loads, and B >= used[d] / capacity[d] in whole parts per million.
 
-Floating point. Engines let a row fail and a whole number be off by some 1e-6, so a problem with numbers above 1e8 in a
-row or 1e9 in an objective is refused: see `_milp_model`. Of a solution only the placement and the rounded times are
+Floating point. Engines let a row fail and a whole number be off by some 1e-6, so a problem with large numbers or long
+schedules is refused: see `_milp_model`. Of a solution only the placement and the rounded times are
 taken, then re-timed and evaluated in integers. The objective is whole, though C is no whole column, for engines would
 round their bounds up themselves; a bound is what the engine reports less a tenth, rounded up (`_milp_engine.proved`),
 and "optimal" means that this is the exact value of a schedule held. That is as much as floating point can give: cp-sat,

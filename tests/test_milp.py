@@ -466,6 +466,10 @@ def test_the_size_is_about_right() -> None:
     [
         (
             {"duration": np.full((6, 2), 10**9 + 7), "release": np.ones(6, dtype=np.int64)},
+            r"schedules of up to [\d,]+ ticks, where",
+        ),
+        (
+            {"resident": np.array([10**9 + k for k in (7, 9, 21, 33, 87, 93)]), "capacity": np.array([4 * 10**9] * 2)},
             r"numbers up to [\d,]+, where",
         ),
         ({"objective": Objective(((Term("makespan", Fraction(-1)),),))}, "makespan has a negative weight"),
@@ -482,7 +486,7 @@ def test_what_is_not_safe_in_floating_point_is_told(change: dict[str, Any], mess
 
 
 def test_numbers_too_large_are_named() -> None:
-    with pytest.raises(TooLargeError, match=r"numbers up to [\d,]+, where 100,000,000 is safe"):
+    with pytest.raises(TooLargeError, match=r"schedules of up to [\d,]+ ticks, where 5,000,000 is safe"):
         model_of(replace(layered(4, 2, 0), duration=np.full((4, 2), 10**9 + 7)))
 
 
