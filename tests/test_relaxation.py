@@ -15,6 +15,7 @@ from placeopt.lowerbounds.classes import classes_of
 from placeopt.objective import Value
 from placeopt.relaxation import relaxed_bounds
 from placeopt.relaxation.chains import Chains
+from placeopt.relaxation.coarse import GRID, coarse
 from placeopt.relaxation.covers import Covers, grown_trees
 from placeopt.relaxation.cycles import Cycles, ways_around
 from placeopt.relaxation.forks import Forks, blocks
@@ -54,7 +55,11 @@ def cut_at_random(relaxation: Relaxation, rng: np.random.Generator, rounds: int)
 
 def broken(relaxation: Relaxation, schedule: Schedule) -> list[str]:
     """What the point of a schedule violates, as text."""
-    programme, x = relaxation.programme, relaxation.point(schedule).tolist()
+    return unkept(relaxation.programme, relaxation.point(schedule).tolist())
+
+
+def unkept(programme: Programme, x: list[int]) -> list[str]:
+    """The rows and bounds that a point does not keep, as text."""
     found = []
     for place, row in enumerate(programme.rows):
         value = sum(c * x[j] for j, c in zip(row.columns.tolist(), row.coefficients.tolist(), strict=True))
@@ -110,6 +115,11 @@ def large_problem(rng: np.random.Generator) -> Problem:
     )
 
 
+def some_placement(problem: Problem, rng: np.random.Generator) -> np.ndarray:
+    """(n,) a random device for each group that may run there."""
+    return np.array([rng.choice(np.flatnonzero(row)) for row in problem.group_feasible()])[problem.group]
+
+
 def chain(
     payload: list[int], capacity: list[int], *, duration: int = 10, link: int = 1, memory: int = 1, **rest: object
 ) -> Problem:
@@ -162,6 +172,35 @@ class TestRows:
                     assert broken(relaxation, schedule) == [], f"seed {seed}"
         assert schedules > 200
         assert (found > 20).all()
+
+    @pytest.mark.parametrize("common", [False, True])
+    def test_hold_in_coarse_units(self, common: bool) -> None:
+        schedules, coarser = 0, 0
+        for seed in range(60):
+            rng = np.random.default_rng(seed)
+            problem = large_problem(rng)
+            if not problem.group_feasible().any(axis=1).all():
+                continue
+            extra = 0 if common else rng.integers(0, 10**9, (problem.n_tasks, 1))
+            ticks = np.where(problem.feasible, problem.duration * 10**9 + extra, 0)
+            problem = replace(
+                problem, duration=ticks, latency=problem.latency * 10**9, byte_ticks_num=problem.byte_ticks_num * 10**9,
+                release=problem.release * 10**9,
+            )  # fmt: skip
+            relaxation = relaxation_of(problem)
+            cut_at_random(relaxation, rng, 3)
+            handed = coarse(relaxation.programme, in_ticks=relaxation.in_ticks)
+            largest = max(int(np.abs(row.coefficients).max()) for row in handed.programme.rows if len(row.columns))
+            assert max(largest, *handed.programme.upper) <= GRID
+            for _ in range(4):
+                schedule = simulate(problem, some_placement(problem, rng))
+                if verify(problem, schedule).feasible:
+                    schedules += 1
+                    coarser += int(handed.unit.max()) > 1
+                    point = relaxation.point(schedule) // handed.unit
+                    assert unkept(handed.programme, point.tolist()) == [], f"seed {seed}"
+        assert schedules > 50
+        assert coarser > 30
 
     def test_an_overfull_placement_breaks_one(self) -> None:
         problem = chain([5, 3, 7], [2, 2])

@@ -18,25 +18,19 @@ from ortools.math_opt import model_pb2
 from ortools.sat.python import cp_model
 
 from placeopt.engines import process
-from placeopt.ir import Bool, Int
+from placeopt.relaxation.coarse import Coarse, coarse
 from placeopt.relaxation.programme import Float, Programme
 
 Engine = Literal["highs", "cp-sat"]
-
-UNIT = 10**6
-"""Continuous columns are counted so that none exceeds this in HiGHS."""
 
 SLACK = 1e-4
 """A bound that HiGHS reports is lowered by this share of the most that the objective can be: what a hundred whole
 columns come to that are off by its tolerance of 1e-6. Tighter tolerances make it twice as slow, and it then calls its
 own optimum an error now and then."""
 
-TRUSTED = 1000
+TRUSTED = 10
 """HiGHS does not run where the most that the objective can be is so many times what is proved of it: small numbers get
 lost beside large ones."""
-
-LARGEST = 2**30
-"""Largest number that CP-SAT gets: from about 2^33 on its presolve (9.15) proves what is not true."""
 
 TOTAL = 2**60
 """No sum in CP-SAT may reach this, or nearly."""
@@ -97,14 +91,12 @@ def race(
             errors.append(error)
 
     rivals: list[Callable[[], Race | None]] = []
-    most = _most(programme)
+    handed, most = coarse(programme, in_ticks=in_ticks), _most(programme)
     if most <= TRUSTED * max(least, 1):
-        rivals.append(lambda: _highs(programme, most, seconds, lambda b: tell(b, "highs"), over))
-    if workers > 1 or not rivals:
-        handed = _handed(programme, _divisor(programme) if in_ticks else 1)
-        if _magnitude(handed) <= LARGEST and most < TOTAL:
-            threads_left = max(workers - len(rivals), 1)
-            rivals.append(lambda: _cp_sat(handed, seconds, threads_left, lambda b: tell(b, "cp-sat"), over))
+        rivals.append(lambda: _highs(handed, most, seconds, lambda b: tell(b, "highs"), over))
+    if (workers > 1 or not rivals) and most < TOTAL:
+        threads_left = max(workers - len(rivals), 1)
+        rivals.append(lambda: _cp_sat(handed, seconds, threads_left, lambda b: tell(b, "cp-sat"), over))
     threads = [threading.Thread(target=run, args=(rival,), daemon=True) for rival in rivals]
     for thread in threads:
         thread.start()
@@ -122,12 +114,10 @@ def _most(programme: Programme) -> int:
 
 
 def _highs(
-    programme: Programme, most: int, seconds: float, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
+    handed: Coarse, most: int, seconds: float, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
 ) -> Race | None:
-    longest = max(
-        (high for high, whole in zip(programme.upper, programme.integral, strict=True) if not whole), default=1
-    )
-    unit = max(1.0, longest / UNIT)
+    steps = handed.programme.objective.values()
+    unit = float(max(steps, default=1)) or 1.0
 
     def tell(reported: float) -> None:
         value = reported * unit
@@ -139,118 +129,55 @@ def _highs(
         "hint": None,
         "seconds": seconds,
         "gap": 0.0,
-        "absolute_gap": 0.5 / unit,
+        "absolute_gap": 0.5 * min(filter(None, steps), default=1) / unit,
+        "seed": 0,
+        "workers": 1,
     }
-    outcome = process.run(
-        _proto(programme, unit), {**options, "seed": 0, "workers": 1}, lambda _: None, tell, should_stop
-    )
+    outcome = process.run(_proto(handed.programme, unit), options, lambda _: None, tell, should_stop)
     if outcome["bound"] is not None and outcome["status"] in ("optimal", "limit"):
         tell(outcome["bound"])
     if outcome["status"] != "optimal" or outcome["values"] is None:
         return None
-    scale = np.where(programme.integral, 1.0, unit)
-    return Race("highs", np.array(outcome["values"]) * scale)
+    return Race("highs", handed.fine(np.array(outcome["values"])))
 
 
 def _proto(programme: Programme, unit: float) -> model_pb2.ModelProto:
-    """The programme for MathOpt, its continuous columns counted in `unit` and rows divided by their largest number."""
-    scale = np.where(programme.integral, 1.0, unit)
+    """The programme for MathOpt, its objective counted in `unit`."""
     model = model_pb2.ModelProto()
     columns = model.variables
     columns.ids.extend(range(programme.n_columns))
-    columns.lower_bounds.extend((np.array(programme.lower, dtype=np.float64) / scale).tolist())
-    columns.upper_bounds.extend((np.array(programme.upper, dtype=np.float64) / scale).tolist())
+    columns.lower_bounds.extend(map(float, programme.lower))
+    columns.upper_bounds.extend(map(float, programme.upper))
     columns.integers.extend(programme.integral)
     rows, entries = model.linear_constraints, model.linear_constraint_matrix
     for place, row in enumerate(programme.rows):
-        scaled = row.coefficients * scale[row.columns]
-        largest = float(np.abs(scaled).max(initial=0)) or 1.0
-        size = largest / min(largest, UNIT)
         rows.ids.append(place)
-        rows.lower_bounds.append(row.low / size)
-        rows.upper_bounds.append(row.low / size if row.equation else math.inf)
+        rows.lower_bounds.append(float(row.low))
+        rows.upper_bounds.append(float(row.low) if row.equation else math.inf)
         entries.row_ids.extend([place] * len(row.columns))
         entries.column_ids.extend(row.columns.tolist())
-        entries.coefficients.extend((scaled / size).tolist())
+        entries.coefficients.extend(row.coefficients.astype(np.float64).tolist())
     objective = model.objective.linear_coefficients
     for column, coefficient in sorted(programme.objective.items()):
         objective.ids.append(column)
-        objective.values.append(coefficient * float(scale[column]) / unit)
+        objective.values.append(coefficient / unit)
     return model
 
 
-def _divisor(programme: Programme) -> int:
-    """The largest number of ticks that divides all in the rows of continuous columns, if those count ticks.
-
-    With the whole columns given, the least value of each of them is then a multiple of it: a sum of releases, durations
-    and transfers, or the load of a device in least durations.
-    """
-    whole = np.array(programme.integral)
-    found = 0
-    for row in programme.rows:
-        counted = ~whole[row.columns]
-        if counted.any():
-            found = math.gcd(found, row.low, *row.coefficients[~counted].tolist())
-    return max(found, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class _Handed:
-    """What CP-SAT gets: the programme with its continuous columns counted in `divisor`.
-
-    Attributes
-    ----------
-    upper
-        Of each column.
-    rows
-        Columns, coefficients, right-hand side, and whether it is an equation.
-    objective
-        Column and coefficient of each that has one.
-    """
-
-    whole: Bool
-    divisor: int
-    upper: list[int]
-    rows: list[tuple[list[int], list[int], int, bool]]
-    objective: list[tuple[int, int]]
-
-
-def _handed(programme: Programme, divisor: int) -> _Handed:
-    whole = np.array(programme.integral)
-    rows = []
-    for row in programme.rows:
-        counted = ~whole[row.columns]
-        factor = divisor if counted.any() else 1
-        coefficients = np.where(counted, row.coefficients, row.coefficients // factor)
-        rows.append((row.columns.tolist(), coefficients.tolist(), row.low // factor, row.equation))
-    return _Handed(
-        whole,
-        divisor,
-        [high if integral else -(-high // divisor) for high, integral in zip(programme.upper, whole, strict=True)],
-        rows,
-        sorted((column, c * (1 if whole[column] else divisor)) for column, c in programme.objective.items()),
-    )
-
-
-def _magnitude(handed: _Handed) -> int:
-    """The largest number: of a row or its right-hand side, of a column, or of the objective in steps of a column."""
-    rows = (max(*map(abs, coefficients), abs(low)) for _, coefficients, low, _ in handed.rows)
-    return max(*rows, *handed.upper, *(coefficient // handed.divisor for _, coefficient in handed.objective))
-
-
 def _cp_sat(
-    handed: _Handed, seconds: float, workers: int, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
+    handed: Coarse, seconds: float, workers: int, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
 ) -> Race | None:
+    programme = handed.programme
     model = cp_model.CpModel()
-    columns = [model.new_int_var(0, high, "") for high in handed.upper]
-    for named, coefficients, low, equation in handed.rows:
+    columns = [model.new_int_var(0, high, "") for high in programme.upper]
+    for row in programme.rows:
         if should_stop():
             return None
-        total = cp_model.LinearExpr.weighted_sum([columns[j] for j in named], coefficients)
-        model.add(total == low if equation else total >= low)
-    model.minimize(
-        cp_model.LinearExpr.weighted_sum([columns[j] for j, _ in handed.objective], [c for _, c in handed.objective])
-    )
+        named = [columns[j] for j in row.columns.tolist()]
+        total = cp_model.LinearExpr.weighted_sum(named, row.coefficients.tolist())
+        model.add(total == row.low if row.equation else total >= row.low)
+    terms = sorted(programme.objective.items())
+    model.minimize(cp_model.LinearExpr.weighted_sum([columns[j] for j, _ in terms], [c for _, c in terms]))
     solver = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.max_time_in_seconds, parameters.num_workers, parameters.linearization_level = seconds, workers, 2
@@ -271,8 +198,7 @@ def _cp_sat(
         on_bound(_rounded(solver.best_objective_bound))
     if statuses[0] != cp_model.OPTIMAL:
         return None
-    found: Int = np.array([solver.value(column) for column in columns], dtype=np.int64)
-    return Race("cp-sat", np.where(handed.whole, found, found * handed.divisor).astype(np.float64))
+    return Race("cp-sat", handed.fine(np.array([solver.value(column) for column in columns], dtype=np.float64)))
 
 
 def _rounded(reported: float) -> int:
