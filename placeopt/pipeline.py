@@ -12,9 +12,7 @@ from typing import Any
 from placeopt.arguments import checked, checked_initial
 from placeopt.arguments import make_options as make_options
 from placeopt.arguments import read_settings as read_settings
-from placeopt.bounding import bounds
 from placeopt.claims import Judgement, Run, check_infeasible, check_values, restored
-from placeopt.companion import Companion
 from placeopt.errors import InternalError, UnsupportedError, UsageError, listing
 from placeopt.ir import Problem
 from placeopt.lowerbounds import Bound, best_bound, prove_infeasible
@@ -170,6 +168,8 @@ def _answer(run: Run, solver: Solver, chain: Chain, spent: float) -> tuple[Answe
     try:
         if not solver.info.anytime or repeatable or not chain.exact:
             return solver.solve(chain.problem, options, run.settings), None
+        from placeopt.companion import Companion  # with all bounds behind it: a heuristic need not wait for them
+
         with Companion(chain.problem, options) as companion:
             answer = solver.solve(chain.problem, companion.options, run.settings)
         return companion.concluded(answer), companion.best
@@ -202,6 +202,8 @@ def _best_of(run: Run, answer: Answer, beside: Bound | None, chain: Chain, known
     if answer.bound is not None:
         found.append(Bound(run.solver, answer.bound, "") if beside is None or answer.bound > beside.value else beside)
     if run.bound_time is not None and (known is None or max(bound.value for bound in found) < known):
+        from placeopt.bounding import bounds
+
         found += bounds(
             problem,
             time_limit=run.bound_time,
