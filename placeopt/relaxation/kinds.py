@@ -9,6 +9,7 @@ by kinds that costs no more.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,13 +88,11 @@ class Kinds:
 
         return self._least(spent, len(payload))
 
-    def _least(self, cost: object, count: int) -> Int:
+    def _least(self, cost: Callable[[int, int], Int], count: int) -> Int:
         found = np.empty((count, len(self.moves)), dtype=np.int64)
         for column, (a, b) in enumerate(self.moves.tolist()):
-            found[:, column] = np.min(
-                [cost(c, d) for c, d in _links(self.classes, self.members[a], self.members[b])],  # type: ignore[operator]
-                axis=0,
-            )
+            links = _links(self.classes, self.members[a], self.members[b])
+            found[:, column] = np.min([cost(c, d) for c, d in links], axis=0)
         return found
 
 
