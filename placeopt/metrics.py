@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from placeopt.graph import components, path_lengths
 from placeopt.ir import Int, Problem
+from placeopt.levels import mean_durations, mean_transfers
 from placeopt.memory import peak_memory, sum_memory
 from placeopt.objective import loads, moved_edges
 from placeopt.schedule import Schedule, makespan
@@ -154,17 +155,8 @@ def ccr(problem: Problem) -> float | None:
     ticks, and a task the mean over its feasible devices. Every edge counts, also where one transfer may serve
     several. 0.0 with a single device; None if no task takes any time.
     """
-    n, m = problem.n_tasks, problem.n_devices
-    count = problem.feasible.sum(axis=1)
-    computing = float((problem.duration.sum(axis=1)[count > 0] / count[count > 0]).sum()) if n else 0.0
-    if computing == 0:
-        return None
-    if m < 2:
-        return 0.0
-    distinct = ~np.eye(m, dtype=np.bool_)
-    latency = float(problem.latency[distinct].mean())
-    ticks_per_byte = float((problem.byte_ticks_num[distinct] / problem.byte_ticks_den[distinct]).mean())
-    return (problem.n_edges * latency + float(problem.payload.sum()) * ticks_per_byte) / computing
+    computing = float(mean_durations(problem).sum())
+    return float(mean_transfers(problem).sum()) / computing if computing else None
 
 
 def shape(problem: Problem) -> Shape:

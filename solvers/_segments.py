@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.ir import Int, Problem
+from placeopt.orders import dfs_topo
 from placeopt.schedule import Schedule
 
 from ._heft import on_placement
-from ._serial import depth_first
 
 Float = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ def segmented(problem: Problem) -> Iterator[Schedule]:
     """
     if problem.n_groups < problem.n_tasks or problem.n_tasks == 0 or problem.n_devices == 0:
         return
-    for order in (problem.order, depth_first(problem)):
+    for order in (problem.order, dfs_topo(problem)):
         home = _cut(problem, order)
         if home is not None:
             yield on_placement(problem, home[np.unique(problem.group, return_index=True)[1]])

@@ -7,9 +7,9 @@ import numpy as np
 from placeopt.errors import listing
 from placeopt.graph import path_lengths
 from placeopt.ir import Int, Problem
-from placeopt.kernels import kernel
 from placeopt.memory import used_memory
 from placeopt.objective import evaluate
+from placeopt.orders import dfs_topo
 from placeopt.schedule import Schedule, Transfers, lateness, makespan
 from placeopt.simulation import simulate
 from placeopt.units import size_text, time_text
@@ -31,7 +31,7 @@ def best_serial(problem: Problem) -> tuple[Schedule | None, str]:
         needs = [int(used_memory(problem, schedule)[d]) for schedule in schedules]
         if min(needs) > problem.capacity[d] and problem.memory_model == "peak":
             # What is live at one time depends on the order; depth first frees outputs sooner.
-            schedules.append(_serial(problem, d, depth_first(problem)))
+            schedules.append(_serial(problem, d, dfs_topo(problem)))
             needs.append(int(used_memory(problem, schedules[-1])[d]))
         fitting = [schedule for schedule, need in zip(schedules, needs, strict=True) if need <= problem.capacity[d]]
         candidates.extend(fitting)
@@ -81,34 +81,3 @@ def _serial(problem: Problem, device: int, order: Int) -> Schedule:
     nothing = np.empty(0, dtype=np.int64)
     transfers = Transfers(nothing, nothing) if problem.contention == "port" else None
     return Schedule(np.full(problem.n_tasks, device), start, transfers)
-
-
-def depth_first(problem: Problem) -> Int:
-    order = np.empty(problem.n_tasks, dtype=np.int64)
-    run = _last_ready_first.select(problem.n_tasks + problem.n_edges)
-    run(problem.out_start, problem.edge_target, np.diff(problem.in_start), order)
-    return order
-
-
-@kernel()
-def _last_ready_first(out_start: Int, edge_target: Int, in_degree: Int, order: Int) -> None:
-    """Fill `order` with the topological order in which the task that became ready last comes first."""
-    waiting = in_degree.copy()
-    stack = np.empty(len(waiting), dtype=np.int64)
-    top = 0
-    for i in range(len(waiting) - 1, -1, -1):
-        if waiting[i] == 0:
-            stack[top] = i
-            top += 1
-    position = 0
-    while top > 0:
-        top -= 1
-        i = stack[top]
-        order[position] = i
-        position += 1
-        for k in range(out_start[i + 1] - 1, out_start[i] - 1, -1):
-            j = edge_target[k]
-            waiting[j] -= 1
-            if waiting[j] == 0:
-                stack[top] = j
-                top += 1

@@ -19,7 +19,7 @@ SOLVERS = ROOT / "solvers"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "kernels", "labels", "engines"),
     ("units", "ir"),
-    ("graph",),
+    ("graph", "levels", "orders"),
     ("schedule",),
     ("memory",),
     ("objective",),

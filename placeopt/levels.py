@@ -1,0 +1,85 @@
+"""Levels of tasks: the longest way to each and on from it, in means over devices.
+
+H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas: Fast optimizer for large dataflow graphs, 2022, arXiv:2208.00184, section
+5.1.3, equations 2 and 3; the bottom level is the upward rank of HEFT (H. Topcuoglu, S. Hariri, M.-Y. Wu, IEEE TPDS 13,
+2002, doi:10.1109/71.993206, equation 8). The papers' symbols: w_i the duration of task i, c_ij the transfer time of
+edge (i, j), tlevel and blevel the levels, cpath their sum.
+
+Departures: where durations and links depend on the device, w_i is the mean over the devices that may run the task, and
+c_ij the mean over all ordered pairs of distinct devices, before rounding up to ticks; with one device it is 0. Release
+times do not count. O(n m + e).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placeopt.ir import Int, Problem
+from placeopt.kernels import kernel
+
+Float = NDArray[np.float64]
+
+PARTS_OF_A_TICK = 1000
+"""Levels less than a thousandth of a tick apart are equal: floats differ by the order of their sums."""
+
+
+def mean_durations(problem: Problem) -> Float:
+    """(n,) ticks of each task, the mean over its feasible devices; 0 for a task without any."""
+    count = problem.feasible.sum(axis=1)
+    return np.asarray(problem.duration.sum(axis=1) / np.maximum(count, 1), dtype=np.float64)
+
+
+def mean_transfers(problem: Problem) -> Float:
+    """(e,) ticks of each edge's transfer, the mean over ordered pairs of distinct devices; 0 with a single device."""
+    distinct = ~np.eye(problem.n_devices, dtype=np.bool_)
+    if not distinct.any():
+        return np.zeros(problem.n_edges)
+    latency = float(problem.latency[distinct].mean())
+    rate = float((problem.byte_ticks_num[distinct] / problem.byte_ticks_den[distinct]).mean())
+    return np.asarray(latency + problem.payload * rate, dtype=np.float64)
+
+
+def top_levels(problem: Problem) -> Float:
+    """(n,) length of the longest path from a source to each task, its own duration excluded (equation 2)."""
+    before = np.zeros(problem.n_tasks)
+    run = longest_ways.select(2 * (problem.n_tasks + problem.n_edges))
+    work, transfer = mean_durations(problem), mean_transfers(problem)
+    run(problem.order, problem.out_start, problem.edge_target, work, transfer, before)
+    return before
+
+
+def bottom_levels(problem: Problem, after: Float | None = None) -> Float:
+    """(n,) length of the longest path from each task to a sink, its own duration included (equation 3).
+
+    No less than `after` (n,) ticks follow each task, if that is given.
+    """
+    behind = np.zeros(problem.n_tasks) if after is None else after.copy()
+    run = longest_ways.select(2 * (problem.n_tasks + problem.n_edges))
+    work, transfer = mean_durations(problem), mean_transfers(problem)
+    backwards, producer = problem.order[::-1].copy(), problem.edge_source[problem.in_edge]
+    run(backwards, problem.in_start, producer, work, transfer[problem.in_edge], behind)
+    return np.asarray(work + behind, dtype=np.float64)
+
+
+def critical_paths(problem: Problem) -> Float:
+    """(n,) cpath: length of the longest path through each task."""
+    return top_levels(problem) + bottom_levels(problem)
+
+
+def comparable(level: Float) -> Float:
+    """Levels in whole thousandths of a tick: such that those of one length are equal."""
+    return np.rint(level * PARTS_OF_A_TICK)
+
+
+@kernel()
+def longest_ways(order: Int, start: Int, neighbour: Int, work: Float, transfer: Float, before: Float) -> None:
+    """Raise `before` (n,) to the longest way that ends just before each task, over `work` (n,) and `transfer` (e,).
+
+    Edges lead from task i to neighbour[start[i]:start[i + 1]].
+    """
+    for i in order:
+        length = before[i] + work[i]
+        for e in range(start[i], start[i + 1]):
+            j = neighbour[e]
+            before[j] = max(before[j], length + transfer[e])
