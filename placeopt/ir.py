@@ -211,6 +211,8 @@ class Problem:
 
     def group_feasible(self) -> Bool:
         """(g, m), whether every task of the group may run on the device."""
+        if self.n_groups == self.n_tasks:
+            return self.feasible.copy()
         allowed = np.ones((self.n_groups, self.n_devices), dtype=np.bool_)
         np.logical_and.at(allowed, self.group, self.feasible)
         return allowed

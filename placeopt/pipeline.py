@@ -17,7 +17,7 @@ from placeopt.errors import InternalError, UnsupportedError, UsageError, listing
 from placeopt.ir import Problem
 from placeopt.lowerbounds import Bound, best_bound, prove_infeasible
 from placeopt.objective import Value
-from placeopt.passes import EXACT_PASSES, Chain, apply_passes, find_pass
+from placeopt.passes import EXACT_PASSES, Chain, Pass, apply_passes, find_pass, pass_text
 from placeopt.registry import find_solver, solvers_for
 from placeopt.result import Result, WallTime, device_uses
 from placeopt.schedule import Schedule
@@ -38,8 +38,9 @@ def solve(
     initial: Schedule | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
-    passes: Sequence[str] | None = None,
+    passes: Sequence[str | Pass] | None = None,
     bound_time: float | None = None,
+    strict: bool = False,
     **settings: Any,
 ) -> Result:
     """The verified result of one solver on one problem.
@@ -63,11 +64,14 @@ def solve(
     should_stop
         Asked now and then; once true, the solver stops with the best it holds.
     passes
-        Names of passes that make the problem smaller for the solver, in order; `placeopt.passes` lists them. None: the
-        exact ones for an exact solver, none for others.
+        Passes that make the problem smaller for the solver, in order: names, as `placeopt.passes` lists them, with
+        settings after a colon (`celeritas-fusion:range=100`), or objects. None: the exact ones for an exact solver,
+        none for others.
     bound_time
         Seconds for better lower bounds once the solver is done. Whatever searches within a time limit, with two workers
         or more, has them proved beside it in any case, by a thread of their own (`placeopt.companion`).
+    strict
+        A heuristic that overfills devices for want of anything better (`celeritas`, `order-place`) fails instead.
     **settings
         Settings of the solver's own.
 
@@ -84,13 +88,15 @@ def solve(
         raise UsageError(f"solve takes a Problem, got {type(problem).__name__}; placeopt.load makes one from a file")
     found = find_solver(solver)
     chosen = read_settings(found, settings)
-    names = tuple(EXACT_PASSES if found.info.exact else ()) if passes is None else _pass_names(passes)
+    chosen_passes = _passes((EXACT_PASSES if found.info.exact else ()) if passes is None else passes)
+    names = tuple(map(pass_text, chosen_passes))
     options = make_options(
         time_limit=time_limit,
         gap_limit=gap_limit,
         seed=seed,
         workers=workers,
         initial=checked_initial(problem, initial),
+        strict=strict,
         on_progress=on_progress,
         should_stop=should_stop or (lambda: False),
     )
@@ -102,7 +108,7 @@ def solve(
     run = Run(problem, solver, chosen, options, names, checked("bound_time", bound_time, positive=True), _versions())
     begun = time.monotonic()
     proof = prove_infeasible(problem)
-    chain = apply_passes(problem, names) if proof is None else Chain(problem)
+    chain = apply_passes(problem, chosen_passes) if proof is None else Chain(problem)
     if proof is None and chain.steps and chain.exact:
         proof = prove_infeasible(chain.problem)
     if proof is None:
@@ -145,12 +151,9 @@ def solve(
     )
 
 
-def _pass_names(passes: Sequence[str]) -> tuple[str, ...]:
-    """The names of the passes asked for, all of which exist."""
-    names = (passes,) if isinstance(passes, str) else tuple(passes)
-    for name in names:
-        find_pass(name)
-    return names
+def _passes(wanted: Sequence[str | Pass]) -> tuple[Pass, ...]:
+    """The passes asked for, all of which exist."""
+    return tuple(find_pass(each) for each in ((wanted,) if isinstance(wanted, str) else wanted))
 
 
 def _answer(run: Run, solver: Solver, chain: Chain, spent: float) -> tuple[Answer, Bound | None]:

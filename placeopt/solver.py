@@ -11,10 +11,11 @@ import enum
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from placeopt.errors import UsageError, listing, suggestion
 from placeopt.ir import Contention, MemoryModel, Metric, Problem
 from placeopt.objective import Value
 from placeopt.schedule import Schedule
@@ -67,6 +68,8 @@ class Options:
         Stop once (objective - bound) / objective is at most this; None: only when proved optimal.
     initial
         A schedule to start from or to hint.
+    strict
+        Whether a heuristic that would overfill a device for want of anything better fails instead.
     on_progress
         Called with every new incumbent or bound, perhaps from another thread.
     should_stop
@@ -78,6 +81,7 @@ class Options:
     workers: int = 1
     gap_limit: float | None = None
     initial: Schedule | None = None
+    strict: bool = False
     on_progress: Callable[[Progress], None] | None = None
     should_stop: Callable[[], bool] = field(default=lambda: False)
 
@@ -132,9 +136,35 @@ class Answer:
 
 
 class Settings(BaseModel):
-    """Base of a solver's own settings: typed, checked, each field with a description."""
+    """Base of the settings of a solver's or a pass's own: typed, checked, each field with a description."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+Some = TypeVar("Some", bound=Settings)
+
+
+def checked_settings(owner: str, kind: type[Some], values: Mapping[str, Any]) -> Some:
+    """The settings of `owner`, checked; values may be text, as a command line has them.
+
+    Raises
+    ------
+    UsageError
+        For an unknown setting or a value of the wrong kind; lists every one.
+    """
+    try:
+        return kind.model_validate(dict(values))
+    except ValidationError as error:
+        fields = kind.model_fields
+        problems = []
+        for detail in error.errors(include_url=False):
+            name = str(detail["loc"][0]) if detail["loc"] else ""
+            if detail["type"] == "extra_forbidden":
+                hint = suggestion(name, fields) or f"; it has {listing(list(fields))}"
+                problems.append(f'{owner} has no setting "{name}"{hint}')
+            else:
+                problems.append(f"{owner}: setting {name} = {detail['input']}: {detail['msg'].lower()}")
+        raise UsageError("\n".join(problems)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +175,8 @@ class Info:
     ----------
     summary
         One line.
+    family
+        What it is listed under: "exact", "list scheduling", "clustering", ...
     guarantee
         What is proved of its answers ("optimal", "none", a ratio).
     complexity
@@ -167,6 +199,7 @@ class Info:
     guarantee: str
     complexity: str
     citation: str = ""
+    family: str = "other"
     exact: bool = False
     anytime: bool = False
     warm_start: bool = False

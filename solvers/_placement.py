@@ -48,8 +48,10 @@ class Groups:
 def grouped(problem: Problem) -> Groups:
     """The groups of a problem; those with only one device possible have it reserved."""
     g = problem.n_groups
-    memory = np.zeros(g, dtype=np.int64)
-    np.add.at(memory, problem.group, problem.memory)
+    memory = problem.memory
+    if g < problem.n_tasks:
+        memory = np.zeros(g, dtype=np.int64)
+        np.add.at(memory, problem.group, problem.memory)
     pairs = np.unique(problem.group[np.concatenate((problem.separation, problem.separation[:, ::-1]))], axis=0)
     apart_start = np.searchsorted(pairs[:, 0], np.arange(g + 1)).astype(np.int64)
     apart = np.ascontiguousarray(pairs[:, 1])

@@ -29,7 +29,7 @@ def best_start(problem: Problem, initial: Schedule | None, heuristics: bool) -> 
     """
     candidates = [initial]
     if heuristics:
-        candidates += [heft(problem)[0], best_serial(problem)[0], *segmented(problem)]
+        candidates += [heft(problem).schedule, best_serial(problem)[0], *segmented(problem)]
     given = [schedule for schedule in candidates if schedule is not None]
     found = [each for schedule in given for each in (_retimed(problem, schedule), schedule) if each is not None]
     found = [schedule for schedule in found if valid(problem, schedule)]

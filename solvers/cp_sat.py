@@ -76,6 +76,7 @@ class CpSat:
     name: ClassVar[str] = "cp-sat"
     info: ClassVar[Info] = Info(
         summary="exact: constraint programming with OR-Tools' CP-SAT",
+        family="exact",
         guarantee="optimal",
         complexity="exponential; a model of O((n + e) m) literals and rows",
         citation="""@inproceedings{perron2023cpsat,

@@ -27,8 +27,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from placeopt.ir import Problem
-from placeopt.solver import Answer, Info, Options, Settings, Termination
+from placeopt.solver import Answer, Info, Options, Settings
 
+from ._construction import as_answer
 from ._heft import heft
 
 
@@ -38,6 +39,7 @@ class Heft:
     name: ClassVar[str] = "heft"
     info: ClassVar[Info] = Info(
         summary="list scheduling by upward rank, each task where it ends first (Topcuoglu et al. 2002)",
+        family="list scheduling",
         guarantee="none",
         complexity="O((n + e) m) and the gaps searched",
         citation="""@article{topcuoglu2002heft,
@@ -55,7 +57,4 @@ class Heft:
 
     def solve(self, problem: Problem, options: Options, settings: Settings) -> Answer:  # noqa: ARG002
         """HEFT's schedule, or FAILED where it finds no placement that fits into memory."""
-        schedule, message = heft(problem)
-        if schedule is None:
-            return Answer(Termination.FAILED, message=message)
-        return Answer(Termination.COMPLETED, schedule, message=message)
+        return as_answer(problem, heft(problem))

@@ -106,6 +106,7 @@ class Milp:
     name: ClassVar[str] = "milp"
     info: ClassVar[Info] = Info(
         summary="exact, for small problems: a mixed-integer programme with HiGHS or SCIP; a check of cp-sat",
+        family="exact",
         guarantee="optimal",
         complexity="exponential; O(n^2 m + e m^2) columns and rows, O(e^2 m) more with ports",
         citation="""@article{manne1960job,

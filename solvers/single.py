@@ -16,6 +16,7 @@ class Single:
     name: ClassVar[str] = "single"
     info: ClassVar[Info] = Info(
         summary="all tasks on the one device that gives the best objective",
+        family="baselines",
         guarantee="none",
         complexity="O((n + e) m)",
         metrics=ALL_METRICS,

@@ -157,5 +157,5 @@ def test_contention_is_kept() -> None:
     found = annealed_start(problem, start, 2e-4, 0, never)
     assert found is not None
     assert valid(problem, found)
-    assert heft(problem)[0] is not None
+    assert heft(problem).schedule is not None
     assert retime(problem, found).transfers is not None

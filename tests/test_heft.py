@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
+from placeopt_solvers._construction import as_answer
 from placeopt_solvers._heft import heft, on_placement, priority_list, upward_ranks
-from placeopt_solvers._insertion import list_schedule
 from placeopt_solvers._placement import grouped, packings
 
 import placeopt as po
 from placeopt.ir import UNLIMITED, Int, Objective, Problem, build_problem
+from placeopt.kernels import Kernel
 from placeopt.memory import sum_memory
 from placeopt.schedule import lateness
 from placeopt.solver import Termination
@@ -35,9 +36,9 @@ def problem(durations: list[list[int]], edges: list[tuple[int, int]] | None = No
 
 
 def schedule_of(case: Problem) -> tuple[list[int], list[int]]:
-    found, message = heft(case)
-    assert found is not None, message
-    return found.device.tolist(), found.start.tolist()
+    found = heft(case)
+    assert found.schedule is not None, found.note
+    return found.schedule.device.tolist(), found.schedule.start.tolist()
 
 
 def test_upward_ranks_are_those_of_the_paper() -> None:
@@ -96,7 +97,7 @@ def test_a_group_takes_its_whole_memory_with_its_first_member() -> None:
     assert device == [1, 0, 0, 1]
 
 
-def test_a_dead_end_is_left_by_packing() -> None:
+def test_a_dead_end_is_left_by_making_room() -> None:
     # By rank 2, 2, 2 would go one to each device, and the last task of 4 finds no room anywhere.
     case = problem(
         [[9, 9], [8, 8], [7, 7]],
@@ -107,7 +108,7 @@ def test_a_dead_end_is_left_by_packing() -> None:
     assert result.feasible
     assert result.schedule is not None
     assert result.schedule.device[0] == result.schedule.device[1] != result.schedule.device[2]
-    assert "packed by memory first" in result.message
+    assert "moved to make room" in result.message
 
 
 def test_separated_tasks_are_apart() -> None:
@@ -119,10 +120,10 @@ def test_separated_tasks_are_apart() -> None:
 def test_no_placement_is_told_with_amounts() -> None:
     # 3 + 3 + 2 + 2 + 2 bytes fit 6 + 6, and no two of the 5-byte pieces do: found only by trying all.
     case = problem([[1, 1]] * 3, resident=np.array([5, 5, 5]), capacity=np.array([9, 9]))
-    found, message = heft(case)
-    assert found is None
-    assert "needed 5 B" in message
-    assert "cp-sat" in message
+    answer = as_answer(case, heft(case))
+    assert answer.schedule is None
+    assert "which takes 5 B: it would need 1 B more on d0, 1 B more on d1" in answer.message
+    assert "cp-sat" in answer.message
 
 
 def test_port_contention_is_planned_without_and_judged_with() -> None:
@@ -162,7 +163,7 @@ def test_the_order_by_rank_stays_where_it_keeps_the_deadlines() -> None:
     # By rank t1 before t0, although t0 is due first.
     case = problem([[2], [3]], deadline=[5, 20])
     assert schedule_of(case) == ([0, 0], [3, 0])
-    assert heft(case)[1] == ""
+    assert heft(case).note == ""
 
 
 def test_what_is_due_first_goes_first_where_the_order_by_rank_is_too_late() -> None:
@@ -175,7 +176,8 @@ def test_what_is_due_first_goes_first_where_the_order_by_rank_is_too_late() -> N
 
 def test_of_two_late_schedules_the_less_late_is_kept_and_the_message_says_so() -> None:
     case = problem([[2], [3]], deadline=[2, 4])
-    found, message = heft(case)
+    answer = as_answer(case, heft(case))
+    found, message = answer.schedule, answer.message
     assert found is not None
     assert found.start.tolist() == [0, 2]
     assert message == "some task misses its deadline by 1 ns; the solver cp-sat can decide whether all can be kept"
@@ -186,7 +188,8 @@ def test_deadlines_count_once_ports_have_delayed_the_data() -> None:
     # Both consumers are elsewhere; by index t1's data goes first and t2's arrives at 7, after its deadline would allow.
     ways = [[1, 99, 99], [99, 1, 99], [99, 99, 1]]
     case = problem(ways, [(0, 1), (0, 2)], payload=[3, 3], contention="port", deadline=[UNLIMITED, UNLIMITED, 7])
-    found, message = heft(case)
+    answer = as_answer(case, heft(case))
+    found, message = answer.schedule, answer.message
     assert found is not None
     assert lateness(case, found) == 1
     assert "by 1 ns" in message
@@ -217,10 +220,9 @@ def layered(n: int, m: int, seed: int) -> Problem:
 @pytest.mark.parametrize("seed", range(6))
 def test_compiled_and_plain_code_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     case = layered(60, 4, seed)
-    plain = heft(case)[0]
-    kernel = type(list_schedule)
-    monkeypatch.setattr(kernel, "select", lambda self, work: self.compiled())  # noqa: ARG005
-    compiled = heft(case)[0]
+    plain = heft(case).schedule
+    monkeypatch.setattr(Kernel, "select", lambda self, work: self.compiled())  # noqa: ARG005
+    compiled = heft(case).schedule
     assert plain is not None
     assert compiled is not None
     assert plain.device.tolist() == compiled.device.tolist()
@@ -252,7 +254,7 @@ def test_starts_are_those_of_insertion_by_definition(seed: int) -> None:
     edges = [(a, b) for b in range(n) for a in range(b) if rng.random() < 0.2]
     release = rng.integers(0, int(rng.choice([1, 30])), n)
     case = problem(rng.integers(1, 9, (n, 3)).tolist(), edges, payload=rng.integers(0, 9, len(edges)), release=release)
-    found, _ = heft(case)
+    found = heft(case).schedule
     assert found is not None
     order = priority_list(case, upward_ranks(case)).tolist()
     assert found.start.tolist() == naive_starts(case, found.device, order)
@@ -318,6 +320,6 @@ def test_instantaneous_tasks_interrupt_nothing(seed: int) -> None:
     release = rng.integers(0, int(rng.choice([1, 30])), n)
     case = problem(durations.tolist(), edges, payload=rng.integers(0, 9, len(edges)), release=release)
     assert po.solve(case, "heft").feasible
-    found, _ = heft(case)
+    found = heft(case).schedule
     assert found is not None
     assert verify(case, found).feasible

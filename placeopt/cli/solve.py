@@ -59,9 +59,9 @@ def solve(
         list[str] | None,
         typer.Option(
             "--pass",
-            metavar="NAME",
-            help="A pass that makes the problem smaller first; may be given several times. `placeopt passes` lists "
-            "them; exact solvers use the exact ones unless told otherwise.",
+            metavar="NAME[:KEY=VALUE,...]",
+            help="A pass that makes the problem smaller first, with its settings; may be given several times. "
+            "`placeopt passes` lists them; exact solvers use the exact ones unless told otherwise.",
         ),
     ] = None,
     no_passes: Annotated[
@@ -71,6 +71,10 @@ def solve(
         str | None,
         typer.Option("--bound-time", metavar="TIME", help="Spend this time on better lower bounds after the solver."),
     ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="No best effort: fail rather than return a schedule that overfills a device."),
+    ] = False,
     sets: Sets = None,
     out: Out = None,
     as_json: AsJson = False,
@@ -122,7 +126,7 @@ def solve(
         result = watched(
             lambda tell: solve_problem(
                 compiled, solver, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, initial=start,
-                passes=names, bound_time=bounding, on_progress=tell, should_stop=stop.is_set, **settings,
+                passes=names, bound_time=bounding, strict=strict, on_progress=tell, should_stop=stop.is_set, **settings,
             ),
             compiled, messages, None if limit is None else limit + (bounding or 0),
         )  # fmt: skip
