@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from pydantic import ValidationError
-
-from placeopt.errors import UsageError, listing, suggestion
+from placeopt.errors import UsageError
 from placeopt.ir import Problem
 from placeopt.schedule import Schedule
-from placeopt.solver import Options, Settings, Solver
+from placeopt.solver import Options, Settings, Solver, checked_settings
 
 LONGEST = 10**9
 """The largest limit that may be given; engines count in nanoseconds, in 64 bits."""
@@ -50,19 +48,7 @@ def read_settings(solver: Solver, values: Mapping[str, Any]) -> Settings:
     UsageError
         For an unknown setting or a value of the wrong kind; lists every one.
     """
-    fields = solver.settings_type.model_fields
-    try:
-        return solver.settings_type.model_validate(dict(values))
-    except ValidationError as error:
-        problems = []
-        for detail in error.errors(include_url=False):
-            name = str(detail["loc"][0]) if detail["loc"] else ""
-            if detail["type"] == "extra_forbidden":
-                hint = suggestion(name, fields) or f"; it has {listing(list(fields))}"
-                problems.append(f'{solver.name} has no setting "{name}"{hint}')
-            else:
-                problems.append(f"setting {name} = {detail['input']}: {detail['msg'].lower()}")
-        raise UsageError("\n".join(problems)) from None
+    return checked_settings(solver.name, solver.settings_type, values)
 
 
 def checked_initial(problem: Problem, initial: Schedule | None) -> Schedule | None:

@@ -38,7 +38,7 @@ class Run:
     settings: Settings
     options: Options
     passes: Sequence[str]
-    """Names of the passes asked for."""
+    """The passes asked for: names, with settings."""
     bound_time: float | None
     versions: Mapping[str, str]
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from placeopt.cli.options import AsJson, print_json, stdout_console
 
+Cite = Annotated[bool, typer.Option("--cite", help="Print the BibTeX of the papers.")]
+
 
 def solvers(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One solver, with its settings.")] = None,
-    cite: Annotated[bool, typer.Option("--cite", help="Print the BibTeX of the papers.")] = False,
+    cite: Cite = False,
     as_json: AsJson = False,
 ) -> None:
     """List the installed solvers, or tell about one: guarantee, complexity, settings, citation."""
@@ -22,10 +25,7 @@ def solvers(
     if as_json:
         print_json(cards if name is None else cards[0])
     elif cite:
-        for text in dict.fromkeys(card["citation"] for card in cards if card["citation"]):
-            typer.echo(text)
-        if name is not None and not cards[0]["citation"]:
-            typer.echo(f"{name} implements no paper")
+        _print_citations(name, cards)
     else:
         from placeopt.report.catalog import print_solver, print_solvers
 
@@ -35,19 +35,40 @@ def solvers(
             print_solver(stdout_console(), cards[0])
 
 
-def passes(as_json: AsJson = False) -> None:
-    """List the installed passes, which make a problem smaller or easier before a solver sees it."""
+def passes(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One pass, with its settings.")] = None,
+    cite: Cite = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the installed passes, which make a problem smaller or easier before a solver sees it; or tell about one."""
     from placeopt.passes import find_pass, pass_names
-    from placeopt.report.passes import card, print_passes
+    from placeopt.report.passes import card
 
-    cards = [card(find_pass(name)) for name in pass_names()]
+    cards = [card(find_pass(known)) for known in (pass_names() if name is None else [name])]
     if as_json:
-        print_json(cards)
+        print_json(cards if name is None else cards[0])
+    elif cite:
+        _print_citations(name, cards)
     else:
-        print_passes(stdout_console(), cards)
+        from placeopt.report.passes import print_pass, print_passes
+
+        if name is None:
+            print_passes(stdout_console(), cards)
+        else:
+            print_pass(stdout_console(), cards[0])
+
+
+def _print_citations(name: str | None, cards: Sequence[dict[str, Any]]) -> None:
+    """The citations of all cards, each once; that there is none, for a name that has none."""
+    for text in dict.fromkeys(card["citation"] for card in cards if card["citation"]):
+        typer.echo(text)
+    if name is not None and not cards[0]["citation"]:
+        typer.echo(f"{name} implements no paper")
 
 
 def _card(solver: Any) -> dict[str, Any]:
+    from placeopt.report.catalog import setting_cards
+
     info = solver.info
     return {
         "name": solver.name,
@@ -61,15 +82,7 @@ def _card(solver: Any) -> dict[str, Any]:
         "contention": list(info.contentions),
         "memory_models": list(info.memory_models),
         "citation": info.citation,
-        "settings": [
-            {
-                "name": key,
-                "type": getattr(field.annotation, "__name__", str(field.annotation)),
-                "default": field.default,
-                "description": field.description or "",
-            }
-            for key, field in solver.settings_type.model_fields.items()
-        ],
+        "settings": setting_cards(solver.settings_type),
     }
 
 

@@ -12,7 +12,7 @@ problem has the objective that it has there. The proof of each stands in the doc
     contract-groups   colocation groups, where only the placement counts
 """
 
-from placeopt.passes.catalog import EXACT_PASSES, PASSES, find_pass, pass_names
+from placeopt.passes.catalog import EXACT_PASSES, PASSES, find_pass, pass_names, pass_settings, pass_text
 from placeopt.passes.chain import Applied, Chain, Size, Step, apply_passes
 from placeopt.passes.protocol import Pass, Reduction
 
@@ -28,4 +28,6 @@ __all__ = [
     "apply_passes",
     "find_pass",
     "pass_names",
+    "pass_settings",
+    "pass_text",
 ]

@@ -4,11 +4,14 @@ A package adds a pass with
 
     [project.entry-points."placeopt.passes"]
     my-pass = "my_package.my_module:MyPass"
+
+Where a pass has settings, they follow the name: `my-pass:range=100,memory=0.5`.
 """
 
 from __future__ import annotations
 
 from importlib.metadata import entry_points
+from typing import Any
 
 from placeopt.errors import InternalError, UsageError, listing, suggestion
 from placeopt.passes.contract_groups import ContractGroups
@@ -18,6 +21,7 @@ from placeopt.passes.idle_devices import IdleDevices
 from placeopt.passes.protocol import Pass
 from placeopt.passes.relays import Relays
 from placeopt.passes.zero_time import ZeroTime
+from placeopt.solver import Settings, checked_settings
 
 GROUP = "placeopt.passes"
 
@@ -38,14 +42,58 @@ def pass_names() -> list[str]:
     return [*PASSES, *others]
 
 
-def find_pass(name: str) -> Pass:
-    """The pass of that name.
+def find_pass(wanted: str | Pass) -> Pass:
+    """The pass of that name, with the settings that follow the name: `NAME` or `NAME:KEY=VALUE,KEY=VALUE`.
+
+    A pass itself is returned as it is.
 
     Raises
     ------
     UsageError
-        If there is none, or the package that offers it cannot be imported.
+        If there is none, the package that offers it cannot be imported, or a setting is unknown or makes no sense.
     """
+    if not isinstance(wanted, str):
+        if isinstance(wanted, type) or not isinstance(wanted, Pass):
+            raise UsageError(f"{wanted!r} is no pass; expected the name of one, or an object with name and apply")
+        return wanted
+    name, colon, given = wanted.partition(":")
+    found = _named(name.strip())
+    if not colon:
+        return found
+    if not isinstance(found, Settings):
+        raise UsageError(f'pass "{wanted}": {found.name} has no settings')
+    chosen = checked_settings(f"pass {found.name}", type(found), _assignments(wanted, given))
+    assert isinstance(chosen, Pass)
+    return chosen
+
+
+def pass_settings(each: Pass) -> dict[str, Any]:
+    """All settings of a pass by name; none for one that has no settings."""
+    return each.model_dump(mode="json") if isinstance(each, Settings) else {}
+
+
+def pass_text(each: Pass) -> str:
+    """The pass as `find_pass` takes it: its name, and the settings that differ from what they are by default."""
+    if not isinstance(each, Settings):
+        return each.name
+    changed = each.model_dump(mode="json", exclude_defaults=True)
+    return f"{each.name}:{','.join(f'{key}={value}' for key, value in changed.items())}" if changed else each.name
+
+
+def _assignments(wanted: str, given: str) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for pair in given.split(","):
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        key = key.replace("-", "_")
+        if not (key and equals and value):
+            raise UsageError(f'pass "{wanted}": "{pair}" is no setting; expected NAME:KEY=VALUE,KEY=VALUE')
+        if key in values:
+            raise UsageError(f'pass "{wanted}": {key} is set twice')
+        values[key] = value
+    return values
+
+
+def _named(name: str) -> Pass:
     if name in PASSES:
         return PASSES[name]
     point = next((point for point in entry_points(group=GROUP) if point.name == name), None)

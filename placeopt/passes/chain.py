@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from placeopt.ir import Problem
-from placeopt.passes.catalog import find_pass
+from placeopt.passes.catalog import find_pass, pass_settings, pass_text
 from placeopt.passes.protocol import Pass, Reduction
 from placeopt.schedule import Schedule
 
@@ -36,17 +36,21 @@ class Applied:
     Attributes
     ----------
     names
-        Those that changed something, in order of first application.
+        Those that changed something, in order of first application, each with the settings that were changed:
+        `find_pass` takes them as they are.
     exact
         Whether all of them keep the optimum.
     before, after
         The problem's size.
+    settings
+        All settings of those that have any, by the entry in `names`.
     """
 
     names: tuple[str, ...]
     exact: bool
     before: Size
     after: Size
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data, ready for JSON."""
@@ -63,10 +67,19 @@ def size_of(problem: Problem) -> Size:
 class Step:
     """One application of a pass: from the problem `before` it to that of its reduction."""
 
-    name: str
-    exact: bool
+    applied: Pass
     before: Problem
     reduction: Reduction
+
+    @property
+    def name(self) -> str:
+        """The pass, with the settings that were changed."""
+        return pass_text(self.applied)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the pass keeps the optimum."""
+        return self.applied.exact
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +115,8 @@ class Chain:
     @property
     def applied(self) -> Applied:
         """What the chain did, without the problems."""
-        return Applied(self.names, self.exact, size_of(self.original), size_of(self.problem))
+        settings = {step.name: chosen for step in self.steps if (chosen := pass_settings(step.applied))}
+        return Applied(self.names, self.exact, size_of(self.original), size_of(self.problem), settings)
 
     @property
     def inexact(self) -> tuple[str, ...]:
@@ -135,16 +149,16 @@ class Chain:
         return projected
 
 
-def apply_passes(problem: Problem, names: Iterable[str]) -> Chain:
-    """The passes of these names applied in order; neighbouring exact ones again until they have next to nothing
-    left to do.
+def apply_passes(problem: Problem, passes: Iterable[str | Pass]) -> Chain:
+    """The passes, or those of these names, applied in order; neighbouring exact ones again until they have next to
+    nothing left to do.
 
     Raises
     ------
     UsageError
-        If there is no pass of some name.
+        If there is no pass of some name, or it has no such setting.
     """
-    found = [find_pass(name) for name in names]
+    found = [find_pass(each) for each in passes]
     steps: list[Step] = []
     for exact, block in groupby(found, key=lambda each: each.exact):
         problem = (_exhausted if exact else _once)(problem, list(block), steps)
@@ -156,7 +170,7 @@ def _once(problem: Problem, passes: Sequence[Pass], steps: list[Step]) -> Proble
     for each in passes:
         reduction = each.apply(problem)
         if reduction is not None:
-            steps.append(Step(each.name, each.exact, problem, reduction))
+            steps.append(Step(each, problem, reduction))
             problem = reduction.problem
     return problem
 

@@ -37,6 +37,9 @@ class Reduction:
 class Pass(Protocol):
     """A rewrite of problems; register its class under the entry point group `placeopt.passes`.
 
+    Two more things a class may have, and need not: `gives_up`, a line on what is lost where it is not exact; and
+    settings, by being a `placeopt.solver.Settings`, whose fields they are.
+
     Attributes
     ----------
     name

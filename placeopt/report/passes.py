@@ -10,22 +10,46 @@ from rich.text import Text
 
 from placeopt.ir import Problem
 from placeopt.passes import EXACT_PASSES, Applied, Pass, apply_passes
+from placeopt.report.catalog import print_citation, print_settings, setting_cards
+from placeopt.solver import Settings
 
 
 def card(known: Pass) -> dict[str, Any]:
     """A pass as plain data."""
-    return {"name": known.name, "exact": known.exact, "summary": known.summary, "citation": known.citation}
+    given_up = "nothing" if known.exact else getattr(known, "gives_up", "perhaps the optimum")
+    return {
+        "name": known.name,
+        "exact": known.exact,
+        "summary": known.summary,
+        "gives_up": given_up,
+        "citation": known.citation,
+        "settings": setting_cards(type(known)) if isinstance(known, Settings) else [],
+    }
 
 
 def print_passes(console: Console, cards: list[dict[str, Any]]) -> None:
     """A line for each pass."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    for header in ("pass", "exact", "what it does"):
-        table.add_column(header, overflow="fold", no_wrap=header != "what it does")
+    for header in ("pass", "exact", "what it does", "gives up"):
+        table.add_column(header, overflow="fold", no_wrap=header in ("pass", "exact"))
     for each in cards:
-        table.add_row(each["name"], "yes" if each["exact"] else "no", Text(each["summary"]))
+        table.add_row(each["name"], "yes" if each["exact"] else "no", Text(each["summary"]), Text(each["gives_up"]))
     console.print(table)
     console.print("exact passes keep the optimum; exact solvers run behind them unless told --no-passes")
+    console.print("placeopt passes NAME tells more: settings, citation")
+
+
+def print_pass(console: Console, card: dict[str, Any]) -> None:
+    """Everything about one pass."""
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="bold")
+    facts.add_column(overflow="fold")
+    facts.add_row(card["name"], Text(card["summary"]))
+    facts.add_row("exact", "yes: keeps the optimum" if card["exact"] else "no")
+    facts.add_row("gives up", Text(card["gives_up"]))
+    console.print(facts)
+    print_settings(console, card["settings"], f"--pass {card['name']}:key=value,key=value")
+    print_citation(console, card["citation"])
 
 
 def exact_passes(problem: Problem) -> dict[str, Any]:
