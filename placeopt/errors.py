@@ -32,7 +32,7 @@ class PlaceoptError(Exception):
 class Issue:
     """One thing wrong with a document, and where.
 
-    `line` and `column` count from 1; they are None for documents made in code.
+    `line` and `column` count from 1; they are None for documents made in code, and the column for CSV files.
     `path` leads to the place in the document: ("tasks", "conv2", "memory").
     """
 
@@ -45,7 +45,7 @@ class Issue:
     def __str__(self) -> str:
         place = self.file or ""
         if self.line is not None:
-            place += f":{self.line}:{self.column}"
+            place += f":{self.line}" if self.column is None else f":{self.line}:{self.column}"
         parts = [part for part in (place, path_text(self.path), self.message) if part]
         return ": ".join(parts)
 

@@ -31,7 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("companion",),
     ("syntax", "document", "scalars", "spec", "validation"),
     ("compiler", "plan"),
-    ("generate", "formats"),
+    ("generate", "formats", "profiling"),
     ("pipeline", "claims", "arguments"),
     ("explanation",),
     ("testing", "report"),

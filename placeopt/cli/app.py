@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli import bounding, catalog, exchange, explain, generate, judge, solve
+from placeopt.cli import bounding, catalog, exchange, explain, generate, judge, profile, solve
 
 app = typer.Typer(
     help="Place the operators of a computation graph on devices, and know how far from optimal the placement is.",
@@ -47,3 +47,4 @@ app.command("passes")(catalog.passes)
 app.command("schema")(catalog.schema)
 app.command("import")(exchange.import_file)
 app.add_typer(generate.app, name="generate")
+app.add_typer(profile.app, name="profile")

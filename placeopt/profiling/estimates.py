@@ -1,0 +1,289 @@
+"""What operators need at a larger batch size, by linear regression on small ones.
+
+Xu et al.: Celeritas: Fast Optimizer for Large Dataflow Graphs, 2022, section 4.2.1 (Rough Estimation): "we can
+establish a linear regression model for each node by measuring the nodes' memory consumption with small batch sizes.
+Unfortunately, this method does not apply well to the computation time prediction but can only provide a rough
+estimation." The relative deviation |d_e - d_a| / d_a of an estimate d_e from what was measured, d_a, is that of section
+6.3, its mean that of Table 5.
+
+Repeated measurements of one batch size are averaged, as the paper does after the first 5 steps (section 6.3), rather
+than replaced by their median: averages of operators add up to the average of a step, medians do not. Each batch size
+counts once in the regression, however often it was measured.
+
+Left open by the paper, and settled here: an estimate is never below zero; an operator measured at one batch size alone
+is taken to need the same at any other; the deviation from something measured as zero is left out (and counted) unless
+the estimate is zero too.
+
+Ordinary least squares in its closed form, in centred sums of doubles: points on a line give back the line to about 15
+digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeopt.errors import UsageError, listing, visible
+from placeopt.ir import Int
+from placeopt.profiling.measurements import Float, Measurements
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An amount as a linear function of the batch size: seconds or bytes."""
+
+    slope: float
+    """Per sample of the batch."""
+    intercept: float
+    """What does not grow with the batch; may be negative where growth is not linear."""
+    residual: float | None
+    """Largest relative deviation at the batch sizes that were fitted; None where zero was measured and is not met."""
+
+    def at(self, batch: int) -> float:
+        """The amount at a batch size, never below zero."""
+        return max(0.0, self.intercept + self.slope * batch)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured at one batch size, averaged."""
+
+    seconds: float
+    bytes: float
+    output_bytes: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An operator on a device, at the wanted batch size."""
+
+    operator: str
+    device: str | None
+    """As the measurements name it; None where they name none."""
+    batches: tuple[int, ...]
+    """The batch sizes that the lines are fitted to, ascending."""
+    time: Line
+    memory: Line
+    output: Line | None
+    estimated: Measured
+    """What the lines give at the wanted batch size."""
+    measured: Measured | None
+    """What was measured there, beside the fitted measurements; None where nothing was."""
+    reference: Measured | None
+    """What the estimate is compared with: `measured`, or what another file has; None where nothing is known."""
+
+    @property
+    def best(self) -> Measured:
+        """What to plan with: measured where it was, else estimated."""
+        return self.measured or self.estimated
+
+
+@dataclass(frozen=True, slots=True)
+class Deviations:
+    """Relative deviations |estimated - measured| / measured over the operators of a profile, as Table 5 has them."""
+
+    mean: float
+    within_90: float
+    """Nine of ten operators deviate by no more than this."""
+    most: float
+    total: float | None
+    """That of the sums over all operators compared; None where nothing but zeros was measured."""
+    compared: int
+    left_out: int
+    """Operators measured as zero and estimated as more, of which there is no relative deviation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """All operators at one batch size, in the order in which they were first measured."""
+
+    batch: int
+    estimates: tuple[Estimate, ...]
+    time: Deviations | None
+    """How far the estimated times are from measured ones; None where no such were given."""
+    memory: Deviations | None
+    file: str = ""
+    unmatched: int = 0
+    """Operators of the file to compare with that the fitted file lacks."""
+
+    @property
+    def constant(self) -> tuple[Estimate, ...]:
+        """Those measured at one batch size alone, and another one than is wanted."""
+        return tuple(e for e in self.estimates if len(e.batches) == 1 and e.batches[0] != self.batch)
+
+    @property
+    def falling(self) -> tuple[Estimate, ...]:
+        """Those whose memory or time falls with the batch size: noise, or not linear at all."""
+        return tuple(e for e in self.estimates if e.time.slope < 0 or e.memory.slope < 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Means:
+    """Averages of each series at each batch size, sorted by series, then batch: k rows."""
+
+    series: Int
+    batch: Int
+    columns: tuple[Float, ...]
+    """Seconds, bytes and, if measured, output bytes."""
+
+
+def fit_profile(
+    measurements: Measurements, batch: int, *, against: Measurements | None = None, discard: int = 0
+) -> Profile:
+    """What every measured operator needs at the batch size `batch`.
+
+    What the measurements have at `batch` itself is not fitted but compared with the estimate, and planned with; an
+    operator that was measured there alone needs just that. O(r log r) for r measurements.
+
+    Parameters
+    ----------
+    measurements
+        What was measured at small batch sizes.
+    batch
+        The batch size wanted.
+    against
+        Measurements of which those at `batch` are compared with the estimates, and serve nothing else.
+    discard
+        How many measurements to leave out at the start of each operator's and batch size's, for warming up; Celeritas
+        leaves out 5.
+
+    Raises
+    ------
+    UsageError
+        If `batch` is below 1, `discard` below 0 or as large as there are measurements of something, or `against` has
+        nothing to compare with.
+    """
+    if batch < 1:
+        raise UsageError(f"batch: {batch} is no batch size; expected a whole number of at least 1")
+    means = _averaged(measurements, discard)
+    count = len(measurements.series)
+    at_target = means.batch == batch
+    others = np.bincount(means.series[~at_target], minlength=count)
+    fitted = ~at_target | (others == 0)[means.series]
+    lines = [_lines(means.series[fitted], means.batch[fitted], column[fitted], count) for column in means.columns]
+    batches = np.split(means.batch[fitted], np.cumsum(np.bincount(means.series[fitted], minlength=count))[:-1])
+    measured: list[Measured | None] = [None] * count
+    for row in np.flatnonzero(at_target & ~fitted).tolist():
+        measured[int(means.series[row])] = _measured(means, row)
+    reference, unmatched = measured, 0
+    if against is not None:
+        reference, unmatched = _references(measurements, against, batch, discard)
+    estimates = []
+    for s, (operator, device) in enumerate(measurements.series):
+        of_series = [column[s] for column in lines]
+        time, memory = of_series[:2]
+        output = of_series[2] if len(of_series) > 2 else None
+        estimated = Measured(time.at(batch), memory.at(batch), None if output is None else output.at(batch))
+        sizes = tuple(batches[s].tolist())
+        estimates.append(Estimate(operator, device, sizes, time, memory, output, estimated, measured[s], reference[s]))
+    compared = [(e.estimated, e.reference) for e in estimates if e.reference is not None]
+    return Profile(
+        batch,
+        tuple(estimates),
+        _deviations([(ours.seconds, theirs.seconds) for ours, theirs in compared]),
+        _deviations([(ours.bytes, theirs.bytes) for ours, theirs in compared]),
+        measurements.file,
+        unmatched,
+    )
+
+
+def relative_deviation(estimated: float, measured: float) -> float | None:
+    """|estimated - measured| / measured; None where that is undefined, 0 where both are zero."""
+    if measured == 0:
+        return 0.0 if estimated == 0 else None
+    return abs(estimated - measured) / measured
+
+
+def _averaged(measurements: Measurements, discard: int) -> _Means:
+    """The averages, without the first `discard` measurements of each series and batch size."""
+    if discard < 0:
+        raise UsageError(f"discard: {discard} makes no sense; expected a whole number of at least 0")
+    # lexsort is stable: what was measured first stays first.
+    order = np.lexsort((measurements.batch, measurements.member))
+    series, batch = measurements.member[order], measurements.batch[order]
+    first = np.ones(len(order), dtype=np.bool_)
+    first[1:] = (series[1:] != series[:-1]) | (batch[1:] != batch[:-1])
+    starts = np.flatnonzero(first)
+    sizes = np.diff(np.append(starts, len(order)))
+    if len(sizes) and discard >= sizes.min():
+        short = np.flatnonzero(sizes <= discard)
+        names = [f"{visible(measurements.series[series[starts[g]]][0])} at {batch[starts[g]]}" for g in short]
+        raise UsageError(
+            f"discard: {discard} leaves nothing of {listing(names)}; expected less than the {sizes.min()} "
+            "measurements there"
+        )
+    group = np.repeat(np.arange(len(starts)), sizes)
+    kept = np.arange(len(order)) - starts[group] >= discard
+    columns = [measurements.seconds, measurements.bytes]
+    if measurements.output_bytes is not None:
+        columns.append(measurements.output_bytes)
+    averages = tuple(
+        np.bincount(group[kept], weights=column[order][kept], minlength=len(starts)) / (sizes - discard)
+        for column in columns
+    )
+    return _Means(series[starts], batch[starts], averages)
+
+
+def _lines(series: Int, batch: Int, amount: Float, count: int) -> list[Line]:
+    """The least-squares line of each of `count` series; every one has a row."""
+    size = np.bincount(series, minlength=count)
+    x = batch.astype(np.float64)
+    middle_x = np.bincount(series, weights=x, minlength=count) / size
+    middle_y = np.bincount(series, weights=amount, minlength=count) / size
+    dx, dy = x - middle_x[series], amount - middle_y[series]
+    spread = np.bincount(series, weights=dx * dx, minlength=count)
+    together = np.bincount(series, weights=dx * dy, minlength=count)
+    slope = np.divide(together, spread, out=np.zeros(count), where=spread > 0)
+    intercept = middle_y - slope * middle_x
+    fitted = np.maximum(0.0, intercept[series] + slope[series] * x)
+    off = np.abs(fitted - amount)
+    undefined = np.bincount(series, weights=(amount == 0) & (off > 0), minlength=count) > 0
+    relative = np.divide(off, amount, out=np.zeros(len(off)), where=amount > 0)
+    worst = np.zeros(count)
+    np.maximum.at(worst, series, relative)
+    return [
+        Line(k, b, None if unknown else residual)
+        for k, b, residual, unknown in zip(
+            slope.tolist(), intercept.tolist(), worst.tolist(), undefined.tolist(), strict=True
+        )
+    ]
+
+
+def _measured(means: _Means, row: int) -> Measured:
+    amounts = [float(column[row]) for column in means.columns]
+    return Measured(amounts[0], amounts[1], amounts[2] if len(amounts) > 2 else None)
+
+
+def _references(
+    measurements: Measurements, against: Measurements, batch: int, discard: int
+) -> tuple[list[Measured | None], int]:
+    """What `against` has at the batch size for each series, and how many others it has there."""
+    means = _averaged(against, discard)
+    rows = np.flatnonzero(means.batch == batch).tolist()
+    there = {against.series[int(means.series[row])]: _measured(means, row) for row in rows}
+    found = [there.get(series) for series in measurements.series]
+    matched = sum(each is not None for each in found)
+    if not matched:
+        sizes = [str(size) for size in np.unique(means.batch).tolist()]
+        why = f"has batch sizes {listing(sizes)}" if not rows else f"has none of the operators of {measurements.file}"
+        raise UsageError(f"{against.file or 'against'}: {why}; expected measurements of these operators at {batch}")
+    return found, len(there) - matched
+
+
+def _deviations(pairs: Sequence[tuple[float, float]]) -> Deviations | None:
+    """Of (estimated, measured) pairs; None without one that can be compared."""
+    relative = [relative_deviation(estimated, measured) for estimated, measured in pairs]
+    known = sorted(deviation for deviation in relative if deviation is not None)
+    if not known:
+        return None
+    total = relative_deviation(sum(ours for ours, _ in pairs), sum(theirs for _, theirs in pairs))
+    return Deviations(
+        mean=sum(known) / len(known),
+        within_90=known[-(-9 * len(known) // 10) - 1],
+        most=known[-1],
+        total=total,
+        compared=len(known),
+        left_out=len(relative) - len(known),
+    )

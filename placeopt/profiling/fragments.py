@@ -1,0 +1,209 @@
+"""Profiles in the words of a spec: written as a fragment of one, and merged into a whole one.
+
+A profile file is a piece of a problem file: `tasks` with durations and memory, `links` with a bandwidth and a latency.
+`apply_profile` puts them into a problem, where a task takes what stands under its name, else under its `op`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from placeopt.document import Document, read_document
+from placeopt.errors import DocumentError, SpecError, UsageError, in_file_order, listing
+from placeopt.profiling.estimates import Estimate, Profile
+from placeopt.profiling.numerals import time_text, whole_bytes
+from placeopt.profiling.transfers import TransferModel
+from placeopt.spec import ANY, GraphFile, LinksSpec, Spec, Tasks
+from placeopt.validation import validate
+
+_WORK = ("flops", "bytes")
+
+
+class ProfileFile(GraphFile):
+    """What a profile file may say."""
+
+    tasks: Tasks = Field(default_factory=dict)
+    """Duration, memory and perhaps output of each operator measured."""
+    links: LinksSpec | None = None
+    """What was measured of transfers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A problem with a profile in it, and what found its place."""
+
+    document: dict[str, Any]
+    by_name: int
+    """Tasks that took what was measured under their own name."""
+    by_op: int
+    """Tasks that took what was measured under their `op`."""
+    left: tuple[str, ...]
+    """Tasks of which nothing was measured; they are as they were."""
+    unused: tuple[str, ...]
+    """Operators that no task is called by."""
+    restricted: tuple[str, ...]
+    """Tasks given by `flops` or `bytes` before, which now run on the devices they were measured on alone."""
+
+
+def profile_document(profile: Profile | None, transfers: TransferModel | None = None) -> dict[str, Any]:
+    """The profile file of what was fitted, as plain data.
+
+    A task's `time` is by device where the measurements tell devices. Its memory is the most that it takes on any of
+    them; what was measured as `bytes` includes the output, which therefore does not count again.
+    """
+    document: dict[str, Any] = {"placeopt": 1}
+    if profile is not None:
+        document["description"] = f"Operators at batch size {profile.batch}."
+        document["source"] = f"Measured: {profile.file}" if profile.file else "Measured."
+    if transfers is not None:
+        document["links"] = {"default": transfers.link()}
+    if profile is not None:
+        of_operator: dict[str, list[Estimate]] = {}
+        for estimate in profile.estimates:
+            of_operator.setdefault(estimate.operator, []).append(estimate)
+        document["tasks"] = {operator: _task(found) for operator, found in of_operator.items()}
+    return document
+
+
+def _task(estimates: Sequence[Estimate]) -> dict[str, Any]:
+    """One operator, as measured on one or several devices."""
+    times = {estimate.device: time_text(estimate.best.seconds) for estimate in estimates}
+    memory = max(whole_bytes(estimate.best.bytes) for estimate in estimates)
+    task: dict[str, Any] = {"time": times.get(None, times)}
+    outputs = [e.best.output_bytes for e in estimates if e.best.output_bytes is not None]
+    if outputs:
+        output = whole_bytes(max(outputs))
+        task["output"] = f"{output} B"
+        task["memory"] = {"resident": f"{max(0, memory - output)} B"}
+    else:
+        task["memory"] = {"resident": f"{memory} B", "output": "0 B"}
+    return task
+
+
+def read_profile(path: str | Path) -> dict[str, Any]:
+    """The profile in a file, as plain data.
+
+    Raises
+    ------
+    SpecError
+        If the file cannot be read or is no profile; lists every issue.
+    """
+    return _checked(_read(path), ProfileFile)
+
+
+def self_contained(path: str | Path, out: Path | None = None) -> dict[str, Any]:
+    """The problem in a file as plain data, with the tasks of its graph file in it.
+
+    A graph file itself is taken too. `out` is where the problem will be written, None if that is not known: the plan
+    file that its placement may name is named as seen from there.
+
+    Raises
+    ------
+    SpecError
+        If a file cannot be read or is wrong; lists every issue.
+    """
+    problem = _read(path)
+    whole = isinstance(problem.data, dict) and "devices" in problem.data
+    data = _checked(problem, Spec if whole else GraphFile)
+    graph = data.pop("graph", None)
+    if graph is not None:
+        inner = _checked(_read(Path(path).parent / graph["file"]), GraphFile)
+        for section in ("operations", "tasks"):
+            merged = {**(inner.get(section) or {}), **(data.get(section) or {})}
+            if merged:
+                data[section] = merged
+    placement = data.get("placement")
+    if out is not None and isinstance(placement, dict) and list(placement) == ["file"]:
+        plan = Path(path).parent / str(placement["file"])
+        data["placement"] = {"file": os.path.relpath(plan, out.parent)}
+    return data
+
+
+def apply_profile(problem: Mapping[str, Any], profile: Mapping[str, Any]) -> Applied:
+    """The problem with what the profile knows of its tasks and links.
+
+    Both are documents as plain data; the problem has its tasks in it (see `self_contained`). A task's duration and
+    memory are replaced, and its output if the profile has one. Durations by device replace those of the same devices
+    alone; `flops` and `bytes` go. Of links the defaults are replaced, overrides stay.
+
+    Raises
+    ------
+    UsageError
+        If the problem has no tasks, or none that the profile knows while it knows no links either.
+    """
+    tasks, known = problem.get("tasks") or {}, profile.get("tasks") or {}
+    operations = problem.get("operations") or {}
+    if not tasks:
+        raise UsageError("the problem has no tasks to apply a profile to")
+    merged: dict[str, Any] = {}
+    names, ops, left, restricted = 0, 0, [], []
+    used: dict[str, None] = {}
+    for name, written in tasks.items():
+        task = written or {}
+        op = None if task.get("op") is None else str(task["op"])
+        key = next((each for each in (str(name), op) if each in known), None)
+        if key is None:
+            left.append(name)
+            merged[name] = written
+            continue
+        used[key] = None
+        names, ops = names + (key == str(name)), ops + (key != str(name))
+        merged[name] = _merged(task, known[key] or {}, operations.get(op))
+        if isinstance(merged[name].get("time"), dict) and any(given in task for given in _WORK):
+            restricted.append(name)
+    links = (profile.get("links") or {}).get("default")
+    if known and not used:
+        raise UsageError(
+            f"the profile has operators {listing(list(known))}, and no task is called so or has such an op; "
+            f"tasks are {listing(list(tasks))}"
+        )
+    document = dict(problem)
+    if links:
+        stated = dict(problem.get("links") or {})
+        document["links"] = {**stated, "default": {**(stated.get("default") or {}), **links}}
+    document["tasks"] = merged
+    unused = tuple(operator for operator in known if operator not in used)
+    return Applied(_in_order(document), names, ops, tuple(left), unused, tuple(restricted))
+
+
+def _merged(task: Mapping[str, Any], measured: Mapping[str, Any], operation: Any) -> dict[str, Any]:
+    """A task with what was measured of it; `operation` are the durations of its op, None without."""
+    kept, found = dict(task), dict(measured)
+    time = found.pop("time", None)
+    if time is None:  # a profile written by hand may know of memory alone
+        return {**kept, **found}
+    stated = kept.pop("time", None if any(key in task for key in _WORK) else operation)
+    for key in _WORK:
+        kept.pop(key, None)
+    if isinstance(time, dict) and stated is not None:
+        time = {**(stated if isinstance(stated, dict) else {ANY: stated}), **time}
+    operator = {"op": kept.pop("op")} if "op" in kept else {}
+    return {**operator, "time": time, **kept, **found}
+
+
+def _in_order(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with its tasks last."""
+    last = ("links", "tasks", "placement", "objective")
+    first = [key for key in document if key not in last]
+    return {key: document[key] for key in [*first, *(key for key in last if key in document)]}
+
+
+def _read(path: str | Path) -> Document:
+    try:
+        return read_document(path)
+    except DocumentError as error:
+        raise SpecError(error.issues) from None
+
+
+def _checked(document: Document, model: type[Spec] | type[GraphFile]) -> dict[str, Any]:
+    """A copy of the document's data, once it is known to be sound."""
+    checked = validate(document, model)
+    if checked.issues or checked.model is None:
+        raise SpecError(in_file_order(checked.issues))
+    return dict(document.data)

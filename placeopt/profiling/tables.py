@@ -1,0 +1,148 @@
+"""CSV files as checked columns: every mistake with its line and column name, all of them at once."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from placeopt.errors import DocumentError, Issue, listing, suggestion, visible
+
+_FAILURES = {FileNotFoundError: "no such file", IsADirectoryError: "is a folder, expected a file"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that a file may have: what its cells must be, and how one is read.
+
+    `read` returns the value of a cell, or None if it is none. One column of each non-empty `choice` must be there and
+    no more; a column without a choice must be there unless it is `optional`.
+    """
+
+    expected: str
+    read: Callable[[str], Any]
+    choice: str = ""
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The columns of a CSV file that were asked for, by name, in the file's row order."""
+
+    columns: Mapping[str, list[Any]]
+    ignored: tuple[str, ...]
+    """Names of the columns that nobody asked for."""
+
+
+def read_table(path: str | Path, known: Mapping[str, Column]) -> Table:
+    """The known columns of a CSV file: comma-separated, UTF-8, names in the first line, in any order.
+
+    Spaces around cells and empty lines do not count.
+
+    Raises
+    ------
+    DocumentError
+        If the file cannot be read or a column or cell is wrong; lists every issue.
+    """
+    file = str(path)
+    try:
+        # newline="" as the csv module asks for; utf-8-sig leaves out the mark that spreadsheets write.
+        with open(path, encoding="utf-8-sig", newline="") as stream:
+            rows = _rows(csv.reader(stream, strict=True), file)
+    except UnicodeDecodeError as error:
+        reason = f"is no UTF-8 text (byte {error.start} is {error.object[error.start]:#04x})"
+        raise DocumentError([Issue(reason, (), file)]) from None
+    except OSError as error:
+        reason = _FAILURES.get(type(error), f"cannot be read: {error.strerror or error}")
+        raise DocumentError([Issue(reason, (), file)]) from None
+    if not rows:
+        expected = f"expected a line with the names of columns: {_asked(known)}"
+        raise DocumentError([Issue(f"is empty; {expected}", (), file)])
+    header = [name.strip() for name in rows[0][1]]
+    places = _places(header, known, file, rows[0][0])
+    columns: dict[str, list[Any]] = {name: [] for name in places}
+    issues: list[Issue] = []
+    for line, cells in rows[1:]:
+        if len(cells) != len(header):
+            issues.append(Issue(f"has {len(cells)} cells; expected {len(header)}, as the first line", (), file, line))
+            continue
+        for name, place in places.items():
+            text = cells[place].strip()
+            value = known[name].read(text)
+            if value is None:
+                message = f'column {name}: "{visible(text)}"; expected {known[name].expected}'
+                issues.append(Issue(message, (), file, line))
+            columns[name].append(value)
+    if len(rows) == 1:
+        issues.append(Issue("has no measurements; expected lines below the names of the columns", (), file))
+    if issues:
+        raise DocumentError(issues)
+    return Table(columns, tuple(name for name in header if name not in known))
+
+
+def _rows(reader: Any, file: str) -> list[tuple[int, list[str]]]:
+    """The rows that are not empty, each with the line where it starts."""
+    rows, line = [], 1
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                rows.append((line, cells))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DocumentError([Issue(f"is no valid CSV: {error}", (), file, line)]) from None
+    return rows
+
+
+def _places(header: Sequence[str], known: Mapping[str, Column], file: str, line: int) -> dict[str, int]:
+    """Where each known column stands."""
+    issues = [
+        Issue(f"column {name}: comes {header.count(name)} times; expected once", (), file, line)
+        for name in dict.fromkeys(header)
+        if name in known and header.count(name) > 1
+    ]
+    unknown = [name for name in header if name not in known]
+    if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
+        separator = "semicolons" if ";" in header[0] else "tabs"
+        raise DocumentError([Issue(f"cells are separated by {separator}; expected commas", (), file, line)])
+    for name, column in known.items():
+        if not column.choice and not column.optional and name not in header:
+            hint = suggestion(name, unknown) or f"; the file has {listing(list(header))}"
+            issues.append(Issue(f"column {name}: is missing{hint}", (), file, line))
+    for choice in dict.fromkeys(column.choice for column in known.values() if column.choice):
+        names = [name for name, column in known.items() if column.choice == choice]
+        found = [name for name in names if name in header]
+        if len(found) != 1:
+            what = f"{' and '.join(found)} are both there" if found else "is missing"
+            where = f"column of {choice}: " if not found else f"columns of {choice}: "
+            issues.append(Issue(f"{where}{what}; expected one of {listing(names)}", (), file, line))
+    if issues:
+        raise DocumentError(issues)
+    return {name: header.index(name) for name in known if name in header}
+
+
+def _asked(known: Mapping[str, Column]) -> str:
+    return ", ".join(name for name, column in known.items() if not column.optional)
+
+
+def name(text: str) -> str | None:
+    """A cell that is a name."""
+    return text or None
+
+
+def whole(text: str) -> int | None:
+    """A cell that is a whole number of at least 1."""
+    found = amount(text)
+    return int(found) if found is not None and found >= 1 and found == int(found) <= 2**30 else None
+
+
+def amount(text: str) -> float | None:
+    """A cell that is a number within reason: zero, or from 1e-30 to 2^60, the most that a spec takes."""
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    # float() also takes 1_000 and other digits than ours, which no measuring tool writes on purpose.
+    plain = text.isascii() and "_" not in text
+    return found if plain and (found == 0 or 1e-30 <= found <= 2**60) else None
