@@ -128,6 +128,9 @@ class Problem:
         group is a group of its own. Tasks of one group share a device.
     separation
         (k, 2) pairs of tasks that must be on different devices, each the smaller index first.
+    forward
+        (n,) the task whose gradient each task computes; its own index for one that is no backward task. It decides
+        nothing: passes look at it.
     out_start, in_start, in_edge
         The edges as CSR both ways: out-edges of task i are out_start[i]..out_start[i+1], its in-edges
         in_edge[in_start[i]:in_start[i+1]].
@@ -165,6 +168,7 @@ class Problem:
     byte_energy_den: Int
     group: Int
     separation: Int
+    forward: Int
     objective: Objective
     contention: Contention
     memory_model: MemoryModel
@@ -222,7 +226,7 @@ class Problem:
         digest = hashlib.sha256()
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name in ("name", "description"):
+            if field.name in ("name", "description", "forward"):
                 continue
             digest.update(field.name.encode())
             if isinstance(value, np.ndarray):
@@ -261,6 +265,7 @@ def build_problem(
     byte_energy_den: Int | None = None,
     group: Int | None = None,
     separation: Iterable[tuple[int, int]] | Int = (),
+    forward: Int | None = None,
     objective: Objective | None = None,
     contention: Contention = "none",
     memory_model: MemoryModel = "sum",
@@ -274,7 +279,7 @@ def build_problem(
     ------
     ValueError
         If the edges contain a cycle (the compiler names it before it comes to this), shared edges of one producer
-        differ in payload, or the objective is empty or has a negative weight.
+        differ in payload, the forward task of a task is none, or the objective is empty or has a negative weight.
     """
     n, m = len(task_names), len(device_names)
     pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
@@ -315,6 +320,9 @@ def build_problem(
         raise ValueError("an objective needs a metric at every level, and weights that are not negative")
     if objective is not None and not objective.levels:
         raise ValueError("an objective needs at least one level")
+    forwards = np.arange(n) if forward is None else np.array(forward, dtype=np.int64).reshape(n)
+    if n and (forwards.min() < 0 or forwards.max() >= n or (forwards[forwards] != forwards).any()):
+        raise ValueError("the forward task of a task must be a task that is its own")
     capacities = numbers(capacity, (m,), UNLIMITED)
     powers = numbers(power_num, (m,), 0), numbers(power_den, (m,), 1)
     columns = [
@@ -346,6 +354,7 @@ def build_problem(
         power_den=powers[1],
         group=by_first_appearance(groups),
         separation=np.array(sorted({(min(a, b), max(a, b)) for a, b in separation}), np.int64).reshape(-1, 2),
+        forward=forwards,
         objective=objective or Objective(),
         contention=contention,
         memory_model=memory_model,

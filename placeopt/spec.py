@@ -155,6 +155,8 @@ class TaskSpec(_Model):
     """Memory needed; a bare amount is `resident`."""
     after: After = Field(default_factory=dict)
     """Producers whose data the task needs: a name, a list, or names with the payload of that edge alone."""
+    backward_of: Name | None = None
+    """The forward task whose gradient this one computes: passes that place the two together look at it."""
     release: Time | None = None
     """Time before which the task may not start, rounded up to a tick; 0 unless given."""
     deadline: Time | None = None

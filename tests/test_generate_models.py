@@ -89,7 +89,7 @@ def test_a_document_is_plain_json_that_the_spec_accepts(name: str, options: dict
     document = model_document(name, **options)
     assert json.loads(json.dumps(document, allow_nan=False)) == document
     for task in document["tasks"].values():
-        assert set(task) <= {"op", "flops", "bytes", "output", "memory", "after", "colocate"}
+        assert set(task) <= {"op", "flops", "bytes", "output", "memory", "after", "colocate", "backward_of"}
         assert all(type(task[key]) is int and task[key] >= 0 for key in ("flops", "bytes", "output"))
         assert task["bytes"] >= task["output"]
         assert all(type(amount) is int and amount > 0 for amount in task.get("memory", {"": 1}).values())

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from placeopt.compiler.backward import forward_tasks
 from placeopt.compiler.devices import DeviceIndex
 from placeopt.compiler.durations import DurationTable, feasibility
 from placeopt.compiler.edges import edge_arrays
@@ -169,6 +170,7 @@ class Compilation:
         edges = edge_arrays(tasks, scales, gaps, issues)
         resident, output, scratch = self._memory(scales)
         labels = colocation_labels(tasks)
+        forward = forward_tasks(tasks, gaps, issues)
         separation = separation_pairs(tasks, labels, len(index), issues)
         table = DurationTable(index, scales, feasibility(tasks, index, gaps, issues), gaps, issues)
         allowed = table.feasible.copy()
@@ -219,6 +221,7 @@ class Compilation:
             power_den=np.array([den for _, den in power], dtype=np.int64),
             group=labels,
             separation=separation,
+            forward=forward,
             objective=Objective(
                 tuple(tuple(Term(metric, weight) for metric, weight in level.items()) for level in spec.objective)
             ),

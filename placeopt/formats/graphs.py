@@ -61,8 +61,8 @@ def to_networkx(problem: Problem) -> nx.DiGraph[str]:
     """The task graph, with the attributes that `from_networkx` reads.
 
     Nodes have `time` (ticks per device, the only one where the task is fixed), `memory` (bytes: resident, output,
-    scratch), `output` (bytes) where edges share it, `release` and `deadline` (ticks) where the task has one, and
-    `colocate` and `separate` labels where it has any; edges have `payload` (bytes) unless shared.
+    scratch), `output` (bytes) where edges share it, `release`, `deadline` (ticks) and `backward_of` (a task) where the
+    task has one, and `colocate` and `separate` labels where it has any; edges have `payload` (bytes) unless shared.
     """
     import networkx as nx
 
@@ -85,6 +85,8 @@ def to_networkx(problem: Problem) -> nx.DiGraph[str]:
             graph.nodes[name]["release"] = int(problem.release[i])
         if problem.deadline[i] != UNLIMITED:
             graph.nodes[name]["deadline"] = int(problem.deadline[i])
+        if problem.forward[i] != i:
+            graph.nodes[name]["backward_of"] = names[problem.forward[i]]
         if sizes[labels[i]] > 1:
             graph.nodes[name]["colocate"] = [f"group {labels[i]}"]
     for a, b in problem.separation.tolist():

@@ -103,6 +103,8 @@ def _tasks(problem: Problem) -> dict[str, dict[str, Any]]:
             entry["release"] = int(problem.release[i])
         if problem.deadline[i] != UNLIMITED:
             entry["deadline"] = int(problem.deadline[i])
+        if problem.forward[i] != i:
+            entry["backward_of"] = problem.task_names[problem.forward[i]]
         if members[problem.group[i]] > 1:
             entry["colocate"] = f"group{problem.group[i]}"
         tasks[name] = entry

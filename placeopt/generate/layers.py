@@ -102,6 +102,8 @@ class Operation:
         Elements read and written: inputs, weights, output.
     forward
         For a backward operator or an update: the forward operation it belongs to.
+    backward
+        Whether it computes the gradient of that.
     """
 
     op: str
@@ -115,6 +117,7 @@ class Operation:
     scratch: int = 0
     keeps: Keeps = "nothing"
     forward: str | None = None
+    backward: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +302,7 @@ def _add_backward(graph: Graph, name: str, operation: Operation, gradients: dict
         traffic=sum(producers.values()) + passes * operation.touched + output,
         scratch=operation.scratch,
         forward=name,
+        backward=True,
     )
 
 
@@ -337,6 +341,8 @@ def _tasks(graph: Graph) -> Iterator[tuple[str, dict[str, Any]]]:
             task["memory"] = {kind: amount for kind, amount in memory.items() if amount}
         if operation.producers:
             task["after"] = _after(graph, operation)
+        if operation.backward:
+            task["backward_of"] = operation.forward
         label = _label(graph, operation.forward or name)
         if label is not None:
             task["colocate"] = label

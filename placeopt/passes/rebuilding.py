@@ -48,7 +48,8 @@ def rebuilt(
     """The problem with some arrays replaced, some tasks and devices left out; and the origin (e,) of its edges.
 
     `tasks` and `devices` are the indices that stay, ascending. All arrays, and the ends of the edges, are given by
-    the indices of `problem`; a separated pair follows its tasks, which must stay.
+    the indices of `problem`; a separated pair follows its tasks, which must stay. A backward task whose forward task
+    goes is none any more.
     """
     tasks = np.arange(problem.n_tasks) if tasks is None else tasks
     devices = np.arange(problem.n_devices) if devices is None else devices
@@ -58,6 +59,8 @@ def rebuilt(
     edges = edges.between(place[edges.source], place[edges.target])
     edges = edges.kept(np.lexsort((edges.target, edges.source)))
     between = np.ix_(devices, devices)
+
+    forward = place[arrays.pop("forward", problem.forward)[tasks]]
 
     def of(name: str, *index: Any) -> Any:
         return arrays.pop(name, getattr(problem, name))[index]
@@ -78,6 +81,7 @@ def rebuilt(
         payload=edges.payload,
         shared=edges.shared,
         separation=place[arrays.pop("separation", problem.separation)],
+        forward=np.where(forward < 0, np.arange(len(tasks)), forward),
         objective=problem.objective,
         contention=arrays.pop("contention", problem.contention),
         memory_model=problem.memory_model,
