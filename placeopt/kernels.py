@@ -18,6 +18,9 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 # loading compiled code: about 0.4 us a step against 0.4 s for import and cache.
 COMPILE_ABOVE = 400_000
 
+LEAN = {"_nrt": False, "forceinline": True}
+"""Options of Numba for kernels that allocate nothing: no references counted, inlined where they are called."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 _lock = threading.RLock()
@@ -54,7 +57,7 @@ class Kernel(Generic[P, R]):
 
     def fingerprint(self) -> str:
         """A short hash of the function's code, how it is compiled, and the same of all it calls."""
-        digest = hashlib.sha256(_code(self.plain) + bytes([self._allocates]))
+        digest = hashlib.sha256(_code(self.plain) + repr({} if self._allocates else LEAN).encode())
         for call in self._calls:
             digest.update(call.fingerprint().encode() if isinstance(call, Kernel) else _code(call))
         return digest.hexdigest()[:8]
@@ -74,7 +77,7 @@ class Kernel(Generic[P, R]):
         # Numba's cache looks at the function's own file alone: with the helpers' code in its name, a
         # change of theirs in another file is noticed too.
         twin.__module__, twin.__qualname__ = plain.__module__, f"{plain.__qualname__}_{self.fingerprint()}"
-        options: dict[str, Any] = {"nogil": True} if self._allocates else {"nogil": True, **_uncounted()}
+        options: dict[str, Any] = {"nogil": True} if self._allocates else {"nogil": True, **_lean_options()}
         try:
             compiled = njit(cache=True, **options)(twin)
         except RuntimeError:  # no writable place for the cache: compile anew in each process
@@ -87,11 +90,11 @@ def _code(function: Callable[..., Any]) -> bytes:
     return code.co_code + repr((code.co_consts, code.co_names)).encode()
 
 
-def _uncounted() -> dict[str, bool]:
-    """Options of Numba for code that counts no references, as long as it knows them: they are not documented."""
+def _lean_options() -> dict[str, bool]:
+    """Those of LEAN that Numba knows: one of them is not documented."""
     from numba.core.options import DefaultOptions
 
-    return {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
+    return {name: value for name, value in LEAN.items() if hasattr(DefaultOptions, name)}
 
 
 def kernel(
@@ -105,7 +108,7 @@ def kernel(
         The functions that it calls by name: kernels, or plain functions that call nothing of ours.
     allocates
         False for a kernel that makes no array and returns none, and calls only such: it is compiled without counting
-        references to the arrays that it takes. A helper that takes tuples of twenty arrays and runs for every
-        task spends most of its time on that otherwise (measured: list scheduling takes a third of the time without).
+        references to the arrays that it takes, and inlined. A helper that takes tuples of twenty arrays and runs for
+        every task spends most of its time on these otherwise: list scheduling takes a third of the time without.
     """
     return lambda function: Kernel(function, calls, allocates=allocates)

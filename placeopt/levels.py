@@ -43,7 +43,7 @@ def mean_transfers(problem: Problem) -> Float:
 def top_levels(problem: Problem) -> Float:
     """(n,) length of the longest path from a source to each task, its own duration excluded (equation 2)."""
     before = np.zeros(problem.n_tasks)
-    run = longest_ways.select(2 * (problem.n_tasks + problem.n_edges))
+    run = longest_ways.select(_steps(problem))
     work, transfer = mean_durations(problem), mean_transfers(problem)
     run(problem.order, problem.out_start, problem.edge_target, work, transfer, before)
     return before
@@ -55,10 +55,19 @@ def bottom_levels(problem: Problem, after: Float | None = None) -> Float:
     No less than `after` (n,) ticks follow each task, if that is given.
     """
     behind = np.zeros(problem.n_tasks) if after is None else after.copy()
-    run = longest_ways.select(2 * (problem.n_tasks + problem.n_edges))
+    run = longest_ways.select(_steps(problem))
     work, transfer = mean_durations(problem), mean_transfers(problem)
     backwards, producer = problem.order[::-1].copy(), problem.edge_source[problem.in_edge]
     run(backwards, problem.in_start, producer, work, transfer[problem.in_edge], behind)
+    return np.asarray(work + behind, dtype=np.float64)
+
+
+def static_levels(problem: Problem) -> Float:
+    """(n,) length of the longest path from each task to a sink, its own duration included and transfers left out."""
+    behind = np.zeros(problem.n_tasks)
+    run = longest_ways.select(_steps(problem))
+    work, backwards = mean_durations(problem), problem.order[::-1].copy()
+    run(backwards, problem.in_start, problem.edge_source[problem.in_edge], work, np.zeros(problem.n_edges), behind)
     return np.asarray(work + behind, dtype=np.float64)
 
 
@@ -72,7 +81,12 @@ def comparable(level: Float) -> Float:
     return np.rint(level * PARTS_OF_A_TICK)
 
 
-@kernel()
+def _steps(problem: Problem) -> int:
+    """Elementary steps of whoever asks for levels, who looks at every device too: compiled code is loaded then."""
+    return (problem.n_tasks + problem.n_edges) * problem.n_devices
+
+
+@kernel(allocates=False)
 def longest_ways(order: Int, start: Int, neighbour: Int, work: Float, transfer: Float, before: Float) -> None:
     """Raise `before` (n,) to the longest way that ends just before each task, over `work` (n,) and `transfer` (e,).
 

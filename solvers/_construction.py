@@ -147,6 +147,10 @@ def no_room(problem: Problem, groups: Groups, k: int, home: Int, room: Int) -> s
 
 
 def timed(problem: Problem, line: Timeline) -> Schedule:
-    """The schedule of a finished timeline, re-timed where ports contend."""
-    schedule = schedule_of(line)
-    return retime(problem, schedule) if problem.contention == "port" else schedule
+    """The schedule of a finished timeline; where ports contend, re-timed with its transfers in the order in which they
+    were booked, or in which they become due if that ends earlier."""
+    schedule = schedule_of(problem, line)
+    if problem.contention == "none":
+        return schedule
+    ways = [retime(problem, schedule), retime(problem, replace(schedule, transfers=None))]
+    return min(ways, key=lambda way: (lateness(problem, way), makespan(problem, way)))

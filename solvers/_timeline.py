@@ -1,5 +1,11 @@
 """What constructive heuristics share: a problem as their loops read it, and the timelines that they fill.
 
+Under port contention transfers take their turn too: when a task is placed, its missing inputs are booked in the order
+of their producers' ends, each once both ports have served all that was booked before (as O. Beaumont,
+V. Boudet and Y. Robert schedule it: A realistic model and an efficient heuristic for scheduling with heterogeneous
+processors, IPDPS 2002, doi:10.1109/IPDPS.2002.1015663; no gaps between transfers are looked for). So a finished
+timeline is a valid schedule under either contention.
+
 A heuristic is a kernel that takes a `Case` and a `Timeline` and decides which task comes next and which device it goes
 to; what it asks and does is here:
 
@@ -18,7 +24,7 @@ import numpy as np
 
 from placeopt.ir import Bool, Int, Problem, transfer_ticks
 from placeopt.kernels import kernel
-from placeopt.schedule import Schedule
+from placeopt.schedule import Schedule, Transfers, edge_transfers
 
 from ._placement import Groups
 
@@ -49,6 +55,10 @@ class Case(NamedTuple):
         (m,) how many kinds lead from each device.
     latency, num, den
         (m, k) of each kind: ticks, and num ticks move den bytes.
+    port
+        Whether ports contend.
+    in_edge, in_shared
+        With ports: the edges and whether they are shared, in the order of in_source.
     """
 
     release: Int
@@ -69,10 +79,13 @@ class Case(NamedTuple):
     latency: Int
     num: Int
     den: Int
+    port: bool
+    in_edge: Int
+    in_shared: Bool
 
 
 class Timeline(NamedTuple):
-    """A schedule being built, without contention.
+    """A schedule being built.
 
     Attributes
     ----------
@@ -92,6 +105,12 @@ class Timeline(NamedTuple):
     longest
         (m,) no gap but the open end is longer: a task longer than that goes to the end at once, so that a timeline
         without idle time costs nothing however long it is.
+    send, receive
+        (m,) with ports: ticks from which they are free.
+    sent
+        (n, m) with ports: arrival of the task's shared output on each device; -1 where it has not been sent.
+    moves
+        (e,) with ports: start of each edge's transfer; -1 for edges without one of their own.
     """
 
     home: Int
@@ -106,6 +125,10 @@ class Timeline(NamedTuple):
     gap_end: Int
     gaps: Int
     longest: Int
+    send: Int
+    receive: Int
+    sent: Int
+    moves: Int
 
 
 def work_steps(problem: Problem) -> int:
@@ -115,6 +138,7 @@ def work_steps(problem: Problem) -> int:
 
 def make_case(problem: Problem, groups: Groups) -> Case:
     """The problem and its groups as kernels take them."""
+    port = problem.contention == "port"
     kind, leader = _link_kinds(problem)
     rows = np.arange(problem.n_devices)[:, None]
     return Case(
@@ -136,12 +160,16 @@ def make_case(problem: Problem, groups: Groups) -> Case:
         np.where(leader == rows, 0, problem.latency[rows, leader]),
         np.where(leader == rows, 0, problem.byte_ticks_num[rows, leader]),
         np.where(leader == rows, 1, problem.byte_ticks_den[rows, leader]),
+        port,
+        problem.in_edge.copy() if port else np.empty(0, dtype=np.int64),
+        problem.shared[problem.in_edge] if port else np.empty(0, dtype=np.bool_),
     )
 
 
 def make_timeline(problem: Problem, groups: Groups) -> Timeline:
     """Nothing placed yet but the groups that have their home."""
     n, m = problem.n_tasks, problem.n_devices
+    moved = (n, problem.n_edges) if problem.contention == "port" else (0, 0)
     line = Timeline(
         home=groups.home.copy(),
         room=groups.room.copy(),
@@ -155,14 +183,22 @@ def make_timeline(problem: Problem, groups: Groups) -> Timeline:
         gap_end=np.empty((m, n + 1), dtype=np.int64),
         gaps=np.ones(m, dtype=np.int64),
         longest=np.zeros(m, dtype=np.int64),
+        send=np.zeros(m, dtype=np.int64),
+        receive=np.zeros(m, dtype=np.int64),
+        sent=np.full((moved[0], m), -1, dtype=np.int64),
+        moves=np.full(moved[1], -1, dtype=np.int64),
     )
     line.gap_start[:, 0], line.gap_end[:, 0] = 0, NEVER
     return line
 
 
-def schedule_of(line: Timeline) -> Schedule:
+def schedule_of(problem: Problem, line: Timeline) -> Schedule:
     """The schedule that a finished timeline holds."""
-    return Schedule(line.device, line.start)
+    if problem.contention == "none":
+        return Schedule(line.device, line.start)
+    moved = np.flatnonzero(line.moves >= 0)
+    edge = edge_transfers(problem, line.device)[moved]
+    return Schedule(line.device, line.start, Transfers(edge, line.moves[moved]))
 
 
 def _link_kinds(problem: Problem) -> tuple[Int, Int]:
@@ -185,11 +221,60 @@ def _link_kinds(problem: Problem) -> tuple[Int, Int]:
     return kind, np.array(padded, dtype=np.int64).reshape(m, most)
 
 
+@kernel(allocates=False)
+def in_order_of_ends(case: Case, line: Timeline, i: int) -> None:
+    """Sort the in-edges of task i by the ends of their producers: the order in which ports serve them."""
+    for k in range(case.in_start[i] + 1, case.in_start[i + 1]):
+        source, payload, edge, shared = case.in_source[k], case.in_payload[k], case.in_edge[k], case.in_shared[k]
+        hole = k
+        while hole > case.in_start[i] and line.end[case.in_source[hole - 1]] > line.end[source]:
+            case.in_source[hole] = case.in_source[hole - 1]
+            case.in_payload[hole] = case.in_payload[hole - 1]
+            case.in_edge[hole] = case.in_edge[hole - 1]
+            case.in_shared[hole] = case.in_shared[hole - 1]
+            hole -= 1
+        case.in_source[hole], case.in_payload[hole] = source, payload
+        case.in_edge[hole], case.in_shared[hole] = edge, shared
+
+
 @kernel(transfer_ticks, allocates=False)
+def through_ports(case: Case, line: Timeline, i: int, d: int, book: bool) -> int:
+    """The tick from which task i can start on device d when its inputs take their turn; `book` reserves the ports."""
+    ready: int = case.release[i]
+    free = line.receive[d]
+    for k in range(case.in_start[i], case.in_start[i + 1]):
+        u = case.in_source[k]
+        a = line.device[u]
+        there = line.end[u]
+        if a != d:
+            if case.in_shared[k] and line.sent[u, d] >= 0:
+                there = line.sent[u, d]
+            else:
+                c = case.kind[a, d]
+                # A second transfer from the same device waits at the receiving port already.
+                begin = max(there, line.send[a], free)
+                ticks = transfer_ticks(case.in_payload[k], case.latency[a, c], case.num[a, c], case.den[a, c])
+                there = free = begin + ticks
+                if book:
+                    line.send[a] = line.receive[d] = free
+                    line.moves[case.in_edge[k]] = begin
+                    if case.in_shared[k]:
+                        line.sent[u, d] = free
+        if there > ready:
+            ready = there
+    return ready
+
+
+@kernel(transfer_ticks, in_order_of_ends, through_ports, allocates=False)
 def note_arrivals(case: Case, line: Timeline, i: int) -> None:
     """Fill `line.ready` with the tick from which task i can start on each device, for all its producers are placed."""
     ready, arrival = line.ready, line.arrival
     m = len(ready)
+    if case.port:
+        in_order_of_ends(case, line, i)
+        for d in range(m):
+            ready[d] = through_ports(case, line, i, d, False)
+        return
     ready[:] = case.release[i]
     for k in range(case.in_start[i], case.in_start[i + 1]):
         u = case.in_source[k]
@@ -205,9 +290,12 @@ def note_arrivals(case: Case, line: Timeline, i: int) -> None:
                 ready[b] = there
 
 
-@kernel(transfer_ticks, allocates=False)
+@kernel(transfer_ticks, in_order_of_ends, through_ports, allocates=False)
 def arrival_on(case: Case, line: Timeline, i: int, d: int) -> int:
     """The tick from which task i can start on device d, for all its producers are placed."""
+    if case.port:
+        in_order_of_ends(case, line, i)
+        return through_ports(case, line, i, d, False)
     ready: int = case.release[i]
     for k in range(case.in_start[i], case.in_start[i + 1]):
         u = case.in_source[k]
@@ -265,15 +353,25 @@ def earliest(case: Case, line: Timeline, i: int, d: int, ready: int) -> tuple[in
     return max(ready, line.gap_start[d, gap]), gap
 
 
-@kernel(allocates=False)
-def occupy(case: Case, line: Timeline, i: int, d: int, start: int, gap: int) -> None:
-    """Put task i on device d from `start` on, inside the gap that `earliest` told; its group goes there too."""
+@kernel(in_order_of_ends, through_ports, allocates=False)
+def settle(case: Case, line: Timeline, i: int, d: int, start: int) -> None:
+    """Put task i on device d from `start` on: its group goes there too, and with ports its inputs are sent."""
     g = case.group[i]
     if line.home[g] < 0:
         line.home[g] = d
         line.room[d] -= case.memory[g]
-    end = start + case.duration[i, d]
-    line.device[i], line.start[i], line.end[i] = d, start, end
+    if case.port:
+        in_order_of_ends(case, line, i)
+        through_ports(case, line, i, d, True)
+    line.device[i], line.start[i] = d, start
+    line.end[i] = start + case.duration[i, d]
+
+
+@kernel(settle, allocates=False)
+def occupy(case: Case, line: Timeline, i: int, d: int, start: int, gap: int) -> None:
+    """Put task i on device d from `start` on, inside the gap that `earliest` told; its group goes there too."""
+    settle(case, line, i, d, start)
+    end = line.end[i]
     if end > line.free[d]:
         line.free[d] = end
     if gap < 0:
@@ -304,12 +402,8 @@ def occupy(case: Case, line: Timeline, i: int, d: int, start: int, gap: int) -> 
             gap_end[k] = gap_end[k + 1]
 
 
-@kernel(allocates=False)
+@kernel(settle, allocates=False)
 def append(case: Case, line: Timeline, i: int, d: int, start: int) -> None:
     """Put task i on device d from `start` on, after all that runs there; for heuristics that look for no gaps."""
-    g = case.group[i]
-    if line.home[g] < 0:
-        line.home[g] = d
-        line.room[d] -= case.memory[g]
-    line.device[i], line.start[i] = d, start
-    line.end[i] = line.free[d] = start + case.duration[i, d]
+    settle(case, line, i, d, start)
+    line.free[d] = line.end[i]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,15 +185,27 @@ def test_of_two_late_schedules_the_less_late_is_kept_and_the_message_says_so() -
     assert lateness(case, found) == 1
 
 
-def test_deadlines_count_once_ports_have_delayed_the_data() -> None:
-    # Both consumers are elsewhere; by index t1's data goes first and t2's arrives at 7, after its deadline would allow.
+def test_what_is_due_first_is_sent_first() -> None:
+    # Both consumers are elsewhere. By rank t1's data is sent first, and t2 would end at 8.
     ways = [[1, 99, 99], [99, 1, 99], [99, 99, 1]]
     case = problem(ways, [(0, 1), (0, 2)], payload=[3, 3], contention="port", deadline=[UNLIMITED, UNLIMITED, 7])
-    answer = as_answer(case, heft(case))
-    found, message = answer.schedule, answer.message
+    found = heft(case).schedule
     assert found is not None
-    assert lateness(case, found) == 1
-    assert "by 1 ns" in message
+    assert found.start.tolist() == [0, 7, 4]
+    late = replace(case, deadline=np.array([UNLIMITED, UNLIMITED, 4]))
+    assert "misses its deadline by 1 ns" in as_answer(late, heft(late)).message
+
+
+def test_the_device_is_chosen_with_the_ports_in_mind() -> None:
+    # Four consumers of 4 ticks each, whose data takes 3 to reach d1: without ports two and two would be best (1 + 8,
+    # 1 + 3 + 8), but the second transfer only arrives at 7.
+    case = problem([[1, 99], *[[4, 4]] * 4], [(0, i) for i in range(1, 5)], payload=[3] * 4, contention="port")
+    found = heft(case).schedule
+    assert found is not None
+    assert found.device.tolist() == [0, 0, 1, 0, 1]
+    assert found.start.tolist() == [0, 1, 4, 5, 8]
+    assert found.transfers is not None
+    assert found.transfers.start.tolist() == [1, 4]
 
 
 def test_a_given_placement_is_ordered_by_deadlines_too() -> None:
