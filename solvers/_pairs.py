@@ -1,0 +1,290 @@
+"""The ready tasks and the devices they may go to, in pairs by earliest start or earliest end.
+
+A pair (i, d) of a ready task (all its producers are placed) and a device that may take it is worth
+
+    max(arrival of i's data on d, free[d]) + work,    work = 0 (earliest start) or the duration of i on d (earliest end)
+
+and the queue tells the pair of least worth; ties end on a rank of the task, then on the index of the device. What the
+tasks' data needs to reach a device is fixed once they are ready; only free[d] grows. So each device has two heaps:
+
+    later    pairs whose data is (as far as looked at) not there when the device is free, keyed by arrival + work: never
+             more than their worth, so that only the head needs a look; one whose data has arrived goes to
+    now      pairs that could start as soon as the device is free, keyed by work alone, for all wait for the same tick
+
+The best of a device is the lesser of the two heads, and the best of all is found by a scan over the devices. Pairs of
+tasks that were placed elsewhere stay until they come to the head. So do those that became impossible: memory only
+shrinks, homes and separation only forbid more, so that no pair dropped would ever have come back. Once a group has its
+home, its tasks queue there alone.
+
+Each pair is pushed at most twice and popped at most twice: O(n m log n) in all, beside O(e m) for the arrivals.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placeopt.ir import Int, Problem
+from placeopt.kernels import kernel
+
+from ._construction import Built
+from ._placement import Groups
+from ._timeline import (
+    NEVER,
+    Case,
+    Timeline,
+    append,
+    arrival_on,
+    make_case,
+    make_timeline,
+    may_take,
+    note_arrivals,
+    work_steps,
+)
+
+Rank = NDArray[np.int32]
+
+
+class Heaps(NamedTuple):
+    """A binary heap for each of m devices, in columns: only as many rows are touched as tasks are ready at once.
+
+    Attributes
+    ----------
+    key, item
+        (n, m) twice: what the heap is ordered by, first the key, then the item (a rank); int64 and int32.
+    size
+        (m,) entries of each heap.
+    """
+
+    key: Int
+    item: Rank
+    size: Int
+
+
+class Pairs(NamedTuple):
+    """The queue of ready (task, device) pairs.
+
+    Attributes
+    ----------
+    by_end
+        1 to order by earliest end, 0 by earliest start.
+    sequence, rank
+        (n,) twice: the tasks by rank, and the rank of each, which breaks ties.
+    missing
+        (n,) producers of each task that are not placed yet; 0 for a ready task.
+    later, now
+        The pairs of each device, see the module.
+    worth, head
+        (m,) twice: worth and task of the best pair of each device, NEVER and -1 where there is none. As of the last
+        look: the task may have been placed meanwhile.
+    """
+
+    by_end: int
+    sequence: Int
+    rank: Int
+    missing: Int
+    later: Heaps
+    now: Heaps
+    worth: Int
+    head: Int
+
+
+def make_pairs(problem: Problem, sequence: Int, *, by_end: bool) -> Pairs:
+    """An empty queue; `sequence` (n,) is the tasks in the order that breaks ties."""
+    n, m = problem.n_tasks, problem.n_devices
+    rank = np.empty(n, dtype=np.int64)
+    rank[sequence] = np.arange(n)
+
+    def heaps() -> Heaps:
+        return Heaps(np.empty((n, m), dtype=np.int64), np.empty((n, m), dtype=np.int32), np.zeros(m, dtype=np.int64))
+
+    return Pairs(
+        by_end=int(by_end),
+        sequence=sequence,
+        rank=rank,
+        missing=np.diff(problem.in_start),
+        later=heaps(),
+        now=heaps(),
+        worth=np.full(m, NEVER, dtype=np.int64),
+        head=np.full(m, -1, dtype=np.int64),
+    )
+
+
+def earliest_pairs(problem: Problem, groups: Groups, sequence: Int, *, by_end: bool) -> Built:
+    """The best pair of all placed again and again; ties by the order of `sequence` (n,), then by device."""
+    line = make_timeline(problem, groups)
+    pairs = make_pairs(problem, sequence, by_end=by_end)
+    placed = place_pairs.select(work_steps(problem))(make_case(problem, groups), line, pairs)
+    return ready_built(problem, line, pairs.missing, placed)
+
+
+def ready_built(problem: Problem, line: Timeline, missing: Int, placed: int) -> Built:
+    """What came of placing ready tasks; the stuck group is that of the first task that is ready and has no device."""
+    if placed == problem.n_tasks:
+        return Built(line)
+    stuck = np.flatnonzero((line.device < 0) & (missing == 0))[0]
+    return Built(line, int(problem.group[stuck]))
+
+
+@kernel(allocates=False)
+def push(heaps: Heaps, d: int, key: int, item: int) -> None:
+    """Add an entry to the heap of device d."""
+    at = heaps.size[d]
+    heaps.size[d] += 1
+    while at > 0:
+        up = (at - 1) >> 1
+        above = heaps.key[up, d]
+        if above < key or (above == key and heaps.item[up, d] < item):
+            break
+        heaps.key[at, d] = above
+        heaps.item[at, d] = heaps.item[up, d]
+        at = up
+    heaps.key[at, d] = key
+    heaps.item[at, d] = item
+
+
+@kernel(allocates=False)
+def pop(heaps: Heaps, d: int) -> None:
+    """Remove the head of device d's heap."""
+    heaps.size[d] -= 1
+    last = heaps.size[d]
+    key, item = heaps.key[last, d], heaps.item[last, d]
+    at = 0
+    while True:
+        down = 2 * at + 1
+        if down >= last:
+            break
+        least, first = heaps.key[down, d], heaps.item[down, d]
+        if down + 1 < last:
+            other, second = heaps.key[down + 1, d], heaps.item[down + 1, d]
+            if other < least or (other == least and second < first):
+                least, first = other, second
+                down += 1
+        if key < least or (key == least and item < first):
+            break
+        heaps.key[at, d] = least
+        heaps.item[at, d] = first
+        at = down
+    heaps.key[at, d] = key
+    heaps.item[at, d] = item
+
+
+@kernel(may_take, allocates=False)
+def alive(case: Case, line: Timeline, i: int, d: int) -> bool:
+    """Whether ready task i can still be placed on device d."""
+    if line.device[i] >= 0:
+        return False
+    home = line.home[case.group[i]]
+    return home == d if home >= 0 else may_take(case, line, case.group[i], d)
+
+
+@kernel(alive, push, pop, allocates=False)
+def refresh(case: Case, line: Timeline, pairs: Pairs, d: int) -> None:
+    """Find the best pair of device d anew: after something was placed there, or where the one known is gone."""
+    later, now = pairs.later, pairs.now
+    free = line.free[d]
+    worth, head, rank = NEVER, -1, -1
+    while later.size[d] > 0:
+        r = later.item[0, d]
+        i = pairs.sequence[r]
+        if alive(case, line, i, d):
+            work = pairs.by_end * case.duration[i, d]
+            if later.key[0, d] - work > free:
+                worth, head, rank = later.key[0, d], i, r
+                break
+            push(now, d, work, r)
+        pop(later, d)
+    while now.size[d] > 0:
+        r = now.item[0, d]
+        i = pairs.sequence[r]
+        if alive(case, line, i, d):
+            end = free + now.key[0, d]
+            if end < worth or (end == worth and r < rank):
+                worth, head = end, i
+            break
+        pop(now, d)
+    pairs.worth[d], pairs.head[d] = worth, head
+
+
+@kernel(push, allocates=False)
+def enqueue_on(case: Case, line: Timeline, pairs: Pairs, i: int, d: int, arrival: int) -> None:
+    """Queue ready task i for device d, which its data reaches at `arrival`."""
+    r = pairs.rank[i]
+    free = line.free[d]
+    work = pairs.by_end * case.duration[i, d]
+    if arrival > free:
+        push(pairs.later, d, arrival + work, r)
+    else:
+        push(pairs.now, d, work, r)
+    worth = max(arrival, free) + work
+    head = pairs.head[d]
+    if head < 0 or worth < pairs.worth[d] or (worth == pairs.worth[d] and r < pairs.rank[head]):
+        pairs.worth[d], pairs.head[d] = worth, i
+
+
+@kernel(note_arrivals, arrival_on, may_take, enqueue_on, allocates=False)
+def enqueue(case: Case, line: Timeline, pairs: Pairs, i: int) -> None:
+    """Queue ready task i for its home, or for every device that may take it."""
+    g = case.group[i]
+    home = line.home[g]
+    if home >= 0:
+        enqueue_on(case, line, pairs, i, home, arrival_on(case, line, i, home))
+        return
+    note_arrivals(case, line, i)
+    for d in range(len(line.room)):
+        if may_take(case, line, g, d):
+            enqueue_on(case, line, pairs, i, d, line.ready[d])
+
+
+@kernel(alive, refresh, allocates=False)
+def best_device(case: Case, line: Timeline, pairs: Pairs) -> int:
+    """The device of the best pair of all, -1 if there is none; the pair's task and worth are the device's head."""
+    head, worth = pairs.head, pairs.worth
+    m = len(head)
+    while True:
+        best, least, rank = -1, NEVER, -1
+        for d in range(m):
+            if head[d] >= 0 and line.device[head[d]] >= 0:
+                refresh(case, line, pairs, d)
+            if head[d] >= 0 and (worth[d] < least or (worth[d] == least and pairs.rank[head[d]] < rank)):
+                best, least, rank = d, worth[d], pairs.rank[head[d]]
+        # Whether the pair is still possible costs more to ask, so only the best one is asked.
+        if best < 0 or alive(case, line, head[best], best):
+            return best
+        refresh(case, line, pairs, best)
+
+
+@kernel(enqueue, allocates=False)
+def enqueue_sources(case: Case, line: Timeline, pairs: Pairs) -> None:
+    """Queue the tasks without producers."""
+    for i in range(len(pairs.missing)):
+        if pairs.missing[i] == 0:
+            enqueue(case, line, pairs, i)
+
+
+@kernel(append, refresh, enqueue, allocates=False)
+def place(case: Case, line: Timeline, pairs: Pairs, i: int, d: int, start: int) -> None:
+    """Put task i at the end of device d from `start` on, and queue the consumers that become ready."""
+    append(case, line, i, d, start)
+    refresh(case, line, pairs, d)
+    for k in range(case.out_start[i], case.out_start[i + 1]):
+        j = case.out_target[k]
+        pairs.missing[j] -= 1
+        if pairs.missing[j] == 0:
+            enqueue(case, line, pairs, j)
+
+
+@kernel(enqueue_sources, best_device, place, allocates=False)
+def place_pairs(case: Case, line: Timeline, pairs: Pairs) -> int:
+    """Place the best pair of all until none is left; how many tasks were placed, n unless there is no room for some."""
+    enqueue_sources(case, line, pairs)
+    placed = 0
+    while True:
+        d = best_device(case, line, pairs)
+        if d < 0:
+            return placed
+        i = pairs.head[d]
+        place(case, line, pairs, i, d, pairs.worth[d] - pairs.by_end * case.duration[i, d])
+        placed += 1

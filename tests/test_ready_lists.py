@@ -1,0 +1,161 @@
+"""Dynamic lists choose what their definitions say, and keep memory, groups, separation and release times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from placeopt.ir import Problem, build_problem
+from placeopt.levels import static_levels
+from placeopt.registry import find_solver
+from placeopt.solver import Answer, Options, Settings
+
+Key = tuple[int, ...]
+
+
+def problem(durations: list[list[int]], edges: list[tuple[int, int]] | None = None, **rest: Any) -> Problem:
+    m = len(durations[0])
+    values: dict[str, Any] = {"byte_ticks_num": np.ones((m, m), dtype=np.int64)}
+    return build_problem(
+        task_names=[f"t{i}" for i in range(len(durations))],
+        device_names=[f"d{d}" for d in range(m)],
+        duration=np.array(durations),
+        edges=edges or [],
+        **values | rest,
+    )
+
+
+def random_problem(seed: int, *, like: bool, tight: bool = False) -> Problem:
+    """Up to 24 tasks on 2 to 5 devices; `like`: devices and links all alike, `tight`: memory, groups, release times."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(1, 25)), int(rng.integers(2, 6))
+    density = rng.choice([0.05, 0.15, 0.4])
+    edges = [(a, b) for b in range(n) for a in range(b) if rng.random() < density]
+    ticks = rng.integers(int(rng.integers(0, 2)), int(rng.choice([3, 9])), (n, 1 if like else m))
+    rest: dict[str, Any] = {}
+    if not like:
+        rest["byte_ticks_num"] = rng.integers(0, 3, (m, m))
+        rest["latency"] = rng.integers(0, 5, (m, m))
+    if tight:
+        sizes = rng.integers(0, 6, n)
+        rest["resident"] = sizes
+        rest["capacity"] = np.full(m, int(sizes.sum() * 1.7) // m + 6)
+        rest["group"] = np.where(rng.random(n) < 0.3, rng.integers(0, 3, n), np.arange(n) + 3)
+        rest["release"] = rng.integers(0, 12, n) * (rng.random(n) < 0.4)
+        rest["feasible"] = rng.random((n, m)) < 0.9
+    durations = np.broadcast_to(ticks, (n, m)).tolist()
+    return problem(durations, edges, payload=rng.integers(0, int(rng.choice([2, 12])), len(edges)), **rest)
+
+
+def answer(case: Problem, name: str) -> Answer:
+    solver = find_solver(name)
+    return solver.solve(case, Options(), Settings())
+
+
+def solved(case: Problem, name: str) -> tuple[list[int], list[int]]:
+    found = answer(case, name)
+    assert found.schedule is not None, found.message
+    return found.schedule.device.tolist(), found.schedule.start.tolist()
+
+
+class Reference:
+    """Ready tasks placed one by one, by a rule that looks at every pair in every step; as slow as the definitions."""
+
+    def __init__(self, case: Problem) -> None:
+        self.case = case
+        self.device: dict[int, int] = {}
+        self.start: dict[int, int] = {}
+        self.end: dict[int, int] = {}
+        self.free = [0] * case.n_devices
+        self.producers: list[list[tuple[int, int]]] = [[] for _ in range(case.n_tasks)]
+        for u, i, payload in zip(
+            case.edge_source.tolist(), case.edge_target.tolist(), case.payload.tolist(), strict=True
+        ):
+            self.producers[i].append((u, payload))
+
+    def ready(self) -> list[int]:
+        """The tasks whose producers are placed."""
+        left = [i for i in range(self.case.n_tasks) if i not in self.device]
+        return [i for i in left if all(u in self.device for u, _ in self.producers[i])]
+
+    def arrival(self, i: int, d: int) -> int:
+        times = [self.end[u] + int(self.case.transfer(payload, self.device[u], d)) for u, payload in self.producers[i]]
+        return max([int(self.case.release[i]), *times])
+
+    def begin(self, i: int, d: int) -> int:
+        return max(self.arrival(i, d), self.free[d])
+
+    def finish(self, i: int, d: int) -> int:
+        return self.begin(i, d) + int(self.case.duration[i, d])
+
+    def room(self, d: int) -> int:
+        held = {int(self.case.group[i]) for i, where in self.device.items() if where == d}
+        used = self.case.memory[np.isin(self.case.group, list(held))].sum()
+        return int(self.case.capacity[d] - used)
+
+    def devices(self, i: int) -> list[int]:
+        """The devices that the task can go to, beside what is placed."""
+        g = self.case.group[i]
+        members = np.flatnonzero(self.case.group == g)
+        homes = [self.device[j] for j in members.tolist() if j in self.device]
+        if homes:
+            return homes[:1]
+        need = int(self.case.memory[members].sum())
+        allowed = self.case.feasible[members].all(axis=0)
+        return [d for d in range(self.case.n_devices) if allowed[d] and need <= self.room(d)]
+
+    def put(self, i: int, d: int) -> None:
+        self.start[i], self.end[i], self.device[i] = self.begin(i, d), self.finish(i, d), d
+        self.free[d] = self.end[i]
+
+    def run(self, choose: Callable[[Reference], tuple[int, int]]) -> tuple[list[int], list[int]] | None:
+        """Devices and starts; None where some task finds no device."""
+        while len(self.device) < self.case.n_tasks:
+            if not any(self.devices(i) for i in self.ready()):
+                return None
+            self.put(*choose(self))
+        tasks = range(self.case.n_tasks)
+        return [self.device[i] for i in tasks], [self.start[i] for i in tasks]
+
+    def pairs(self) -> list[tuple[int, int]]:
+        return [(i, d) for i in self.ready() for d in self.devices(i)]
+
+
+def by_start(state: Reference) -> tuple[int, int]:
+    return min(state.pairs(), key=lambda pair: (state.begin(*pair), *pair))
+
+
+def by_start_and_level(state: Reference) -> tuple[int, int]:
+    level = np.rint(static_levels(state.case) * 1000).astype(int).tolist()
+    return min(state.pairs(), key=lambda pair: (state.begin(*pair), -level[pair[0]], *pair))
+
+
+RULES: dict[str, Callable[[Reference], tuple[int, int]]] = {
+    "etf": by_start_and_level,
+    "m-etf": by_start,
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("like", [True, False])
+def test_the_choices_are_those_of_the_definition(name: str, like: bool) -> None:
+    for seed in range(60):
+        case = random_problem(seed, like=like)
+        assert solved(case, name) == Reference(case).run(RULES[name]), seed
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_choices_are_those_of_the_definition_beside_memory_groups_and_release_times(name: str) -> None:
+    compared = 0
+    for seed in range(80):
+        case = random_problem(seed, like=False, tight=True)
+        if (case.group_feasible().sum(axis=1) < 2).any():
+            continue  # what can go to one device only has its memory reserved; the definition knows nothing of that
+        expected = Reference(case).run(RULES[name])
+        if expected is not None:
+            compared += 1
+            assert solved(case, name) == expected, seed
+    assert compared > 30
