@@ -4,8 +4,8 @@ A pair (i, d) of a ready task (all its producers are placed) and a device that m
 
     max(arrival of i's data on d, free[d]) + work,    work = 0 (earliest start) or the duration of i on d (earliest end)
 
-and the queue tells the pair of least worth; ties end on a rank of the task, then on the index of the device. What the
-tasks' data needs to reach a device is fixed once they are ready; only free[d] grows. So each device has two heaps:
+and the queue tells the pair of least worth; ties end on a rank of the task, then on the index of the device. When a
+task's data reaches a device is known once it is ready, and only free[d] grows. So each device has two heaps:
 
     later    pairs whose data is (as far as looked at) not there when the device is free, keyed by arrival + work: never
              more than their worth, so that only the head needs a look; one whose data has arrived goes to
@@ -17,6 +17,10 @@ shrinks, homes and separation only forbid more, so that no pair dropped would ev
 home, its tasks queue there alone.
 
 Each pair is pushed at most twice and popped at most twice: O(n m log n) in all, beside O(e m) for the arrivals.
+
+Under port contention what is booked meanwhile delays the arrivals of pairs in the queue. So the arrival of the best
+pair is worked out anew, and the pair goes back into `later` if it is above what its key says. (The few that a transfer
+for another task has brought forward are found when their old key comes to the head.)
 """
 
 from __future__ import annotations
@@ -238,7 +242,20 @@ def enqueue(case: Case, line: Timeline, pairs: Pairs, i: int) -> None:
             enqueue_on(case, line, pairs, i, d, line.ready[d])
 
 
-@kernel(alive, refresh, allocates=False)
+@kernel(push, pop, refresh, allocates=False)
+def postpone(case: Case, line: Timeline, pairs: Pairs, d: int, arrival: int) -> None:
+    """Queue the best pair of device d again: its data arrives later than was thought, after the device is free."""
+    i = pairs.head[d]
+    r = pairs.rank[i]
+    if pairs.now.size[d] > 0 and pairs.now.item[0, d] == r:
+        pop(pairs.now, d)
+    else:
+        pop(pairs.later, d)
+    push(pairs.later, d, arrival + pairs.by_end * case.duration[i, d], r)
+    refresh(case, line, pairs, d)
+
+
+@kernel(alive, refresh, arrival_on, postpone, allocates=False)
 def best_device(case: Case, line: Timeline, pairs: Pairs) -> int:
     """The device of the best pair of all, -1 if there is none; the pair's task and worth are the device's head."""
     head, worth = pairs.head, pairs.worth
@@ -250,10 +267,21 @@ def best_device(case: Case, line: Timeline, pairs: Pairs) -> int:
                 refresh(case, line, pairs, d)
             if head[d] >= 0 and (worth[d] < least or (worth[d] == least and pairs.rank[head[d]] < rank)):
                 best, least, rank = d, worth[d], pairs.rank[head[d]]
-        # Whether the pair is still possible costs more to ask, so only the best one is asked.
-        if best < 0 or alive(case, line, head[best], best):
+        if best < 0:
             return best
-        refresh(case, line, pairs, best)
+        # Whether the pair is still possible, and how long ports hold it up, costs more to ask: only the best is asked.
+        i = head[best]
+        if not alive(case, line, i, best):
+            refresh(case, line, pairs, best)
+            continue
+        if not case.port:
+            return best
+        arrival = arrival_on(case, line, i, best)
+        end = max(arrival, line.free[best]) + pairs.by_end * case.duration[i, best]
+        if end <= least:
+            worth[best] = end
+            return best
+        postpone(case, line, pairs, best, arrival)
 
 
 @kernel(enqueue, allocates=False)
