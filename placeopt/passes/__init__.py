@@ -10,6 +10,14 @@ problem has the objective that it has there. The proof of each stands in the doc
     zero-time         tasks that take no time and have a neighbour to stand in for them
     dominated-edges   edges that follow from others
     contract-groups   colocation groups, where only the placement counts
+
+The others trade the optimum for a problem that is easier to place:
+
+    forward           backward tasks follow their forward tasks
+    coplace           tasks that have only each other to talk to share a device
+    fuse              connected tasks of one group become one
+
+What is valid in the reduced problem is so in the original, deadlines excepted, as long as memory is counted by `sum`.
 """
 
 from placeopt.passes.catalog import EXACT_PASSES, PASSES, find_pass, pass_names, pass_settings, pass_text

@@ -15,8 +15,11 @@ from typing import Any
 
 from placeopt.errors import InternalError, UsageError, listing, suggestion
 from placeopt.passes.contract_groups import ContractGroups
+from placeopt.passes.coplace import Coplace
 from placeopt.passes.dominated_edges import DominatedEdges
 from placeopt.passes.forced_devices import ForcedDevices
+from placeopt.passes.forward import Forward
+from placeopt.passes.fuse import Fuse
 from placeopt.passes.idle_devices import IdleDevices
 from placeopt.passes.protocol import Pass
 from placeopt.passes.relays import Relays
@@ -27,7 +30,17 @@ GROUP = "placeopt.passes"
 
 PASSES: dict[str, Pass] = {
     each.name: each
-    for each in (ForcedDevices(), IdleDevices(), Relays(), ZeroTime(), DominatedEdges(), ContractGroups())
+    for each in (
+        ForcedDevices(),
+        IdleDevices(),
+        Relays(),
+        ZeroTime(),
+        DominatedEdges(),
+        ContractGroups(),
+        Forward(),
+        Coplace(),
+        Fuse(),
+    )
 }
 """Our passes, in the order in which they are best applied."""
 

@@ -1,0 +1,122 @@
+"""Forward-operator-based placement: where memory is sufficient, backward tasks follow their forward tasks.
+
+B. Jeon, L. Cai, P. Srivastava, J. Jiang, X. Ke, Y. Meng, C. Xie, I. Gupta: Baechi: Fast device placement of machine
+learning graphs. SoCC 2020, doi:10.1145/3419111.3421302, section 3.3: "When memory is sufficient (i.e., one device could
+run the entire model), Baechi considers only forward operators for placement and thereafter co-places each
+corresponding backward (gradient) operators on the same respective device as their forward counterparts." Where it is
+not, forward and backward tasks become one group, and nothing is left out.
+
+How it is done here:
+
+- Memory is sufficient if one device has room for everything that all tasks need (as under the `sum` memory model),
+  whether or not it may run them all.
+- First the groups of each backward task and its forward task are united, where they may be (`placeopt.passes.uniting`);
+  a pair that must be apart stays as it is. So each task that follows has one group, of which a forward task is left.
+- What comes after backward tasks and shares a group with a task that does not (updates of weights) follows as well.
+- The reduced problem has the other tasks and the edges between them, on devices that all of their group may run on. The
+  first that is left of each group holds the memory of those that follow, and their separation. It holds it for the
+  whole run, and an output that one of them needs is held so too, which is cautious under `peak`. Their durations,
+  release times and deadlines do not count.
+- Restored schedules keep the order of the tasks that were placed; those that follow come behind on their devices, by
+  falling bottom level (`placeopt.levels`), and all are timed anew.
+
+Departure from the paper: Baechi leaves unsaid when backward operators run; TensorFlow decided it.
+
+O((n + e) m).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from placeopt.graph import path_lengths
+from placeopt.ir import Bool, Int, Problem
+from placeopt.levels import bottom_levels, comparable
+from placeopt.passes.coplace import BAECHI, backward_tasks
+from placeopt.passes.protocol import Reduction
+from placeopt.passes.rebuilding import at_odds, edges_of, projected_transfers, rebuilt
+from placeopt.passes.uniting import keeps_groups, regrouped, united
+from placeopt.schedule import Schedule, makespan
+from placeopt.simulation import retime
+
+
+class Forward:
+    """Leaves backward tasks to follow their forward tasks, where one device has memory for everything."""
+
+    name: ClassVar[str] = "forward"
+    exact: ClassVar[bool] = False
+    summary: ClassVar[str] = "places forward tasks only, backward ones follow; groups of both where memory is scarce"
+    gives_up: ClassVar[str] = "placements that part them, and what backward tasks take while others are placed"
+    citation: ClassVar[str] = BAECHI
+
+    def apply(self, problem: Problem) -> Reduction | None:
+        """The problem of the forward tasks, or with backward tasks in their groups."""
+        backward = backward_tasks(problem)
+        if len(backward) == 0 or at_odds(problem):
+            return None
+        union = united(problem, problem.group[problem.forward[backward]], problem.group[backward])
+        if int(problem.capacity.max()) < int(problem.memory.sum()):
+            return regrouped(problem, union)
+        group = union[problem.group]
+        follows = _followers(problem, group)
+        return _without(problem, group, follows) if follows.any() else regrouped(problem, union)
+
+
+def _followers(problem: Problem, group: Int) -> Bool:
+    """(n,) whether a backward task, or one behind some, has a task in its group (n,) that is neither."""
+    backward = np.zeros(problem.n_tasks, dtype=np.int64)
+    some = backward_tasks(problem)
+    backward[some[group[problem.forward[some]] == group[some]]] = 1
+    behind = path_lengths(problem.order, problem.out_start, problem.edge_target, backward)
+    late = (backward > 0) | (behind > 0)
+    leads = np.zeros(problem.n_tasks, dtype=np.bool_)
+    leads[group[~late]] = True
+    return np.asarray(late & leads[group])
+
+
+def _without(problem: Problem, group: Int, follows: Bool) -> Reduction:
+    """The problem without the tasks that follow."""
+    kept, behind = np.flatnonzero(~follows), np.flatnonzero(follows)
+    lead = np.full(problem.n_tasks, problem.n_tasks)  # by group, the first task that is left
+    np.minimum.at(lead, group[kept], kept)
+    leader = np.where(follows, lead[group], np.arange(problem.n_tasks))
+    resident, output = problem.resident.copy(), problem.output.copy()
+    np.add.at(resident, leader[behind], problem.memory[behind])
+    allowed = np.ones((problem.n_tasks, problem.n_devices), dtype=np.bool_)
+    np.logical_and.at(allowed, group, problem.feasible)
+    edges = edges_of(problem)
+    held = np.unique(edges.source[follows[edges.target]])  # until someone has it who is not there any more
+    resident[held] += output[held]
+    output[held] = 0
+    edges = edges.kept(~(follows[edges.source] | follows[edges.target]))
+    reduced, origin = rebuilt(
+        problem,
+        tasks=kept,
+        edges=edges,
+        feasible=allowed[group],
+        resident=resident,
+        output=output,
+        group=group,
+        separation=leader[problem.separation],
+    )
+
+    def restore(schedule: Schedule) -> Schedule:
+        device = np.empty(problem.n_tasks, dtype=np.int64)
+        device[kept] = schedule.device
+        device = device[leader]
+        start = np.empty(problem.n_tasks, dtype=np.int64)
+        start[kept] = schedule.start
+        in_turn = behind[np.argsort(-comparable(bottom_levels(problem))[behind], kind="stable")]
+        start[in_turn] = makespan(reduced, schedule) + np.arange(len(behind))
+        return retime(problem, Schedule(device, start))
+
+    def project(schedule: Schedule) -> Schedule | None:
+        if not keeps_groups(group, schedule.device):
+            return None
+        device = schedule.device[kept]
+        transfers = projected_transfers(problem, schedule, reduced, device, origin)
+        return Schedule(device, schedule.start[kept], transfers)
+
+    return Reduction(reduced, restore, project, f"{len(behind)} tasks follow their forward tasks")
