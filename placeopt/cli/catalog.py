@@ -73,6 +73,7 @@ def _card(solver: Any) -> dict[str, Any]:
     return {
         "name": solver.name,
         "summary": info.summary,
+        "family": info.family,
         "guarantee": info.guarantee,
         "complexity": info.complexity,
         "exact": info.exact,
