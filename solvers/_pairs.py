@@ -83,6 +83,9 @@ class Pairs(NamedTuple):
     worth, head
         (m,) twice: worth and task of the best pair of each device, NEVER and -1 where there is none. As of the last
         look: the task may have been placed meanwhile.
+    last, loose
+        For an algorithm that queues a task for one device only: (n,) key of each task in `loose`, a single heap (m = 1)
+        that takes the tasks whose pair became impossible; -1 for those that need not or have gone there.
     """
 
     by_end: int
@@ -93,6 +96,13 @@ class Pairs(NamedTuple):
     now: Heaps
     worth: Int
     head: Int
+    last: Int
+    loose: Heaps
+
+
+def make_heaps(n: int, m: int) -> Heaps:
+    """Empty heaps for m devices and up to n tasks on each."""
+    return Heaps(np.empty((n, m), dtype=np.int64), np.empty((n, m), dtype=np.int32), np.zeros(m, dtype=np.int64))
 
 
 def make_pairs(problem: Problem, sequence: Int, *, by_end: bool) -> Pairs:
@@ -100,19 +110,17 @@ def make_pairs(problem: Problem, sequence: Int, *, by_end: bool) -> Pairs:
     n, m = problem.n_tasks, problem.n_devices
     rank = np.empty(n, dtype=np.int64)
     rank[sequence] = np.arange(n)
-
-    def heaps() -> Heaps:
-        return Heaps(np.empty((n, m), dtype=np.int64), np.empty((n, m), dtype=np.int32), np.zeros(m, dtype=np.int64))
-
     return Pairs(
         by_end=int(by_end),
         sequence=sequence,
         rank=rank,
         missing=np.diff(problem.in_start),
-        later=heaps(),
-        now=heaps(),
+        later=make_heaps(n, m),
+        now=make_heaps(n, m),
         worth=np.full(m, NEVER, dtype=np.int64),
         head=np.full(m, -1, dtype=np.int64),
+        last=np.full(n, -1, dtype=np.int64),
+        loose=make_heaps(n, 1),
     )
 
 
@@ -184,7 +192,15 @@ def alive(case: Case, line: Timeline, i: int, d: int) -> bool:
     return home == d if home >= 0 else may_take(case, line, case.group[i], d)
 
 
-@kernel(alive, push, pop, allocates=False)
+@kernel(push, allocates=False)
+def loosen(line: Timeline, pairs: Pairs, i: int) -> None:
+    """Let a task that lost its only pair go to `loose`, once, if that is where it may go."""
+    if pairs.last[i] >= 0 and line.device[i] < 0:
+        push(pairs.loose, 0, pairs.last[i], pairs.rank[i])
+        pairs.last[i] = -1
+
+
+@kernel(alive, push, pop, loosen, allocates=False)
 def refresh(case: Case, line: Timeline, pairs: Pairs, d: int) -> None:
     """Find the best pair of device d anew: after something was placed there, or where the one known is gone."""
     later, now = pairs.later, pairs.now
@@ -199,6 +215,8 @@ def refresh(case: Case, line: Timeline, pairs: Pairs, d: int) -> None:
                 worth, head, rank = later.key[0, d], i, r
                 break
             push(now, d, work, r)
+        else:
+            loosen(line, pairs, i)
         pop(later, d)
     while now.size[d] > 0:
         r = now.item[0, d]
@@ -208,6 +226,7 @@ def refresh(case: Case, line: Timeline, pairs: Pairs, d: int) -> None:
             if end < worth or (end == worth and r < rank):
                 worth, head = end, i
             break
+        loosen(line, pairs, i)
         pop(now, d)
     pairs.worth[d], pairs.head[d] = worth, head
 

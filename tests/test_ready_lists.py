@@ -14,8 +14,9 @@ from brute_force import optimum, small_problem
 import placeopt as po
 from placeopt.ir import Objective, Problem, build_problem
 from placeopt.kernels import Kernel
-from placeopt.levels import static_levels
+from placeopt.levels import bottom_levels, static_levels
 from placeopt.registry import find_solver
+from placeopt.schedule import makespan
 from placeopt.solver import Answer, Options, Settings, Termination
 
 Key = tuple[int, ...]
@@ -112,6 +113,16 @@ class Reference:
         allowed = self.case.feasible[members].all(axis=0)
         return [d for d in range(self.case.n_devices) if allowed[d] and need <= self.room(d)]
 
+    def last_message(self, i: int) -> tuple[int, int]:
+        """When the last message reaches the farthest other device, not before the release, and whence it comes."""
+        others = range(self.case.n_devices)
+        last, device = -1, -1
+        for u, payload in self.producers[i]:
+            tick = self.end[u] + max(int(self.case.transfer(payload, self.device[u], d)) for d in others)
+            if tick > last:
+                last, device = tick, self.device[u]
+        return max(last, int(self.case.release[i])), device
+
     def put(self, i: int, d: int) -> None:
         self.start[i], self.end[i], self.device[i] = self.begin(i, d), self.finish(i, d), d
         self.free[d] = self.end[i]
@@ -138,10 +149,67 @@ def by_start_and_level(state: Reference) -> tuple[int, int]:
     return min(state.pairs(), key=lambda pair: (state.begin(*pair), -level[pair[0]], *pair))
 
 
+def by_end(state: Reference) -> tuple[int, int]:
+    return min(state.pairs(), key=lambda pair: (state.finish(*pair), *pair))
+
+
+def by_latest_end(state: Reference) -> tuple[int, int]:
+    ends = {i: sorted((state.finish(i, d), d) for d in state.devices(i)) for i in state.ready()}
+    i = min((i for i in ends if ends[i]), key=lambda i: (-ends[i][0][0], i))
+    return i, ends[i][0][1]
+
+
+def by_gap(state: Reference) -> tuple[int, int]:
+    ends = {i: sorted((state.finish(i, d), d) for d in state.devices(i)) for i in state.ready()}
+
+    def order(i: int) -> tuple[int, int, int]:
+        if len(ends[i]) == 1:
+            return 0, ends[i][0][0], i
+        return 1, ends[i][0][0] - ends[i][1][0], i
+
+    i = min((i for i in ends if ends[i]), key=order)
+    return i, ends[i][0][1]
+
+
+def levels(case: Problem) -> list[int]:
+    return [int(level) for level in np.rint(bottom_levels(case) * 1000)]
+
+
+def by_level_on_two_devices(state: Reference) -> tuple[int, int]:
+    level = levels(state.case)
+    i = min((i for i in state.ready() if state.devices(i)), key=lambda i: (-level[i], i))
+    devices = state.devices(i)
+    idle = min(devices, key=lambda d: (state.free[d], d))
+    _, enabling = state.last_message(i)
+    if enabling in devices and state.finish(i, enabling) <= state.finish(i, idle):
+        return i, enabling
+    return i, idle
+
+
+def by_type(state: Reference) -> tuple[int, int]:
+    """FLB on like devices without limits; and its theorem 3: no ready task could start earlier."""
+    level = levels(state.case)
+    last = {i: state.last_message(i) for i in state.ready()}
+    typed = [(i, d) for i, (tick, d) in last.items() if d >= 0 and tick >= state.free[d]]
+    idle = min(range(state.case.n_devices), key=lambda d: (state.free[d], d))
+    others = [i for i in last if i not in dict(typed)]
+    first = min(typed, key=lambda pair: (state.begin(*pair), -level[pair[0]], *pair), default=None)
+    second = min(((i, idle) for i in others), key=lambda pair: (last[pair[0]][0], -level[pair[0]], *pair), default=None)
+    ways = [pair for pair in (second, first) if pair is not None]
+    choice = min(ways, key=lambda pair: state.begin(*pair))
+    assert state.begin(*choice) == min(state.begin(*pair) for pair in state.pairs())
+    return choice
+
+
 RULES: dict[str, Callable[[Reference], tuple[int, int]]] = {
     "etf": by_start_and_level,
     "m-etf": by_start,
+    "min-min": by_end,
+    "max-min": by_latest_end,
+    "sufferage": by_gap,
+    "fcp": by_level_on_two_devices,
 }
+NAMES = (*RULES, "flb", "duplex")
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -166,7 +234,23 @@ def test_the_choices_are_those_of_the_definition_beside_memory_groups_and_releas
     assert compared > 30
 
 
-@pytest.mark.parametrize("name", RULES)
+def test_flb_chooses_by_definition_and_as_early_as_etf_on_like_devices() -> None:
+    for seed in range(120):
+        case = random_problem(seed, like=True)
+        assert solved(case, "flb") == Reference(case).run(by_type), seed
+
+
+def test_duplex_is_the_better_of_two() -> None:
+    won = set()
+    for seed in range(40):
+        case = random_problem(seed, like=False)
+        ends = [makespan(case, answer(case, name).schedule) for name in ("min-min", "max-min", "duplex")]  # type: ignore[arg-type]
+        assert ends[2] == min(ends)
+        won.add(ends.index(ends[2]))
+    assert won == {0, 1}
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_never_better_than_the_optimum_and_always_feasible_but_for_deadlines(name: str) -> None:
     for seed in range(40):
         for times in (False, True):
@@ -263,9 +347,9 @@ def test_ports_hold_up_what_is_in_the_queue() -> None:
 def test_compiled_and_plain_code_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [random_problem(seed, like=False, tight=True) for seed in range(12)]
     cases += [replace(case, contention="port") for case in cases]
-    plain = [[answer(case, name).schedule for case in cases] for name in RULES]
+    plain = [[answer(case, name).schedule for case in cases] for name in NAMES]
     monkeypatch.setattr(Kernel, "select", lambda self, work: self.compiled())  # noqa: ARG005
-    for name, row in zip(RULES, plain, strict=True):
+    for name, row in zip(NAMES, plain, strict=True):
         for case, expected in zip(cases, row, strict=True):
             found = answer(case, name).schedule
             if expected is None:
