@@ -217,9 +217,9 @@ class Problem:
         """(g, m), whether every task of the group may run on the device."""
         if self.n_groups == self.n_tasks:
             return self.feasible.copy()
-        allowed = np.ones((self.n_groups, self.n_devices), dtype=np.bool_)
-        np.logical_and.at(allowed, self.group, self.feasible)
-        return allowed
+        members = np.argsort(self.group, kind="stable")
+        first = np.searchsorted(self.group[members], np.arange(self.n_groups))
+        return np.asarray(np.logical_and.reduceat(self.feasible[members], first, axis=0))
 
     def fingerprint(self) -> str:
         """A short hash of everything that decides which schedules are feasible and how good they are."""

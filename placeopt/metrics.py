@@ -159,6 +159,20 @@ def ccr(problem: Problem) -> float | None:
     return float(mean_transfers(problem).sum()) / computing if computing else None
 
 
+@dataclass(frozen=True, slots=True)
+class Grain:
+    """How coarse a task graph is: its tasks and edges, and its `ccr`."""
+
+    tasks: int
+    edges: int
+    ccr: float | None
+
+
+def grain(problem: Problem) -> Grain:
+    """How coarse the problem's task graph is: to compare before and after fusion (Celeritas, table 2)."""
+    return Grain(problem.n_tasks, problem.n_edges, ccr(problem))
+
+
 def shape(problem: Problem) -> Shape:
     """The form of the problem's task graph."""
     n = problem.n_tasks

@@ -43,7 +43,7 @@ def depth_first(problem: Problem, preference: Int) -> Int:
     Of those that become ready together, `preference` (n,), the tasks from most to least wanted, has the first.
     """
     order = np.empty(problem.n_tasks, dtype=np.int64)
-    run = last_ready_first.select(3 * (problem.n_tasks + problem.n_edges))
+    run = last_ready_first.select(4 * (problem.n_tasks + problem.n_edges))
     run(problem.out_start, problem.in_start, problem.edge_source[problem.in_edge], preference, order)
     return order
 

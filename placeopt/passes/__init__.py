@@ -16,6 +16,7 @@ The others trade the optimum for a problem that is easier to place:
     forward           backward tasks follow their forward tasks
     coplace           tasks that have only each other to talk to share a device
     fuse              connected tasks of one group become one
+    celeritas-fusion  neighbours in a topological order become one, at optimal breakpoints
 
 What is valid in the reduced problem is so in the original, deadlines excepted, as long as memory is counted by `sum`.
 """

@@ -14,6 +14,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from placeopt.errors import InternalError, UsageError, listing, suggestion
+from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.passes.contract_groups import ContractGroups
 from placeopt.passes.coplace import Coplace
 from placeopt.passes.dominated_edges import DominatedEdges
@@ -40,6 +41,7 @@ PASSES: dict[str, Pass] = {
         Forward(),
         Coplace(),
         Fuse(),
+        CeleritasFusion(),
     )
 }
 """Our passes, in the order in which they are best applied."""

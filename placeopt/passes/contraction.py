@@ -90,7 +90,7 @@ def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
     count, first = len(made.start) - 1, made.sequence[made.start[:-1]]
     duration = np.zeros((count, problem.n_devices), dtype=np.int64)
     feasible = np.ones((count, problem.n_devices), dtype=np.bool_)
-    add_up.select(problem.duration.size)(made.label, problem.duration, problem.feasible, duration, feasible)
+    add_up.select(3 * problem.duration.size)(made.label, problem.duration, problem.feasible, duration, feasible)
     source, target, payload, shared = _edges(problem, made.label, count)
     release, deadline = _windows(problem, made, feasible)
     scratch = np.add if problem.memory_model == "sum" else np.maximum

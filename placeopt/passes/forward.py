@@ -37,7 +37,7 @@ from placeopt.levels import bottom_levels, comparable
 from placeopt.passes.coplace import BAECHI, backward_tasks
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import at_odds, edges_of, projected_transfers, rebuilt
-from placeopt.passes.uniting import keeps_groups, regrouped, united
+from placeopt.passes.uniting import Unions, keeps_groups, regrouped, united
 from placeopt.schedule import Schedule, makespan
 from placeopt.simulation import retime
 
@@ -56,12 +56,11 @@ class Forward:
         backward = backward_tasks(problem)
         if len(backward) == 0 or at_odds(problem):
             return None
-        union = united(problem, problem.group[problem.forward[backward]], problem.group[backward])
+        groups = united(problem, problem.group[problem.forward[backward]], problem.group[backward])
         if int(problem.capacity.max()) < int(problem.memory.sum()):
-            return regrouped(problem, union)
-        group = union[problem.group]
-        follows = _followers(problem, group)
-        return _without(problem, group, follows) if follows.any() else regrouped(problem, union)
+            return regrouped(problem, groups)
+        follows = _followers(problem, groups.parent[problem.group])
+        return _without(problem, groups, follows) if follows.any() else regrouped(problem, groups)
 
 
 def _followers(problem: Problem, group: Int) -> Bool:
@@ -76,16 +75,15 @@ def _followers(problem: Problem, group: Int) -> Bool:
     return np.asarray(late & leads[group])
 
 
-def _without(problem: Problem, group: Int, follows: Bool) -> Reduction:
+def _without(problem: Problem, groups: Unions, follows: Bool) -> Reduction:
     """The problem without the tasks that follow."""
+    group = groups.parent[problem.group]
     kept, behind = np.flatnonzero(~follows), np.flatnonzero(follows)
     lead = np.full(problem.n_tasks, problem.n_tasks)  # by group, the first task that is left
     np.minimum.at(lead, group[kept], kept)
     leader = np.where(follows, lead[group], np.arange(problem.n_tasks))
     resident, output = problem.resident.copy(), problem.output.copy()
     np.add.at(resident, leader[behind], problem.memory[behind])
-    allowed = np.ones((problem.n_tasks, problem.n_devices), dtype=np.bool_)
-    np.logical_and.at(allowed, group, problem.feasible)
     edges = edges_of(problem)
     held = np.unique(edges.source[follows[edges.target]])  # until someone has it who is not there any more
     resident[held] += output[held]
@@ -95,7 +93,7 @@ def _without(problem: Problem, group: Int, follows: Bool) -> Reduction:
         problem,
         tasks=kept,
         edges=edges,
-        feasible=allowed[group],
+        feasible=groups.feasible[group],
         resident=resident,
         output=output,
         group=group,

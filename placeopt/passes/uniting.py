@@ -64,12 +64,12 @@ def unions(problem: Problem) -> Unions:
     return Unions(np.arange(g), problem.group_feasible(), memory, problem.capacity, first, last, further, other)
 
 
-def united(problem: Problem, left: Int, right: Int) -> Int:
-    """(g,) the union of each group, by its smallest, once the groups left[k] and right[k] are united in turn."""
+def united(problem: Problem, left: Int, right: Int) -> Unions:
+    """The groups of a problem once left[k] and right[k] are united in turn, where they may be."""
     groups = unions(problem)
     run = unite_pairs.select((len(left) + problem.n_groups) * (1 + problem.n_devices))
     run(groups, left, right)
-    return groups.parent
+    return groups
 
 
 @kernel(allocates=False)
@@ -130,9 +130,9 @@ def keeps_groups(group: Int, device: Int) -> bool:
     return bool((home[group] == device).all())
 
 
-def regrouped(problem: Problem, union: Int) -> Reduction | None:
-    """The problem with its groups united as `union` (g,) says; None if none are."""
-    group = union[problem.group]
+def regrouped(problem: Problem, groups: Unions) -> Reduction | None:
+    """The problem with its groups united; None if none are."""
+    group = groups.parent[problem.group]
     reduced, _ = rebuilt(problem, group=group)
     if reduced.n_groups == problem.n_groups:
         return None
