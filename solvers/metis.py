@@ -15,7 +15,8 @@ depend on each other both ways, which the model allows.
   lead; of equals to the one with the least load, then the lowest index.
 - The tasks on each device are ordered as those of clusters are, see `placeopt_solvers._clusters`.
 
-Up to eight parts are cut by recursive bisection, more by the k-way scheme, as METIS's manual advises.
+Up to eight parts are cut by recursive bisection, more by the k-way scheme, as METIS's manual advises; and by bisection
+too where a group or a device's share is too large or small against the rest for METIS (see `_partition.parts`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt.errors import MissingExtraError
 from placeopt.ir import UNLIMITED, Int, Problem
 from placeopt.kernels import kernel
 from placeopt.levels import mean_durations, mean_transfers
@@ -34,11 +34,9 @@ from placeopt.solver import Answer, Info, Options, Settings
 
 from ._clusters import cluster_steps, group_work, on_homes
 from ._construction import Built, answered
+from ._partition import Graph, make_graph, parts, shares
 from ._placement import Groups
 from ._timeline import NEVER, Case, Timeline, make_case, make_timeline, may_take
-
-_TOTAL = 2**30
-"""Sum of all weights: METIS may have been built with 32-bit numbers."""
 
 Float = NDArray[np.float64]
 Balance = Literal["duration", "memory", "both"]
@@ -81,10 +79,10 @@ class Metis:
         MissingExtraError
             If PyMetis is not installed.
         """
-        starts, neighbours, weight = group_graph(problem)
-        wanted = partition(problem, settings.balance, options.seed, starts, neighbours, weight)
+        graph = group_graph(problem, settings.balance)
+        wanted = meant_devices(problem, graph, settings.balance, options.seed)
         work = group_work(problem)
-        sequence = np.argsort(-_group_sums(problem, problem.memory), kind="stable")
+        sequence = np.argsort(-group_sums(problem, problem.memory), kind="stable")
         moved = 0
 
         def build(groups: Groups) -> Built:
@@ -94,35 +92,25 @@ class Metis:
             scratch = np.empty(problem.n_devices, dtype=np.int64)
             run = keep_parts.select(cluster_steps(problem))
             stuck = run(
-                make_case(problem, groups), line, sequence, wanted, starts, neighbours, weight, work, load, scratch
-            )
+                make_case(problem, groups), line, sequence, wanted, graph.starts, graph.neighbours, graph.weight,
+                work, load, scratch,
+            )  # fmt: skip
             moved = int(np.count_nonzero(line.home != wanted))
             return Built(line, stuck) if stuck >= 0 else on_homes(problem, groups, line.home)
 
         return replace(answered(problem, build), stats={"moved": moved})
 
 
-def group_graph(problem: Problem) -> tuple[Int, Int, Int]:
-    """The colocation groups as an undirected graph: CSR starts (g + 1,), neighbours and weights.
-
-    Edges between the same two groups are one, with the sum of their mean transfers in parts of `_TOTAL`, at least 1.
-    """
-    g = problem.n_groups
-    ends = problem.group[problem.edge_source], problem.group[problem.edge_target]
-    low, high = np.minimum(*ends), np.maximum(*ends)
-    apart = low != high
-    pairs, place = np.unique(low[apart] * max(g, 1) + high[apart], return_inverse=True)
-    weight = np.bincount(place.reshape(-1), weights=mean_transfers(problem)[apart], minlength=len(pairs)).astype(float)
-    # What METIS adds up is each edge once; twice is what its arrays hold.
-    scaled = np.maximum(_scaled(weight, _TOTAL // 2), 1)
-    low, high = pairs // max(g, 1), pairs % max(g, 1)
-    source, target = np.concatenate((low, high)), np.concatenate((high, low))
-    by_source = np.lexsort((target, source))
-    starts = np.searchsorted(source[by_source], np.arange(g + 1)).astype(np.int64)
-    return starts, target[by_source].astype(np.int64), np.concatenate((scaled, scaled))[by_source]
+def group_graph(problem: Problem, balance: Balance) -> Graph:
+    """The colocation groups as METIS sees them."""
+    duration = group_sums(problem, mean_durations(problem))
+    memory = group_sums(problem, problem.memory.astype(np.float64))
+    size = {"duration": duration, "memory": memory, "both": shares(duration) + shares(memory)}[balance]
+    low, high = problem.group[problem.edge_source], problem.group[problem.edge_target]
+    return make_graph(low, high, mean_transfers(problem), size)
 
 
-def partition(problem: Problem, balance: Balance, seed: int, starts: Int, neighbours: Int, weight: Int) -> Int:
+def meant_devices(problem: Problem, graph: Graph, balance: Balance, seed: int) -> Int:
     """(g,) the device that each group is meant for.
 
     Raises
@@ -130,28 +118,9 @@ def partition(problem: Problem, balance: Balance, seed: int, starts: Int, neighb
     MissingExtraError
         If PyMetis is not installed.
     """
-    try:
-        import pymetis
-    except ImportError:
-        raise MissingExtraError("the solver metis needs PyMetis: pip install 'placeopt[metis]'") from None
-    g = problem.n_groups
     devices = np.flatnonzero(problem.feasible.any(axis=0))
-    if g == 0 or len(devices) < 2:
-        return np.full(g, devices[0] if len(devices) else 0, dtype=np.int64)
-    duration = _group_sums(problem, mean_durations(problem))
-    memory = _group_sums(problem, problem.memory.astype(np.float64))
-    sizes = {"duration": duration, "memory": memory, "both": _shares(duration) + _shares(memory)}[balance]
-    if not sizes.any():  # parts of nothing are balanced by number
-        sizes = np.ones(g)
-    found = pymetis.part_graph(
-        len(devices),
-        pymetis.CSRAdjacency(starts.tolist(), neighbours.tolist()),
-        vweights=_scaled(sizes, _TOTAL).tolist(),
-        eweights=weight.tolist() or None,
-        tpwgts=_device_shares(problem, balance)[devices].tolist(),
-        options=pymetis.Options(seed=seed % 2**31),
-    )
-    return devices[np.array(found.vertex_part, dtype=np.int64)]
+    part = parts(graph, _device_shares(problem, balance)[devices], seed)
+    return devices[part] if len(devices) else part
 
 
 def _device_shares(problem: Problem, balance: Balance) -> Float:
@@ -164,24 +133,12 @@ def _device_shares(problem: Problem, balance: Balance) -> Float:
     speed = np.where(took > 0, work.sum(axis=0) / np.maximum(took, 1), 1.0) * usable
     asked = float(problem.memory.sum())
     room = np.where(problem.capacity == UNLIMITED, asked, np.minimum(problem.capacity, asked)) * usable
-    speed, room = _shares(speed, usable), _shares(room, usable)
-    return {"duration": speed, "memory": room, "both": (speed + room) / 2}[balance]
+    if not room.any():
+        room = usable
+    return {"duration": shares(speed), "memory": shares(room), "both": (shares(speed) + shares(room)) / 2}[balance]
 
 
-def _shares(amount: Float, usable: Float | None = None) -> Float:
-    """Amounts as shares of their sum; equal ones for the usable where all are zero."""
-    total = float(amount.sum())
-    if total > 0:
-        return np.asarray(amount / total, dtype=np.float64)
-    return np.zeros(len(amount)) if usable is None else np.asarray(usable / max(usable.sum(), 1), dtype=np.float64)
-
-
-def _scaled(amount: Float, total: int) -> Int:
-    """Amounts as whole numbers that add up to `total`, but for rounding."""
-    return np.rint(_shares(amount) * total).astype(np.int64)
-
-
-def _group_sums(problem: Problem, amount: NDArray[np.generic]) -> Float:
+def group_sums(problem: Problem, amount: NDArray[np.generic]) -> Float:
     """(g,) what the tasks of each group come to."""
     return np.bincount(problem.group, weights=amount, minlength=problem.n_groups).astype(np.float64)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import sys
 from collections.abc import Callable
@@ -11,9 +12,10 @@ import numpy as np
 import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._clusters import Clustering, ClusterSettings, map_clusters, mean_weights
+from placeopt_solvers._partition import parts
 from placeopt_solvers.dsc import dominant_sequence_clusters, examine
 from placeopt_solvers.lc import cut_paths, linear_clusters
-from placeopt_solvers.metis import MetisSettings, group_graph, keep_parts, partition
+from placeopt_solvers.metis import Balance, MetisSettings, group_graph, keep_parts, meant_devices
 
 import placeopt as po
 from placeopt.errors import MissingExtraError, UsageError
@@ -334,20 +336,21 @@ class TestMetis:
 
     def test_groups_are_one_vertex_and_parallel_edges_one_edge(self) -> None:
         case = problem([1] * 4, {(0, 2): 4, (1, 3): 8, (0, 3): 4, (2, 3): 99}, group=np.array([0, 0, 1, 1]))
-        starts, neighbours, weight = group_graph(case)
-        assert starts.tolist() == [0, 1, 2]
-        assert neighbours.tolist() == [1, 0]
-        assert weight.tolist() == [2**29] * 2
+        graph = group_graph(case, "duration")
+        assert graph.starts.tolist() == [0, 1, 2]
+        assert graph.neighbours.tolist() == [1, 0]
+        assert graph.weight.tolist() == [2**29] * 2
+        assert graph.size.tolist() == [2**29] * 2
 
     @pytest.mark.parametrize("balance", ["duration", "memory", "both"])
-    def test_shares_follow_devices(self, balance: str) -> None:
+    def test_shares_follow_devices(self, balance: Balance) -> None:
         """d0 is three times as fast and has three times the memory: about three quarters go there."""
         n = 200
         case = problem(
             [0] * n, {(i, i + 1): 1 for i in range(n - 1)}, duration=np.tile([10, 30], (n, 1)),
             resident=np.full(n, 100), capacity=np.array([15_100, 5_100]),
         )  # fmt: skip
-        wanted = partition(case, balance, 0, *group_graph(case))  # type: ignore[arg-type]
+        wanted = meant_devices(case, group_graph(case, balance), balance, 0)
         assert 140 <= int((wanted == 0).sum()) <= 155
         assert answer(case, "metis", balance=balance).termination is Termination.COMPLETED
 
@@ -358,6 +361,26 @@ class TestMetis:
                        feasible=np.array([[1, 0, 0], [1, 1, 1], [1, 1, 1], [0, 0, 1]], dtype=np.bool_))  # fmt: skip
         assert placed(case, "metis")[0] == 0
         assert placed(case, "metis")[3] == 2
+
+    @pytest.mark.parametrize("k", [2, 3, 7, 9, 12])
+    def test_parts_have_their_shares(self, k: int) -> None:
+        share = np.arange(k, dtype=np.float64) + 3
+        share /= share.sum()
+        graph = group_graph(random_problem(8, tasks=1000, devices=2), "duration")
+        found = np.bincount(parts(graph, share, 1), weights=graph.size, minlength=k) / graph.size.sum()
+        assert found == pytest.approx(share, abs=0.03)
+
+    @pytest.mark.parametrize("k", [2, 5, 12])
+    def test_metis_has_nothing_to_complain_of(self, k: int, capfd: pytest.CaptureFixture[str]) -> None:
+        """It writes to the standard output when it has nothing left to halve, which would spoil what we print."""
+        libc = ctypes.CDLL(None)
+        for seed in range(40):
+            case = random_problem(seed, tasks=15, devices=k)
+            share = np.random.default_rng(seed).random(k) ** 6
+            found = parts(group_graph(case, "duration"), share / share.sum(), seed)
+            assert ((found >= 0) & (found < k)).all()
+        libc.fflush(None)
+        assert capfd.readouterr() == ("", "")
 
     def test_the_seed_decides(self) -> None:
         case = random_problem(5, tasks=60, devices=4)
