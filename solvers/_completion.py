@@ -1,9 +1,10 @@
 """The neediest ready task next: with the latest of the earliest ends (max-min), or the widest gap to the second best.
 
-Each ready task has its earliest end over the devices, which only grows. It is worked out anew only for the tasks whose
-best device (for sufferage: or second best) was the last one used, or whose group got a home. All ready tasks are looked
-at in each step: O(n W + r m + e m), where W is the most tasks ready at once and r <= n W counts the times that one is
-worked out anew, W / m in a step where tasks spread evenly.
+Each ready task has its earliest ends over the devices, which only grow. They are worked out anew only for the tasks
+whose best device was the last one used (for sufferage: or whose second best was), or whose group got its home. All
+ready tasks are looked at in each step: O(n W + r m + e m), where W is the most tasks ready at once and r <= n W counts
+the times that one is worked out anew: few where the data decides, most of n W where many tasks that could start at once
+agree on the best device.
 
 Under port contention what is booked meanwhile delays the arrivals of ready tasks. Those of the task chosen are worked
 out anew, and the device is chosen by them.
@@ -31,6 +32,8 @@ class Waiting(NamedTuple):
     ----------
     by_gap
         1 to put the widest gap between the two earliest ends first, 0 the latest of the earliest ends.
+    members
+        (g,) tasks of each group.
     missing
         (n,) producers of each task that are not placed yet; 0 for a ready task.
     task, arrival
@@ -42,6 +45,7 @@ class Waiting(NamedTuple):
     """
 
     by_gap: int
+    members: Int
     missing: Int
     task: Int
     arrival: Int
@@ -57,6 +61,7 @@ def neediest(problem: Problem, groups: Groups, *, by_gap: bool) -> Built:
     line = make_timeline(problem, groups)
     waiting = Waiting(
         int(by_gap),
+        np.bincount(problem.group),
         np.diff(problem.in_start),
         np.empty(n, dtype=np.int64),
         np.empty((n, m), dtype=np.int64),
@@ -105,13 +110,15 @@ def place_neediest(case: Case, line: Timeline, waiting: Waiting) -> int:
         if waiting.missing[i] == 0:
             arrive(case, line, waiting, rows, i)
             rows += 1
-    placed, used = 0, len(line.room)
+    placed, used, settled = 0, len(line.room), -1
     while True:
         chosen, most = -1, -1
         for row in range(rows):
-            home = line.home[case.group[task[row]]]
-            touched = best[row] == used or (waiting.by_gap and second[row] == used)
-            if touched or (home >= 0 and (best[row] != home or second[row] >= 0)):
+            if (
+                best[row] == used
+                or (waiting.by_gap and second[row] == used)
+                or (settled >= 0 and case.group[task[row]] == settled)
+            ):
                 weigh(case, line, waiting, row)
             if best[row] < 0:
                 continue
@@ -124,6 +131,9 @@ def place_neediest(case: Case, line: Timeline, waiting: Waiting) -> int:
         if case.port:
             arrive(case, line, waiting, chosen, i)
         used = best[chosen]
+        # Its fellows that are ready have to go there too; most groups are one task and not worth a look at each row.
+        g = case.group[i]
+        settled = g if line.home[g] < 0 and waiting.members[g] > 1 else -1
         append(case, line, i, used, end[chosen] - case.duration[i, used])
         placed += 1
         rows -= 1

@@ -36,7 +36,7 @@ class MaxMin:
         summary="the ready task whose earliest end is the latest, where it ends first (Braun et al. 2001)",
         family="ready lists",
         guarantee="none",
-        complexity="O(n W m + e m), W the most tasks ready at once; O(n W + e m) where they spread evenly",
+        complexity="O(n W m + e m), W the most tasks ready at once",
         citation="""@article{braun2001comparison,
   author  = {Tracy D. Braun and Howard Jay Siegel and Noah Beck and Ladislau L. B{\\"o}l{\\"o}ni and Muthucumaru
              Maheswaran and Albert I. Reuther and James P. Robertson and Mitchell D. Theys and Bin Yao and Debra

@@ -41,7 +41,7 @@ class Sufferage:
         summary="the ready task that loses most without its best device (Maheswaran et al. 1999)",
         family="ready lists",
         guarantee="none",
-        complexity="O(n W m + e m), W the most tasks ready at once; O(n W + e m) where they spread evenly",
+        complexity="O(n W m + e m), W the most tasks ready at once",
         citation="""@article{maheswaran1999dynamic,
   author  = {Muthucumaru Maheswaran and Shoukat Ali and Howard Jay Siegel and Debra Hensgen and Richard F. Freund},
   title   = {Dynamic mapping of a class of independent tasks onto heterogeneous computing systems},
