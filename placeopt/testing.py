@@ -9,7 +9,8 @@
 
 A solver may refuse a case whose objective, contention or memory model it does not declare. Of the rest it
 must return verified schedules, bounds that hold, the same answer for the same seed, and no exception. The schedules
-of a solver that is not exact may miss deadlines, and keep every other rule.
+of a solver that is not exact may miss deadlines, and keep every other rule: it is run with the option `strict`, which
+rules out best effort.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ def check_solver(name: str, case: Case, *, time_limit: float = 20.0, **settings:
     info = find_solver(name).info
     if unsupported(info, problem) is not None:
         return None
-    first = solve(problem, name, time_limit=time_limit, seed=7, workers=1, **settings)
+    first = solve(problem, name, time_limit=time_limit, seed=7, workers=1, strict=True, **settings)
     _check_answer(name, case, first, exact=info.exact, finished=info.exact)
-    again = solve(problem, name, time_limit=time_limit, seed=7, workers=1, **settings)
+    again = solve(problem, name, time_limit=time_limit, seed=7, workers=1, strict=True, **settings)
     if Termination.TIME_LIMIT not in (first.termination, again.termination):
         same = first.schedule is again.schedule is None or (
             first.schedule is not None
@@ -70,12 +71,16 @@ def check_solver(name: str, case: Case, *, time_limit: float = 20.0, **settings:
             and np.array_equal(first.schedule.start, again.schedule.start)
         )
         assert same, f"{name}, {case.name}: the same seed gave another schedule"
-    hurried = solve(problem, name, time_limit=1e-6, seed=7, workers=1, **settings)
+    hurried = solve(problem, name, time_limit=1e-6, seed=7, workers=1, strict=True, **settings)
     _check_answer(name, case, hurried, exact=info.exact, finished=False)
-    stopped = solve(problem, name, time_limit=time_limit, seed=7, workers=1, should_stop=lambda: True, **settings)
+    stopped = solve(
+        problem, name, time_limit=time_limit, seed=7, workers=1, strict=True, should_stop=lambda: True, **settings
+    )
     _check_answer(name, case, stopped, exact=info.exact, finished=False)
     if first.schedule is not None:
-        warm = solve(problem, name, time_limit=time_limit, seed=7, workers=1, initial=first.schedule, **settings)
+        warm = solve(
+            problem, name, time_limit=time_limit, seed=7, workers=1, strict=True, initial=first.schedule, **settings
+        )
         _check_answer(name, case, warm, exact=info.exact, finished=info.exact)
     return first
 

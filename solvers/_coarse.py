@@ -1,0 +1,148 @@
+"""What Celeritas's placers share: place the coarse graph, map the schedule back, best effort where devices fill up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from placeopt.errors import listing
+from placeopt.ir import UNLIMITED, Int, Problem
+from placeopt.kernels import kernel
+from placeopt.memory import used_memory
+from placeopt.metrics import grain
+from placeopt.orders import cpd_topo
+from placeopt.passes.celeritas_fusion import CeleritasFusion
+from placeopt.schedule import Schedule
+from placeopt.simulation import retime
+from placeopt.solver import Answer, Options
+from placeopt.units import size_text
+
+from ._construction import Built, Constructed, as_answer, best_of, built, constructed, timed
+from ._placement import Groups, grouped
+from ._timeline import Case, Timeline, append, arrival_on, make_case, make_timeline, may_take, work_steps
+
+Place = Callable[[Case, Timeline, Int, bool], int]
+"""Places the tasks of a sequence in turn and returns how many found a device. The flag: overfill devices rather than
+leave a task without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placer:
+    """One of the placers: how it chooses its loop for a problem."""
+
+    choose: Callable[[Problem], Place]
+
+    def built(self, problem: Problem, groups: Groups, *, overfill: bool = False) -> Built:
+        """The tasks placed in CPD-TOPO order."""
+        sequence, line = cpd_topo(problem), make_timeline(problem, groups)
+        placed = self.choose(problem)(make_case(problem, groups), line, sequence, overfill)
+        return built(problem, line, sequence, placed)
+
+    def constructed(self, problem: Problem) -> Constructed:
+        """The schedule that keeps memory, after repair or packing where the devices filled up."""
+        return constructed(problem, lambda groups: self.built(problem, groups))
+
+    def overfilled(self, problem: Problem) -> Schedule | None:
+        """The schedule with best effort: devices are overfilled where a task has no other; None if all are barred."""
+        groups = grouped(problem)
+        nowhere = np.full(problem.n_groups, -1, dtype=np.int64)
+        free = replace(
+            groups, feasible=problem.group_feasible(), home=nowhere, room=problem.capacity.copy(), stuck=None
+        )
+        found = self.built(problem, free, overfill=True)
+        return timed(problem, found.line) if found.stuck is None else None
+
+
+def answered_coarse(problem: Problem, options: Options, fusion: CeleritasFusion, *placers: Placer) -> Answer:
+    """The best answer of some placers on what the fusion makes of the problem, the first of equals.
+
+    Where the clusters do not fit into memory, the tasks themselves are placed; where they do not either, clusters with
+    best effort, unless the options are strict.
+    """
+    reduction = fusion.apply(problem)
+    coarse = problem if reduction is None else reduction.problem
+
+    def restored(schedule: Schedule) -> Schedule:
+        if reduction is None:
+            return schedule
+        schedule = reduction.restore(schedule)
+        # What is told of deadlines, and where ports contend of memory, is of the schedule as it will be.
+        told = problem.contention == "port" or (problem.deadline != UNLIMITED).any()
+        return retime(problem, schedule) if told else schedule
+
+    found = best_of(coarse, [placer.constructed(coarse) for placer in placers])
+    if found.schedule is not None:
+        found = Constructed(restored(found.schedule), found.note)
+    elif reduction is not None:
+        found = best_of(problem, [placer.constructed(problem) for placer in placers])
+        if found.schedule is not None:
+            told = "the devices are too full for clusters: tasks were placed one by one"
+            found = Constructed(found.schedule, f"{told}; {found.note}" if found.note else told)
+    if found.schedule is None and (not options.strict or problem.memory_model == "peak"):
+        effort = placers[0].overfilled(coarse)
+        if effort is not None:
+            schedule = restored(effort)
+            note = _overflow(problem, schedule)
+            if not (note and options.strict):  # under `peak` it may fit all the same: groups are placed as under `sum`
+                found = Constructed(schedule, note)
+    answer = as_answer(problem, found)
+    fine, fused = grain(problem), grain(coarse)
+    stats = {"ccr": fine.ccr, "clusters": fused.tasks, "cluster_edges": fused.edges, "cluster_ccr": fused.ccr}
+    return replace(answer, stats=stats)
+
+
+def _overflow(problem: Problem, schedule: Schedule) -> str:
+    """By how much each device is too small for what stands there."""
+    over = used_memory(problem, schedule) - problem.capacity
+    full = np.flatnonzero(over > 0).tolist()
+    if not full:
+        return ""
+    parts = [f"{problem.device_names[d]} by {size_text(int(over[d]))}" for d in full]
+    return f"best effort, for no device had room for some tasks: {listing(parts, 20)} over capacity"
+
+
+@kernel(allocates=False)
+def roomiest(case: Case, line: Timeline, g: int) -> int:
+    """The device with most memory left of those that may run group g, room or no room; -1 if separation bars all."""
+    best = -1
+    for d in range(len(line.room)):
+        if not case.feasible[g, d] or (best >= 0 and line.room[d] <= line.room[best]):
+            continue
+        apart = True
+        for k in range(case.apart_start[g], case.apart_start[g + 1]):
+            if line.home[case.apart[k]] == d:
+                apart = False
+        if apart:
+            best = d
+    return best
+
+
+@kernel(arrival_on, may_take, append, roomiest, allocates=False)
+def fill_in_order(case: Case, line: Timeline, sequence: Int, overfill: bool) -> int:
+    """Place the tasks in turn on the current device, each behind the one before; how many were placed."""
+    m = len(line.room)
+    current = 0
+    for position in range(len(sequence)):
+        i = sequence[position]
+        g = case.group[i]
+        d = line.home[g]
+        if d < 0:
+            for step in range(m):
+                d = (current + step) % m
+                if may_take(case, line, g, d):
+                    break
+                d = -1
+            if d < 0 and overfill:
+                d = roomiest(case, line, g)
+            if d < 0:
+                return position
+            if case.feasible[g, current] and case.memory[g] > line.room[current]:
+                current = d
+        append(case, line, i, d, max(arrival_on(case, line, i, d), line.free[d]))
+    return len(sequence)
+
+
+FILLING = Placer(lambda coarse: fill_in_order.select(work_steps(coarse)))
+"""Order-Place; see `placeopt_solvers.order_place`."""
