@@ -76,6 +76,11 @@ class Reference:
         self.start: dict[int, int] = {}
         self.end: dict[int, int] = {}
         self.free = [0] * case.n_devices
+        self.duration, self.release = case.duration.tolist(), case.release.tolist()
+        self.group, self.allowed = case.group.tolist(), case.group_feasible().tolist()
+        self.memory = np.bincount(case.group, case.memory, case.n_groups).astype(int).tolist()
+        self.room = case.capacity.tolist()
+        self.home: dict[int, int] = {}
         self.producers: list[list[tuple[int, int]]] = [[] for _ in range(case.n_tasks)]
         for u, i, payload in zip(
             case.edge_source.tolist(), case.edge_target.tolist(), case.payload.tolist(), strict=True
@@ -89,29 +94,20 @@ class Reference:
 
     def arrival(self, i: int, d: int) -> int:
         times = [self.end[u] + int(self.case.transfer(payload, self.device[u], d)) for u, payload in self.producers[i]]
-        return max([int(self.case.release[i]), *times])
+        return max([self.release[i], *times])
 
     def begin(self, i: int, d: int) -> int:
         return max(self.arrival(i, d), self.free[d])
 
     def finish(self, i: int, d: int) -> int:
-        return self.begin(i, d) + int(self.case.duration[i, d])
-
-    def room(self, d: int) -> int:
-        held = {int(self.case.group[i]) for i, where in self.device.items() if where == d}
-        used = self.case.memory[np.isin(self.case.group, list(held))].sum()
-        return int(self.case.capacity[d] - used)
+        return self.begin(i, d) + int(self.duration[i][d])
 
     def devices(self, i: int) -> list[int]:
         """The devices that the task can go to, beside what is placed."""
-        g = self.case.group[i]
-        members = np.flatnonzero(self.case.group == g)
-        homes = [self.device[j] for j in members.tolist() if j in self.device]
-        if homes:
-            return homes[:1]
-        need = int(self.case.memory[members].sum())
-        allowed = self.case.feasible[members].all(axis=0)
-        return [d for d in range(self.case.n_devices) if allowed[d] and need <= self.room(d)]
+        g = self.group[i]
+        if g in self.home:
+            return [self.home[g]]
+        return [d for d, room in enumerate(self.room) if self.allowed[g][d] and self.memory[g] <= room]
 
     def last_message(self, i: int) -> tuple[int, int]:
         """When the last message reaches the farthest other device, not before the release, and whence it comes."""
@@ -121,9 +117,13 @@ class Reference:
             tick = self.end[u] + max(int(self.case.transfer(payload, self.device[u], d)) for d in others)
             if tick > last:
                 last, device = tick, self.device[u]
-        return max(last, int(self.case.release[i])), device
+        return max(last, self.release[i]), device
 
     def put(self, i: int, d: int) -> None:
+        g = self.group[i]
+        if g not in self.home:
+            self.home[g] = d
+            self.room[d] -= self.memory[g]
         self.start[i], self.end[i], self.device[i] = self.begin(i, d), self.finish(i, d), d
         self.free[d] = self.end[i]
 
@@ -215,7 +215,7 @@ NAMES = (*RULES, "flb", "duplex")
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("like", [True, False])
 def test_the_choices_are_those_of_the_definition(name: str, like: bool) -> None:
-    for seed in range(40):
+    for seed in range(30):
         case = random_problem(seed, like=like)
         assert solved(case, name) == Reference(case).run(RULES[name]), seed
 
@@ -223,7 +223,7 @@ def test_the_choices_are_those_of_the_definition(name: str, like: bool) -> None:
 @pytest.mark.parametrize("name", RULES)
 def test_the_choices_are_those_of_the_definition_beside_memory_groups_and_release_times(name: str) -> None:
     compared = 0
-    for seed in range(60):
+    for seed in range(45):
         case = random_problem(seed, like=False, tight=True)
         if (case.group_feasible().sum(axis=1) < 2).any():
             continue  # what can go to one device only has its memory reserved; the definition knows nothing of that
@@ -231,11 +231,11 @@ def test_the_choices_are_those_of_the_definition_beside_memory_groups_and_releas
         if expected is not None:
             compared += 1
             assert solved(case, name) == expected, seed
-    assert compared > 20
+    assert compared > 15
 
 
 def test_flb_chooses_by_definition_and_as_early_as_etf_on_like_devices() -> None:
-    for seed in range(80):
+    for seed in range(50):
         case = random_problem(seed, like=True)
         assert solved(case, "flb") == Reference(case).run(by_type), seed
 
@@ -252,7 +252,7 @@ def test_duplex_is_the_better_of_two() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_never_better_than_the_optimum_and_always_feasible_but_for_deadlines(name: str) -> None:
-    for seed in range(40):
+    for seed in range(16):
         for times in (False, True):
             case = small_problem(np.random.default_rng(seed), Objective(), times=times)
             best = optimum(case)
@@ -280,7 +280,7 @@ def small_like(seed: int) -> Problem:
 @pytest.mark.parametrize("name", ["etf", "m-etf"])
 def test_the_theorem_of_etf_holds(name: str) -> None:
     """Hwang et al. 1989: makespan <= (2 - 1/m) optimum without transfers + C; C is at most the dearest chain's."""
-    for seed in range(40):
+    for seed in range(25):
         case = small_like(seed)
         free = replace(case, byte_ticks_num=np.zeros_like(case.byte_ticks_num))
         best = optimum(free)
@@ -297,7 +297,7 @@ def test_the_theorem_of_etf_holds(name: str) -> None:
 
 def test_baechi_s_ratio_holds() -> None:
     """Jeon et al. 2020, section 2.3: 2 + rho - 1/m times the optimum, rho the longest transfer by the shortest task."""
-    for seed in range(40):
+    for seed in range(25):
         case = small_like(seed)
         best = optimum(case)
         found = po.solve(case, "m-etf")
@@ -361,7 +361,7 @@ def test_a_task_whose_group_has_its_home_waits_for_it(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_schedules_keep_every_rule_where_memory_is_scarce(name: str) -> None:
     found = 0
-    for seed in range(30):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
         n, m = int(rng.integers(6, 30)), int(rng.integers(2, 5))
         sizes = rng.integers(0, 9, n)
@@ -385,7 +385,7 @@ def test_schedules_keep_every_rule_where_memory_is_scarce(name: str) -> None:
         else:
             assert result.termination in (Termination.FAILED, Termination.INFEASIBLE)
             assert result.message
-    assert found > 12
+    assert found > 8
 
 
 def test_a_device_without_room_leaves_the_queue() -> None:
