@@ -62,10 +62,11 @@ class Fcp:
     def solve(self, problem: Problem, options: Options, settings: Settings) -> Answer:  # noqa: ARG002
         """FCP's schedule, or FAILED where it finds no placement that fits into memory."""
         by_level = np.argsort(-comparable(bottom_levels(problem)), kind="stable")
-        return answered(problem, lambda groups: _listed(problem, groups, by_level))
+        return answered(problem, lambda groups: two_devices(problem, groups, by_level))
 
 
-def _listed(problem: Problem, groups: Groups, sequence: Int) -> Built:
+def two_devices(problem: Problem, groups: Groups, sequence: Int) -> Built:
+    """Each ready task in the order of `sequence` (n,), on the better of its two devices."""
     line = make_timeline(problem, groups)
     rank = np.empty_like(sequence)
     rank[sequence] = np.arange(problem.n_tasks)

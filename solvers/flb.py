@@ -78,10 +78,11 @@ class Flb:
     def solve(self, problem: Problem, options: Options, settings: Settings) -> Answer:  # noqa: ARG002
         """FLB's schedule, or FAILED where it finds no placement that fits into memory."""
         by_level = np.argsort(-comparable(bottom_levels(problem)), kind="stable")
-        return answered(problem, lambda groups: _balanced(problem, groups, by_level))
+        return answered(problem, lambda groups: two_pairs(problem, groups, by_level))
 
 
-def _balanced(problem: Problem, groups: Groups, sequence: Int) -> Built:
+def two_pairs(problem: Problem, groups: Groups, sequence: Int) -> Built:
+    """The better of the two pairs placed again and again; ties by the order of `sequence` (n,)."""
     line = make_timeline(problem, groups)
     pairs = make_pairs(problem, sequence, by_end=False)
     enabled = make_heaps(problem.n_tasks, problem.n_devices)

@@ -10,14 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
+from placeopt_solvers._completion import neediest
+from placeopt_solvers._construction import Built
+from placeopt_solvers._pairs import earliest_pairs
+from placeopt_solvers._placement import Groups, grouped
+from placeopt_solvers._timeline import schedule_of
+from placeopt_solvers.fcp import two_devices
+from placeopt_solvers.flb import two_pairs
 
 import placeopt as po
-from placeopt.ir import Objective, Problem, build_problem
+from placeopt.ir import Int, Objective, Problem, build_problem
 from placeopt.kernels import Kernel
 from placeopt.levels import bottom_levels, static_levels
 from placeopt.registry import find_solver
 from placeopt.schedule import makespan
 from placeopt.solver import Answer, Options, Settings, Termination
+from placeopt.verifier import verify
 
 Key = tuple[int, ...]
 
@@ -201,6 +209,34 @@ def by_type(state: Reference) -> tuple[int, int]:
     return choice
 
 
+def by_index(case: Problem) -> Int:
+    return np.arange(case.n_tasks)
+
+
+def earliest_start(case: Problem, groups: Groups) -> Built:
+    return earliest_pairs(case, groups, by_index(case), by_end=False)
+
+
+def earliest_end(case: Problem, groups: Groups) -> Built:
+    return earliest_pairs(case, groups, by_index(case), by_end=True)
+
+
+def latest(case: Problem, groups: Groups) -> Built:
+    return neediest(case, groups, by_gap=False)
+
+
+def widest_gap(case: Problem, groups: Groups) -> Built:
+    return neediest(case, groups, by_gap=True)
+
+
+def fcp(case: Problem, groups: Groups) -> Built:
+    return two_devices(case, groups, by_index(case))
+
+
+def flb(case: Problem, groups: Groups) -> Built:
+    return two_pairs(case, groups, by_index(case))
+
+
 RULES: dict[str, Callable[[Reference], tuple[int, int]]] = {
     "etf": by_start_and_level,
     "m-etf": by_start,
@@ -356,6 +392,38 @@ def test_a_task_whose_group_has_its_home_waits_for_it(name: str) -> None:
     feasible = np.array([[1, 1], [0, 1], [1, 1]], dtype=np.bool_)
     case = problem([[5, 5], [3, 3], [1, 1]], [(1, 2)], payload=[1], group=[0, 1, 0], feasible=feasible)
     assert solved(case, name) == ([0, 1, 0], [0, 0, 5])
+
+
+def test_flb_sets_a_task_loose_whose_enabling_device_has_filled_up() -> None:
+    # t1 and t2 could both start on d0 at 2, where t0 was, and only t1 fits; t2's data is on d1 at 6.
+    case = problem([[2, 2], [3, 3], [3, 3]], [(0, 1), (0, 2)], payload=[4, 4], resident=[1, 2, 2], capacity=[3, 9])
+    assert solved(case, "flb") == ([0, 0, 1], [0, 2, 6])
+    assert answer(case, "flb").message == ""
+    # t2 waits for t3's data, on d0 at 5, when t1 takes the room at 2; t0's data is on d1 at 11.
+    case = problem(
+        [[2, 2], [1, 1], [1, 1], [4, 4]],
+        [(0, 1), (0, 2), (3, 2)],
+        payload=[9, 9, 1],
+        resident=[1, 2, 2, 0],
+        capacity=[3, 9],
+    )
+    assert solved(case, "flb") == ([0, 0, 1, 1], [0, 2, 11, 0])
+    assert answer(case, "flb").message == ""
+
+
+def test_flb_queues_a_loose_task_for_the_home_that_its_group_gets() -> None:
+    # Both are ready at 0 and bound to no device; t0 goes to d0 and takes t1 along.
+    case = problem([[5, 5], [3, 3]], group=[0, 0])
+    assert solved(case, "flb") == ([0, 0], [0, 5])
+    assert answer(case, "flb").message == ""
+
+
+@pytest.mark.parametrize("build", [earliest_start, earliest_end, latest, widest_gap, fcp, flb])
+def test_what_is_built_under_port_contention_waits_for_its_ports(build: Callable[[Problem, Groups], Built]) -> None:
+    for seed in range(15):
+        case = replace(random_problem(seed, like=seed % 2 == 0), contention="port")
+        line = build(case, grouped(case)).line
+        assert verify(case, schedule_of(case, line)).feasible
 
 
 @pytest.mark.parametrize("name", NAMES)
