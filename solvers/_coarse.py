@@ -14,6 +14,7 @@ from placeopt.memory import used_memory
 from placeopt.metrics import grain
 from placeopt.orders import cpd_topo
 from placeopt.passes.celeritas_fusion import CeleritasFusion
+from placeopt.passes.rebuilding import at_odds
 from placeopt.schedule import Schedule
 from placeopt.simulation import retime
 from placeopt.solver import Answer, Options
@@ -80,7 +81,8 @@ def answered_coarse(problem: Problem, options: Options, fusion: CeleritasFusion,
         if found.schedule is not None:
             told = "the devices are too full for clusters: tasks were placed one by one"
             found = Constructed(found.schedule, f"{told}; {found.note}" if found.note else told)
-    if found.schedule is None and (not options.strict or problem.memory_model == "peak"):
+    may_fit = not options.strict or problem.memory_model == "peak"
+    if found.schedule is None and may_fit and not at_odds(coarse):
         effort = placers[0].overfilled(coarse)
         if effort is not None:
             schedule = restored(effort)

@@ -36,11 +36,10 @@ def chain(payloads: list[int], devices: int = 2, **rest: Any) -> Problem:
     return build_problem(
         task_names=[f"t{i}" for i in range(n)],
         device_names=[f"d{d}" for d in range(devices)],
-        duration=np.ones((n, devices), dtype=np.int64),
         edges=[(i, i + 1) for i in range(n - 1)],
         payload=payloads,
         byte_ticks_num=np.ones((devices, devices), dtype=np.int64),
-        **rest,
+        **{"duration": np.ones((n, devices), dtype=np.int64)} | rest,
     )
 
 
@@ -149,6 +148,14 @@ class TestFusion:
         # With half of that they may not meet: better breakpoints are looked for with both cut apart.
         assert clusters(problem, longest=2, share=0.5) == [[0], [1], [2, 3], [4], [5], [6, 7]]
         assert len(np.unique(fusion(problem, 2, 0.5).group)) == 4
+
+    def test_a_large_group_may_still_take_in_small_ones(self) -> None:
+        # 20 of 22 ticks are one group: more than a share of a device, but with the other one little more than before.
+        ticks = np.array([[10, 10], [1, 1], [10, 10], [1, 1]])
+        problem = chain([9, 1, 9], group=ints(0, 1, 0, 1), duration=ticks)
+        assert clusters(problem, longest=2) == [[0, 1], [2, 3]]
+        assert len(np.unique(fusion(problem, 2, 0.25).group)) == 1
+        assert len(np.unique(fusion(problem, 2, 0.09).group)) == 2
 
     def test_a_cluster_is_cut_where_no_device_has_room_for_all_that_must_stand_there(self) -> None:
         # Each pair may share a device, all three may not: the last cluster must not tie 2 to the group of 0 and 1.

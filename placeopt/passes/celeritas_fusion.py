@@ -18,8 +18,8 @@ What the paper leaves open, and departures from it:
   the groups that meet in a cluster become one. Left to itself that ends with a single group for a model in training,
   where every forward task shares a group with its backward task, whose neighbours are others. So groups of several
   tasks are united only as long as they take up no more than the same share of a device: in bytes as above, and in
-  mean durations of the sum over all tasks divided by m. Where that fails in some cluster, breakpoints are found anew,
-  with no two of the groups that are left in one cluster.
+  mean durations of the sum over all tasks divided by m, or than the largest of them by so much more. Where that fails
+  in some cluster, breakpoints are found anew, with no two of the groups that are left in one cluster.
 - At the end, a cluster for which no device has room, with all that must stand there too, is cut in turn.
 
 O(n (R + m) + e log e + n log n).
@@ -151,14 +151,18 @@ def _met(problem: Problem, order: Int, first: Bool, groups: Unions, several: Boo
     most = share * float(work.sum()) / problem.n_devices
     small = groups._replace(capacity=np.minimum(problem.capacity, memory_limit(problem, share)))
     run = unite_meeting.select(_steps(problem))
-    return run(small, work, most, order, problem.group, several, first)
+    return run(small, work, work.copy(), most, 1 + share, order, problem.group, several, first)
 
 
 @kernel(find, may_unite, unite, allocates=False)
-def unite_meeting(groups: Unions, work: Float, most: float, order: Int, group: Int, several: Bool, first: Bool) -> bool:
+def unite_meeting(
+    groups: Unions, work: Float, core: Float, most: float, growth: float,
+    order: Int, group: Int, several: Bool, first: Bool,
+) -> bool:  # fmt: skip
     """Unite groups that `several` (g,) selects where tasks of them meet between two `first` (n,) positions.
 
-    Up to `most` of `work` (g,), which follows the unions. Whether some meet all the same that are not united.
+    A union has up to `most` of `work` (g,), or `growth` times that of the largest group in it, `core` (g,); both follow
+    the unions. Whether some meet all the same that are not united.
     """
     torn, unit = False, -1
     for j in range(len(order)):
@@ -170,13 +174,14 @@ def unite_meeting(groups: Unions, work: Float, most: float, order: Int, group: I
         other = find(groups.parent, g)
         if unit < 0 or unit == other:
             unit = other
-        elif work[unit] + work[other] <= most and may_unite(groups, unit, other):
-            total = work[unit] + work[other]
-            unite(groups, unit, other)
-            unit = min(unit, other)
-            work[unit] = total
         else:
-            torn, unit = True, other
+            total, largest = work[unit] + work[other], max(core[unit], core[other])
+            if total <= max(most, growth * largest) and may_unite(groups, unit, other):
+                unite(groups, unit, other)
+                unit = min(unit, other)
+                work[unit], core[unit] = total, largest
+            else:
+                torn, unit = True, other
     for g in range(len(groups.parent)):
         groups.parent[g] = find(groups.parent, g)
     return torn
