@@ -284,6 +284,13 @@ def note_arrivals(case: Case, line: Timeline, i: int) -> None:
         arrival[0] = end
         for c in range(1, case.kinds[a]):
             arrival[c] = end + transfer_ticks(payload, case.latency[a, c], case.num[a, c], case.den[a, c])
+        if case.kinds[a] == 2:
+            # All links from there are alike: a loop without look-ups, which compiles to one over vectors.
+            own, there = ready[a], arrival[1]
+            for b in range(m):
+                ready[b] = max(ready[b], there)
+            ready[a] = max(own, end)
+            continue
         for b in range(m):
             there = arrival[case.kind[a, b]]
             if there > ready[b]:
