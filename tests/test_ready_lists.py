@@ -478,10 +478,13 @@ def test_a_dead_end_is_left_by_making_room() -> None:
 
 
 def test_ports_hold_up_what_is_in_the_queue() -> None:
-    # t0's data leaves for d1 in [1, 4) and for d2 only in [4, 7): t2 waits, although it could have arrived at 4.
-    ways = [[1, 99, 99], [99, 1, 99], [99, 99, 1]]
-    only = np.eye(3, dtype=np.bool_)
-    case = problem(ways, [(0, 1), (0, 2)], payload=[3, 3], contention="port", feasible=only)
+    # t0's data leaves for d1 in [1, 4) and for d2 in [4, 7). That t2 could have started at 4 is what the queue knows at
+    # first; as it cannot before 7, t3, released at 5, goes first.
+    only = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]], dtype=np.bool_)
+    release = [0, 0, 0, 5]
+    ticks = [[1] * 3, [1] * 3, [1] * 3, [2] * 3]
+    case = problem(ticks, [(0, 1), (0, 2)], payload=[3, 3], contention="port", feasible=only, release=release)
+    assert solved(case, "m-etf") == ([0, 1, 2, 2], [0, 4, 7, 5])
     result = po.solve(case, "m-etf")
     assert (result.objective, result.feasible) == (8, True)
 
