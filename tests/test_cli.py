@@ -255,7 +255,7 @@ def test_a_checkout_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(registry, "entry_points", lambda group: [])  # noqa: ARG005
     registry._entry_points.cache_clear()
     try:
-        assert registry.solver_names() == ["cp-sat", "heft", "milp", "single"]
+        assert {"cp-sat", "heft", "milp", "single"} <= set(registry.solver_names())
     finally:
         registry._entry_points.cache_clear()
 
