@@ -37,7 +37,7 @@ from placeopt.kernels import kernel
 from placeopt.solver import Answer, Info, Options
 
 from ._clusters import Clustering, ClusterSettings, cluster_steps, mapped, mean_weights, ways_behind
-from ._pairs import Heaps, pop, push
+from ._heaps import Heaps, pop, push
 
 FREE, PARTIAL, PULLED = 0, 1, 2
 """The heaps: free tasks, partially free ones, and producers of one task by arrival."""

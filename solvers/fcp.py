@@ -19,6 +19,7 @@ Departures from the paper:
 - Memory, colocation groups and separation, see `placeopt_solvers._placement`: the first task of a group to be placed
   decides for all, and the memory of the whole group is taken at once.
 - No task starts before its release time. Deadlines are not looked at; the message says if one is missed.
+- Under port contention transfers take their turn at both ports when their consumer is placed (`_timeline`).
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ from placeopt.levels import bottom_levels, comparable
 from placeopt.solver import Answer, Info, Options, Settings
 
 from ._construction import Built, answered
+from ._heaps import Heaps, make_heaps, pop, push
 from ._idle import first_idle, last_message
-from ._pairs import Heaps, make_heaps, pop, push, ready_built
+from ._pairs import ready_built
 from ._placement import Groups
 from ._timeline import Case, Timeline, append, arrival_on, make_case, make_timeline, may_take, work_steps
 

@@ -23,6 +23,8 @@ Departures from the paper:
   the first of those that may take it.
 - A task may not start before its release time, and its LMT is no earlier. Deadlines are not looked at; the message
   says if one is missed.
+- Under port contention transfers take their turn at both ports when their consumer is placed (`_timeline`), and pairs
+  in the queue that this delays go back into it.
 """
 
 from __future__ import annotations
@@ -37,20 +39,9 @@ from placeopt.levels import bottom_levels, comparable
 from placeopt.solver import Answer, Info, Options, Settings
 
 from ._construction import Built, answered
+from ._heaps import Heaps, make_heaps, pop, push
 from ._idle import first_idle, last_message
-from ._pairs import (
-    Heaps,
-    Pairs,
-    best_device,
-    enqueue_on,
-    loosen,
-    make_heaps,
-    make_pairs,
-    pop,
-    push,
-    ready_built,
-    refresh,
-)
+from ._pairs import Pairs, best_device, enqueue_on, loosen, make_pairs, ready_built, refresh
 from ._placement import Groups
 from ._timeline import Case, Timeline, append, arrival_on, make_case, make_timeline, may_take, work_steps
 
