@@ -120,6 +120,8 @@ class TestFusion:
     def test_memory_is_a_share_of_the_smallest_capacity(self) -> None:
         given: dict[str, Any] = {"resident": ints(2, 2, 2, 2), "capacity": ints(16, UNLIMITED)}
         assert memory_limit(chain([1], capacity=ints(16, 40)), 0.25) == 4
+        assert memory_limit(chain([1], resident=ints(1, 17), capacity=ints(16, 40)), 0.25) == 10
+        assert memory_limit(chain([1], resident=ints(1, 41), capacity=ints(16, 40)), 0.25) == 4
         assert memory_limit(chain([1]), 0.25) == UNLIMITED
         assert clusters(chain([1, 9, 1], **given)) == [[0], [1, 2], [3]]
         assert clusters(chain([1, 9, 1], **given), share=0.5) == [[0, 1, 2, 3]]

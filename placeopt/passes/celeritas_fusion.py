@@ -8,8 +8,9 @@ cycle (the paper's Lemma 2). What a fused task is: `placeopt.passes.contraction`
 
 What the paper leaves open, and departures from it:
 
-- M is a share of the smallest capacity that a device states: a fused task is to be small on whichever device it
-  comes to stand. Without any capacity, M is no limit. A task larger than M is a cluster of its own.
+- M is a share of the smallest capacity that a device states, of those with room for the largest task: a fused task is
+  to be small on whichever of them it comes to stand, and a device for small tasks only does not keep everything small.
+  Without any capacity, M is no limit. A task larger than M is a cluster of its own.
 - Transfer times are means over pairs of distinct devices, as in the CCR (`placeopt.levels`), here in thousandths of a
   tick (in ticks where these would not fit into 62 bits): the dynamic programme is exact. Every edge counts, also where
   one transfer may serve several. Among equally good breakpoints, those with the longest last cluster are taken.
@@ -63,7 +64,7 @@ class CeleritasFusion(Settings):
     range: int = Field(default=200, ge=1)
     """R: the most tasks of a cluster."""
     memory: float = Field(default=0.25, gt=0, le=1)
-    """M: the largest share of the smallest stated capacity that a cluster takes up."""
+    """M: the largest share of a device's memory that a cluster takes up, the smallest that holds the largest task."""
 
     def apply(self, problem: Problem) -> Reduction | None:
         """The problem of the clusters."""
@@ -100,8 +101,9 @@ def fusion(problem: Problem, longest: int, share: float) -> Fusion:
 
 
 def memory_limit(problem: Problem, share: float) -> int:
-    """Bytes that a cluster may have: the share of the smallest capacity, UNLIMITED where no device states one."""
-    least = int(problem.capacity.min())
+    """Bytes that a cluster may have, UNLIMITED where no device that counts states a capacity."""
+    counts = problem.capacity >= problem.memory.max()
+    least = int(problem.capacity[counts].min() if counts.any() else problem.capacity.min())
     return UNLIMITED if least == UNLIMITED else int(least * share)
 
 

@@ -132,10 +132,10 @@ def keeps_groups(group: Int, device: Int) -> bool:
 
 def regrouped(problem: Problem, groups: Unions) -> Reduction | None:
     """The problem with its groups united; None if none are."""
+    if (groups.parent == np.arange(problem.n_groups)).all():
+        return None
     group = groups.parent[problem.group]
     reduced, _ = rebuilt(problem, group=group)
-    if reduced.n_groups == problem.n_groups:
-        return None
 
     def project(schedule: Schedule) -> Schedule | None:
         return schedule if keeps_groups(group, schedule.device) else None
