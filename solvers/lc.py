@@ -11,10 +11,10 @@ too.
 Departures: the paper weighs durations and transfers by factors of its own, which are 1 here. Of paths that are as
 long as each other the first goes: its first task has the smallest index, and so has each next one among its rivals.
 
-The longest way from each task to the end is kept from path to path: with fewer tasks left it can only be shorter, so
-the old value is a bound. A heap of these bounds tells which task to look at, and a task's way is found anew only while
-its bound is better than the best way known. In the worst case every path changes every bound, O(c (n + e)) for c
-clusters; on graphs of models and random ones it is near O((n + e) log n).
+The longest way from each task to the end is kept exact from path to path: only the ways that led through a task just
+taken have to be found anew, in backward topological order, which marks in bits keep. The task to begin with comes from
+a heap, where lengths that have shrunk since go back in with the present one. In the worst case every path changes
+every way, O(c (n + e)) for c clusters; on graphs of models and random ones far less.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ from __future__ import annotations
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placeopt.ir import Int, Problem
 from placeopt.kernels import kernel
 from placeopt.levels import longest_ways
 from placeopt.solver import Answer, Info, Options
 
-from ._clusters import Clustering, ClusterSettings, cluster_steps, mapped, mean_weights, ways_behind
-from ._pairs import Heaps, pop, push
+from ._clusters import Clustering, ClusterSettings, cluster_steps, mapped, mean_weights
+from ._heaps import Heaps, pop, push
+
+Task = NDArray[np.int32]
 
 
 class Lc:
@@ -40,7 +43,7 @@ class Lc:
         summary="each longest path a cluster, then put on devices (Kim and Browne 1988)",
         family="clustering",
         guarantee="none",
-        complexity="near O((n + e) log n + n m); in the worst case O(c (n + e)) for c clusters",
+        complexity="about O((n + e) log n + n m); in the worst case O(c (n + e)) for c clusters",
         citation="""@inproceedings{kim1988linear,
   author    = {S. J. Kim and J. C. Browne},
   title     = {A General Approach to Mapping of Parallel Computation upon Multiprocessor Architectures},
@@ -62,12 +65,16 @@ def linear_clusters(problem: Problem) -> Clustering:
     n = problem.n_tasks
     work, transfer = mean_weights(problem)
     steps = cluster_steps(problem)
-    bound = work + ways_behind(problem, work, transfer)
-    cluster = np.full(n, -1, dtype=np.int64)
-    step, stamp = np.full(n, -1, dtype=np.int64), np.full(n, -1, dtype=np.int64)
-    ways = Ways(bound, step, stamp, *(np.zeros(n, dtype=np.int64) for _ in range(3)))
+    cluster, position = np.full(n, -1, dtype=np.int64), np.empty(n, dtype=np.int64)
+    position[problem.order] = np.arange(n)
+    length, onward = np.zeros(n, dtype=np.int64), np.full(n, -1, dtype=np.int32)
     heap = Heaps(np.empty((n, 1), dtype=np.int64), np.empty((n, 1), dtype=np.int32), np.zeros(1, dtype=np.int64))
-    cut_paths.select(steps)(problem.out_start, problem.edge_target, transfer, work, cluster, ways, heap)
+    marks = Marks(*(np.zeros(size, dtype=np.int64) for size in (n // 32 + 1, n // 1024 + 1, 1)))
+    graph = Graph(
+        problem.order, position, problem.out_start, problem.edge_target.astype(np.int32), transfer, problem.in_start,
+        problem.edge_source[problem.in_edge].astype(np.int32), work,
+    )  # fmt: skip
+    cut_paths.select(steps)(graph, cluster, length, onward, marks, heap)
     across = np.where(cluster[problem.edge_source] == cluster[problem.edge_target], 0, transfer)
     start = np.zeros(n)
     longest_ways.select(steps)(
@@ -76,88 +83,129 @@ def linear_clusters(problem: Problem) -> Clustering:
     return Clustering(cluster, start.astype(np.int64))
 
 
-class Ways(NamedTuple):
-    """The longest way from each task to the end, as far as it is known; n tasks.
+class Graph(NamedTuple):
+    """The tasks, n, and edges, e, with their weights.
 
     Attributes
     ----------
-    bound
-        (n,) length of the longest way from each task that is left, or more.
-    step
-        (n,) the edge by which it goes on when `bound` was last exact; -1 at its end.
-    stamp
-        (n,) the last path before which `bound` was made exact.
-    at, reach, stack
-        (n,) for the search to scribble on: the edge of each task that is looked at next, the best way on from the
-        task so far, and the tasks that wait for one of their consumers.
+    order, position
+        (n,) a topological order, and the place of each task in it.
+    out_start, consumer, transfer
+        Task i sends by edges out_start[i]..out_start[i + 1]: to whom, and for how long.
+    in_start, producer
+        Task i receives in_start[i]..in_start[i + 1]: from whom.
+    work
+        (n,) durations.
     """
 
-    bound: Int
-    step: Int
-    stamp: Int
-    at: Int
-    reach: Int
-    stack: Int
+    order: Int
+    position: Int
+    out_start: Int
+    consumer: Task
+    transfer: Int
+    in_start: Int
+    producer: Task
+    work: Int
+
+
+class Marks(NamedTuple):
+    """Marked places 0..n - 1, of which the last is found at once: bits in words of 32, and bits for words with any.
+
+    `low` (n / 32 + 1,) and `high` (n / 1024 + 1,); no word of `high` beyond top[0] has any.
+    """
+
+    low: Int
+    high: Int
+    top: Int
 
 
 @kernel(allocates=False)
-def find_way(
-    out_start: Int, consumer: Int, transfer: Int, work: Int, cluster: Int, ways: Ways, origin: int, now: int
-) -> None:
-    """Make the bound of `origin` exact for the tasks that are left: those without a cluster."""
-    bound, step, stamp, at, reach, stack = ways
-    top = 0
-    stack[0], at[origin] = origin, -1
-    while top >= 0:
-        v = stack[top]
-        k, end = at[v], out_start[v + 1]
-        best, chosen, waiting = reach[v], step[v], -1
-        if k < 0:
-            # The way that was the longest before comes first: it rules out most of the others.
-            k = out_start[v]
-            if chosen >= 0 and cluster[consumer[chosen]] >= 0:
-                chosen = -1
-            if chosen >= 0:
-                best = transfer[chosen] + bound[consumer[chosen]]
-                if stamp[consumer[chosen]] != now:
-                    k, waiting = -1, consumer[chosen]
-        while waiting < 0 and k < end:
-            j = consumer[k]
-            if cluster[j] < 0:
-                way = transfer[k] + bound[j]
-                if chosen < 0 or way > best or (way == best and k < chosen):
-                    if stamp[j] != now:
-                        waiting = j
-                        break
-                    best, chosen = way, k
-            k += 1
-        at[v], reach[v], step[v] = k, best, chosen
-        if waiting >= 0:
-            top += 1
-            stack[top], at[waiting] = waiting, -1
-        else:
-            bound[v], stamp[v] = work[v] + (best if chosen >= 0 else 0), now
-            top -= 1
+def find_way(graph: Graph, length: Int, onward: Task, v: int) -> None:
+    """Find the longest way from task v on, those of its consumers known; consumers with a negative one are gone."""
+    best, following = 0, -1
+    for k in range(graph.out_start[v], graph.out_start[v + 1]):
+        j = graph.consumer[k]
+        if length[j] >= 0 and (following < 0 or graph.transfer[k] + length[j] > best):
+            best, following = graph.transfer[k] + length[j], j
+    length[v], onward[v] = graph.work[v] + best, following
 
 
-@kernel(push, pop, find_way, allocates=False)
-def cut_paths(out_start: Int, consumer: Int, transfer: Int, work: Int, cluster: Int, ways: Ways, heap: Heaps) -> None:
-    """Fill `cluster` (n,), -1 at first, with the place of each task's path among those taken."""
-    for i in range(len(work)):
-        push(heap, 0, -ways.bound[i], i)
-    now = 0
+@kernel(allocates=False)
+def mark(marks: Marks, place: int) -> None:
+    """Mark a place."""
+    word = place >> 5
+    marks.low[word] |= 1 << (place & 31)
+    marks.high[word >> 5] |= 1 << (word & 31)
+    marks.top[0] = max(marks.top[0], word >> 5)
+
+
+@kernel(allocates=False)
+def highest(word: int) -> int:
+    """The place of the highest bit of a word that is not zero."""
+    bit = 0
+    for step in (16, 8, 4, 2, 1):
+        if word >> (bit + step):
+            bit += step
+    return bit
+
+
+@kernel(highest, allocates=False)
+def unmark_last(marks: Marks) -> int:
+    """Take away the last mark: its place, -1 where there is none."""
+    while marks.top[0] >= 0 and marks.high[marks.top[0]] == 0:
+        marks.top[0] -= 1
+    if marks.top[0] < 0:
+        return -1
+    word = marks.top[0] << 5 | highest(marks.high[marks.top[0]])
+    place: int = word << 5 | highest(marks.low[word])
+    marks.low[word] ^= 1 << (place & 31)
+    if marks.low[word] == 0:
+        marks.high[word >> 5] ^= 1 << (word & 31)
+    return place
+
+
+@kernel(mark, allocates=False)
+def mark_changed(graph: Graph, onward: Task, marks: Marks, v: int) -> None:
+    """Mark the producers whose way led through task v."""
+    for place in range(graph.in_start[v], graph.in_start[v + 1]):
+        i = graph.producer[place]
+        if onward[i] == v:
+            mark(marks, graph.position[i])
+
+
+@kernel(push, pop, find_way, mark_changed, unmark_last, allocates=False)
+def cut_paths(graph: Graph, cluster: Int, length: Int, onward: Task, marks: Marks, heap: Heaps) -> None:
+    """Fill `cluster` (n,), -1 at first, with the place of each task's path among those taken.
+
+    `length` (n,) are the longest ways, negative for tasks taken, `onward` (n,) the tasks that they lead to, -1 at the
+    end.
+    """
+    n = len(cluster)
+    for place in range(n - 1, -1, -1):
+        find_way(graph, length, onward, graph.order[place])
+    for i in range(n):
+        push(heap, 0, -length[i], i)
+    taken = 0
     while heap.size[0] > 0:
-        v, known = heap.item[0, 0], -heap.key[0, 0]
+        origin, known = heap.item[0, 0], -heap.key[0, 0]
         pop(heap, 0)
-        if cluster[v] >= 0:
+        if length[origin] < known:
+            if length[origin] >= 0:
+                push(heap, 0, -length[origin], origin)
             continue
-        if ways.stamp[v] != now:
-            find_way(out_start, consumer, transfer, work, cluster, ways, v, now)
-        if ways.bound[v] < known:
-            push(heap, 0, -ways.bound[v], v)
-            continue
-        cluster[v] = now
-        while ways.step[v] >= 0:
-            v = consumer[ways.step[v]]
-            cluster[v] = now
-        now += 1
+        v = origin
+        while v >= 0:
+            following = onward[v]
+            cluster[v], length[v], onward[v] = taken, -1, -1
+            mark_changed(graph, onward, marks, v)
+            v = following
+        taken += 1
+        place = unmark_last(marks)
+        while place >= 0:
+            v = graph.order[place]
+            before = length[v]
+            if before >= 0:
+                find_way(graph, length, onward, v)
+                if length[v] < before:
+                    mark_changed(graph, onward, marks, v)
+            place = unmark_last(marks)

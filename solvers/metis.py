@@ -118,9 +118,11 @@ def meant_devices(problem: Problem, graph: Graph, balance: Balance, seed: int) -
     MissingExtraError
         If PyMetis is not installed.
     """
+    share = _device_shares(problem, balance)
     devices = np.flatnonzero(problem.feasible.any(axis=0))
-    part = parts(graph, _device_shares(problem, balance)[devices], seed)
-    return devices[part] if len(devices) else part
+    if len(devices) == 0:  # nothing to run, or nothing that may run it
+        devices = np.zeros(1, dtype=np.int64)
+    return devices[parts(graph, share[devices], seed)]
 
 
 def _device_shares(problem: Problem, balance: Balance) -> Float:
