@@ -2,6 +2,7 @@
 
     quick         `placeopt.lowerbounds`: integer arithmetic, well under a second
     energetic     `placeopt.lowerbounds.energetic`: of the makespan alone, about a second
+    sct-lp        `placeopt.sct.bound`: of the makespan alone, up to some seconds
     relaxations   `placeopt.relaxation`: linear and integer programmes, as long as they are given
 
 Every bound holds for the problem as it is (the slow ones are proved of what the exact passes leave of it, which has
@@ -15,11 +16,12 @@ from collections.abc import Callable
 from placeopt import lowerbounds
 from placeopt.heuristics import reachable
 from placeopt.ir import Problem
-from placeopt.lowerbounds import Bound, prove_infeasible
+from placeopt.lowerbounds import Bound, narrowed_classes, prove_infeasible
 from placeopt.lowerbounds.energetic import energetic_bound
-from placeopt.objective import Value
+from placeopt.objective import Value, simplified
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.relaxation import relaxed_bounds
+from placeopt.sct import sct_bound
 from placeopt.solver import Clock
 
 
@@ -68,6 +70,8 @@ def bounds(
     problem = apply_passes(problem, EXACT_PASSES).problem
     if problem.n_tasks and problem.objective.single == "makespan":
         add(energetic_bound(problem, int(max(bound.value for bound in found.values())), over))
+    if problem.n_tasks and _only_makespan(problem) and not over():
+        add(_sct(problem, lambda: over() or clock.over))
     if not over():
         relaxed_bounds(
             problem,
@@ -78,3 +82,20 @@ def bounds(
             should_stop=over,
         )
     return sorted(found.values(), key=lambda bound: -bound.value)
+
+
+def _only_makespan(problem: Problem) -> bool:
+    """Whether the first level of the objective is the makespan and nothing else."""
+    level = problem.objective.levels[0]
+    return len(level) == 1 and level[0].metric == "makespan"
+
+
+def _sct(problem: Problem, should_stop: Callable[[], bool]) -> Bound:
+    """What the programme of small communication times proves."""
+    clock = Clock(None)
+    ticks, solution = sct_bound(narrowed_classes(problem), should_stop=should_stop)
+    explanation = (
+        "of the tasks that wait for one task, and of those that one waits for, at most one follows without a delay on "
+        f"the same device: a linear programme, solved to {solution.gap:.0e}"
+    )
+    return Bound("sct-lp", simplified(problem.objective.levels[0][0].weight * ticks), explanation, clock.elapsed)
