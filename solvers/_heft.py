@@ -6,7 +6,7 @@ import numpy as np
 
 from placeopt.ir import Int, Problem
 from placeopt.kernels import kernel
-from placeopt.levels import Float, bottom_levels, comparable
+from placeopt.levels import Float, bottom_levels, comparable, falling
 from placeopt.schedule import Schedule, lateness, makespan
 
 from ._construction import Build, Built, Constructed, best_of, constructed, timed, with_homes
@@ -72,8 +72,8 @@ def priority_list(problem: Problem, rank: Float) -> Int:
     Ranks less than a thousandth of a tick apart are equal: floats differ by the order of their sums.
     """
     source, target = problem.edge_source, problem.edge_target
+    sequence = falling(rank)
     rank = comparable(rank)
-    sequence = np.argsort(-rank, kind="stable")
     if not (rank[source] == rank[target]).any():
         return sequence
     # A successor's rank is never above its predecessor's but can equal it: among equals, count the

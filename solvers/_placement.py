@@ -53,7 +53,7 @@ def grouped(problem: Problem) -> Groups:
         memory = np.zeros(g, dtype=np.int64)
         np.add.at(memory, problem.group, problem.memory)
     pairs = np.unique(problem.group[np.concatenate((problem.separation, problem.separation[:, ::-1]))], axis=0)
-    apart_start = np.searchsorted(pairs[:, 0], np.arange(g + 1)).astype(np.int64)
+    apart_start = np.concatenate(([0], np.cumsum(np.bincount(pairs[:, 0], minlength=g)))).astype(np.int64)
     apart = np.ascontiguousarray(pairs[:, 1])
 
     feasible = problem.group_feasible() & (memory[:, None] <= problem.capacity)
@@ -61,7 +61,8 @@ def grouped(problem: Problem) -> Groups:
     home = np.full(g, -1, dtype=np.int64)
     room = problem.capacity.copy()
     stuck = None
-    while stuck is None:
+    # Where every group has every device to choose from, nothing is settled.
+    while stuck is None and not (problem.n_devices > 1 and feasible.all()):
         options = feasible.sum(axis=1)
         if g and options.min() == 0:
             stuck = int(options.argmin())

@@ -6,7 +6,7 @@ import numpy as np
 
 from placeopt.ir import Int, Problem
 from placeopt.kernels import kernel
-from placeopt.levels import Float, comparable
+from placeopt.levels import Float, falling
 from placeopt.simulation.loops import pop, push
 
 from ._timeline import work_steps
@@ -18,7 +18,7 @@ def ready_order(problem: Problem, priority: Float) -> Int:
     Unlike sorting by rank it is a topological order whatever the priorities. Those less than a thousandth of a tick
     apart are equal and go by index. O(n log n + e).
     """
-    preference = np.argsort(-comparable(priority), kind="stable")
+    preference = falling(priority)
     position = np.empty(problem.n_tasks, dtype=np.int64)
     position[preference] = np.arange(problem.n_tasks)
     order = np.empty(problem.n_tasks, dtype=np.int64)

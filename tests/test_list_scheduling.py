@@ -18,7 +18,7 @@ from placeopt_solvers.peft import mean_costs, optimistic_costs
 import placeopt as po
 from placeopt.ir import Objective, Problem, build_problem
 from placeopt.kernels import Kernel
-from placeopt.levels import bottom_levels, critical_paths, mean_transfers, top_levels
+from placeopt.levels import bottom_levels, comparable, critical_paths, falling, mean_transfers, top_levels
 from placeopt.registry import find_solver
 from placeopt.solver import Options, Termination
 
@@ -138,6 +138,14 @@ def test_the_order_by_priority_is_topological_and_ties_go_by_index() -> None:
     # t3 has the highest priority of all and must wait for t0 all the same; then it comes before t1.
     case = problem([[1]] * 5, [(0, 3)])
     assert ready_order(case, np.array([2.0, 1.0, 1.0, 9.0, 3.0])).tolist() == [4, 0, 3, 1, 2]
+
+
+@pytest.mark.parametrize("largest", [1, 60, 7e4, 3e9, 1e14, 1e18])
+def test_levels_are_sorted_digit_by_digit(largest: float) -> None:
+    level = np.random.default_rng(1).random(500) * largest
+    level[100:200] = level[:100]
+    assert np.array_equal(falling(level), np.argsort(-comparable(level), kind="stable"))
+    assert len(falling(np.empty(0))) == 0
 
 
 def test_the_critical_path_is_found_where_sums_are_rounded() -> None:
