@@ -8,8 +8,9 @@ path, durations and transfers added up, become a cluster and are taken out of th
 repeated until no task is left. How clusters come to devices: `placeopt_solvers._clusters`, whose departures hold here
 too.
 
-Departures: the paper weighs durations and transfers by factors of its own, which are 1 here. Of paths that are as
-long as each other the first goes: its first task has the smallest index, and so has each next one among its rivals.
+Departures: the paper weighs durations and transfers by factors of its own, which are 1 here. A path begins at a task
+without producers left. Of paths that are as long as each other the first goes: its first task has the smallest index,
+and so has each next one among its rivals.
 
 The longest way from each task to the end is kept exact from path to path: only the ways that led through a task just
 taken have to be found anew, in backward topological order, which marks in bits keep. The task to begin with comes from
@@ -74,7 +75,7 @@ def linear_clusters(problem: Problem) -> Clustering:
         problem.order, position, problem.out_start, problem.edge_target.astype(np.int32), transfer, problem.in_start,
         problem.edge_source[problem.in_edge].astype(np.int32), work,
     )  # fmt: skip
-    cut_paths.select(steps)(graph, cluster, length, onward, marks, heap)
+    cut_paths.select(steps)(graph, cluster, length, onward, np.diff(problem.in_start), marks, heap)
     across = np.where(cluster[problem.edge_source] == cluster[problem.edge_target], 0, transfer)
     start = np.zeros(n)
     longest_ways.select(steps)(
@@ -174,17 +175,17 @@ def mark_changed(graph: Graph, onward: Task, marks: Marks, v: int) -> None:
 
 
 @kernel(push, pop, find_way, mark_changed, unmark_last, allocates=False)
-def cut_paths(graph: Graph, cluster: Int, length: Int, onward: Task, marks: Marks, heap: Heaps) -> None:
+def cut_paths(graph: Graph, cluster: Int, length: Int, onward: Task, missing: Int, marks: Marks, heap: Heaps) -> None:
     """Fill `cluster` (n,), -1 at first, with the place of each task's path among those taken.
 
     `length` (n,) are the longest ways, negative for tasks taken, `onward` (n,) the tasks that they lead to, -1 at the
-    end.
+    end; `missing` (n,) is how many producers each task has that are left.
     """
     n = len(cluster)
     for place in range(n - 1, -1, -1):
         find_way(graph, length, onward, graph.order[place])
-    for i in range(n):
-        push(heap, 0, -length[i], i)
+        if missing[graph.order[place]] == 0:
+            push(heap, 0, -length[graph.order[place]], graph.order[place])
     taken = 0
     while heap.size[0] > 0:
         origin, known = heap.item[0, 0], -heap.key[0, 0]
@@ -198,6 +199,11 @@ def cut_paths(graph: Graph, cluster: Int, length: Int, onward: Task, marks: Mark
             following = onward[v]
             cluster[v], length[v], onward[v] = taken, -1, -1
             mark_changed(graph, onward, marks, v)
+            for k in range(graph.out_start[v], graph.out_start[v + 1]):
+                j = graph.consumer[k]
+                missing[j] -= 1
+                if missing[j] == 0 and length[j] >= 0:
+                    push(heap, 0, -length[j], j)
             v = following
         taken += 1
         place = unmark_last(marks)
