@@ -418,7 +418,7 @@ class TestCommand:
         lines = [f"op{k},{batch},{9 - batch},{batch * (99 - k)}" for k in range(25) for batch in (1, 2)]
         done = run("profile", "fit", csv(tmp_path, HEADER, *lines, "once,1,1,1"), "-b", 4)
         assert "and 6 with less memory; --json lists them all" in done.out
-        assert "note: 1 operators: measured at one batch size alone, taken as constant: once" in done.err
+        assert "note: 1 operator: measured at one batch size alone, taken as constant: once" in done.err
         assert "note: 25 operators: memory or time falls with the batch size, doubtful: op0" in done.err
 
     @pytest.mark.parametrize(

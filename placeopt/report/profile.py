@@ -75,16 +75,20 @@ def print_profile(console: Console, profile: Profile) -> None:
 def print_notes(console: Console, profile: Profile) -> None:
     """What is doubtful about estimates."""
     several = any(e.device is not None for e in profile.estimates)
-    what = "operators and devices" if several else "operators"
+
+    def counted(number: int) -> str:
+        where = f" on {'a device' if number == 1 else 'devices'}" if several else ""
+        return f"{number:,} operator{'' if number == 1 else 's'}{where}"
+
     for found, message in (
         (profile.constant, "measured at one batch size alone, taken as constant"),
         (profile.falling, "memory or time falls with the batch size, doubtful"),
     ):
         if found:
             names = listing([_name(estimate) for estimate in found], 5)
-            console.print(Text(f"note: {len(found):,} {what}: {message}: {names}"))
+            console.print(Text(f"note: {counted(len(found))}: {message}: {names}"))
     if profile.unmatched:
-        console.print(f"note: {profile.unmatched:,} {what} to compare with were not measured at other batch sizes")
+        console.print(f"note: {counted(profile.unmatched)} to compare with, not measured at other batch sizes")
 
 
 def print_transfers(console: Console, model: TransferModel) -> None:
