@@ -14,6 +14,7 @@ smaller index comes first. O(n log n + e).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
@@ -48,7 +49,9 @@ def depth_first(problem: Problem, preference: Int) -> Int:
     return order
 
 
-ORDERS: dict[str, Callable[[Problem], Int]] = {"m-topo": m_topo, "dfs-topo": dfs_topo, "cpd-topo": cpd_topo}
+OrderName = Literal["cpd-topo", "dfs-topo", "m-topo"]
+
+ORDERS: dict[OrderName, Callable[[Problem], Int]] = {"m-topo": m_topo, "dfs-topo": dfs_topo, "cpd-topo": cpd_topo}
 """The orders by the names that their papers give them."""
 
 

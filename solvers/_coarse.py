@@ -12,7 +12,7 @@ from placeopt.ir import UNLIMITED, Int, Problem
 from placeopt.kernels import kernel
 from placeopt.memory import used_memory
 from placeopt.metrics import grain
-from placeopt.orders import cpd_topo
+from placeopt.orders import ORDERS, OrderName
 from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.passes.rebuilding import at_odds
 from placeopt.schedule import Schedule
@@ -31,13 +31,14 @@ leave a task without one."""
 
 @dataclass(frozen=True, slots=True)
 class Placer:
-    """One of the placers: how it chooses its loop for a problem."""
+    """One of the placers: how it chooses its loop for a problem, and the order in which it takes the tasks."""
 
     choose: Callable[[Problem], Place]
+    order: OrderName
 
     def built(self, problem: Problem, groups: Groups, *, overfill: bool = False) -> Built:
-        """The tasks placed in CPD-TOPO order."""
-        sequence, line = cpd_topo(problem), make_timeline(problem, groups)
+        """The tasks placed in this order."""
+        sequence, line = ORDERS[self.order](problem), make_timeline(problem, groups)
         placed = self.choose(problem)(make_case(problem, groups), line, sequence, overfill)
         return built(problem, line, sequence, placed)
 
@@ -146,5 +147,6 @@ def fill_in_order(case: Case, line: Timeline, sequence: Int, overfill: bool) -> 
     return len(sequence)
 
 
-FILLING = Placer(lambda coarse: fill_in_order.select(work_steps(coarse)))
-"""Order-Place; see `placeopt_solvers.order_place`."""
+def filling(order: OrderName) -> Placer:
+    """Order-Place; see `placeopt_solvers.order_place`."""
+    return Placer(lambda coarse: fill_in_order.select(work_steps(coarse)), order)

@@ -35,7 +35,7 @@ from placeopt.kernels import kernel
 from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.solver import Answer, Info, Options, Settings
 
-from ._coarse import FILLING, Placer, answered_coarse, roomiest
+from ._coarse import Placer, answered_coarse, filling, roomiest
 from ._timeline import NEVER, Case, Timeline, arrival_on, earliest, may_take, note_arrivals, occupy, work_steps
 
 
@@ -54,8 +54,8 @@ class Celeritas:
 
     def solve(self, problem: Problem, options: Options, settings: CeleritasFusion) -> Answer:
         """The schedule; FAILED where nothing fits and the options are strict."""
-        adjusting = Placer(lambda coarse: adjust_in_order.select(work_steps(coarse)))
-        return answered_coarse(problem, options, settings, adjusting, FILLING)
+        adjusting = Placer(lambda coarse: adjust_in_order.select(work_steps(coarse)), settings.order)
+        return answered_coarse(problem, options, settings, adjusting, filling(settings.order))
 
 
 @kernel(transfer_ticks, allocates=False)

@@ -27,7 +27,7 @@ from placeopt.ir import Problem
 from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.solver import Answer, Info, Options, Settings
 
-from ._coarse import FILLING, answered_coarse
+from ._coarse import answered_coarse, filling
 
 
 class OrderPlace:
@@ -45,4 +45,4 @@ class OrderPlace:
 
     def solve(self, problem: Problem, options: Options, settings: CeleritasFusion) -> Answer:
         """The schedule; FAILED where nothing fits and the options are strict."""
-        return answered_coarse(problem, options, settings, FILLING)
+        return answered_coarse(problem, options, settings, filling(settings.order))

@@ -230,3 +230,16 @@ def test_compiled_code_agrees(loop: Any) -> None:
 def test_unlimited_devices_take_what_is_left() -> None:
     problem = problem_of([3, 2, 1], resident=ints(4, 4, 4), capacity=ints(4, UNLIMITED))
     assert devices(problem, "order-place") == [0, 1, 1]
+
+
+@pytest.mark.parametrize("solver", BOTH)
+def test_another_order_fuses_and_places_in_that_order(solver: str) -> None:
+    # Two chains side by side: breadth first they alternate, and pairs of neighbours join them crosswise.
+    chains = {(0, 2): 9, (1, 3): 9, (2, 4): 9, (3, 5): 9}
+    case = problem_of([1] * 6, chains, capacity=ints(3, 3), resident=ints(1, 1, 1, 1, 1, 1))
+    depth, breadth = (po.solve(case, solver, range=3, memory=1.0, order=order) for order in ("dfs-topo", "m-topo"))
+    assert depth.stats["cluster_edges"] == 0
+    assert breadth.stats["cluster_edges"] == 1
+    assert depth.objective == 3
+    with pytest.raises(po.UsageError, match="setting order = breadth"):
+        po.solve(case, solver, order="breadth")

@@ -37,7 +37,7 @@ from pydantic import Field
 from placeopt.ir import UNLIMITED, Bool, Int, Problem
 from placeopt.kernels import kernel
 from placeopt.levels import PARTS_OF_A_TICK, Float, mean_durations, mean_transfers
-from placeopt.orders import cpd_topo
+from placeopt.orders import ORDERS, OrderName
 from placeopt.passes.breakpoints import optimal_breakpoints, windows
 from placeopt.passes.contraction import Clusters, contraction
 from placeopt.passes.protocol import Reduction
@@ -65,12 +65,14 @@ class CeleritasFusion(Settings):
     """R: the most tasks of a cluster."""
     memory: float = Field(default=0.25, gt=0, le=1)
     """M: the largest share of a device's memory that a cluster takes up, the smallest that holds the largest task."""
+    order: OrderName = "cpd-topo"
+    """The topological order whose neighbours are fused: the paper's, or one of those that it compares with."""
 
     def apply(self, problem: Problem) -> Reduction | None:
         """The problem of the clusters."""
         if problem.n_tasks == 0 or at_odds(problem):
             return None
-        fused = fusion(problem, self.range, self.memory)
+        fused = fusion(problem, self.range, self.memory, self.order)
         if len(fused.clusters.start) > problem.n_tasks:
             return None
         return contraction(problem, fused.clusters, fused.group)
@@ -78,15 +80,16 @@ class CeleritasFusion(Settings):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fusion:
-    """Clusters in CPD-TOPO order, and the colocation groups (n,) once those that meet in a cluster are one."""
+    """Clusters in the order of their tasks, and the colocation groups (n,), those that meet in a cluster united."""
 
     clusters: Clusters
     group: Int
 
 
-def fusion(problem: Problem, longest: int, share: float) -> Fusion:
-    """The clusters of at most `longest` tasks that take up at most this share of a device."""
-    n, order = problem.n_tasks, cpd_topo(problem)
+def fusion(problem: Problem, longest: int, share: float, name: OrderName = "cpd-topo") -> Fusion:
+    """The clusters of at most `longest` neighbours in the order of that name that take up at most this share of a
+    device."""
+    n, order = problem.n_tasks, ORDERS[name](problem)
     most = memory_limit(problem, share)
     first = _breakpoints(problem, order, unions(problem), problem.group, longest, most)
     groups = unions(problem)
