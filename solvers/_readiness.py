@@ -10,7 +10,7 @@ from placeopt.ir import Int, Problem
 from placeopt.kernels import kernel
 
 from ._construction import Built
-from ._timeline import Case, Timeline, append, arrival_on, may_take, note_arrivals
+from ._timeline import Case, Timeline, append, arrival_on, may_take, note_arrivals, work_steps
 
 DONE = -1
 """Instead of a task that no device can take: all are placed."""
@@ -30,6 +30,8 @@ class Ready(NamedTuple):
     data
         (n, m) of each ready task: the tick from which it can start on each device as far as its data and its release
         time go. With ports as of when it became ready: they may be busy by the time it is placed.
+    position
+        (n,) where each ready task stands in `task`.
     note
         (c, n) what a heuristic has found out about the task at each position, and -1 for each new one: it stands by
         position, not by task, such that going through the list is going through memory.
@@ -39,6 +41,7 @@ class Ready(NamedTuple):
     span: Int
     missing: Int
     data: Int
+    position: Int
     note: Int
 
 
@@ -50,8 +53,14 @@ def make_ready(problem: Problem, notes: int = 0) -> Ready:
         np.zeros(2, dtype=np.int64),
         np.diff(problem.in_start),
         np.empty((n, m), dtype=np.int64),
+        np.empty(n, dtype=np.int64),
         np.full((notes, n), -1, dtype=np.int64),
     )
+
+
+def scan_steps(problem: Problem) -> int:
+    """Elementary steps of a heuristic that looks at all ready tasks in each step, where most are ready at once."""
+    return work_steps(problem) + problem.n_tasks**2 // 4
 
 
 def ready_built(problem: Problem, line: Timeline, stuck: int) -> Built:
@@ -73,6 +82,7 @@ def admit(case: Case, line: Timeline, ready: Ready, i: int) -> None:
     for d in range(len(line.room)):
         ready.data[i, d] = line.ready[d]
     ready.task[ready.span[1]] = i
+    ready.position[i] = ready.span[1]
     ready.span[1] += 1
 
 
@@ -88,7 +98,9 @@ def admit_sources(case: Case, line: Timeline, ready: Ready) -> None:
 def place_ready(case: Case, line: Timeline, ready: Ready, position: int, d: int) -> None:
     """Put the task at a position of the list at the end of device d, and add the consumers that become ready."""
     i = ready.task[position]
-    ready.task[position] = ready.task[ready.span[0]]
+    first = ready.task[ready.span[0]]
+    ready.task[position] = first
+    ready.position[first] = position
     for c in range(len(ready.note)):
         ready.note[c, position] = ready.note[c, ready.span[0]]
     ready.span[0] += 1

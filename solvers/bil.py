@@ -13,8 +13,10 @@ The priority of a node is its k-th smallest BIM, as others may take the best k -
 less than k. The node of highest priority goes to the processor of least BIM*. On a chain of tasks the schedule is
 optimal, as the paper proves: BIM is then the makespan.
 
-The paper's transfers do not depend on the processors; with their own the proof still holds. What a device takes changes
-one BIM of each ready node, and none falls: where k >= P the largest is kept up to date, O(1) for each node.
+The paper's transfers do not depend on the processors; with their own the proof still holds. Where k >= P, the priority
+of a ready task is the maximum over p of max(data there, p free) + BIL(i, p). Of that only the ticks from which devices
+are free change, so a heap for each device by BIL, and one by the maximum of data there + BIL, give the largest of all
+priorities: its head, or that of a device's heap and the tick from which that is free.
 
 Departures from the paper:
 
@@ -37,6 +39,7 @@ from placeopt.kernels import kernel
 from placeopt.solver import Answer, Info, Options, Settings
 
 from ._construction import Built, answered
+from ._heaps import Heaps, make_heaps, pop, push
 from ._placement import Groups
 from ._readiness import DONE, Ready, admit_sources, make_ready, open_to, place_ready, ready_built
 from ._timeline import NEVER, Case, Timeline, make_case, make_timeline, work_steps
@@ -50,7 +53,7 @@ class Bil:
         summary="list scheduling by best imaginary levels (Oh and Ha 1996)",
         family="list scheduling",
         guarantee="optimal on a chain of tasks, with enough memory",
-        complexity="O(n m² + e m k + n w) for k kinds of links and w tasks ready at once; n w m while w < m",
+        complexity="O(n m² + e m k + n m log n) for k kinds of links",
         citation="""@inproceedings{oh1996bil,
   author    = {Hyunok Oh and Soonhoi Ha},
   title     = {A static scheduling heuristic for heterogeneous processors},
@@ -70,10 +73,11 @@ class Bil:
         def build(groups: Groups) -> Built:
             case, line = make_case(problem, groups), make_timeline(problem, groups)
             level = imaginary_levels(problem, case)
-            largest = np.full((2, problem.n_tasks), -1, dtype=np.int64)
+            heaps = make_heaps(problem.n_tasks, problem.n_devices + 1)
             row = np.empty(problem.n_devices, dtype=np.int64)
-            run = longest_imaginary_first.select(work_steps(problem))
-            return ready_built(problem, line, run(case, line, make_ready(problem), level, largest, row))
+            # Every pair goes through heaps: some 32 elementary steps each.
+            run = longest_imaginary_first.select(32 * work_steps(problem))
+            return ready_built(problem, line, run(case, line, make_ready(problem), level, heaps, row))
 
         return answered(problem, build)
 
@@ -161,56 +165,86 @@ def priority(case: Case, line: Timeline, ready: Ready, level: Int, row: Int, i: 
     return kth_smallest(row, count, min(k, count)) if count else -1
 
 
-@kernel(open_to, allocates=False)
-def keep_largest(case: Case, line: Timeline, ready: Ready, level: Int, largest: Int, i: int, changed: int) -> None:
-    """Bring `largest` (2, n) up to date for a ready task after device `changed` took one: its device, -1 for none, and
-    the largest BIM."""
-    home = line.home[case.group[i]]
-    known = largest[0, i] >= 0 and (home < 0 or home == largest[0, i])
-    if known and open_to(case, line, i, changed):
-        bim = max(ready.data[i, changed], line.free[changed]) + level[i, changed]
-        if changed == largest[0, i] or bim > largest[1, i]:
-            largest[0, i], largest[1, i] = changed, bim
-        return
-    if known and changed != largest[0, i]:
-        return
-    largest[0, i], largest[1, i] = -1, -1
-    for p in range(len(line.room)):
+@kernel(open_to, push, allocates=False)
+def queue_up(case: Case, line: Timeline, ready: Ready, level: Int, heaps: Heaps, i: int) -> None:
+    """Add a ready task to the heaps."""
+    m = len(line.room)
+    latest = -1
+    for p in range(m):
         if open_to(case, line, i, p):
-            bim = max(ready.data[i, p], line.free[p]) + level[i, p]
-            if bim > largest[1, i]:
-                largest[0, i], largest[1, i] = p, bim
+            push(heaps, p, -level[i, p], i)
+            latest = max(latest, ready.data[i, p] + level[i, p])
+    if latest >= 0:
+        push(heaps, m, -latest, i)
 
 
-@kernel(admit_sources, place_ready, open_to, priority, keep_largest, allocates=False)
-def longest_imaginary_first(case: Case, line: Timeline, ready: Ready, level: Int, largest: Int, row: Int) -> int:
-    """Place all tasks by BIM; DONE, or the task that no device can take."""
+@kernel(open_to, push, pop, allocates=False)
+def largest_of_all(case: Case, line: Timeline, ready: Ready, level: Int, heaps: Heaps) -> int:
+    """The ready task with the largest BIM, the lowest index of equals; -1 if no device can take any."""
+    m = len(line.room)
+    best, most = -1, -1
+    for p in range(m):
+        while heaps.size[p] > 0:
+            i = heaps.item[0, p]
+            # A pair that has become impossible never becomes possible again.
+            if line.device[i] < 0 and open_to(case, line, i, p):
+                bim = line.free[p] - heaps.key[0, p]
+                if bim > most or (bim == most and i < best):
+                    best, most = i, bim
+                break
+            pop(heaps, p)
+    while heaps.size[m] > 0:
+        i = heaps.item[0, m]
+        latest = -1
+        if line.device[i] < 0:
+            for p in range(m):
+                if open_to(case, line, i, p):
+                    latest = max(latest, ready.data[i, p] + level[i, p])
+        if latest == -heaps.key[0, m]:
+            if latest > most or (latest == most and i < best):
+                best = i
+            break
+        # The device that counted can take it no more: the others count.
+        pop(heaps, m)
+        if latest >= 0:
+            push(heaps, m, -latest, i)
+    return best
+
+
+@kernel(priority, allocates=False)
+def largest_kth(case: Case, line: Timeline, ready: Ready, level: Int, row: Int) -> int:
+    """The ready task with the largest k-th smallest BIM, the lowest index of equals; -1 if no device can take any."""
+    k = ready.span[1] - ready.span[0]
+    best, most = -1, -1
+    for position in range(ready.span[0], ready.span[1]):
+        i = ready.task[position]
+        bim = priority(case, line, ready, level, row, i, k)
+        if bim > most or (bim == most and i < best):
+            best, most = i, bim
+    return best
+
+
+@kernel(admit_sources, place_ready, open_to, queue_up, largest_of_all, largest_kth, allocates=False)
+def longest_imaginary_first(case: Case, line: Timeline, ready: Ready, level: Int, heaps: Heaps, row: Int) -> int:
+    """Place all tasks by BIM; DONE, or a task that no device can take."""
     m = len(row)
     admit_sources(case, line, ready)
-    changed = 0
+    queued = 0
     while ready.span[0] < ready.span[1]:
+        for position in range(queued, ready.span[1]):
+            queue_up(case, line, ready, level, heaps, ready.task[position])
+        queued = ready.span[1]
         k = ready.span[1] - ready.span[0]
-        best, most, task = -1, 0, -1
-        for position in range(ready.span[0], ready.span[1]):
-            i = ready.task[position]
-            if k < m:
-                # What is kept of the largest is not kept up to date meanwhile.
-                largest[0, i] = -1
-                bim = priority(case, line, ready, level, row, i, k)
-            else:
-                keep_largest(case, line, ready, level, largest, i, changed)
-                bim = largest[1, i]
-            if bim < 0:
-                stuck: int = i
-                return stuck
-            if best < 0 or bim > most or (bim == most and i < task):
-                best, most, task = position, bim, i
-        changed, least = -1, NEVER
+        i = largest_kth(case, line, ready, level, row) if k < m else largest_of_all(case, line, ready, level, heaps)
+        if i < 0:
+            stuck: int = ready.task[ready.span[0]]
+            return stuck
+        best, least = -1, NEVER
         for p in range(m):
-            if open_to(case, line, task, p):
-                bim = max(ready.data[task, p], line.free[p]) + level[task, p]
-                revised = bim * m + case.duration[task, p] * max(k - m, 0)
-                if changed < 0 or revised < least:
-                    changed, least = p, revised
-        place_ready(case, line, ready, best, changed)
+            if open_to(case, line, i, p):
+                bim = max(ready.data[i, p], line.free[p]) + level[i, p]
+                revised = bim * m + case.duration[i, p] * max(k - m, 0)
+                if best < 0 or revised < least:
+                    best, least = p, revised
+        place_ready(case, line, ready, ready.position[i], best)
     return DONE

@@ -41,7 +41,7 @@ from placeopt.solver import Answer, Info, Options, Settings
 
 from ._construction import Built, answered
 from ._placement import Groups
-from ._readiness import DONE, Ready, admit_sources, make_ready, open_to, place_ready, ready_built
+from ._readiness import DONE, Ready, admit_sources, make_ready, open_to, place_ready, ready_built, scan_steps
 from ._timeline import NEVER, Case, Timeline, make_case, make_timeline, work_steps
 
 
@@ -78,7 +78,7 @@ class Gdl:
             case, line = make_case(problem, groups), make_timeline(problem, groups)
             worth = np.empty((problem.n_tasks, problem.n_devices), dtype=np.int64)
             fixed_levels.select(work_steps(problem))(case, line, median, level, heir, worth)
-            run = greatest_level_first.select(work_steps(problem))
+            run = greatest_level_first.select(scan_steps(problem))
             stuck = run(case, line, make_ready(problem, notes=3), worth)
             return ready_built(problem, line, stuck)
 

@@ -33,6 +33,7 @@ from placeopt.solver import Answer, Info, Options, Settings
 from ._construction import Built, answered, built
 from ._heft import priority_list, upward_ranks
 from ._placement import Groups
+from ._readiness import scan_steps
 from ._timeline import (
     NEVER,
     Case,
@@ -43,7 +44,6 @@ from ._timeline import (
     make_timeline,
     may_take,
     note_arrivals,
-    work_steps,
 )
 
 
@@ -101,7 +101,7 @@ class Hbmct:
             line = make_timeline(problem, groups)
             size = np.bincount(problem.group, minlength=problem.n_groups)
             alone = ((size == 1) & (groups.home < 0))[problem.group].astype(np.int64)
-            run = balance_groups.select(work_steps(problem))
+            run = balance_groups.select(scan_steps(problem))
             placed = run(make_case(problem, groups), line, sequence, bounds, make_batch(problem, alone))
             return built(problem, line, sequence, placed)
 

@@ -30,8 +30,8 @@ from placeopt.solver import Answer, Clock, Info, Options, Settings, Termination
 
 from ._construction import Build, Built, Constructed, as_answer, best_of, constructed
 from ._placement import Groups
-from ._readiness import DONE, Ready, admit_sources, make_ready, open_to, place_ready, ready_built
-from ._timeline import NEVER, Case, Timeline, make_case, make_timeline, work_steps
+from ._readiness import DONE, Ready, admit_sources, make_ready, open_to, place_ready, ready_built, scan_steps
+from ._timeline import NEVER, Case, Timeline, make_case, make_timeline
 
 
 class WbaSettings(Settings):
@@ -84,7 +84,7 @@ def drawn(problem: Problem, chance: Float, alpha: float) -> Build:
 
     def build(groups: Groups) -> Built:
         line, ready = make_timeline(problem, groups), make_ready(problem)
-        run = draw_pairs.select(work_steps(problem))
+        run = draw_pairs.select(scan_steps(problem) * max(problem.n_devices, 1))
         return ready_built(problem, line, run(make_case(problem, groups), line, ready, chance, alpha))
 
     return build
