@@ -11,7 +11,7 @@ follows; k nodes are ready, P processors.
 
 The priority of a node is its k-th smallest BIM, as others may take the best k - 1 processors, or its largest if it has
 less than k. The node of highest priority goes to the processor of least BIM*. On a chain of tasks the schedule is
-optimal, as the paper proves: BIM is then the makespan.
+optimal, as the paper proves: BIM is then the makespan (not so with release times, or limits on where tasks go).
 
 The paper's transfers do not depend on the processors; with their own the proof still holds. Where k >= P, the priority
 of a ready task is the maximum over p of max(data there, p free) + BIL(i, p). Of that only the ticks from which devices
@@ -52,7 +52,7 @@ class Bil:
     info: ClassVar[Info] = Info(
         summary="list scheduling by best imaginary levels (Oh and Ha 1996)",
         family="list scheduling",
-        guarantee="optimal on a chain of tasks, with enough memory",
+        guarantee="optimal on a chain of tasks without release times, groups, separation and limits on memory",
         complexity="O(n m² + e m k + n m log n) for k kinds of links",
         citation="""@inproceedings{oh1996bil,
   author    = {Hyunok Oh and Soonhoi Ha},
