@@ -18,6 +18,8 @@ of a ready task is the maximum over p of max(data there, p free) + BIL(i, p). Of
 are free change, so a heap for each device by BIL, and one by the maximum of data there + BIL, give the largest of all
 priorities: its head, or that of a device's heap and the tick from which that is free.
 
+The paper itself was not at hand: this follows what later papers and open implementations tell of it.
+
 Departures from the paper:
 
 - Ties go by index, those of devices too. The paper compares the (k-1)-th smallest BIM, and so on, and of devices takes

@@ -15,6 +15,8 @@ descendant to which i sends most.
 The node of greatest GDL goes to its preferred processor, after all that runs there. A level changes only when its
 device takes a task, so each node's best two devices are kept and looked for anew only when one of them did.
 
+The paper itself was not at hand: this follows what later papers and open implementations tell of it.
+
 Departures from the paper:
 
 - The paper schedules transfers on the links of an interconnection network; here they take their time, and their turn at

@@ -9,6 +9,8 @@ a task that needs one of the group before it opens the next. The groups are sche
 3. The device that is done last gives up a task if it is done earlier without, to the device that is then done first of
    all that are done before the giver was; and so on until it has no such task.
 
+The paper itself was not at hand: this follows what later papers and open implementations tell of it.
+
 Departures from the paper:
 
 - Of several devices where the task takes as little, the one where it could end first gets it, then the lower index; of

@@ -13,6 +13,8 @@ The paper tries every child with HEFT on every device for every device of the ta
 Here arrivals from producers placed before are kept, and a device is given up once one child ends later than with the
 best device so far: O(n log n + e m²) and the gaps searched.
 
+The paper itself was not at hand: this follows what later papers and open implementations tell of it.
+
 Departures from the paper:
 
 - The children of a task are tried one by one, not placed one after the other: they do not take each other's gaps.

@@ -6,6 +6,8 @@ applications in grids. CCGrid 2005, pages 759-767, doi:10.1109/CCGRID.2005.15586
 whose producers are in earlier ones. The increase I of a pair of a task and a device is what the makespan grows by if
 the task runs there next; of all pairs of the batch with an increase up to I_min + alpha (I_max - I_min) one is drawn.
 
+The paper itself was not at hand: this follows what later papers and open implementations tell of it.
+
 Departures from the paper:
 
 - It goes on until its time is up; here the number of schedules is a setting, and the time limit only cuts it short.
