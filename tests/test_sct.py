@@ -372,6 +372,13 @@ def test_ratios_of_the_classics() -> None:
     assert half.sct == (4 + 3 * rho) / (2 + rho) - (2 + 2 * rho) / (4 * (2 + rho))
 
 
+def test_ratios_at_other_thresholds() -> None:
+    """What is no favourite has x >= t: it takes (k + c) / (k + t c) times as long as in the programme, at most."""
+    problem = uniform(2, 10, [(0, 1)], 5, 5)
+    assert ratios_of(problem, 0.1).sct_infinite == Fraction(20, 11)
+    assert ratios_of(problem, 0.9) == ratios_of(problem)
+
+
 def test_ratio_of_m_sct_with_limited_memory() -> None:
     """Equation 4: K / (K - 1) + (1 - K / ((K - 1) m)) beta, here with K = 8 * 100 / 400 = 2 and beta = 4/3."""
     four = np.full(4, 100)

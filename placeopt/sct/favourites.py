@@ -75,9 +75,11 @@ class Favourites:
         return np.stack([first, self.child[first]], axis=1)
 
 
-def favourites_of(programme: Programme, solution: Solution, threshold: float = THRESHOLD) -> Favourites:
-    """The favourites of the settled optimum."""
-    y = settled(programme, solution)
+def favourites_of(
+    programme: Programme, solution: Solution, threshold: float = THRESHOLD, *, settle: bool = True
+) -> Favourites:
+    """The favourites of the settled optimum, or of the solution as it is."""
+    y = settled(programme, solution) if settle else solution.y
     child, parent = rounded(programme, y, threshold)
     return Favourites(child, parent, y)
 

@@ -10,6 +10,7 @@ import numpy as np
 from placeopt.sct.core import core_of, heads
 from placeopt.sct.programme import Programme
 from placeopt.sct.solution import Solution, starts
+from placeopt.solver import Clock
 
 LARGEST = 1 << 50
 """Longest path that CP-SAT is given."""
@@ -23,7 +24,7 @@ def integral_solution(
     workers: int = 1,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Solution | None:
-    """The best whole favourites found, and a bound of the w of any; None where none were found in time."""
+    """The best whole favourites found, of several those that hide most, and a bound of w; None if none in time."""
     from ortools.sat.python import cp_model
 
     core, place = core_of(programme)
@@ -45,21 +46,29 @@ def integral_solution(
         for group in groups.values():
             model.add_at_most_one(group)
     model.minimize(start[-1])
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers, solver.parameters.random_seed = workers, seed
-    if time_limit is not None:
-        solver.parameters.max_time_in_seconds = time_limit
-    if should_stop():
+    clock = Clock(time_limit)
+
+    def found() -> cp_model.CpSolver | None:
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers, solver.parameters.random_seed = workers, seed
+        if clock.remaining is not None:
+            solver.parameters.max_time_in_seconds = clock.remaining
+        status = cp_model.UNKNOWN if should_stop() else solver.solve(model)
+        return solver if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
+
+    best = found()
+    if best is None:
         return None
-    status = solver.solve(model)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return None
+    # Of these, one that hides the most.
+    model.add(start[-1] <= best.value(start[-1]))
+    model.maximize(sum(hidden[e] * variable for e, variable in favourite.items()))
+    settled = found() or best
     y = np.ones(core.n_edges)
     for e, variable in favourite.items():
-        y[e] = float(solver.value(variable))
+        y[e] = float(settled.value(variable))
     return Solution(
         value=float(heads(core, core.fixed + core.hidden * (1.0 - y))[-1]) / programme.parts,
-        bound=Fraction(round(solver.best_objective_bound), programme.parts),
+        bound=Fraction(round(best.best_objective_bound), programme.parts),
         y=np.where(programme.hidden > 0, y[place], 0.0),
         start=starts(programme, core, y),
         method="cp-sat",

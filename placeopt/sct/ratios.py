@@ -4,11 +4,19 @@ With rho the longest transfer over the shortest duration, m devices, and all in 
 limit of memory, rho <= 1: the SCT assumption):
 
     ETF                                2 + rho - 1/m                  Hwang, Chow, Anger, Lee 1989, doi:10.1137/0218016
-    SCT, as many devices as tasks      beta = (2 + 2 rho) / (2 + rho)                    Hanen, Munier 1995
+    SCT, devices without number        beta = (2 + 2 rho) / (2 + rho)                    Hanen, Munier 1995
     SCT                                alpha = 1 + (1 - 1/m) beta
                                              = (4 + 3 rho) / (2 + rho) - (2 + 2 rho) / (m (2 + rho))
 
 For rho = 1 and many devices: ETF 3, SCT 7/3.
+
+beta is that of rounding at x = 1/2, Hanen and Munier's: what is no favourite has x >= 1/2 and takes k + c instead of at
+least k + c/2 in the programme, (1 + rho) / (1 + rho/2) times as long at most. Baechi rounds at 0.1, where the same
+argument gives (1 + rho) / (1 + rho/10) only, 20/11 for rho = 1 instead of 4/3. In general, for a threshold t,
+
+    beta = (1 + rho) / (1 + min(t, 1/2) rho),
+
+for what a repair drops above 1/2 has a rival with no smaller y, so x >= 1/2 itself.
 
 m-SCT: theorem 1 of B. Jeon et al., "Baechi", SoCC 2020, doi:10.1145/3419111.3421302, whose proof goes so. All devices
 have M bytes, task i needs d_i, and K = m M / sum d > 1. At most m / K devices are full and dropped at any time, so
@@ -52,9 +60,9 @@ class Ratios:
     assumption
         Whether rho <= 1.
     etf, sct_infinite, sct, m_sct
-        Makespan over the optimum, at most; None where the theorem does not apply: devices differ, tasks are bound to
-        some, to each other, apart or to times, transfers wait for ports, memory is limited (but for `m_sct`), or the
-        assumption fails.
+        Makespan over the optimum, at most (and up to the tolerance of the programme); None where the theorem does not
+        apply: devices differ, tasks are bound to some, to each other, apart or to times, transfers wait for ports,
+        memory is limited (but for `m_sct`), or the assumption fails.
     """
 
     rho: Fraction | None
@@ -65,14 +73,14 @@ class Ratios:
     m_sct: Fraction | None = None
 
 
-def ratios_of(problem: Problem) -> Ratios:
-    """The ratios that hold for a problem."""
+def ratios_of(problem: Problem, threshold: float = 0.5) -> Ratios:
+    """The ratios that hold for a problem, with favourites where x is below the threshold; the papers have 1/2."""
     rho = _rho(problem)
     assumption = rho is not None and rho <= 1
     if rho is None or not assumption or not _classical(problem):
         return Ratios(rho, assumption)
     m = problem.n_devices
-    beta = (2 + 2 * rho) / (2 + rho)
+    beta = (1 + rho) / (1 + min(Fraction(str(threshold)), Fraction(1, 2)) * rho)
     alpha = 1 + (1 - Fraction(1, m)) * beta
     room, need = int(problem.capacity[0]), int(problem.memory.sum())
     if room == UNLIMITED or need == 0:
