@@ -130,7 +130,7 @@ def reference(given: Problem, groups: Groups, favourites: Favourites) -> list[tu
     return list(zip(device, start, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_every_choice_is_that_of_the_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, m = int(rng.integers(1, 25)), int(rng.integers(1, 5))
@@ -162,7 +162,7 @@ def without_number(given: Problem, favourites: Favourites) -> int:
 @pytest.mark.parametrize("threshold", [0.1, 0.5])
 def test_the_theorem_of_hanen_and_munier(threshold: float) -> None:
     """Makespan <= (sum of durations) / m + (1 - 1/m) w, and w <= beta times the programme's value."""
-    for seed in range(60):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         m = int(rng.integers(2, 6))
         given = assumed(rng, int(rng.integers(4, 30)), m)
@@ -209,7 +209,7 @@ def test_m_sct_stays_within_its_ratio_of_proven_optima(seed: int) -> None:
     assert exact.makespan <= found.makespan <= ratio * exact.makespan
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 def test_rules_are_kept_whatever_comes_together(part: int) -> None:
     for seed in range(40 * part, 40 * part + 40):
         given = small_problem(np.random.default_rng(seed), Objective(), times=seed % 2 == 1)

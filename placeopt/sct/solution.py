@@ -117,7 +117,6 @@ class _Search:
         self.bound = Fraction(int(heads(core, core.fixed)[-1]))
         merging = True
         while True:
-            size = core.n_edges
             core, then = reduced(core, float(self.bound))
             became = composed(became, then)
             if core.n_edges and merging:
@@ -127,10 +126,10 @@ class _Search:
             if core.n_edges == 0:
                 return core, became
             # A float, made smaller than what it stands for.
-            simple = one_sided(core, sides_of(core)) * (1 - SAFETY)
-            self.bound = max(self.bound, Fraction(int(simple)))
-            if core.n_edges > SHRUNK * size:
+            simple = Fraction(int(one_sided(core, sides_of(core)) * (1 - SAFETY)))
+            if simple <= self.bound:
                 return core, became
+            self.bound = simple
 
     @property
     def _done(self) -> bool:
