@@ -28,7 +28,7 @@ from placeopt.ir import UNLIMITED, Contention, MemoryModel, Objective, Problem, 
 from placeopt.lowerbounds import Bound
 from placeopt.lowerbounds.classes import Classes
 from placeopt.lowerbounds.paths import Windows
-from placeopt.registry import solver_names
+from placeopt.registry import find_solver, solver_names
 from placeopt.schedule import Schedule, Transfers
 from placeopt.solver import Options, Progress, Termination
 from placeopt.verifier import verify
@@ -96,11 +96,12 @@ def test_no_heuristic_is_better(seed: int) -> None:
     problem = layered(10, 3, seed)
     exact = po.solve(problem, "cp-sat", workers=1, time_limit=60)
     assert exact.termination is Termination.OPTIMAL
+    assert exact.objective is not None
     for name in solver_names():
-        found = po.solve(problem, name, time_limit=60)
-        assert found.objective is not None
-        assert exact.objective is not None
-        assert found.objective >= exact.objective
+        if find_solver(name).info.family not in ("exact", "relaxations"):
+            found = po.solve(problem, name, time_limit=60)
+            assert found.objective is not None
+            assert found.objective >= exact.objective
 
 
 @pytest.mark.parametrize("seed", range(6))
