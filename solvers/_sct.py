@@ -78,6 +78,7 @@ class Relaxed:
             "ratio_sct_infinite": _number(ratios.sct_infinite),
             "ratio_sct": _number(ratios.sct),
             "ratio_m_sct": _number(ratios.m_sct),
+            "ratio_sct_infinite_at_threshold": _number(self.rounded.sct_infinite),
             "ratio_sct_at_threshold": _number(self.rounded.sct),
             "ratio_m_sct_at_threshold": _number(self.rounded.m_sct),
             "favourites": len(self.favourites.pairs),
@@ -86,7 +87,7 @@ class Relaxed:
 
     def text(self, problem: Problem) -> str:
         """The numbers in a line for people."""
-        found, ratios = self.solution, self.ratios
+        found, ratios, rounded = self.solution, self.ratios, self.rounded
         what = "integer" if found.method == "cp-sat" else "linear"
         parts = [
             f"{what} programme {time_text(found.value, problem.resolution)} (gap {found.gap:.0e})",
@@ -94,12 +95,12 @@ class Relaxed:
             "rho infinite" if ratios.rho is None else f"rho {float(ratios.rho):.3g}",
             f"SCT assumption {'holds' if ratios.assumption else 'fails'}",
         ]
-        named = (("ETF", ratios.etf), ("SCT", ratios.sct), ("m-SCT", ratios.m_sct))
+        named = (("ETF", ratios.etf), ("SCT", rounded.sct), ("m-SCT", rounded.m_sct))
         shown = [f"{name} {float(ratio):.4g}" for name, ratio in named if ratio is not None]
         if shown:
             parts.append(f"at most so many times the optimum: {', '.join(shown)}")
-        if self.rounded.m_sct is not None and self.rounded.m_sct != ratios.m_sct:
-            parts.append(f"{float(self.rounded.m_sct):.4g} with this threshold")
+        if ratios.m_sct is not None and rounded.m_sct != ratios.m_sct:
+            parts.append(f"m-SCT {float(ratios.m_sct):.4g} with threshold=0.5, for which the papers prove it")
         return ", ".join(parts)
 
 

@@ -8,8 +8,9 @@ stand in `placeopt.sct`.
 
 The programme is of as many devices as anyone could want. So there is a schedule only where the devices at hand are
 enough: each chain of favourites gets a device of its own, in order of its first task, and every task starts when its
-data is there. That is SCT for an unlimited number of devices, within (2 + 2 rho) / (2 + rho) of the optimum where
-the SCT assumption holds. Elsewhere the answer holds no schedule; `m-sct` makes one of the same favourites.
+data is there. That is SCT for an unlimited number of devices, within (2 + 2 rho) / (2 + rho) of the optimum where the
+SCT assumption holds and x is rounded at 1/2; at Baechi's 0.1 within (1 + rho) / (1 + rho / 10). Elsewhere the answer
+holds no schedule; `m-sct` makes one of the same favourites.
 
 The bound is that of a programme of the same form, shortened so that every schedule satisfies it
 (`placeopt.sct.bound`); the paper's own value is a bound only with equal devices and rho <= 1.

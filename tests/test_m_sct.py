@@ -249,7 +249,8 @@ def test_numbers_of_m_sct() -> None:
     assert found.stats["ratio_sct"] == pytest.approx(float(Fraction(7, 3) - Fraction(2, 3)))
     assert found.stats["ratio_sct_at_threshold"] == pytest.approx(1 + 10 / 11)
     json.dumps(found.to_dict())
-    assert "at most so many times the optimum: ETF 2.5, SCT 1.667, m-SCT 1.667" in found.message
+    assert "at most so many times the optimum: ETF 2.5, SCT 1.909, m-SCT 1.909" in found.message
+    assert "m-SCT 1.667 with threshold=0.5" in found.message
 
 
 def test_sct_lp_places_chains_where_devices_are_enough() -> None:
@@ -263,6 +264,20 @@ def test_sct_lp_places_chains_where_devices_are_enough() -> None:
     assert found.stats["chains"] == 2
     assert found.schedule is not None
     assert found.schedule.device.tolist() == [0, 0, 1]
+
+
+def test_the_papers_ratio_needs_the_papers_threshold() -> None:
+    """Forks whose long branch has x = 0.2 in the programme: below 1/2, but not below Baechi's 0.1.
+
+    Rounded at 0.1 nothing is a favourite, and the schedule is longer than 4/3 of the optimum, which SCT for an
+    unlimited number of devices keeps to for rho = 1.
+    """
+    edges = [(0, 1), (0, 6), (1, 2), (1, 5), (2, 3), (2, 4)]
+    given = problem([10, 10, 10, 10, 10, 19, 31], 7, edges, [10] * 6)
+    proved, baechi = po.solve(given, "sct-lp", threshold=0.5), po.solve(given, "sct-lp")
+    assert (proved.makespan, baechi.makespan) == (51, 70)
+    assert baechi.stats["ratio_sct_infinite"] < 70 / 51
+    assert baechi.stats["ratio_sct_infinite_at_threshold"] >= 70 / 51
 
 
 def test_sct_lp_without_a_schedule_says_why() -> None:
