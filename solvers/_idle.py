@@ -7,7 +7,7 @@ earliest either on its enabling processor, from which its last message comes, or
 
 from __future__ import annotations
 
-from placeopt.ir import transfer_ticks
+from placeopt.ir import Int, transfer_ticks
 from placeopt.kernels import kernel
 
 from ._timeline import NEVER, Case, Timeline, may_take
@@ -36,10 +36,13 @@ def last_message(case: Case, line: Timeline, i: int) -> tuple[int, int]:
 
 
 @kernel(may_take, allocates=False)
-def first_idle(case: Case, line: Timeline, g: int) -> int:
-    """The device that becomes idle first of those that group g, not placed yet, may go to; -1 if there is none."""
+def first_idle(case: Case, line: Timeline, detour: Int, i: int) -> int:
+    """The device that becomes idle first of those that task i, whose group has no home, may go to; -1 if there is none.
+
+    One on which the task takes longer than elsewhere counts as idle that much later: `detour` (n, m), see `_pairs`.
+    """
     best, idle = -1, NEVER
     for d in range(len(line.free)):
-        if line.free[d] < idle and may_take(case, line, g, d):
-            best, idle = d, line.free[d]
+        if line.free[d] + detour[i, d] < idle and may_take(case, line, case.group[i], d):
+            best, idle = d, line.free[d] + detour[i, d]
     return best

@@ -2,9 +2,11 @@
 
 A pair (i, d) of a ready task (all its producers are placed) and a device that may take it is worth
 
-    max(arrival of i's data on d, free[d]) + work,    work = 0 (earliest start) or the duration of i on d (earliest end)
+    max(arrival of i's data on d, free[d]) + work
 
-and the queue tells the pair of least worth; ties end on a rank of the task, then on the index of the device. When a
+and the queue tells the pair of least worth, where work is what the algorithm adds to the start: the duration of i on d
+to go by the earliest end; or, to go by the earliest start, the `detour` that d is for i, the ticks that i takes there
+beyond its least, 0 on like devices; ties end on a rank of the task, then on the index of the device. When a
 task's data reaches a device is known once it is ready, and only free[d] grows. So each device has two heaps:
 
     later    pairs whose data is (as far as looked at) not there when the device is free, keyed by arrival + work: never
@@ -29,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.ir import Int, Problem
+from placeopt.ir import UNLIMITED, Int, Problem
 from placeopt.kernels import kernel
 
 from ._construction import Built
@@ -54,8 +56,8 @@ class Pairs(NamedTuple):
 
     Attributes
     ----------
-    by_end
-        1 to order by earliest end, 0 by earliest start.
+    work
+        (n, m) ticks added to the start of each pair when pairs are compared.
     sequence, rank
         (n,) twice: the tasks by rank, and the rank of each, which breaks ties.
     missing
@@ -70,7 +72,7 @@ class Pairs(NamedTuple):
         that takes the tasks whose pair became impossible; -1 for those that need not or have gone there.
     """
 
-    by_end: int
+    work: Int
     sequence: Int
     rank: Int
     missing: Int
@@ -82,13 +84,23 @@ class Pairs(NamedTuple):
     loose: Heaps
 
 
-def make_pairs(problem: Problem, sequence: Int, *, by_end: bool) -> Pairs:
-    """An empty queue; `sequence` (n,) is the tasks in the order that breaks ties."""
+def detour(problem: Problem) -> Int:
+    """(n, m) ticks that each task takes on each device that may run it beyond the least of them; 0 on like devices.
+
+    Classical algorithms choose the earliest start, for devices that are alike. Where they are not, the device that is
+    free first would get a task that another ends long before: a slower one counts as starting it that much later.
+    """
+    least = np.where(problem.feasible, problem.duration, UNLIMITED).min(axis=1, initial=UNLIMITED)
+    return np.where(problem.feasible, problem.duration - least[:, None], 0)
+
+
+def make_pairs(problem: Problem, sequence: Int, work: Int) -> Pairs:
+    """An empty queue; `sequence` (n,) is the tasks in the order that breaks ties, `work` (n, m) as in `Pairs`."""
     n, m = problem.n_tasks, problem.n_devices
     rank = np.empty(n, dtype=np.int64)
     rank[sequence] = np.arange(n)
     return Pairs(
-        by_end=int(by_end),
+        work=work,
         sequence=sequence,
         rank=rank,
         missing=np.diff(problem.in_start),
@@ -101,10 +113,10 @@ def make_pairs(problem: Problem, sequence: Int, *, by_end: bool) -> Pairs:
     )
 
 
-def earliest_pairs(problem: Problem, groups: Groups, sequence: Int, *, by_end: bool) -> Built:
+def earliest_pairs(problem: Problem, groups: Groups, sequence: Int, work: Int) -> Built:
     """The best pair of all placed again and again; ties by the order of `sequence` (n,), then by device."""
     line = make_timeline(problem, groups)
-    pairs = make_pairs(problem, sequence, by_end=by_end)
+    pairs = make_pairs(problem, sequence, work)
     placed = place_pairs.select(work_steps(problem))(make_case(problem, groups), line, pairs)
     return ready_built(problem, line, pairs.missing, placed)
 
@@ -144,7 +156,7 @@ def refresh(case: Case, line: Timeline, pairs: Pairs, d: int) -> None:
         r = later.item[0, d]
         i = pairs.sequence[r]
         if alive(case, line, i, d):
-            work = pairs.by_end * case.duration[i, d]
+            work = pairs.work[i, d]
             if later.key[0, d] - work > free:
                 worth, head, rank = later.key[0, d], i, r
                 break
@@ -166,11 +178,11 @@ def refresh(case: Case, line: Timeline, pairs: Pairs, d: int) -> None:
 
 
 @kernel(push, allocates=False)
-def enqueue_on(case: Case, line: Timeline, pairs: Pairs, i: int, d: int, arrival: int) -> None:
+def enqueue_on(line: Timeline, pairs: Pairs, i: int, d: int, arrival: int) -> None:
     """Queue ready task i for device d, which its data reaches at `arrival`."""
     r = pairs.rank[i]
     free = line.free[d]
-    work = pairs.by_end * case.duration[i, d]
+    work = pairs.work[i, d]
     if arrival > free:
         push(pairs.later, d, arrival + work, r)
     else:
@@ -187,12 +199,12 @@ def enqueue(case: Case, line: Timeline, pairs: Pairs, i: int) -> None:
     g = case.group[i]
     home = line.home[g]
     if home >= 0:
-        enqueue_on(case, line, pairs, i, home, arrival_on(case, line, i, home))
+        enqueue_on(line, pairs, i, home, arrival_on(case, line, i, home))
         return
     note_arrivals(case, line, i)
     for d in range(len(line.room)):
         if may_take(case, line, g, d):
-            enqueue_on(case, line, pairs, i, d, line.ready[d])
+            enqueue_on(line, pairs, i, d, line.ready[d])
 
 
 @kernel(push, pop, refresh, allocates=False)
@@ -204,7 +216,7 @@ def postpone(case: Case, line: Timeline, pairs: Pairs, d: int, arrival: int) -> 
         pop(pairs.now, d)
     else:
         pop(pairs.later, d)
-    push(pairs.later, d, arrival + pairs.by_end * case.duration[i, d], r)
+    push(pairs.later, d, arrival + pairs.work[i, d], r)
     refresh(case, line, pairs, d)
 
 
@@ -230,7 +242,7 @@ def best_device(case: Case, line: Timeline, pairs: Pairs) -> int:
         if not case.port:
             return best
         arrival = arrival_on(case, line, i, best)
-        end = max(arrival, line.free[best]) + pairs.by_end * case.duration[i, best]
+        end = max(arrival, line.free[best]) + pairs.work[i, best]
         if end <= least:
             worth[best] = end
             return best
@@ -267,5 +279,5 @@ def place_pairs(case: Case, line: Timeline, pairs: Pairs) -> int:
         if d < 0:
             return placed
         i = pairs.head[d]
-        place(case, line, pairs, i, d, pairs.worth[d] - pairs.by_end * case.duration[i, d])
+        place(case, line, pairs, i, d, pairs.worth[d] - pairs.work[i, d])
         placed += 1

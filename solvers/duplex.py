@@ -50,6 +50,6 @@ class Duplex:
     def solve(self, problem: Problem, options: Options, settings: Settings) -> Answer:  # noqa: ARG002
         """The better schedule, or FAILED where neither finds a placement that fits into memory."""
         by_index = np.arange(problem.n_tasks)
-        smallest = constructed(problem, lambda groups: earliest_pairs(problem, groups, by_index, by_end=True))
+        smallest = constructed(problem, lambda groups: earliest_pairs(problem, groups, by_index, problem.duration))
         largest = constructed(problem, lambda groups: neediest(problem, groups, by_gap=False))
         return as_answer(problem, best_of(problem, [smallest, largest]))

@@ -18,7 +18,8 @@ Departures from the paper:
 - The paper leaves ties to a list of one's own. Here the higher static level goes first, then the lower index of the
   task, then that of the device. Levels are of mean durations over feasible devices, equal if less than a thousandth
   of a tick apart.
-- Devices and links need not be alike. Durations decide nothing but ties, as in the paper.
+- Devices and links need not be alike. A device on which a task takes longer than on another counts as one that starts
+  it that much later (`_pairs.detour`); on like devices durations decide nothing but ties, as in the paper.
 - A task is ready once its producers are placed, and may not start before its release time.
 - Memory, colocation groups and separation, see `placeopt_solvers._placement`: a pair whose device lacks the memory of
   the task's whole group leaves the queue, and the first task of a group to be placed decides for all. So the only
@@ -39,7 +40,7 @@ from placeopt.levels import comparable, static_levels
 from placeopt.solver import Answer, Info, Options, Settings
 
 from ._construction import answered
-from ._pairs import earliest_pairs
+from ._pairs import detour, earliest_pairs
 
 
 class Etf:
@@ -68,4 +69,4 @@ class Etf:
     def solve(self, problem: Problem, options: Options, settings: Settings) -> Answer:  # noqa: ARG002
         """ETF's schedule, or FAILED where it finds no placement that fits into memory."""
         by_level = np.argsort(-comparable(static_levels(problem)), kind="stable")
-        return answered(problem, lambda groups: earliest_pairs(problem, groups, by_level, by_end=False))
+        return answered(problem, lambda groups: earliest_pairs(problem, groups, by_level, detour(problem)))

@@ -12,8 +12,9 @@ Departures from the paper:
   log m instead of log W steps a task (W the most tasks ready at once) and comes close to the same order.
 - The device that is idle first is found by a scan of all m rather than in a heap, for it must be one that may take
   the task; the enabling one counts only if it may.
-- On unlike devices the task goes where it ends earliest of the two; on like ones that is where it starts earliest. Of
-  equals it is the enabling device, which saves the transfer.
+- On unlike devices, one on which the task takes longer than elsewhere counts as idle that much later, and the task goes
+  where it ends earliest of the two; on like ones that is where it starts earliest. Of equals it is the enabling device,
+  which saves the transfer.
 - Bottom levels are in mean durations over feasible devices and mean transfer times over pairs of distinct devices;
   tasks of equal level go by index. On unlike links a message counts as long as on the slowest link from its device.
 - Memory, colocation groups and separation, see `placeopt_solvers._placement`: the first task of a group to be placed
@@ -36,7 +37,7 @@ from placeopt.solver import Answer, Info, Options, Settings
 from ._construction import Built, answered
 from ._heaps import Heaps, make_heaps, pop, push
 from ._idle import first_idle, last_message
-from ._pairs import ready_built
+from ._pairs import detour, ready_built
 from ._placement import Groups
 from ._timeline import Case, Timeline, append, arrival_on, make_case, make_timeline, may_take, work_steps
 
@@ -74,12 +75,14 @@ def two_devices(problem: Problem, groups: Groups, sequence: Int) -> Built:
     rank[sequence] = np.arange(problem.n_tasks)
     missing = np.diff(problem.in_start)
     case, ready = make_case(problem, groups), make_heaps(problem.n_tasks, 1)
-    placed = place_by_priority.select(work_steps(problem))(case, line, ready, sequence, rank, missing)
+    placed = place_by_priority.select(work_steps(problem))(case, line, ready, sequence, rank, missing, detour(problem))
     return ready_built(problem, line, missing, placed)
 
 
 @kernel(append, arrival_on, may_take, first_idle, last_message, push, pop, allocates=False)
-def place_by_priority(case: Case, line: Timeline, ready: Heaps, sequence: Int, rank: Int, missing: Int) -> int:
+def place_by_priority(
+    case: Case, line: Timeline, ready: Heaps, sequence: Int, rank: Int, missing: Int, detour: Int
+) -> int:
     """Place the first of `sequence` (n,) that is ready until none is left; how many tasks were placed.
 
     `rank` (n,) is the place of each task in the sequence, `missing` (n,) counts the producers that are not placed.
@@ -96,7 +99,7 @@ def place_by_priority(case: Case, line: Timeline, ready: Heaps, sequence: Int, r
         if best >= 0:
             start = max(arrival_on(case, line, i, best), line.free[best])
         else:
-            best = first_idle(case, line, g)
+            best = first_idle(case, line, detour, i)
             if best < 0:
                 continue
             start = max(arrival_on(case, line, i, best), line.free[best])

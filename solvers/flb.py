@@ -12,7 +12,8 @@ Departures from the paper:
 
 - The device that is idle first, and the EP-type task with the least EST, are found by a scan of all m devices rather
   than in heaps, for the former must be one that may take the task.
-- Where devices and links are unlike, the two pairs are what is looked at all the same, with their exact starts; LMT
+- Where devices and links are unlike, the two pairs are what is looked at all the same, with their exact starts, and a
+  device on which a task takes longer than elsewhere counts as one that starts it that much later (`_pairs.detour`); LMT
   then is that of the slowest link from the device. A task that stopped being of EP type stays a candidate on its EP,
   which changes nothing where devices are alike.
 - Ties go by bottom level (mean durations over feasible devices, mean transfers over pairs of distinct devices), then by
@@ -41,9 +42,9 @@ from placeopt.solver import Answer, Info, Options, Settings
 from ._construction import Built, answered
 from ._heaps import Heaps, make_heaps, pop, push
 from ._idle import first_idle, last_message
-from ._pairs import Pairs, best_device, enqueue_on, loosen, make_pairs, ready_built, refresh
+from ._pairs import Pairs, best_device, detour, enqueue_on, loosen, make_pairs, ready_built, refresh
 from ._placement import Groups
-from ._timeline import Case, Timeline, append, arrival_on, make_case, make_timeline, may_take, work_steps
+from ._timeline import NEVER, Case, Timeline, append, arrival_on, make_case, make_timeline, may_take, work_steps
 
 
 class Flb:
@@ -75,7 +76,7 @@ class Flb:
 def two_pairs(problem: Problem, groups: Groups, sequence: Int) -> Built:
     """The better of the two pairs placed again and again; ties by the order of `sequence` (n,)."""
     line = make_timeline(problem, groups)
-    pairs = make_pairs(problem, sequence, by_end=False)
+    pairs = make_pairs(problem, sequence, detour(problem))
     enabled = make_heaps(problem.n_tasks, problem.n_devices)
     placed = place_by_type.select(work_steps(problem))(make_case(problem, groups), line, pairs, enabled)
     return ready_built(problem, line, pairs.missing, placed)
@@ -87,12 +88,12 @@ def sort_in(case: Case, line: Timeline, pairs: Pairs, enabled: Heaps, i: int) ->
     g = case.group[i]
     home = line.home[g]
     if home >= 0:
-        enqueue_on(case, line, pairs, i, home, arrival_on(case, line, i, home))
+        enqueue_on(line, pairs, i, home, arrival_on(case, line, i, home))
         return
     last, d = last_message(case, line, i)
     pairs.last[i] = last
     if d >= 0 and last >= line.free[d] and may_take(case, line, g, d):
-        enqueue_on(case, line, pairs, i, d, arrival_on(case, line, i, d))
+        enqueue_on(line, pairs, i, d, arrival_on(case, line, i, d))
         push(enabled, d, last, pairs.rank[i])
     else:
         loosen(line, pairs, i)
@@ -111,21 +112,21 @@ def place_by_type(case: Case, line: Timeline, pairs: Pairs, enabled: Heaps) -> i
     placed = 0
     while True:
         d = best_device(case, line, pairs)
-        i, start = -1, 0
+        i, worth = -1, NEVER
         if d >= 0:
-            i, start = pairs.head[d], pairs.worth[d]
+            i, worth = pairs.head[d], pairs.worth[d]
         if loose.size[0] > 0:
             j = pairs.sequence[loose.item[0, 0]]
             idle = line.home[case.group[j]]
             if line.device[j] < 0 and idle < 0:
-                idle = first_idle(case, line, case.group[j])
+                idle = first_idle(case, line, pairs.work, j)
                 if idle >= 0:
-                    there = max(arrival_on(case, line, j, idle), line.free[idle])
-                    if d < 0 or there <= start:
-                        i, d, start = j, idle, there
+                    there = max(arrival_on(case, line, j, idle), line.free[idle]) + pairs.work[j, idle]
+                    if there <= worth:
+                        i, d, worth = j, idle, there
             else:
                 if line.device[j] < 0:
-                    enqueue_on(case, line, pairs, j, idle, arrival_on(case, line, j, idle))
+                    enqueue_on(line, pairs, j, idle, arrival_on(case, line, j, idle))
                 idle = -1
             if idle < 0 or i == j:
                 pop(loose, 0)
@@ -133,7 +134,7 @@ def place_by_type(case: Case, line: Timeline, pairs: Pairs, enabled: Heaps) -> i
                 continue
         if d < 0:
             return placed
-        append(case, line, i, d, start)
+        append(case, line, i, d, worth - pairs.work[i, d])
         refresh(case, line, pairs, d)
         while enabled.size[d] > 0 and enabled.key[0, d] < line.free[d]:
             loosen(line, pairs, pairs.sequence[enabled.item[0, d]])

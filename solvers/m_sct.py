@@ -29,7 +29,8 @@ Departures from the papers:
 - x of the programme is rounded at 0.1, as Baechi says (its published code, and Hanen and Munier: 0.5, for which alone
   the ratio is proved), and rounding is repaired where another threshold gives a task two favourites. Which of the many
   optima is taken: `placeopt.sct.favourites`.
-- Devices and links need not be alike: the programme has means.
+- Devices and links need not be alike: the programme has means, and a device on which a task takes longer than on
+  another counts as one that starts it that much later (`_pairs.detour`).
 - Memory, groups, separation, release times, deadlines, ports and dead ends as in `m_etf`.
 """
 
@@ -47,7 +48,7 @@ from placeopt.solver import Answer, Info, Options
 
 from ._construction import Built, answered
 from ._heaps import Heaps, make_heaps, pop, push
-from ._pairs import Pairs, alive, enqueue, make_pairs, postpone, ready_built, refresh
+from ._pairs import Pairs, alive, detour, enqueue, make_pairs, postpone, ready_built, refresh
 from ._placement import Groups
 from ._sct import CITATION, SctSettings, relaxed
 from ._timeline import NEVER, Case, Timeline, append, arrival_on, make_case, make_timeline, may_take, work_steps
@@ -108,7 +109,7 @@ class MSct:
 def favourites_first(problem: Problem, groups: Groups, favourites: Favourites) -> Built:
     """The schedule of finite SCT for these favourites."""
     n, m = problem.n_tasks, problem.n_devices
-    line, pairs = make_timeline(problem, groups), make_pairs(problem, np.arange(n), by_end=False)
+    line, pairs = make_timeline(problem, groups), make_pairs(problem, np.arange(n), detour(problem))
     waiting = Waiting(
         child=favourites.child,
         parent=favourites.parent,
@@ -147,17 +148,17 @@ def welcome(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting, i: int) 
 
 
 @kernel(alive, allocates=False)
-def awaits(case: Case, line: Timeline, waiting: Waiting, d: int) -> bool:
-    """Whether device d waits for its last task's favourite child: it is ready, and no other device starts it sooner."""
+def awaits(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting, d: int) -> bool:
+    """Whether device d waits for its last task's favourite child: it is ready, and no other device is sooner."""
     j = waiting.awaited[d]
     if j < 0:
         return False
     if not alive(case, line, j, d):
         waiting.awaited[d] = -1
         return False
-    own = max(line.free[d], waiting.arrival[d, d])
+    own = max(line.free[d], waiting.arrival[d, d]) + pairs.work[j, d]
     for b in range(len(line.free)):
-        there = max(line.free[b], waiting.arrival[d, b])
+        there = max(line.free[b], waiting.arrival[d, b]) + pairs.work[j, b]
         if there < own and alive(case, line, j, b):
             return False
     return True
@@ -200,7 +201,7 @@ def place_favourites(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting)
     while True:
         best, task, least, why, rank = -1, -1, NEVER, URGENT, -1
         for d in range(m):
-            if awaits(case, line, waiting, d):
+            if awaits(case, line, pairs, waiting, d):
                 i = waiting.awaited[d]
                 start, kind = max(line.free[d], waiting.arrival[d, d]), FAVOURITE
                 other = most_urgent(case, line, pairs, waiting, d)
@@ -208,6 +209,7 @@ def place_favourites(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting)
                     sooner = max(line.free[d], waiting.urgent.key[0, d])
                     if sooner < start:
                         i, start, kind = other, sooner, URGENT
+                worth = start + pairs.work[i, d]
             else:
                 i = pairs.head[d]
                 if i >= 0 and not alive(case, line, i, d):
@@ -215,12 +217,13 @@ def place_favourites(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting)
                     i = pairs.head[d]
                 if i < 0:
                     continue
-                start, kind = pairs.worth[d], EARLIEST
+                worth, kind = pairs.worth[d], EARLIEST
             r = pairs.rank[i]
-            if start < least or (start == least and (kind < why or (kind == why and r < rank))):
-                best, task, least, why, rank = d, i, start, kind, r
+            if worth < least or (worth == least and (kind < why or (kind == why and r < rank))):
+                best, task, least, why, rank = d, i, worth, kind, r
         if best < 0:
             return placed
+        least -= pairs.work[task, best]
         if case.port:
             # What was booked meanwhile may hold the data up.
             arrival = arrival_on(case, line, task, best)

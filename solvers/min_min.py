@@ -59,4 +59,4 @@ class MinMin:
     def solve(self, problem: Problem, options: Options, settings: Settings) -> Answer:  # noqa: ARG002
         """Min-min's schedule, or FAILED where it finds no placement that fits into memory."""
         by_index = np.arange(problem.n_tasks)
-        return answered(problem, lambda groups: earliest_pairs(problem, groups, by_index, by_end=True))
+        return answered(problem, lambda groups: earliest_pairs(problem, groups, by_index, problem.duration))
