@@ -24,7 +24,7 @@ from placeopt.kernels import Kernel
 from placeopt.levels import bottom_levels, static_levels
 from placeopt.registry import find_solver
 from placeopt.schedule import makespan
-from placeopt.solver import Answer, Options, Settings, Termination
+from placeopt.solver import Answer, Options, Termination
 from placeopt.verifier import verify
 
 Key = tuple[int, ...]
@@ -66,7 +66,7 @@ def random_problem(seed: int, *, like: bool, tight: bool = False) -> Problem:
 
 def answer(case: Problem, name: str) -> Answer:
     solver = find_solver(name)
-    return solver.solve(case, Options(), Settings())
+    return solver.solve(case, Options(), solver.settings_type())
 
 
 def solved(case: Problem, name: str) -> tuple[list[int], list[int]]:
