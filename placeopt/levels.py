@@ -6,8 +6,9 @@ H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas: Fast optimizer for large dataflow gr
 edge (i, j), tlevel and blevel the levels, cpath their sum.
 
 Departures: where durations and links depend on the device, w_i is the mean over the devices that may run the task, and
-c_ij the mean over all ordered pairs of distinct devices, before rounding up to ticks; with one device it is 0. Release
-times do not count. O(n m + e).
+c_ij the mean over all ordered pairs of distinct devices, before rounding up to ticks; with one device it is 0. That is
+the mean of times: HEFT's paper divides by the mean of bandwidths, which counts fast links for more. Release times do
+not count. O(n m + e).
 """
 
 from __future__ import annotations

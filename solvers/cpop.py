@@ -15,7 +15,8 @@ Departures from the paper:
   included; each step by the lowest index of those less than a thousandth of a tick apart.
 - p_cp is the fastest of the devices that may run the whole path; where there is none, of those that may run most of its
   tasks. A task of the path that it may not or cannot take goes where it ends first.
-- Means of durations are over feasible devices, those of transfers over pairs of distinct devices.
+- Means of durations are over feasible devices, those of transfer times over pairs of distinct devices (the paper: the
+  time at the mean bandwidth).
 - Ties go by index, those of devices too.
 - Memory, colocation groups and separation, see `placeopt_solvers._placement`: the first task of a group to be placed
   decides for all, and devices without room for the whole group, or that may not run some of it, do not count. Release

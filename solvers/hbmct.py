@@ -14,7 +14,8 @@ The paper itself was not at hand: this follows what later papers and open implem
 Departures from the paper:
 
 - Of several devices where the task takes as little, the one where it could end first gets it, then the lower index; of
-  several tasks to be given up the one whose data comes first, then the lower index.
+  several tasks to be given up the one whose data comes first, then the one that the device was given first (by rank,
+  then as they are moved). In that order a device runs tasks whose data comes together.
 - What a device does without a task, or with one more, is worked out by going through its tasks of the group.
 - Memory, colocation groups and separation, see `placeopt_solvers._placement`: the first task of a colocation group
   decides for all, and devices without room for the whole group, or that may not run some of it, do not count. Only

@@ -10,7 +10,8 @@ Departures from the paper:
   group to be placed decides for all, and the memory of the whole group is taken at once. Memory is
   counted as under the `sum` model always, which is cautious under `peak`. Where the greedy choice
   runs into a dead end, groups are packed by memory first and HEFT orders them on that placement.
-- Means of durations are over feasible devices.
+- Means of durations are over feasible devices, those of transfer times over pairs of distinct devices; the paper takes
+  the time at the mean bandwidth, which is the same where links are alike (`placeopt.levels`).
 - Tasks of equal rank go by index, unless one must precede the other.
 - A task of no duration may start right after a predecessor on its own device or inside a gap;
   other boundaries between two tasks that touch are not searched for it.

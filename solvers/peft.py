@@ -8,12 +8,13 @@ every task on the way has its best processor to itself; rank_oct the mean of a t
     OCT(i, k) = max over consumers j of min over w of (OCT(j, w) + duration of j on w + (0 if w = k else c_ij))
 
 Of the tasks whose producers are placed the one of highest rank_oct comes next, to the processor of least O_EFT, gaps
-included. As c_ij is the mean over links, as in the paper, the minimum is at w = k or at the best w of all: the table
-takes O(e m) rather than the O(e m²) of the definition.
+included. As c_ij does not depend on processors, in the paper neither, the minimum is at w = k or at the best w of all:
+the table takes O(e m) rather than the O(e m²) of the definition.
 
 Departures from the paper:
 
-- c_ij, the mean over pairs of distinct devices, is rounded to whole ticks.
+- c_ij is the mean of times over pairs of distinct devices (the paper: the time at the mean bandwidth), rounded to whole
+  ticks.
 - rank_oct is the mean over feasible devices, and w goes over those of j.
 - Ties, which the paper leaves open, go by index, those of devices too.
 - Memory, colocation groups and separation, see `placeopt_solvers._placement`: the first task of a group to be placed
