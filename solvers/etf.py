@@ -6,8 +6,9 @@ ties (the longest path to an exit in durations alone) is that of Y.-K. Kwok, I. 
 allocating directed task graphs to multiprocessors. ACM Computing Surveys 31(4):406-471, 1999,
 doi:10.1145/344588.344618, section 6.
 
-On identical devices with one kind of link, without limits on memory, groups, separation or release times, the paper's
-theorem holds: makespan <= (2 - 1/m) (optimum without transfer times) + (the transfers along one chain of tasks).
+On identical devices with one kind of link, without limits on memory, groups, separation, release times or ports, the
+paper's theorem holds: makespan <= (2 - 1/m) (optimum without transfer times) + (the transfers along one chain of
+tasks).
 
 Departures from the paper:
 
@@ -51,7 +52,7 @@ class Etf:
         summary="the earliest start of all ready tasks and devices, ties by static level (Hwang et al. 1989)",
         family="ready lists",
         guarantee="(2 - 1/m) times the optimum without transfers, and the transfers of a chain: on like devices and "
-        "links with enough memory",
+        "links, without limits on memory, groups, separation, release times and ports",
         complexity="O(n m log n + e m)",
         citation="""@article{hwang1989etf,
   author  = {Jing-Jang Hwang and Yuan-Chieh Chow and Frank D. Anger and Chung-Yee Lee},

@@ -54,7 +54,7 @@ class Flb:
     info: ClassVar[Info] = Info(
         summary="ETF's choice from two candidates: fast load balancing (Radulescu and van Gemund 1999)",
         family="ready lists",
-        guarantee="as etf: on like devices and links every task starts as early as any ready one could",
+        guarantee="as etf, under the same conditions: every task starts as early as any ready one could",
         complexity="O(n (log n + m) + e k), k kinds of links from a device",
         citation="""@inproceedings{radulescu1999flb,
   author    = {Andrei Radulescu and Arjan J. C. van Gemund},

@@ -44,8 +44,8 @@ class MEtf:
     info: ClassVar[Info] = Info(
         summary="Baechi's memory-constrained earliest task first (Jeon et al. 2020)",
         family="ready lists",
-        guarantee="ratio 2 + rho - 1/m, rho the longest transfer over the shortest task: on like devices and links "
-        "with enough memory",
+        guarantee="ratio 2 + rho - 1/m, rho the longest transfer over the shortest task: on like devices and links, "
+        "without limits on memory, groups, separation, release times and ports",
         complexity="O(n m log n + e m)",
         citation="""@inproceedings{jeon2020baechi,
   author    = {Beomyeol Jeon and Linda Cai and Pallavi Srivastava and Jintao Jiang and Xiaolan Ke and Yitao Meng and

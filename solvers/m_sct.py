@@ -90,7 +90,8 @@ class MSct:
         summary="Baechi's memory-constrained small communication times: ETF with favourite children (Jeon et al. 2020)",
         family="ready lists",
         guarantee="(4 + 3 rho) / (2 + rho) - (2 + 2 rho) / (m (2 + rho)), rho <= 1 the longest transfer over the "
-        "shortest task: on like devices and links with enough memory, with threshold=0.5",
+        "shortest task: on like devices and links, without limits on memory, groups, separation, release times and "
+        "ports, with threshold=0.5",
         complexity="O(n m log n + e m), and O(e) for each of some hundred rounds of the linear programme",
         citation=CITATION,
     )

@@ -46,7 +46,7 @@ class SctLp:
     info: ClassVar[Info] = Info(
         summary="the linear programme of Small Communication Times: favourite children, ratios, a certified bound",
         family="relaxations",
-        guarantee="a bound of the makespan; with enough devices, rho <= 1 and threshold=0.5 a schedule within "
+        guarantee="a bound of the makespan; with enough devices, where the ratio of m-sct holds, a schedule within "
         "(2 + 2 rho) / (2 + rho)",
         complexity="O(n + e) a round, some hundred rounds",
         citation=CITATION,

@@ -348,6 +348,25 @@ def test_baechi_s_ratio_holds() -> None:
         assert found.objective <= (2 + rho - Fraction(1, case.n_devices)) * best[0][0], seed
 
 
+@pytest.mark.parametrize(
+    ("case", "longest", "least"),
+    [
+        # Both long tasks could start at 2 where the short one ran: the one bound to that device loses the tie.
+        (problem([[2] * 3, [16] * 3, [16] * 3], [(0, 1)], group=np.array([0, 1, 0])), 34, 18),
+        # The last task must not be where the short one ran, and so waits for the first.
+        (problem([[8] * 2, [1] * 2, [8] * 2], [(1, 2)], separation=[(1, 2)]), 16, 9),
+    ],
+    ids=["groups", "separation"],
+)
+@pytest.mark.parametrize("name", ["etf", "m-etf", "flb"])
+def test_the_ratio_is_not_for_groups_and_separation(name: str, case: Problem, longest: int, least: int) -> None:
+    """Without transfers it is 2 - 1/m; the guarantees leave out what breaks it."""
+    best, m = optimum(case), case.n_devices
+    assert best is not None
+    assert (po.solve(case, name).objective, best[0][0]) == (longest, least)
+    assert longest * m > (2 * m - 1) * least
+
+
 def test_ties_of_etf_go_by_static_level_and_those_of_m_etf_by_index() -> None:
     # All three can start at 0; t1 has the longest way to the exit: 2 + 3 against 4 and 1.
     case = problem([[4], [2], [1], [3]], [(1, 3)])
