@@ -90,7 +90,8 @@ class Relaxed:
         found, ratios, rounded = self.solution, self.ratios, self.rounded
         what = "integer" if found.method == "cp-sat" else "linear"
         parts = [
-            f"{what} programme {time_text(found.value, problem.resolution)} (gap {found.gap:.0e})",
+            f"{what} programme {time_text(found.value, problem.resolution)} in mean durations "
+            + (f"(proved to {found.gap:.0e})" if found.gap else "(exactly)"),
             f"{len(self.favourites.pairs):,} pairs of favourites",
             "rho infinite" if ratios.rho is None else f"rho {float(ratios.rho):.3g}",
             f"SCT assumption {'holds' if ratios.assumption else 'fails'}",
