@@ -53,7 +53,7 @@ class Gdl:
     name: ClassVar[str] = "gdl"
     info: ClassVar[Info] = Info(
         summary="list scheduling by generalized dynamic levels (Sih and Lee 1993)",
-        family="list scheduling",
+        family="ready lists",
         guarantee="none",
         complexity="O(n m² + e m + n w) for w tasks ready at once, and the levels that change",
         citation="""@article{sih1993dynamic,

@@ -51,7 +51,7 @@ class Wba:
     name: ClassVar[str] = "wba"
     info: ClassVar[Info] = Info(
         summary="the best of randomised greedy schedules, by increase of the makespan (Blythe et al. 2005)",
-        family="list scheduling",
+        family="ready lists",
         guarantee="none",
         complexity="O(n w m + e m) for each schedule and w tasks ready at once",
         citation="""@inproceedings{blythe2005task,
