@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from test_list_scheduling import HEFT_10, problem, scheduled
 
 import placeopt as po
 from placeopt.ir import Problem
+from placeopt.kernels import Kernel
 from placeopt.schedule import makespan
 from placeopt.solver import Options, Termination
 
@@ -179,6 +182,22 @@ def test_wba_without_chance_takes_the_least_increase() -> None:
     answer = Wba().solve(case, Options(), WbaSettings(alpha=0, schedules=1))
     assert answer.schedule is not None
     assert answer.schedule.device.tolist() == [1, 0]
+
+
+def test_wba_is_compiled_where_its_schedules_are_much_work_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[float] = []
+
+    def select(kernel: Kernel[..., Any], work: float) -> Callable[..., Any]:
+        told.append(work)
+        return kernel.plain
+
+    monkeypatch.setattr(Kernel, "select", select)
+    case = problem([[3, 2, 1]] * 30)
+    looks = 3 * 3 * 30 * 31 // 2 // 2  # three times at three devices and, of 30 tasks, at those that are left
+    for schedules in (1, 8):
+        told.clear()
+        Wba().solve(case, Options(), WbaSettings(schedules=schedules))
+        assert max(told) >= looks * schedules
 
 
 def test_wba_tells_when_it_was_stopped() -> None:
