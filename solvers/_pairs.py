@@ -5,9 +5,9 @@ A pair (i, d) of a ready task (all its producers are placed) and a device that m
     max(arrival of i's data on d, free[d]) + work
 
 and the queue tells the pair of least worth, where work is what the algorithm adds to the start: the duration of i on d
-to go by the earliest end; or, to go by the earliest start, the `detour` that d is for i, the ticks that i takes there
-beyond its least, 0 on like devices; ties end on a rank of the task, then on the index of the device. When a
-task's data reaches a device is known once it is ready, and only free[d] grows. So each device has two heaps:
+to go by the earliest end; or, to go by the earliest start, the detour that d is for i, 0 on like devices (`detours`).
+Ties end on a rank of the task, then on the index of the device. When a task's data reaches a device is known once it is
+ready, and only free[d] grows. So each device has two heaps:
 
     later    pairs whose data is (as far as looked at) not there when the device is free, keyed by arrival + work: never
              more than their worth, so that only the head needs a look; one whose data has arrived goes to
@@ -33,6 +33,7 @@ import numpy as np
 
 from placeopt.ir import UNLIMITED, Int, Problem
 from placeopt.kernels import kernel
+from placeopt.solver import Settings
 
 from ._construction import Built
 from ._heaps import Heaps, make_heaps, pop, push
@@ -84,12 +85,23 @@ class Pairs(NamedTuple):
     loose: Heaps
 
 
-def detour(problem: Problem) -> Int:
-    """(n, m) ticks that each task takes on each device that may run it beyond the least of them; 0 on like devices.
+class StartSettings(Settings):
+    """What an earliest start is where devices are unlike."""
+
+    detour: bool = True
+    """Whether a device on which a task takes longer than on another counts as starting it that much later; false: as
+    published, for like devices, on which it makes no difference."""
+
+
+def detours(problem: Problem, settings: StartSettings) -> Int:
+    """(n, m) ticks by which each device counts as starting each task later than it does.
 
     Classical algorithms choose the earliest start, for devices that are alike. Where they are not, the device that is
-    free first would get a task that another ends long before: a slower one counts as starting it that much later.
+    free first would get a task that another ends long before: so a slower one counts as starting it later by the ticks
+    that the task takes there beyond the least on any device that may run it.
     """
+    if not settings.detour:
+        return np.zeros_like(problem.duration)
     least = np.where(problem.feasible, problem.duration, UNLIMITED).min(axis=1, initial=UNLIMITED)
     return np.where(problem.feasible, problem.duration - least[:, None], 0)
 

@@ -20,7 +20,7 @@ Departures:
 - The minimisation procedure also moves other producers there in front of the task, by falling arrival of their data,
   as long as that ends before their data would arrive; only such that are alone in their cluster and have no other
   consumer, so that nothing else is delayed. The paper orders them by tlevel and finds how many by binary search.
-- Ties go by index, which the paper leaves open.
+- Ties, which the paper leaves open, go by index; of producers whose data arrives together the first noted counts.
 
 The two lists are heaps, and each task keeps the latest arrival and that from other clusters than the latest comes
 from, so that what joining is worth takes no look at its producers: O((n + e) log n), as the paper has it.

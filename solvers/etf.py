@@ -20,7 +20,7 @@ Departures from the paper:
   task, then that of the device. Levels are of mean durations over feasible devices, equal if less than a thousandth
   of a tick apart.
 - Devices and links need not be alike. A device on which a task takes longer than on another counts as one that starts
-  it that much later (`_pairs.detour`); on like devices durations decide nothing but ties, as in the paper.
+  it that much later (`_pairs.detours`); on like devices durations decide nothing but ties, as in the paper.
 - A task is ready once its producers are placed, and may not start before its release time.
 - Memory, colocation groups and separation, see `placeopt_solvers._placement`: a pair whose device lacks the memory of
   the task's whole group leaves the queue, and the first task of a group to be placed decides for all. So the only
@@ -38,10 +38,10 @@ import numpy as np
 
 from placeopt.ir import Problem
 from placeopt.levels import comparable, static_levels
-from placeopt.solver import Answer, Info, Options, Settings
+from placeopt.solver import Answer, Info, Options
 
 from ._construction import answered
-from ._pairs import detour, earliest_pairs
+from ._pairs import StartSettings, detours, earliest_pairs
 
 
 class Etf:
@@ -65,9 +65,10 @@ class Etf:
   doi     = {10.1137/0218016}
 }""",
     )
-    settings_type: ClassVar[type[Settings]] = Settings
+    settings_type: ClassVar[type[StartSettings]] = StartSettings
 
-    def solve(self, problem: Problem, options: Options, settings: Settings) -> Answer:  # noqa: ARG002
+    def solve(self, problem: Problem, options: Options, settings: StartSettings) -> Answer:  # noqa: ARG002
         """ETF's schedule, or FAILED where it finds no placement that fits into memory."""
         by_level = np.argsort(-comparable(static_levels(problem)), kind="stable")
-        return answered(problem, lambda groups: earliest_pairs(problem, groups, by_level, detour(problem)))
+        work = detours(problem, settings)
+        return answered(problem, lambda groups: earliest_pairs(problem, groups, by_level, work))

@@ -32,12 +32,12 @@ import numpy as np
 from placeopt.ir import Int, Problem
 from placeopt.kernels import kernel
 from placeopt.levels import bottom_levels, comparable
-from placeopt.solver import Answer, Info, Options, Settings
+from placeopt.solver import Answer, Info, Options
 
 from ._construction import Built, answered
 from ._heaps import Heaps, make_heaps, pop, push
 from ._idle import first_idle, last_message
-from ._pairs import detour, ready_built
+from ._pairs import StartSettings, detours, ready_built
 from ._placement import Groups
 from ._timeline import Case, Timeline, append, arrival_on, make_case, make_timeline, may_take, work_steps
 
@@ -60,22 +60,23 @@ class Fcp:
   doi       = {10.1145/305138.305162}
 }""",
     )
-    settings_type: ClassVar[type[Settings]] = Settings
+    settings_type: ClassVar[type[StartSettings]] = StartSettings
 
-    def solve(self, problem: Problem, options: Options, settings: Settings) -> Answer:  # noqa: ARG002
+    def solve(self, problem: Problem, options: Options, settings: StartSettings) -> Answer:  # noqa: ARG002
         """FCP's schedule, or FAILED where it finds no placement that fits into memory."""
+        work = detours(problem, settings)
         by_level = np.argsort(-comparable(bottom_levels(problem)), kind="stable")
-        return answered(problem, lambda groups: two_devices(problem, groups, by_level))
+        return answered(problem, lambda groups: two_devices(problem, groups, by_level, work))
 
 
-def two_devices(problem: Problem, groups: Groups, sequence: Int) -> Built:
-    """Each ready task in the order of `sequence` (n,), on the better of its two devices."""
+def two_devices(problem: Problem, groups: Groups, sequence: Int, detour: Int) -> Built:
+    """Each ready task in the order of `sequence` (n,), on the better of its two devices; `detour` as in `_pairs`."""
     line = make_timeline(problem, groups)
     rank = np.empty_like(sequence)
     rank[sequence] = np.arange(problem.n_tasks)
     missing = np.diff(problem.in_start)
     case, ready = make_case(problem, groups), make_heaps(problem.n_tasks, 1)
-    placed = place_by_priority.select(work_steps(problem))(case, line, ready, sequence, rank, missing, detour(problem))
+    placed = place_by_priority.select(work_steps(problem))(case, line, ready, sequence, rank, missing, detour)
     return ready_built(problem, line, missing, placed)
 
 

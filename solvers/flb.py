@@ -13,9 +13,9 @@ Departures from the paper:
 - The device that is idle first, and the EP-type task with the least EST, are found by a scan of all m devices rather
   than in heaps, for the former must be one that may take the task.
 - Where devices and links are unlike, the two pairs are what is looked at all the same, with their exact starts, and a
-  device on which a task takes longer than elsewhere counts as one that starts it that much later (`_pairs.detour`); LMT
-  then is that of the slowest link from the device. A task that stopped being of EP type stays a candidate on its EP,
-  which changes nothing where devices are alike.
+  device on which a task takes longer than elsewhere counts as starting it that much later (`_pairs.detours`).
+  LMT then is that of the slowest link from the device. A task that stopped being of EP type stays a candidate on its
+  EP, which changes nothing where devices are alike.
 - Ties go by bottom level (mean durations over feasible devices, mean transfers over pairs of distinct devices), then by
   index.
 - Memory, colocation groups and separation, see `placeopt_solvers._placement`: the first task of a group to be placed
@@ -37,12 +37,12 @@ import numpy as np
 from placeopt.ir import Int, Problem
 from placeopt.kernels import kernel
 from placeopt.levels import bottom_levels, comparable
-from placeopt.solver import Answer, Info, Options, Settings
+from placeopt.solver import Answer, Info, Options
 
 from ._construction import Built, answered
 from ._heaps import Heaps, make_heaps, pop, push
 from ._idle import first_idle, last_message
-from ._pairs import Pairs, best_device, detour, enqueue_on, loosen, make_pairs, ready_built, refresh
+from ._pairs import Pairs, StartSettings, best_device, detours, enqueue_on, loosen, make_pairs, ready_built, refresh
 from ._placement import Groups
 from ._timeline import NEVER, Case, Timeline, append, arrival_on, make_case, make_timeline, may_take, work_steps
 
@@ -65,18 +65,19 @@ class Flb:
   doi       = {10.1109/ICPP.1999.797442}
 }""",
     )
-    settings_type: ClassVar[type[Settings]] = Settings
+    settings_type: ClassVar[type[StartSettings]] = StartSettings
 
-    def solve(self, problem: Problem, options: Options, settings: Settings) -> Answer:  # noqa: ARG002
+    def solve(self, problem: Problem, options: Options, settings: StartSettings) -> Answer:  # noqa: ARG002
         """FLB's schedule, or FAILED where it finds no placement that fits into memory."""
+        work = detours(problem, settings)
         by_level = np.argsort(-comparable(bottom_levels(problem)), kind="stable")
-        return answered(problem, lambda groups: two_pairs(problem, groups, by_level))
+        return answered(problem, lambda groups: two_pairs(problem, groups, by_level, work))
 
 
-def two_pairs(problem: Problem, groups: Groups, sequence: Int) -> Built:
-    """The better of the two pairs placed again and again; ties by the order of `sequence` (n,)."""
+def two_pairs(problem: Problem, groups: Groups, sequence: Int, work: Int) -> Built:
+    """The better of the two pairs placed again and again; ties by `sequence` (n,), `work` as in `Pairs`."""
     line = make_timeline(problem, groups)
-    pairs = make_pairs(problem, sequence, detour(problem))
+    pairs = make_pairs(problem, sequence, work)
     enabled = make_heaps(problem.n_tasks, problem.n_devices)
     placed = place_by_type.select(work_steps(problem))(make_case(problem, groups), line, pairs, enabled)
     return ready_built(problem, line, pairs.missing, placed)

@@ -2,7 +2,7 @@
 
 H. Topcuoglu, S. Hariri, M.-Y. Wu: Performance-effective and low-complexity task scheduling for
 heterogeneous computing. IEEE Transactions on Parallel and Distributed Systems 13(3):260-274, 2002,
-doi:10.1109/71.993206; section 4.1 (upward rank: equations 5, 8 and 9; the algorithm: figure 2).
+doi:10.1109/71.993206; section 4.1 (upward rank: equations 8 and 9).
 
 Departures from the paper:
 

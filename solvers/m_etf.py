@@ -12,7 +12,7 @@ Departures from the paper:
 - It says nothing of ties: here the lower index of the task goes first, then that of the device. `etf` differs in the
   tie only.
 - Devices and links need not be alike: a device on which a task takes longer than on another counts as one that starts
-  it that much later (`_pairs.detour`).
+  it that much later (`_pairs.detours`).
 - Pairs enter the queue when their task is ready rather than all at the beginning; before that they have no time.
 - The memory of the whole group is taken at once, and counted as under the `sum` model always, which is cautious under
   `peak`. A pair also leaves the queue where the device may not run the task or must be apart from another there. Where
@@ -31,10 +31,10 @@ from typing import ClassVar
 import numpy as np
 
 from placeopt.ir import Problem
-from placeopt.solver import Answer, Info, Options, Settings
+from placeopt.solver import Answer, Info, Options
 
 from ._construction import answered
-from ._pairs import detour, earliest_pairs
+from ._pairs import StartSettings, detours, earliest_pairs
 
 
 class MEtf:
@@ -56,9 +56,10 @@ class MEtf:
   doi       = {10.1145/3419111.3421302}
 }""",
     )
-    settings_type: ClassVar[type[Settings]] = Settings
+    settings_type: ClassVar[type[StartSettings]] = StartSettings
 
-    def solve(self, problem: Problem, options: Options, settings: Settings) -> Answer:  # noqa: ARG002
+    def solve(self, problem: Problem, options: Options, settings: StartSettings) -> Answer:  # noqa: ARG002
         """m-ETF's schedule, or FAILED where it finds no placement that fits into memory."""
         by_index = np.arange(problem.n_tasks)
-        return answered(problem, lambda groups: earliest_pairs(problem, groups, by_index, detour(problem)))
+        work = detours(problem, settings)
+        return answered(problem, lambda groups: earliest_pairs(problem, groups, by_index, work))

@@ -30,7 +30,7 @@ Departures from the papers:
   the ratio is proved), and rounding is repaired where another threshold gives a task two favourites. Which of the many
   optima is taken: `placeopt.sct.favourites`.
 - Devices and links need not be alike: the programme has means, and a device on which a task takes longer than on
-  another counts as one that starts it that much later (`_pairs.detour`).
+  another counts as one that starts it that much later (`_pairs.detours`).
 - Memory, groups, separation, release times, deadlines, ports and dead ends as in `m_etf`.
 """
 
@@ -48,7 +48,7 @@ from placeopt.solver import Answer, Info, Options
 
 from ._construction import Built, answered
 from ._heaps import Heaps, make_heaps, pop, push
-from ._pairs import Pairs, alive, detour, enqueue, make_pairs, postpone, ready_built, refresh
+from ._pairs import Pairs, StartSettings, alive, detours, enqueue, make_pairs, postpone, ready_built, refresh
 from ._placement import Groups
 from ._sct import CITATION, SctSettings, relaxed
 from ._timeline import NEVER, Case, Timeline, append, arrival_on, make_case, make_timeline, may_take, work_steps
@@ -82,6 +82,10 @@ class Waiting(NamedTuple):
     urgent: Heaps
 
 
+class MSctSettings(SctSettings, StartSettings):
+    """Settings of the linear programme, and of the schedule."""
+
+
 class MSct:
     """The schedule of m-SCT; never overfills a device, but may miss deadlines."""
 
@@ -95,22 +99,22 @@ class MSct:
         complexity="O(n m log n + e m), and O(e) for each of some hundred rounds of the linear programme",
         citation=CITATION,
     )
-    settings_type: ClassVar[type[SctSettings]] = SctSettings
+    settings_type: ClassVar[type[MSctSettings]] = MSctSettings
 
-    def solve(self, problem: Problem, options: Options, settings: SctSettings) -> Answer:
+    def solve(self, problem: Problem, options: Options, settings: MSctSettings) -> Answer:
         """m-SCT's schedule, or FAILED where it finds no placement that fits into memory."""
-        found = relaxed(problem, options, settings)
-        answer = answered(problem, lambda groups: favourites_first(problem, groups, found.favourites))
+        found, work = relaxed(problem, options, settings), detours(problem, settings)
+        answer = answered(problem, lambda groups: favourites_first(problem, groups, found.favourites, work))
         text = found.text(problem)
         return replace(
             answer, stats=found.stats(problem), message=f"{answer.message}; {text}" if answer.message else text
         )
 
 
-def favourites_first(problem: Problem, groups: Groups, favourites: Favourites) -> Built:
-    """The schedule of finite SCT for these favourites."""
+def favourites_first(problem: Problem, groups: Groups, favourites: Favourites, work: Int) -> Built:
+    """The schedule of finite SCT for these favourites; `work` (n, m) as in `Pairs`."""
     n, m = problem.n_tasks, problem.n_devices
-    line, pairs = make_timeline(problem, groups), make_pairs(problem, np.arange(n), detour(problem))
+    line, pairs = make_timeline(problem, groups), make_pairs(problem, np.arange(n), work)
     waiting = Waiting(
         child=favourites.child,
         parent=favourites.parent,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from placeopt_solvers._construction import Built, answered, constructed, with_homes
+from placeopt_solvers._construction import answered, constructed
 from placeopt_solvers._heft import by_rank
 from placeopt_solvers._insertion import inserted
 from placeopt_solvers._placement import Groups, grouped

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
+from placeopt_solvers._pairs import StartSettings, detours
 from placeopt_solvers._placement import Groups, grouped
 from placeopt_solvers._sct import SctSettings, relaxed
 from placeopt_solvers.m_sct import favourites_first
@@ -52,7 +53,7 @@ def pairs(n: int, *chosen: tuple[int, int]) -> Favourites:
 
 def placed(given: Problem, favourites: Favourites) -> list[tuple[int, int]]:
     """(device, start) of each task."""
-    line = favourites_first(given, grouped(given), favourites).line
+    line = favourites_first(given, grouped(given), favourites, detours(given, StartSettings())).line
     return list(zip(line.device.tolist(), line.start.tolist(), strict=True))
 
 
@@ -167,7 +168,7 @@ def test_the_theorem_of_hanen_and_munier(threshold: float) -> None:
         m = int(rng.integers(2, 6))
         given = assumed(rng, int(rng.integers(4, 30)), m)
         found = relaxed(given, Options(), SctSettings(threshold=threshold))
-        line = favourites_first(given, grouped(given), found.favourites).line
+        line = favourites_first(given, grouped(given), found.favourites, detours(given, StartSettings())).line
         w = without_number(given, found.favourites)
         assert line.end.max() * m <= given.duration[:, 0].sum() + (m - 1) * w, seed
         beta = ratios_of(given, threshold).sct_infinite

@@ -12,7 +12,7 @@ import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._completion import neediest
 from placeopt_solvers._construction import Built
-from placeopt_solvers._pairs import detour, earliest_pairs
+from placeopt_solvers._pairs import StartSettings, detours, earliest_pairs
 from placeopt_solvers._placement import Groups, grouped
 from placeopt_solvers._timeline import schedule_of
 from placeopt_solvers.fcp import two_devices
@@ -219,7 +219,7 @@ def by_index(case: Problem) -> Int:
 
 
 def earliest_start(case: Problem, groups: Groups) -> Built:
-    return earliest_pairs(case, groups, by_index(case), detour(case))
+    return earliest_pairs(case, groups, by_index(case), detours(case, StartSettings()))
 
 
 def earliest_end(case: Problem, groups: Groups) -> Built:
@@ -235,11 +235,11 @@ def widest_gap(case: Problem, groups: Groups) -> Built:
 
 
 def fcp(case: Problem, groups: Groups) -> Built:
-    return two_devices(case, groups, by_index(case))
+    return two_devices(case, groups, by_index(case), detours(case, StartSettings()))
 
 
 def flb(case: Problem, groups: Groups) -> Built:
-    return two_pairs(case, groups, by_index(case))
+    return two_pairs(case, groups, by_index(case), detours(case, StartSettings()))
 
 
 RULES: dict[str, Callable[[Reference], tuple[int, int]]] = {
@@ -535,3 +535,5 @@ def test_a_slower_device_counts_as_one_that_starts_that_much_later(name: str) ->
     assert solved(problem([[2, 9]] * 4), name) == ([0, 0, 0, 0], [0, 2, 4, 6])
     devices, starts = solved(problem([[2, 9]] * 5), name)
     assert sorted(zip(devices, starts, strict=True)) == [(0, 0), (0, 2), (0, 4), (0, 6), (1, 0)]
+    published = po.solve(problem([[2, 9]] * 2), name, detour=False)
+    assert published.objective == 9
