@@ -9,20 +9,16 @@ from typing import Any
 from pydantic import Field
 
 from placeopt.ir import Problem
+from placeopt.papers import BAECHI
 from placeopt.sct import Favourites, Programme, Ratios, Solution, favourites_of, programme_of, ratios_of, solution_of
 from placeopt.sct.favourites import THRESHOLD
 from placeopt.sct.solution import ROUNDS, TOLERANCE
 from placeopt.solver import Options, Settings
 from placeopt.units import time_text
 
-CITATION = """@inproceedings{jeon2020baechi,
-  author    = {Beomyeol Jeon and Linda Cai and Pallavi Srivastava and Jintao Jiang and Xiaolan Ke and Yitao Meng and
-               Cong Xie and Indranil Gupta},
-  title     = {Baechi: Fast device placement of machine learning graphs},
-  booktitle = {Proceedings of the 11th ACM Symposium on Cloud Computing (SoCC)},
-  year      = {2020},
-  doi       = {10.1145/3419111.3421302}
-}
+CITATION = (
+    BAECHI
+    + """
 @article{hanen2001approximation,
   author  = {Claire Hanen and Alix Munier},
   title   = {An approximation algorithm for scheduling dependent tasks on m processors with small communication delays},
@@ -33,6 +29,7 @@ CITATION = """@inproceedings{jeon2020baechi,
   year    = {2001},
   doi     = {10.1016/S0166-218X(00)00179-7}
 }"""
+)
 
 
 class SctSettings(Settings):

@@ -32,6 +32,7 @@ import numpy as np
 from placeopt.ir import Bool, Int, Problem
 from placeopt.kernels import kernel
 from placeopt.levels import Float, bottom_levels, comparable, mean_transfers, top_levels
+from placeopt.papers import TOPCUOGLU
 from placeopt.solver import Answer, Info, Options, Settings
 
 from ._construction import Built, answered
@@ -53,16 +54,7 @@ class Cpop:
         family="list scheduling",
         guarantee="none",
         complexity="O(n log n + (n + e) m) and the gaps searched",
-        citation="""@article{topcuoglu2002heft,
-  author  = {Haluk Topcuoglu and Salim Hariri and Min-You Wu},
-  title   = {Performance-effective and low-complexity task scheduling for heterogeneous computing},
-  journal = {IEEE Transactions on Parallel and Distributed Systems},
-  volume  = {13},
-  number  = {3},
-  pages   = {260--274},
-  year    = {2002},
-  doi     = {10.1109/71.993206}
-}""",
+        citation=TOPCUOGLU,
     )
     settings_type: ClassVar[type[Settings]] = Settings
 

@@ -73,11 +73,19 @@ class Dsc:
 class Front(NamedTuple):
     """Where the examination stands; n tasks.
 
-    Attributes ---------- missing (n,) producers of each task not examined yet; -1 for a task that is examined.
-    latest, dominant, other (n,) of the producers examined: the latest arrival of data, the cluster it comes from (-1
-    without any), and the latest from other clusters. cluster, start (n,) of the tasks examined. tail, size (n,) of
-    each cluster: when its last task ends, how many tasks it has. heaps The three heaps, of negative priorities or
-    arrivals.
+    Attributes
+    ----------
+    missing
+        (n,) producers of each task not examined yet; -1 for a task that is examined.
+    latest, dominant, other
+        (n,) of the producers examined: the latest arrival of data, the cluster it comes from (-1 without any), and the
+        latest from other clusters.
+    cluster, start
+        (n,) of the tasks examined.
+    tail, size
+        (n,) of each cluster: when its last task ends, how many tasks it has.
+    heaps
+        The three heaps, of negative priorities or arrivals.
     """
 
     missing: Int

@@ -28,6 +28,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from placeopt.ir import Problem
+from placeopt.papers import TOPCUOGLU
 from placeopt.solver import Answer, Info, Options, Settings
 
 from ._construction import as_answer
@@ -43,16 +44,7 @@ class Heft:
         family="list scheduling",
         guarantee="none",
         complexity="O((n + e) m) and the gaps searched",
-        citation="""@article{topcuoglu2002heft,
-  author  = {Haluk Topcuoglu and Salim Hariri and Min-You Wu},
-  title   = {Performance-effective and low-complexity task scheduling for heterogeneous computing},
-  journal = {IEEE Transactions on Parallel and Distributed Systems},
-  volume  = {13},
-  number  = {3},
-  pages   = {260--274},
-  year    = {2002},
-  doi     = {10.1109/71.993206}
-}""",
+        citation=TOPCUOGLU,
     )
     settings_type: ClassVar[type[Settings]] = Settings
 

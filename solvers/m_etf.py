@@ -31,6 +31,7 @@ from typing import ClassVar
 import numpy as np
 
 from placeopt.ir import Problem
+from placeopt.papers import BAECHI
 from placeopt.solver import Answer, Info, Options
 
 from ._construction import answered
@@ -47,14 +48,7 @@ class MEtf:
         guarantee="ratio 2 + rho - 1/m, rho the longest transfer over the shortest task: on like devices and links, "
         "without limits on memory, groups, separation, release times and ports",
         complexity="O(n m log n + e m)",
-        citation="""@inproceedings{jeon2020baechi,
-  author    = {Beomyeol Jeon and Linda Cai and Pallavi Srivastava and Jintao Jiang and Xiaolan Ke and Yitao Meng and
-               Cong Xie and Indranil Gupta},
-  title     = {Baechi: Fast device placement of machine learning graphs},
-  booktitle = {Proceedings of the 11th ACM Symposium on Cloud Computing (SoCC)},
-  year      = {2020},
-  doi       = {10.1145/3419111.3421302}
-}""",
+        citation=BAECHI,
     )
     settings_type: ClassVar[type[StartSettings]] = StartSettings
 

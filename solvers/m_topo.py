@@ -24,6 +24,7 @@ from typing import ClassVar
 import numpy as np
 
 from placeopt.ir import Int, Problem
+from placeopt.papers import BAECHI
 from placeopt.solver import Answer, Info, Options, Settings
 
 from ._appending import filled
@@ -40,15 +41,7 @@ class MTopo:
         family="list scheduling",
         guarantee="none",
         complexity="O((n + e) m)",
-        citation="""@inproceedings{jeon2020baechi,
-  author    = {Beomyeol Jeon and Linda Cai and Pallavi Srivastava and Jintao Jiang and Xiaolan Ke and Yitao Meng and
-               Cong Xie and Indranil Gupta},
-  title     = {Baechi: Fast device placement of machine learning graphs},
-  booktitle = {ACM Symposium on Cloud Computing (SoCC)},
-  pages     = {416--430},
-  year      = {2020},
-  doi       = {10.1145/3419111.3421302}
-}""",
+        citation=BAECHI,
     )
     settings_type: ClassVar[type[Settings]] = Settings
 

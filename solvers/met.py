@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from placeopt.ir import Problem
+from placeopt.papers import BRAUN
 from placeopt.solver import Answer, Info, Options, Settings
 
 from ._appending import WORK, appended
@@ -36,19 +37,7 @@ class Met:
         family="list scheduling",
         guarantee="none",
         complexity="O((n + e) m)",
-        citation="""@article{braun2001comparison,
-  author  = {Tracy D. Braun and Howard Jay Siegel and Noah Beck and Ladislau L. B{\\"o}l{\\"o}ni and Muthucumaru
-             Maheswaran and Albert I. Reuther and James P. Robertson and Mitchell D. Theys and Bin Yao and Debra
-             Hensgen and Richard F. Freund},
-  title   = {A comparison of eleven static heuristics for mapping a class of independent tasks onto heterogeneous
-             distributed computing systems},
-  journal = {Journal of Parallel and Distributed Computing},
-  volume  = {61},
-  number  = {6},
-  pages   = {810--837},
-  year    = {2001},
-  doi     = {10.1006/jpdc.2000.1714}
-}""",
+        citation=BRAUN,
     )
     settings_type: ClassVar[type[Settings]] = Settings
 

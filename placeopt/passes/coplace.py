@@ -23,19 +23,12 @@ from typing import ClassVar
 import numpy as np
 
 from placeopt.ir import Int, Problem
+from placeopt.papers import BAECHI
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import at_odds
 from placeopt.passes.uniting import regrouped, united
 
-BAECHI = """@inproceedings{jeon2020baechi,
-  author    = {Beomyeol Jeon and Linda Cai and Pallavi Srivastava and Jintao Jiang and Xiaolan Ke and Yitao Meng and
-               Cong Xie and Indranil Gupta},
-  title     = {Baechi: Fast Device Placement of Machine Learning Graphs},
-  booktitle = {Proceedings of the 11th ACM Symposium on Cloud Computing (SoCC)},
-  pages     = {416--430},
-  year      = {2020},
-  doi       = {10.1145/3419111.3421302}
-}"""
+BAECHI = BAECHI
 
 
 class Coplace:

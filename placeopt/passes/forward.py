@@ -34,7 +34,8 @@ import numpy as np
 from placeopt.graph import path_lengths
 from placeopt.ir import Bool, Int, Problem
 from placeopt.levels import bottom_levels, comparable
-from placeopt.passes.coplace import BAECHI, backward_tasks
+from placeopt.papers import BAECHI
+from placeopt.passes.coplace import backward_tasks
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import at_odds, edges_of, projected_transfers, rebuilt
 from placeopt.passes.uniting import Unions, keeps_groups, regrouped, united

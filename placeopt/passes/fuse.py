@@ -24,8 +24,8 @@ import numpy as np
 from placeopt.graph import components
 from placeopt.ir import Int, Problem
 from placeopt.labels import by_first_appearance
+from placeopt.papers import BAECHI
 from placeopt.passes.contraction import clusters, contraction
-from placeopt.passes.coplace import BAECHI
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import at_odds
 
