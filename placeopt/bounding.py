@@ -96,6 +96,7 @@ def _sct(problem: Problem, should_stop: Callable[[], bool]) -> Bound:
     ticks, solution = sct_bound(narrowed_classes(problem), should_stop=should_stop)
     explanation = (
         "of the tasks that wait for one task, and of those that one waits for, at most one follows without a delay on "
-        f"the same device: a linear programme, solved to {solution.gap:.0e}"
+        "the same device: a linear programme, "
+        + (f"solved to a relative gap of {solution.gap:.0e}" if solution.gap else "solved exactly")
     )
     return Bound("sct-lp", simplified(problem.objective.levels[0][0].weight * ticks), explanation, clock.elapsed)

@@ -448,4 +448,4 @@ class TestCommand:
         done = run("profile", "apply", profile, problem)
         assert "  a: {time: 3 ms}\n" in done.out
         assert "3 tasks: 2 measured by name, 0 by op, 1 left as they were" in done.err
-        assert "given by flops or bytes before, these tasks now run where they were measured alone: z" in done.err
+        assert "given by flops or bytes before, these tasks now run only where they were measured: z" in done.err

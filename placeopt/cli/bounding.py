@@ -82,6 +82,6 @@ def bounds(
     else:
         stdout_console().print(bounds_table(compiled, bounds_data(found)))
     if not any(bound.name.startswith("relaxation") for bound in found) and not stop.is_set():
-        note = "note: the problem is too large for the relaxations, or the time limit too short; only quick bounds here"
+        note = "note: no relaxation-lp or relaxation-mip: the problem is too large for them, or --time-limit too short"
         stderr_console().print(note, soft_wrap=True)
     raise typer.Exit(130 if stop.is_set() else 0)

@@ -115,7 +115,7 @@ def print_applied(console: Console, applied: Applied) -> None:
     for found, message in (
         (applied.left, "of these tasks nothing was measured"),
         (applied.unused, "no task is called by these operators, by name or op"),
-        (applied.restricted, "given by flops or bytes before, these tasks now run where they were measured alone"),
+        (applied.restricted, "given by flops or bytes before, these tasks now run only where they were measured"),
     ):
         if found:
             console.print(Text(f"note: {message}: {listing(found, 5)}"))
