@@ -87,7 +87,7 @@ def packings(problem: Problem, groups: Groups) -> Iterator[Int]:
 
     In topological order onto one device until it is full, then the next; by falling memory onto the
     device with most room; likewise with least room. Where all three fail, a search through at
-    most SEARCH_NODES placements.
+    most SEARCH_NODES placements; where that fails, too, another in which separated groups come one after another.
     """
     undecided = np.flatnonzero(groups.home < 0)
     first_task = np.full(len(groups.home), problem.n_tasks, dtype=np.int64)
@@ -103,7 +103,10 @@ def packings(problem: Problem, groups: Groups) -> Iterator[Int]:
     if not found:
         # Few options first, then much memory: what is hard to place is tried before room runs out.
         options = groups.feasible[undecided].sum(axis=1)
-        home = _search(groups, undecided[np.lexsort((-groups.memory[undecided], options))], problem.device_class)
+        sequence = undecided[np.lexsort((-groups.memory[undecided], options))]
+        home = _search(groups, sequence, problem.device_class)
+        if home is None and len(groups.apart):
+            home = _search(groups, _rivals_next(groups, sequence), problem.device_class)
         if home is not None:
             yield home
 
@@ -138,6 +141,26 @@ def _greedy(groups: Groups, sequence: Int, preference: Callable[[Int, Int, int],
         home[k] = last
         room[last] -= groups.memory[k]
     return home
+
+
+def _rivals_next(groups: Groups, sequence: Int) -> Int:
+    """The sequence, but what separation connects with a group comes with it, breadth-first: each then meets rivals that
+    stand already, and where few devices leave no choice (two: one side or the other) a search need not go far back."""
+    seen = groups.home >= 0
+    order: list[int] = []
+    for first in sequence.tolist():
+        start = len(order)
+        if not seen[first]:
+            seen[first] = True
+            order.append(first)
+        while start < len(order):
+            k = order[start]
+            start += 1
+            for other in groups.apart[groups.apart_start[k] : groups.apart_start[k + 1]].tolist():
+                if not seen[other]:
+                    seen[other] = True
+                    order.append(other)
+    return np.array(order, dtype=np.int64)
 
 
 def _search(groups: Groups, sequence: Int, device_class: Int) -> Int | None:

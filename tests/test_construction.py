@@ -9,7 +9,7 @@ import pytest
 from placeopt_solvers._construction import answered, constructed
 from placeopt_solvers._heft import by_rank
 from placeopt_solvers._insertion import inserted
-from placeopt_solvers._placement import Groups, grouped
+from placeopt_solvers._placement import Groups, grouped, packings
 from placeopt_solvers._repair import with_room_for
 
 from placeopt.ir import Problem, build_problem
@@ -115,3 +115,17 @@ def test_repaired_schedules_keep_every_rule(seed: int) -> None:
         assert verify(case, answer.schedule).feasible
     else:
         assert "no device" in answer.message
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_two_devices_and_many_separated_pairs_are_packed_side_by_side(seed: int) -> None:
+    # A tree of pairs has two sides, whatever its size; nothing else is scarce. In an order without regard to the pairs
+    # the search runs into the same contradiction again and again.
+    rng = np.random.default_rng(seed)
+    label = rng.permutation(60)
+    pairs = [(int(label[rng.integers(0, j)]), int(label[j])) for j in range(1, 60) if rng.random() < 0.7]
+    case = problem([[1, 1]] * 60, resident=rng.integers(1, 9, 60), capacity=[600, 600], separation=pairs)
+    homes = list(packings(case, grouped(case)))
+    assert homes
+    for home in homes:
+        assert (home[case.separation[:, 0]] != home[case.separation[:, 1]]).all()
