@@ -312,6 +312,12 @@ class TestSimulate:
         done = run("simulate", HEFT_10, plan, "--noise", "0.1")
         assert "with noise of 10%, 100 runs, seed 0:" in done.out
 
+    def test_many_ticks_are_written_out(self, tmp_path: Path) -> None:
+        problem, plan = tmp_path / "long.yaml", tmp_path / "plan.json"
+        problem.write_text("{placeopt: 1, devices: {cpu: {}}, tasks: {a: {time: 66749133 ns}}}")
+        run("solve", problem, "-o", plan)
+        assert "(66,749,133 ticks)" in run("simulate", problem, plan).out
+
     @pytest.mark.parametrize(
         ("option", "message"),
         [

@@ -96,7 +96,8 @@ def simulate(
     executed = run(compiled, schedule.device, **keys)
     broken = len(judge(compiled, schedule).violations)
     if broken:
-        note = f"note: the plan itself breaks {broken} rules (verify tells them); only its placement is executed here"
+        rules = f"{broken} rule{'' if broken == 1 else 's'}"
+        note = f"note: the plan itself breaks {rules} (verify tells them); only its placement is executed here"
         stderr_console().print(note, soft_wrap=True)
     data: dict[str, Any] = {
         "problem": compiled.name,
@@ -117,7 +118,8 @@ def simulate(
         console = stdout_console()
 
         def line(label: str, ticks: float) -> None:
-            console.print(f"{label:<14}{time_text(ticks, compiled.resolution):>12}  ({ticks:,.6g} ticks)")
+            exact = f"{ticks:,.6g}" if ticks < 100_000 else f"{ticks:,.0f}"  # never as 6.6e+07
+            console.print(f"{label:<14}{time_text(ticks, compiled.resolution):>12}  ({exact} ticks)")
 
         line("plan", data["plan_makespan"])
         line(discipline, data["makespan"])
