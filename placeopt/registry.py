@@ -46,6 +46,10 @@ def find_solver(name: str) -> Solver:
     UsageError
         If there is none, or the package that offers it cannot be imported.
     """
+    if not isinstance(name, str):
+        raise UsageError(
+            f"a solver is given by its name, got {type(name).__name__}; known are {listing(solver_names(), 40)}"
+        )
     point = _entry_points().get(name)
     if point is None:
         near = suggestion(name, solver_names()) or f"; known are {listing(solver_names(), 40)}"

@@ -140,8 +140,9 @@ def no_room(problem: Problem, groups: Groups, k: int, home: Int, room: Int) -> s
             reasons.append(f"{problem.device_names[d]} without {rival}, which must be apart from it")
         else:
             reasons.append(f"{problem.device_names[d]} beside what can go nowhere else")
+    peak = " (counting all as held at once, as heuristics do)" if problem.memory_model == "peak" else ""
     return (
-        f"no device left for {task}{share}, which takes {size_text(need)}: it would need {listing(reasons)}; "
+        f"no device left for {task}{share}, which takes {size_text(need)}: it would need {listing(reasons)}{peak}; "
         "the solver cp-sat can decide whether there is a placement"
     )
 

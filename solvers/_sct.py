@@ -89,9 +89,9 @@ class Relaxed:
         parts = [
             f"{what} programme {time_text(found.value, problem.resolution)} in mean durations "
             + (f"(proved to {found.gap:.0e})" if found.gap else "(exactly)"),
-            f"{len(self.favourites.pairs):,} pairs of favourites",
+            f"favourite pairs: {len(self.favourites.pairs):,}",
             "rho infinite" if ratios.rho is None else f"rho {float(ratios.rho):.3g}",
-            f"SCT assumption {'holds' if ratios.assumption else 'fails'}",
+            f"SCT assumption (rho <= 1) {'holds' if ratios.assumption else 'fails'}",
         ]
         named = (("ETF", ratios.etf), ("SCT", rounded.sct), ("m-SCT", rounded.m_sct))
         shown = [f"{name} {float(ratio):.4g}" for name, ratio in named if ratio is not None]

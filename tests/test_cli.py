@@ -51,6 +51,11 @@ class TestSolve:
         assert "feasible: the verifier found no violation" in text
         assert all(name in text for name in ("p1", "p2", "p3", "busy", "of capacity"))
 
+    def test_a_pass_without_anything_to_do_is_told(self) -> None:
+        done = run("solve", HEFT_10, "--pass", "forward", "--pass", "celeritas-fusion:range=1")
+        assert done.code == 0
+        assert " ".join(done.err.split()) == "note: nothing to do for the passes forward, celeritas-fusion:range=1"
+
     def test_json_has_every_documented_key(self) -> None:
         done = run("solve", HEFT_10, "--json", "--seed", 3)
         result = json.loads(done.out)

@@ -279,3 +279,12 @@ def test_answers_do_not_depend_on_the_hash_seed() -> None:
         for seed in ("1", "2")
     }
     assert len(texts) == 1
+
+
+def test_arguments_of_another_kind_are_told() -> None:
+    problem: Any = {"placeopt": 1}
+    with pytest.raises(po.UsageError, match=r"load takes a path, got dict; placeopt\.compile takes documents"):
+        po.load(problem)
+    solver: Any = None
+    with pytest.raises(po.UsageError, match="a solver is given by its name, got NoneType; known are"):
+        po.solve(build_problem(task_names=["t"], device_names=["d"], duration=np.array([[1]])), solver)

@@ -138,6 +138,13 @@ def solve(
         from placeopt.report.console import print_result
 
         print_result(stdout_console(), result)
+        idle = [
+            name for name in names or () if result.passes is None or find_pass(name).name not in result.passes.names
+        ]
+        if idle:
+            messages.print(
+                f"note: nothing to do for {'the pass' if len(idle) == 1 else 'the passes'} {', '.join(idle)}"
+            )
         if by_default and result.termination.value == "time_limit":
             messages.print(f"stopped after the default limit of {DEFAULT_LIMIT:g} s; --time-limit sets another")
     if unsaved is not None:

@@ -40,7 +40,11 @@ def load(path: str | Path) -> Problem:
     ------
     SpecError
         If the file, or a graph file it names, is wrong; lists every issue.
+    UsageError
+        If it is no path.
     """
+    if not isinstance(path, str | Path):
+        raise UsageError(f"load takes a path, got {type(path).__name__}; placeopt.compile takes documents made in code")
     return compile_document(_read(path))
 
 

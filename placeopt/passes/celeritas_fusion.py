@@ -64,7 +64,7 @@ class CeleritasFusion(Settings):
     range: int = Field(default=200, ge=1)
     """R: the most tasks of a cluster."""
     memory: float = Field(default=0.25, gt=0, le=1)
-    """M: the largest share of a device's memory that a cluster takes up, the smallest that holds the largest task."""
+    """M: the most that a cluster takes up, as a share of the memory of the smallest device that holds every task."""
     order: OrderName = "cpd-topo"
     """The topological order whose neighbours are fused: the paper's, or one of those that it compares with."""
 

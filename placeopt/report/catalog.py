@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from rich.console import Console
@@ -55,6 +55,7 @@ def setting_cards(kind: type[BaseModel]) -> list[dict[str, Any]]:
             "name": key,
             "type": getattr(field.annotation, "__name__", str(field.annotation)),
             "default": field.default,
+            "choices": list(get_args(field.annotation)) if get_origin(field.annotation) is Literal else [],
             "description": field.description or "",
         }
         for key, field in kind.model_fields.items()
@@ -70,7 +71,8 @@ def print_settings(console: Console, settings: list[dict[str, Any]], written: st
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for setting in settings:
-        description = f"{setting['description']} Default: {_shown(setting['default'])}."
+        choices = f" One of {', '.join(setting['choices'])}." if setting["choices"] else ""
+        description = f"{setting['description']}{choices} Default: {_shown(setting['default'])}."
         table.add_row(setting["name"], Text(" ".join(description.split())))
     console.print(table)
 
