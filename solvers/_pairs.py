@@ -21,8 +21,10 @@ home, its tasks queue there alone.
 Each pair is pushed at most twice and popped at most twice: O(n m log n) in all, beside O(e m) for the arrivals.
 
 Under port contention what is booked meanwhile delays the arrivals of pairs in the queue. So the arrival of the best
-pair is worked out anew, and the pair goes back into `later` if it is above what its key says. (The few that a transfer
-for another task has brought forward are found when their old key comes to the head.)
+pair is worked out anew, and the pair goes back into `later` if it is above what its key says; but after PATIENCE of
+them, for each task that is placed, the next is taken as it is: where one device sends to all, every placement delays
+every pair. (The few that a transfer for another task has brought forward are found when their old key comes to the
+head.)
 """
 
 from __future__ import annotations
@@ -83,6 +85,10 @@ class Pairs(NamedTuple):
     head: Int
     last: Int
     loose: Heaps
+
+
+PATIENCE = 16
+"""Pairs that may go back into the queue, ports having held them up, before one is taken as it is."""
 
 
 class StartSettings(Settings):
@@ -237,6 +243,7 @@ def best_device(case: Case, line: Timeline, pairs: Pairs) -> int:
     """The device of the best pair of all, -1 if there is none; the pair's task and worth are the device's head."""
     head, worth = pairs.head, pairs.worth
     m = len(head)
+    held = 0
     while True:
         best, least, rank = -1, NEVER, -1
         for d in range(m):
@@ -255,10 +262,11 @@ def best_device(case: Case, line: Timeline, pairs: Pairs) -> int:
             return best
         arrival = arrival_on(case, line, i, best)
         end = max(arrival, line.free[best]) + pairs.work[i, best]
-        if end <= least:
+        if end <= least or held == PATIENCE:
             worth[best] = end
             return best
         postpone(case, line, pairs, best, arrival)
+        held += 1
 
 
 @kernel(enqueue, allocates=False)

@@ -48,7 +48,7 @@ from placeopt.solver import Answer, Info, Options
 
 from ._construction import Built, answered
 from ._heaps import Heaps, make_heaps, pop, push
-from ._pairs import Pairs, StartSettings, alive, detours, enqueue, make_pairs, postpone, ready_built, refresh
+from ._pairs import PATIENCE, Pairs, StartSettings, alive, detours, enqueue, make_pairs, postpone, ready_built, refresh
 from ._placement import Groups
 from ._sct import CITATION, SctSettings, relaxed
 from ._timeline import NEVER, Case, Timeline, append, arrival_on, make_case, make_timeline, may_take, work_steps
@@ -202,7 +202,7 @@ def place_favourites(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting)
         if pairs.missing[i] == 0:
             welcome(case, line, pairs, waiting, i)
     m = len(line.free)
-    placed = 0
+    placed = held = 0
     while True:
         best, task, least, why, rank = -1, -1, NEVER, URGENT, -1
         for d in range(m):
@@ -232,7 +232,10 @@ def place_favourites(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting)
         if case.port:
             # What was booked meanwhile may hold the data up.
             arrival = arrival_on(case, line, task, best)
-            if max(arrival, line.free[best]) > least:
+            if max(arrival, line.free[best]) > least and held == PATIENCE:
+                least = max(arrival, line.free[best])
+            elif max(arrival, line.free[best]) > least:
+                held += 1
                 if why == FAVOURITE:
                     waiting.arrival[best, best] = arrival
                 elif why == URGENT:
@@ -242,4 +245,4 @@ def place_favourites(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting)
                     postpone(case, line, pairs, best, arrival)
                 continue
         place_on(case, line, pairs, waiting, task, best, least)
-        placed += 1
+        placed, held = placed + 1, 0

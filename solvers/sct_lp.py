@@ -24,9 +24,11 @@ import numpy as np
 
 from placeopt.ir import Int, Problem
 from placeopt.lowerbounds import narrowed_classes
-from placeopt.schedule import Schedule
+from placeopt.schedule import Schedule, lateness
 from placeopt.sct import Favourites, sct_bound
+from placeopt.simulation import retime
 from placeopt.solver import Answer, Info, Options, Termination
+from placeopt.units import time_text
 
 from ._placement import grouped
 from ._sct import CITATION, SctSettings, relaxed
@@ -70,11 +72,10 @@ class SctLp:
         stats["chains"] = count
         placed = _own_devices(problem, chain, count)
         if placed is None:
-            notes.append(
-                f"no schedule: the {count:,} chains of favourites cannot each have one of the {problem.n_devices} "
-                "devices; m-sct makes one"
-            )
+            notes.append(f"no schedule: {_obstacle(problem, count)}; m-sct makes one")
         schedule = None if placed is None else Schedule(placed, np.ceil(found.solution.start).astype(np.int64))
+        if schedule is not None and (late := lateness(problem, retime(problem, schedule))):
+            notes.append(f"some task misses its deadline by {time_text(late, problem.resolution)}")
         stopped = options.should_stop()
         return Answer(
             Termination.INTERRUPTED if stopped else Termination.COMPLETED,
@@ -83,6 +84,13 @@ class SctLp:
             message="; ".join(notes),
             stats=stats,
         )
+
+
+def _obstacle(problem: Problem, count: int) -> str:
+    """Why not every one of `count` chains of favourites has a device of its own."""
+    if count > problem.n_devices:
+        return f"favourites form {count:,} chains, each for a device of its own, and there are {problem.n_devices}"
+    return "feasibility, memory, groups or separation keep some chain of favourites from a device of its own"
 
 
 def _chains(favourites: Favourites, order: Int) -> tuple[Int, int]:

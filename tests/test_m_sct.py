@@ -286,7 +286,7 @@ def test_sct_lp_without_a_schedule_says_why() -> None:
     found = po.solve(given, "sct-lp")
     assert found.schedule is None
     assert found.termination is Termination.COMPLETED
-    assert "the 3 chains of favourites cannot each have one of the 2 devices; m-sct makes one" in found.message
+    assert "favourites form 3 chains, each for a device of its own, and there are 2; m-sct makes one" in found.message
     assert SctLp().solve(given, Options(), SctLpSettings()).bound == 14
     unbound = SctLp().solve(given, Options(), SctLpSettings(certify=False))
     assert unbound.bound is None
@@ -301,3 +301,23 @@ def test_whole_favourites_by_settings() -> None:
     assert whole.stats["lp_method"] == "cp-sat"
     assert whole.stats["favourites"] == 1
     assert makespan(given, whole.schedule) == 18 if whole.schedule is not None else False
+
+
+def test_sct_lp_tells_deadlines_that_its_schedule_misses_and_why_it_has_none() -> None:
+    case = small_problem(np.random.default_rng(22357), Objective(), times=True)
+    found = po.solve(case, "sct-lp")
+    assert {violation.rule for violation in found.violations} == {"deadline"}
+    assert "misses its deadline by" in found.message
+    apart = problem([2, 3], 2, [(0, 1)], [1], separation=[(0, 1)])
+    assert "no schedule: feasibility, memory, groups or separation keep" in po.solve(apart, "sct-lp").message
+
+
+def test_a_star_under_ports_is_placed_without_looking_at_every_pair_again_and_again() -> None:
+    # One producer, and consumers whose data all leaves through its port: every placement holds up all that wait.
+    n = 200
+    case = problem([1] * n, 3, [(0, i) for i in range(1, n)], [5] * (n - 1), contention="port")
+    for name in ("m-sct", "etf", "m-etf", "min-min", "flb"):
+        found = po.solve(case, name)
+        assert found.feasible
+        assert found.objective is not None
+        assert found.objective <= n
