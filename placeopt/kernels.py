@@ -19,7 +19,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 COMPILE_ABOVE = 400_000
 
 LEAN = {"_nrt": False, "forceinline": True}
-"""Options of Numba for kernels that allocate nothing: no references counted, inlined where they are called."""
+"""Options of Numba for kernels that allocate nothing: no references counted (not documented), inlined where called."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,12 +30,15 @@ class Kernel(Generic[P, R]):
     """A plain function and, once asked for, its compiled twin; see `kernel` for the arguments."""
 
     def __init__(
-        self, function: Callable[P, R], calls: tuple[Callable[..., Any] | Kernel[..., Any], ...], *, allocates: bool
+        self,
+        function: Callable[P, R],
+        calls: tuple[Callable[..., Any] | Kernel[..., Any], ...],
+        options: dict[str, bool],
     ) -> None:
         self.plain = function
         self._calls = calls
-        self._allocates = allocates
-        self._compiled: Callable[P, R] | None = None
+        self._options = options
+        self._compiled: dict[bool, Callable[P, R]] = {}
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
 
@@ -49,20 +52,23 @@ class Kernel(Generic[P, R]):
 
     def compiled(self) -> Callable[P, R]:
         """The function compiled by Numba; machine code is cached on disk where that is possible."""
-        if self._compiled is None:
+        return self._twin(callable_from_python=True)
+
+    def _twin(self, *, callable_from_python: bool) -> Callable[P, R]:
+        if callable_from_python not in self._compiled:
             with _lock:
-                if self._compiled is None:
-                    self._compiled = self._compile()
-        return self._compiled
+                if callable_from_python not in self._compiled:
+                    self._compiled[callable_from_python] = self._compile(callable_from_python)
+        return self._compiled[callable_from_python]
 
     def fingerprint(self) -> str:
         """A short hash of the function's code, how it is compiled, and the same of all it calls."""
-        digest = hashlib.sha256(_code(self.plain) + repr({} if self._allocates else LEAN).encode())
+        digest = hashlib.sha256(_code(self.plain) + repr(sorted(self._options.items())).encode())
         for call in self._calls:
             digest.update(call.fingerprint().encode() if isinstance(call, Kernel) else _code(call))
         return digest.hexdigest()[:8]
 
-    def _compile(self) -> Callable[P, R]:
+    def _compile(self, callable_from_python: bool) -> Callable[P, R]:
         from numba import njit
 
         plain = self.plain
@@ -70,14 +76,20 @@ class Kernel(Generic[P, R]):
         # Compiled code can only call compiled code: give a copy of the function the compiled twins
         # of the helpers it names.
         helpers = {
-            call.__name__: call.compiled() if isinstance(call, Kernel) else njit(nogil=True)(call)
+            call.__name__: call._twin(callable_from_python=False)
+            if isinstance(call, Kernel)
+            else njit(nogil=True)(call)
             for call in self._calls
         }
         twin = FunctionType(plain.__code__, {**plain.__globals__, **helpers}, plain.__name__, plain.__defaults__)
         # Numba's cache looks at the function's own file alone: with the helpers' code in its name, a
         # change of theirs in another file is noticed too.
-        twin.__module__, twin.__qualname__ = plain.__module__, f"{plain.__qualname__}_{self.fingerprint()}"
-        options: dict[str, Any] = {"nogil": True} if self._allocates else {"nogil": True, **_lean_options()}
+        name = f"{plain.__qualname__}_{self.fingerprint()}{'' if callable_from_python else '_inner'}"
+        twin.__module__, twin.__qualname__ = plain.__module__, name
+        # What takes tuples of arrays apart on the way from Python takes longer to compile than the loop itself: only
+        # kernels that are called from there have it.
+        wrappers = {"no_cfunc_wrapper": True, "no_cpython_wrapper": not callable_from_python}
+        options: dict[str, Any] = {"nogil": True, **_known(self._options | wrappers)}
         try:
             compiled = njit(cache=True, **options)(twin)
         except RuntimeError:  # no writable place for the cache: compile anew in each process
@@ -90,11 +102,11 @@ def _code(function: Callable[..., Any]) -> bytes:
     return code.co_code + repr((code.co_consts, code.co_names)).encode()
 
 
-def _lean_options() -> dict[str, bool]:
-    """Those of LEAN that Numba knows: one of them is not documented."""
+def _known(options: dict[str, bool]) -> dict[str, bool]:
+    """Those that Numba knows."""
     from numba.core.options import DefaultOptions
 
-    return {name: value for name, value in LEAN.items() if hasattr(DefaultOptions, name)}
+    return {name: value for name, value in options.items() if hasattr(DefaultOptions, name)}
 
 
 def kernel(
@@ -111,4 +123,4 @@ def kernel(
         references to the arrays that it takes, and inlined. A helper that takes tuples of twenty arrays and runs for
         every task spends most of its time on these otherwise: list scheduling takes a third of the time without.
     """
-    return lambda function: Kernel(function, calls, allocates=allocates)
+    return lambda function: Kernel(function, calls, {} if allocates else LEAN)
