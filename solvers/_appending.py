@@ -13,20 +13,10 @@ from __future__ import annotations
 from placeopt.ir import Int, Problem
 from placeopt.kernels import kernel
 
+from ._booking import append, arrival_on, may_take, note_arrivals
 from ._construction import Built, built
 from ._placement import Groups
-from ._timeline import (
-    NEVER,
-    Case,
-    Timeline,
-    append,
-    arrival_on,
-    make_case,
-    make_timeline,
-    may_take,
-    note_arrivals,
-    work_steps,
-)
+from ._timeline import NEVER, Case, Timeline, make_case, make_timeline, work_steps
 
 END, WORK, IDLE, INDEX = 0, 1, 2, 3
 

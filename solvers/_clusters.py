@@ -35,11 +35,12 @@ from placeopt.kernels import kernel
 from placeopt.levels import longest_ways, mean_durations, mean_transfers
 from placeopt.solver import Answer, Settings
 
+from ._booking import may_take
 from ._construction import Built, answered, with_homes
 from ._heft import priority_list
 from ._insertion import inserted
 from ._placement import Groups
-from ._timeline import NEVER, Case, Timeline, make_case, make_timeline, may_take, work_steps
+from ._timeline import NEVER, Case, Timeline, make_case, make_timeline, work_steps
 
 _PARTS = 1000
 """Parts of a tick in which clusterings count, as far as these fit into 61 bits: means are no whole ticks."""

@@ -20,9 +20,10 @@ from placeopt.simulation import retime
 from placeopt.solver import Answer, Options
 from placeopt.units import size_text
 
+from ._booking import append, arrival_on, may_take
 from ._construction import Built, Constructed, as_answer, best_of, built, constructed, timed
 from ._placement import Groups, grouped
-from ._timeline import Case, Timeline, append, arrival_on, make_case, make_timeline, may_take, work_steps
+from ._timeline import Case, Timeline, make_case, make_timeline, work_steps
 
 Place = Callable[[Case, Timeline, Int, bool], int]
 """Places the tasks of a sequence in turn and returns how many found a device. The flag: overfill devices rather than

@@ -19,10 +19,11 @@ import numpy as np
 from placeopt.ir import Int, Problem
 from placeopt.kernels import kernel
 
+from ._booking import append, may_take, note_arrivals
 from ._construction import Built
 from ._pairs import ready_built
 from ._placement import Groups
-from ._timeline import NEVER, Case, Timeline, append, make_case, make_timeline, may_take, note_arrivals, work_steps
+from ._timeline import NEVER, Case, Timeline, make_case, make_timeline, work_steps
 
 
 class Waiting(NamedTuple):

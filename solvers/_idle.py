@@ -10,7 +10,8 @@ from __future__ import annotations
 from placeopt.ir import Int, transfer_ticks
 from placeopt.kernels import kernel
 
-from ._timeline import NEVER, Case, Timeline, may_take
+from ._booking import may_take
+from ._timeline import NEVER, Case, Timeline
 
 
 @kernel(transfer_ticks, allocates=False)

@@ -13,21 +13,10 @@ import numpy as np
 from placeopt.ir import Int, Problem
 from placeopt.kernels import kernel
 
+from ._booking import arrival_on, earliest, may_take, note_arrivals, occupy
 from ._construction import Built, built
 from ._placement import Groups
-from ._timeline import (
-    NEVER,
-    Case,
-    Timeline,
-    arrival_on,
-    earliest,
-    make_case,
-    make_timeline,
-    may_take,
-    note_arrivals,
-    occupy,
-    work_steps,
-)
+from ._timeline import NEVER, Case, Timeline, make_case, make_timeline, work_steps
 
 BLOCK = 16
 """Tasks that are read ahead."""

@@ -37,21 +37,11 @@ from placeopt.ir import UNLIMITED, Int, Problem
 from placeopt.kernels import kernel
 from placeopt.solver import Settings
 
+from ._booking import append, arrival_on, may_take, note_arrivals
 from ._construction import Built
 from ._heaps import Heaps, make_heaps, pop, push
 from ._placement import Groups
-from ._timeline import (
-    NEVER,
-    Case,
-    Timeline,
-    append,
-    arrival_on,
-    make_case,
-    make_timeline,
-    may_take,
-    note_arrivals,
-    work_steps,
-)
+from ._timeline import NEVER, Case, Timeline, make_case, make_timeline, work_steps
 
 
 class Pairs(NamedTuple):

@@ -9,8 +9,9 @@ import numpy as np
 from placeopt.ir import Int, Problem
 from placeopt.kernels import kernel
 
+from ._booking import append, arrival_on, may_take, note_arrivals
 from ._construction import Built
-from ._timeline import Case, Timeline, append, arrival_on, may_take, note_arrivals, work_steps
+from ._timeline import Case, Timeline, work_steps
 
 DONE = -1
 """Instead of a task that no device can take: all are placed."""

@@ -35,8 +35,9 @@ from placeopt.kernels import kernel
 from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.solver import Answer, Info, Options, Settings
 
+from ._booking import arrival_on, earliest, may_take, note_arrivals, occupy
 from ._coarse import Placer, answered_coarse, filling, roomiest
-from ._timeline import NEVER, Case, Timeline, arrival_on, earliest, may_take, note_arrivals, occupy, work_steps
+from ._timeline import NEVER, Case, Timeline, work_steps
 
 
 class Celeritas:

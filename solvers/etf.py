@@ -26,7 +26,7 @@ Departures from the paper:
   the task's whole group leaves the queue, and the first task of a group to be placed decides for all. So the only
   difference from `m-etf` is the tie.
 - Deadlines are not looked at; the message says if one is missed.
-- Under port contention transfers take their turn at both ports when their consumer is placed (`_timeline`), and pairs
+- Under port contention transfers take their turn at both ports when their consumer is placed (`_booking`), and pairs
   in the queue that this delays go back into it.
 """
 

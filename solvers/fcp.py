@@ -20,7 +20,7 @@ Departures from the paper:
 - Memory, colocation groups and separation, see `placeopt_solvers._placement`: the first task of a group to be placed
   decides for all, and the memory of the whole group is taken at once.
 - No task starts before its release time. Deadlines are not looked at; the message says if one is missed.
-- Under port contention transfers take their turn at both ports when their consumer is placed (`_timeline`).
+- Under port contention transfers take their turn at both ports when their consumer is placed (`_booking`).
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ from placeopt.kernels import kernel
 from placeopt.levels import bottom_levels, comparable
 from placeopt.solver import Answer, Info, Options
 
+from ._booking import append, arrival_on, may_take
 from ._construction import Built, answered
 from ._heaps import Heaps, make_heaps, pop, push
 from ._idle import first_idle, last_message
 from ._pairs import StartSettings, detours, ready_built
 from ._placement import Groups
-from ._timeline import Case, Timeline, append, arrival_on, make_case, make_timeline, may_take, work_steps
+from ._timeline import Case, Timeline, make_case, make_timeline, work_steps
 
 
 class Fcp:

@@ -24,7 +24,7 @@ Departures from the paper:
   the first of those that may take it.
 - A task may not start before its release time, and its LMT is no earlier. Deadlines are not looked at; the message
   says if one is missed.
-- Under port contention transfers take their turn at both ports when their consumer is placed (`_timeline`), and pairs
+- Under port contention transfers take their turn at both ports when their consumer is placed (`_booking`), and pairs
   in the queue that this delays go back into it.
 """
 
@@ -39,12 +39,13 @@ from placeopt.kernels import kernel
 from placeopt.levels import bottom_levels, comparable
 from placeopt.solver import Answer, Info, Options
 
+from ._booking import append, arrival_on, may_take
 from ._construction import Built, answered
 from ._heaps import Heaps, make_heaps, pop, push
 from ._idle import first_idle, last_message
 from ._pairs import Pairs, StartSettings, best_device, detours, enqueue_on, loosen, make_pairs, ready_built, refresh
 from ._placement import Groups
-from ._timeline import NEVER, Case, Timeline, append, arrival_on, make_case, make_timeline, may_take, work_steps
+from ._timeline import NEVER, Case, Timeline, make_case, make_timeline, work_steps
 
 
 class Flb:

@@ -20,7 +20,7 @@ The paper itself was not at hand: this follows what later papers and open implem
 Departures from the paper:
 
 - The paper schedules transfers on the links of an interconnection network; here they take their time, and their turn at
-  ports, see `_timeline`.
+  ports, see `_booking`.
 - E* is the lower median over feasible devices, such that all levels are whole ticks.
 - A node that only one device can take has C = 0, an exit node DC = 0. Of two descendants that get as much D is the one
   of the lower index.

@@ -33,21 +33,12 @@ from placeopt.ir import Int, Problem
 from placeopt.kernels import kernel
 from placeopt.solver import Answer, Info, Options, Settings
 
+from ._booking import append, arrival_on, may_take, note_arrivals
 from ._construction import Built, answered, built
 from ._heft import priority_list, upward_ranks
 from ._placement import Groups
 from ._readiness import scan_steps
-from ._timeline import (
-    NEVER,
-    Case,
-    Timeline,
-    append,
-    arrival_on,
-    make_case,
-    make_timeline,
-    may_take,
-    note_arrivals,
-)
+from ._timeline import NEVER, Case, Timeline, make_case, make_timeline
 
 
 class Batch(NamedTuple):

@@ -15,7 +15,7 @@ Departures from the paper:
 - Tasks of equal rank go by index, unless one must precede the other.
 - A task of no duration may start right after a predecessor on its own device or inside a gap;
   other boundaries between two tasks that touch are not searched for it.
-- Under port contention transfers take their turn at both ports when their consumer is placed (`_timeline`).
+- Under port contention transfers take their turn at both ports when their consumer is placed (`_booking`).
 - No task starts before its release time: it counts like the arrival of an input.
 - Where the paper's order misses a deadline, a second one is tried: by upward ranks against deadlines, which is by the
   latest start (the deadline less the mean ticks to there; the end of the first schedule counts as the deadline of tasks

@@ -37,22 +37,11 @@ from placeopt.ir import Int, Problem, transfer_ticks
 from placeopt.kernels import kernel
 from placeopt.solver import Answer, Info, Options, Settings
 
+from ._booking import arrival_on, earliest, may_take, note_arrivals, occupy
 from ._construction import Built, answered, built
 from ._heft import priority_list, upward_ranks
 from ._placement import Groups
-from ._timeline import (
-    NEVER,
-    Case,
-    Timeline,
-    arrival_on,
-    earliest,
-    make_case,
-    make_timeline,
-    may_take,
-    note_arrivals,
-    occupy,
-    work_steps,
-)
+from ._timeline import NEVER, Case, Timeline, make_case, make_timeline, work_steps
 
 
 class LookaheadHeft:

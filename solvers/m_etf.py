@@ -20,7 +20,7 @@ Departures from the paper:
   paper fails there.
 - Co-placement, fusion and forward-only placement (sections 3.2 and 3.3) are passes, not part of the solver.
 - No task starts before its release time. Deadlines are not looked at; the message says if one is missed.
-- Under port contention transfers take their turn at both ports when their consumer is placed (`_timeline`), and pairs
+- Under port contention transfers take their turn at both ports when their consumer is placed (`_booking`), and pairs
   in the queue that this delays go back into it.
 """
 

@@ -46,12 +46,13 @@ from placeopt.kernels import kernel
 from placeopt.sct import Favourites
 from placeopt.solver import Answer, Info, Options
 
+from ._booking import append, arrival_on, may_take
 from ._construction import Built, answered
 from ._heaps import Heaps, make_heaps, pop, push
 from ._pairs import PATIENCE, Pairs, StartSettings, alive, detours, enqueue, make_pairs, postpone, ready_built, refresh
 from ._placement import Groups
 from ._sct import CITATION, SctSettings, relaxed
-from ._timeline import NEVER, Case, Timeline, append, arrival_on, make_case, make_timeline, may_take, work_steps
+from ._timeline import NEVER, Case, Timeline, make_case, make_timeline, work_steps
 
 FAVOURITE, EARLIEST, URGENT = 0, 1, 2
 """Why a device would take a task next; of equal starts the first goes first."""

@@ -32,11 +32,12 @@ from placeopt.kernels import kernel
 from placeopt.levels import mean_durations, mean_transfers
 from placeopt.solver import Answer, Info, Options, Settings
 
+from ._booking import may_take
 from ._clusters import cluster_steps, group_work, on_homes
 from ._construction import Built, answered
 from ._partition import Graph, make_graph, parts, shares
 from ._placement import Groups
-from ._timeline import NEVER, Case, Timeline, make_case, make_timeline, may_take
+from ._timeline import NEVER, Case, Timeline, make_case, make_timeline
 
 Float = NDArray[np.float64]
 Balance = Literal["duration", "memory", "both"]

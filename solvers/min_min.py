@@ -14,7 +14,7 @@ Departures from the paper:
 - Memory, colocation groups and separation, see `placeopt_solvers._placement`: a pair whose device lacks the memory of
   the task's whole group leaves the queue, and the first task of a group to be placed decides for all.
 - No task starts before its release time. Deadlines are not looked at; the message says if one is missed.
-- Under port contention transfers take their turn at both ports when their consumer is placed (`_timeline`), and pairs
+- Under port contention transfers take their turn at both ports when their consumer is placed (`_booking`), and pairs
   in the queue that this delays go back into it.
 """
 

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
+from placeopt_solvers._booking import in_order_of_ends
 from placeopt_solvers._construction import as_answer
 from placeopt_solvers._heft import heft, on_placement, priority_list, upward_ranks
 from placeopt_solvers._placement import grouped, packings
+from placeopt_solvers._timeline import make_case, make_timeline
 
 import placeopt as po
 from placeopt.ir import UNLIMITED, Int, Objective, Problem, build_problem
@@ -336,3 +338,19 @@ def test_instantaneous_tasks_interrupt_nothing(seed: int) -> None:
     found = heft(case).schedule
     assert found is not None
     assert verify(case, found).feasible
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_ports_serve_inputs_in_the_order_of_their_producers_ends(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 40))
+    case = problem([[1]] * (n + 1), [(u, n) for u in range(n)], payload=np.arange(n), contention="port")
+    groups = grouped(case)
+    read, line = make_case(case, groups), make_timeline(case, groups)
+    line.end[:n] = rng.integers(0, 9, n)
+    expected = sorted(range(n), key=lambda u: (line.end[u], u))
+    for _ in range(2):  # sorted once, it stays as it is
+        in_order_of_ends(read, line, n)
+        assert read.in_source.tolist() == expected
+        assert read.in_payload.tolist() == expected
+        assert read.in_edge.tolist() == expected
