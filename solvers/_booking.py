@@ -3,6 +3,7 @@
     note_arrivals    when all data of a task is there, for each device
     arrival_on       the same for one device
     may_take         whether a device may and can take a group that is not placed yet
+    open_to          whether it may and can take a task, whose group may have its home already
     earliest         the earliest start on a device, in a gap between tasks (insertion) or after the last
     occupy           put a task there; the first task of a group decides for the whole group
     append           put a task after all others of a device, for heuristics that look for no gaps
@@ -148,14 +149,25 @@ def arrival_on(case: Case, line: Timeline, i: int, d: int) -> int:
 
 
 @kernel(allocates=False)
-def may_take(case: Case, line: Timeline, g: int, d: int) -> bool:
-    """Whether group g, not placed yet, may and can go to device d."""
-    if not case.feasible[g, d] or case.memory[g] > line.room[d]:
-        return False
+def stays_apart(case: Case, line: Timeline, g: int, d: int) -> bool:
+    """Whether no group that must be apart from group g is on device d."""
     for k in range(case.apart_start[g], case.apart_start[g + 1]):  # noqa: SIM110 - Numba has no all() of a generator
         if line.home[case.apart[k]] == d:
             return False
     return True
+
+
+@kernel(stays_apart, allocates=False)
+def may_take(case: Case, line: Timeline, g: int, d: int) -> bool:
+    """Whether group g, not placed yet, may and can go to device d."""
+    return bool(case.feasible[g, d]) and case.memory[g] <= line.room[d] and stays_apart(case, line, g, d)
+
+
+@kernel(may_take, allocates=False)
+def open_to(case: Case, line: Timeline, i: int, d: int) -> bool:
+    """Whether task i, not placed yet, may and can go to device d: its group's home, if it has one."""
+    home = line.home[case.group[i]]
+    return bool(home == d) if home >= 0 else may_take(case, line, case.group[i], d)
 
 
 @kernel(allocates=False)

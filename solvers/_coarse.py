@@ -20,7 +20,7 @@ from placeopt.simulation import retime
 from placeopt.solver import Answer, Options
 from placeopt.units import size_text
 
-from ._booking import append, arrival_on, may_take
+from ._booking import append, arrival_on, may_take, stays_apart
 from ._construction import Built, Constructed, as_answer, best_of, built, constructed, timed
 from ._placement import Groups, grouped
 from ._timeline import Case, Timeline, make_case, make_timeline, work_steps
@@ -107,18 +107,13 @@ def _overflow(problem: Problem, schedule: Schedule) -> str:
     return f"best effort, for no device had room for some tasks: {listing(parts, 20)} over capacity"
 
 
-@kernel(allocates=False)
+@kernel(stays_apart, allocates=False)
 def roomiest(case: Case, line: Timeline, g: int) -> int:
     """The device with most memory left of those that may run group g, room or no room; -1 if separation bars all."""
     best = -1
     for d in range(len(line.room)):
-        if not case.feasible[g, d] or (best >= 0 and line.room[d] <= line.room[best]):
-            continue
-        apart = True
-        for k in range(case.apart_start[g], case.apart_start[g + 1]):
-            if line.home[case.apart[k]] == d:
-                apart = False
-        if apart:
+        roomier = best < 0 or line.room[d] > line.room[best]
+        if roomier and case.feasible[g, d] and stays_apart(case, line, g, d):
             best = d
     return best
 

@@ -19,7 +19,7 @@ import numpy as np
 from placeopt.ir import Int, Problem
 from placeopt.kernels import kernel
 
-from ._booking import append, may_take, note_arrivals
+from ._booking import append, note_arrivals, open_to
 from ._construction import Built
 from ._pairs import ready_built
 from ._placement import Groups
@@ -72,16 +72,14 @@ def neediest(problem: Problem, groups: Groups, *, by_gap: bool) -> Built:
     return ready_built(problem, line, waiting.missing, placed)
 
 
-@kernel(may_take, allocates=False)
+@kernel(open_to, allocates=False)
 def weigh(case: Case, line: Timeline, waiting: Waiting, row: int) -> None:
     """Find the two earliest ends of the row's task."""
     i = waiting.task[row]
-    g = case.group[i]
-    home = line.home[g]
     best, end, second, second_end = -1, NEVER, -1, NEVER
     for d in range(len(line.room)):
         there = max(waiting.arrival[row, d], line.free[d]) + case.duration[i, d]
-        if there >= second_end or (home >= 0 and home != d) or (home < 0 and not may_take(case, line, g, d)):
+        if there >= second_end or not open_to(case, line, i, d):
             continue
         if there < end:
             second, second_end = best, end

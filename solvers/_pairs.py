@@ -37,7 +37,7 @@ from placeopt.ir import UNLIMITED, Int, Problem
 from placeopt.kernels import kernel
 from placeopt.solver import Settings
 
-from ._booking import append, arrival_on, may_take, note_arrivals
+from ._booking import append, arrival_on, may_take, note_arrivals, open_to
 from ._construction import Built
 from ._heaps import Heaps, make_heaps, pop, push
 from ._placement import Groups
@@ -137,13 +137,10 @@ def ready_built(problem: Problem, line: Timeline, missing: Int, placed: int) -> 
     return Built(line, int(problem.group[stuck]))
 
 
-@kernel(may_take, allocates=False)
+@kernel(open_to, allocates=False)
 def alive(case: Case, line: Timeline, i: int, d: int) -> bool:
     """Whether ready task i can still be placed on device d."""
-    if line.device[i] >= 0:
-        return False
-    home = line.home[case.group[i]]
-    return home == d if home >= 0 else may_take(case, line, case.group[i], d)
+    return line.device[i] < 0 and open_to(case, line, i, d)
 
 
 @kernel(push, allocates=False)

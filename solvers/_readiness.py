@@ -9,7 +9,7 @@ import numpy as np
 from placeopt.ir import Int, Problem
 from placeopt.kernels import kernel
 
-from ._booking import append, arrival_on, may_take, note_arrivals
+from ._booking import append, arrival_on, note_arrivals
 from ._construction import Built
 from ._timeline import Case, Timeline, work_steps
 
@@ -67,13 +67,6 @@ def scan_steps(problem: Problem) -> int:
 def ready_built(problem: Problem, line: Timeline, stuck: int) -> Built:
     """What came of placing ready tasks until all were DONE or a task was stuck."""
     return Built(line, None if stuck == DONE else int(problem.group[stuck]))
-
-
-@kernel(may_take, allocates=False)
-def open_to(case: Case, line: Timeline, i: int, d: int) -> bool:
-    """Whether task i, not placed yet, may and can go to device d."""
-    home = line.home[case.group[i]]
-    return home == d if home >= 0 else may_take(case, line, case.group[i], d)
 
 
 @kernel(note_arrivals, allocates=False)

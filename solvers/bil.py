@@ -40,10 +40,11 @@ from placeopt.ir import Int, Problem, transfer_ticks
 from placeopt.kernels import kernel
 from placeopt.solver import Answer, Info, Options, Settings
 
+from ._booking import open_to
 from ._construction import Built, answered
 from ._heaps import Heaps, make_heaps, pop, push
 from ._placement import Groups
-from ._readiness import DONE, Ready, admit_sources, make_ready, open_to, place_ready, ready_built
+from ._readiness import DONE, Ready, admit_sources, make_ready, place_ready, ready_built
 from ._timeline import NEVER, Case, Timeline, make_case, make_timeline, work_steps
 
 

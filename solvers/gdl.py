@@ -41,9 +41,10 @@ from placeopt.kernels import kernel
 from placeopt.levels import longest_ways
 from placeopt.solver import Answer, Info, Options, Settings
 
+from ._booking import open_to
 from ._construction import Built, answered
 from ._placement import Groups
-from ._readiness import DONE, Ready, admit_sources, make_ready, open_to, place_ready, ready_built, scan_steps
+from ._readiness import DONE, Ready, admit_sources, make_ready, place_ready, ready_built, scan_steps
 from ._timeline import NEVER, Case, Timeline, make_case, make_timeline, work_steps
 
 

@@ -46,7 +46,7 @@ from placeopt.kernels import kernel
 from placeopt.sct import Favourites
 from placeopt.solver import Answer, Info, Options
 
-from ._booking import append, arrival_on, may_take
+from ._booking import append, arrival_on, open_to
 from ._construction import Built, answered
 from ._heaps import Heaps, make_heaps, pop, push
 from ._pairs import PATIENCE, Pairs, StartSettings, alive, detours, enqueue, make_pairs, postpone, ready_built, refresh
@@ -128,7 +128,7 @@ def favourites_first(problem: Problem, groups: Groups, favourites: Favourites, w
     return ready_built(problem, line, pairs.missing, placed)
 
 
-@kernel(enqueue, arrival_on, may_take, push, allocates=False)
+@kernel(enqueue, arrival_on, open_to, push, allocates=False)
 def welcome(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting, i: int) -> None:
     """Queue ready task i, also as one that may be urgent, and note if its favourite parent's device waits for it."""
     enqueue(case, line, pairs, i)
@@ -138,7 +138,7 @@ def welcome(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting, i: int) 
         line.ready[home] = arrival_on(case, line, i, home)
     everywhere = 0
     for d in range(len(line.room)):
-        if home == d or (home < 0 and may_take(case, line, g, d)):
+        if open_to(case, line, i, d):
             everywhere = max(everywhere, line.ready[d])
     p = waiting.parent[i]
     a = -1
@@ -147,7 +147,7 @@ def welcome(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting, i: int) 
         waiting.awaited[a] = i
         waiting.arrival[a, :] = NEVER
     for d in range(len(line.room)):
-        if home == d or (home < 0 and may_take(case, line, g, d)):
+        if open_to(case, line, i, d):
             push(waiting.urgent, d, everywhere, pairs.rank[i])
             if a >= 0:
                 waiting.arrival[a, d] = line.ready[d]

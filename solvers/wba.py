@@ -30,9 +30,10 @@ from placeopt.kernels import kernel
 from placeopt.levels import Float
 from placeopt.solver import Answer, Clock, Info, Options, Settings, Termination
 
+from ._booking import open_to
 from ._construction import Build, Built, Constructed, as_answer, best_of, constructed
 from ._placement import Groups
-from ._readiness import DONE, Ready, admit_sources, make_ready, open_to, place_ready, ready_built, scan_steps
+from ._readiness import DONE, Ready, admit_sources, make_ready, place_ready, ready_built, scan_steps
 from ._timeline import NEVER, Case, Timeline, make_case, make_timeline
 
 
