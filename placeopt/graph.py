@@ -1,4 +1,4 @@
-"""The shape of a task graph: levels and connected components."""
+"""The shape of a task graph: levels, connected components and siblings."""
 
 from __future__ import annotations
 
@@ -53,3 +53,34 @@ def path_lengths(order: Int, out_start: Int, edge_target: Int, weight: Int, leas
     before = np.zeros(len(order), dtype=np.int64) if least is None else least.copy()
     longest_paths.select(2 * (len(order) + len(edge_target)))(order, out_start, edge_target, weight, before)
     return before
+
+
+@kernel()
+def split_siblings(out_start: Int, edge_target: Int, label: Int) -> None:
+    """Give tasks the same `label` (n,), all 0 at first, if and only if they have the same producers.
+
+    Partition refinement: each producer parts those of its consumers in every class from the rest. O(n + e).
+    """
+    last = np.full(len(edge_target) + 1, -1)  # the producer that a class was made for or last parted by
+    part = np.zeros(len(edge_target) + 1, dtype=np.int64)  # and what became of its consumers
+    fresh = 1
+    for i in range(len(out_start) - 1):
+        for e in range(out_start[i], out_start[i + 1]):
+            j = edge_target[e]
+            c = label[j]
+            if last[c] != i:
+                last[c], part[c] = i, fresh
+                last[fresh], part[fresh] = i, fresh  # an edge stated twice changes nothing
+                fresh += 1
+            label[j] = part[c]
+
+
+def siblings(out_start: Int, edge_target: Int) -> Int:
+    """(n,) labels that two tasks share if and only if they have the same set of producers; those without any do too.
+
+    Neither of two siblings depends on the other: the last producer on a path between them would be a producer of both
+    and close a cycle.
+    """
+    label = np.zeros(len(out_start) - 1, dtype=np.int64)
+    split_siblings.select(2 * (len(label) + len(edge_target)))(out_start, edge_target, label)
+    return label
