@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("objective",),
     ("simulation", "verifier", "lowerbounds", "metrics"),
     ("solver",),
-    ("registry", "result", "passes", "relaxation", "sct"),
+    ("registry", "result", "passes", "relaxation", "sct", "submodular"),
     ("heuristics",),
     ("bounding",),
     ("companion",),

@@ -1,0 +1,50 @@
+"""Maximising submodular functions under matroids, and what is proved of it.
+
+functions      what a set function is to the maximisers
+families       concave over modular, coverage, facility location, sums
+independence   uniform, partition and laminar matroids, knapsacks, intersections
+standard       `greedy`
+lazy           `lazy_greedy`: the same set with fewer evaluations
+guarantees     what is proved of which maximiser, and what voids it
+results        what they return, with a bound of the best there is
+"""
+
+from __future__ import annotations
+
+from placeopt.submodular.families import ConcaveOverModular, FacilityLocation, PiecewiseLinear, Sum, WeightedCoverage
+from placeopt.submodular.functions import Local, Refreshing, SetFunction
+from placeopt.submodular.guarantees import Guarantee
+from placeopt.submodular.independence import (
+    Independence,
+    Intersection,
+    Knapsack,
+    Knapsacks,
+    Laminar,
+    Partition,
+    Uniform,
+)
+from placeopt.submodular.lazy import lazy_greedy
+from placeopt.submodular.results import Maximised
+from placeopt.submodular.standard import greedy
+
+__all__ = [
+    "ConcaveOverModular",
+    "FacilityLocation",
+    "Guarantee",
+    "Independence",
+    "Intersection",
+    "Knapsack",
+    "Knapsacks",
+    "Laminar",
+    "Local",
+    "Maximised",
+    "Partition",
+    "PiecewiseLinear",
+    "Refreshing",
+    "SetFunction",
+    "Sum",
+    "Uniform",
+    "WeightedCoverage",
+    "greedy",
+    "lazy_greedy",
+]
