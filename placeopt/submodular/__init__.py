@@ -11,6 +11,9 @@ results        what they return, with a bound of the best there is
 
 from __future__ import annotations
 
+from placeopt.submodular.checks import Check, Checks, Counterexample, check_submodular
+from placeopt.submodular.continuous import continuous_greedy
+from placeopt.submodular.exchanges import local_search
 from placeopt.submodular.families import ConcaveOverModular, FacilityLocation, PiecewiseLinear, Sum, WeightedCoverage
 from placeopt.submodular.functions import Local, Refreshing, SetFunction
 from placeopt.submodular.guarantees import Guarantee
@@ -24,11 +27,17 @@ from placeopt.submodular.independence import (
     Uniform,
 )
 from placeopt.submodular.lazy import lazy_greedy
+from placeopt.submodular.potential import potential_search
 from placeopt.submodular.results import Maximised
+from placeopt.submodular.rounding import swap_rounding
 from placeopt.submodular.standard import greedy
+from placeopt.submodular.stochastic import stochastic_greedy
 
 __all__ = [
+    "Check",
+    "Checks",
     "ConcaveOverModular",
+    "Counterexample",
     "FacilityLocation",
     "Guarantee",
     "Independence",
@@ -45,6 +54,12 @@ __all__ = [
     "Sum",
     "Uniform",
     "WeightedCoverage",
+    "check_submodular",
+    "continuous_greedy",
     "greedy",
     "lazy_greedy",
+    "local_search",
+    "potential_search",
+    "stochastic_greedy",
+    "swap_rounding",
 ]

@@ -118,7 +118,7 @@ class ConcaveOverModular:
                 raise ValueError(f"weight {least}: {shape} expects no negative one")
         self._shape = SHAPES[shape] if isinstance(shape, str) else shape
         self.size = len(self._part)
-        self.submodular = (self._shape.concave and least >= 0) or getattr(self._shape, "linear", False)
+        self.submodular = bool((self._shape.concave and least >= 0) or getattr(self._shape, "linear", False))
         self.monotone = bool(self._shape.rising and least >= 0)
         self._parts = int(self._part.max(initial=-1)) + 1
         self._members = np.argsort(self._part, kind="stable")

@@ -9,8 +9,9 @@ For f monotone and submodular with f(empty) >= 0, and f(S) at least `ratio` time
                                                        doi:10.1609/aaai.v29i1.9486
 
 `lazy_greedy` returns what `greedy` does and has its guarantee. Local search and the continuous greedy algorithm start
-from greedy and never return less; what they add is in their modules. Nothing is proved under knapsacks: greedy by gain
-may take one heavy element and leave no room. These are theorems about functions that *are* what they claim to be.
+from greedy and never return less; what they add is derived in their modules (`exchanges`, `potential`, `continuous`).
+Nothing is proved under knapsacks: greedy by gain may take one heavy element and leave no room. All these are theorems
+about functions that *are* what they claim to be.
 """
 
 from __future__ import annotations
@@ -36,12 +37,15 @@ class Guarantee:
         The reasons why nothing is proved; empty if something is.
     expected
         Whether the ratio holds for the mean over seeds only.
+    failure
+        The probability with which it may fail, by chance of the samples.
     """
 
     ratio: float | None
     text: str
     void: tuple[str, ...] = ()
     expected: bool = False
+    failure: float = 0.0
 
 
 def objections(function: AnySetFunction) -> list[str]:
@@ -81,11 +85,6 @@ def stochastic_guarantee(function: AnySetFunction, independence: AnyIndependence
     ratio = 1 - 1 / e - epsilon
     text = f"1 - 1/e - {epsilon:g} of the best in expectation: monotone, submodular, a limited number of elements"
     return Guarantee(max(ratio, 0.0), text, expected=True)
-
-
-def continuous_ratio(steps: int) -> float:
-    """1 - (1 + 1/T)^(-T): of the continuous greedy algorithm in T steps, were its samples exact."""
-    return 1 - (1 + 1 / steps) ** -steps
 
 
 def void(reasons: list[str]) -> Guarantee:

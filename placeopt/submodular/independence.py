@@ -14,7 +14,7 @@ algorithms are good.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from placeopt.ir import Bool, Int
 from placeopt.levels import Float
+from placeopt.submodular.functions import AnySetFunction
 
 State = TypeVar("State")
 
@@ -270,16 +271,34 @@ class Intersection:
         return min([float(weight.sum()), *(one for one in said if one is not None)])
 
 
-def heaviest(independence: AnyIndependence, weight: Float) -> Int:
+def grown(oracle: AnyIndependence | AnySetFunction, elements: Iterable[int]) -> Any:
+    """The state of an independent set, or of any set in the order given."""
+    state = oracle.start()
+    for element in elements:
+        oracle.add(state, element)
+    return state
+
+
+def is_independent(independence: AnyIndependence, elements: Sequence[int]) -> bool:
+    """Whether a set, in any order, is independent."""
+    state = independence.start()
+    for element in elements:
+        if not independence.open(state, np.array([element]))[0]:
+            return False
+        independence.add(state, element)
+    return True
+
+
+def heaviest(independence: AnyIndependence, weight: Float, limit: int | None = None) -> Int:
     """(k,) A maximal independent set, put together from the heaviest element down, ties to the least index.
 
-    The heaviest there is when the family is a matroid (and then no weight may be negative).
+    The heaviest there is when the family is a matroid (and no weight is negative). With a `limit` it stops there.
     """
     order = np.argsort(-weight, kind="stable")
     state = independence.start()
     chosen: list[int] = []
     at, width = 0, 1
-    while at < len(order):
+    while at < len(order) and (limit is None or len(chosen) < limit):
         free = np.flatnonzero(independence.open(state, order[at : at + width]))
         if len(free) == 0:
             # Closed once is closed for good.

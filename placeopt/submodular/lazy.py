@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placeopt.ir import Int
+from placeopt.ir import Bool, Int
 from placeopt.levels import Float
 from placeopt.submodular.functions import AnySetFunction, Local, Refreshing
 from placeopt.submodular.guarantees import greedy_guarantee
@@ -58,7 +58,9 @@ class _Search:
         self.queue = Runs(function.size)
         # Of each element, the round of its last gain; and, if the function is local, of the last change of it.
         self.seen = np.zeros(function.size, dtype=np.int64)
-        self.changed = np.zeros(function.size, dtype=np.int64) if isinstance(function, Local) else None
+        self.local = function if isinstance(function, Local) else None
+        self.refreshing = function if isinstance(function, Refreshing) else None
+        self.changed = np.zeros(function.size, dtype=np.int64)
         self.largest = 0.0
 
     def run(self, fill: bool) -> Maximised:
@@ -107,8 +109,8 @@ class _Search:
             return np.empty(0, dtype=np.int64), np.empty(0)
         return np.concatenate(found), np.concatenate(values)
 
-    def stale(self, elements: Int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        since = len(self.growth) if self.changed is None else self.changed[elements]
+    def stale(self, elements: Int) -> Bool:
+        since = self.changed[elements] if self.local else len(self.growth)
         return np.asarray(self.seen[elements] < since)
 
     def now(self, elements: Int) -> Float:
@@ -119,11 +121,10 @@ class _Search:
 
     def follow(self, element: int) -> None:
         """Mark what the element that was just added has changed."""
-        if isinstance(self.function, Local):
-            assert self.changed is not None
-            self.changed[self.function.changed(self.growth.state, element)] = len(self.growth)
-        if isinstance(self.function, Refreshing):
-            raised = np.unique(self.function.raised(self.growth.state, element))
+        if self.local:
+            self.changed[self.local.changed(self.growth.state, element)] = len(self.growth)
+        if self.refreshing:
+            raised = np.unique(self.refreshing.raised(self.growth.state, element))
             raised = self.growth.open(raised[~self.growth.inside[raised]])
             self.queue.push(raised, self.now(raised))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,14 +73,14 @@ class Growth:
         self.evaluations = 0
         self.bound: float | None = None
         self._certify = certify and not objections(function)
-        self._chosen: list[int] = []
+        self.chosen: list[int] = []
         self._values: list[float] = []
         self._gains: list[float] = []
         self._seen = -1
         self._look()
 
     def __len__(self) -> int:
-        return len(self._chosen)
+        return len(self.chosen)
 
     @property
     def value(self) -> float:
@@ -101,22 +102,28 @@ class Growth:
         self.independence.add(self.independent, element)
         self.function.add(self.state, element)
         self.inside[element] = True
-        self._chosen.append(element)
+        self.chosen.append(element)
         self._values.append(self.value)
         self._gains.append(gain)
         if len(self) & (len(self) - 1) == 0:
             self._look()
 
-    def outcome(self, guarantee: Guarantee) -> Maximised:
-        """The set as it is now."""
+    def extend(self, elements: Sequence[int]) -> None:
+        """Put elements into the set one after another, all open when it is their turn."""
+        for element in elements:
+            self.add(element, float(self.function.gains(self.state, np.array([element]))[0]))
+
+    def outcome(self, guarantee: Guarantee, bound: float | None = None, evaluations: int | None = None) -> Maximised:
+        """The set as it is now; with a bound that is known from elsewhere and a count of evaluations that is."""
         self._look()
+        bounds = [known for known in (self.bound, bound) if known is not None]
         return Maximised(
-            np.array(self._chosen, dtype=np.int64),
+            np.array(self.chosen, dtype=np.int64),
             self.value,
             np.array(self._values),
             np.array(self._gains),
-            self.evaluations,
-            self.bound,
+            self.evaluations if evaluations is None else evaluations,
+            min(bounds, default=None),
             guarantee,
         )
 

@@ -1,0 +1,334 @@
+"""Looking for counterexamples to what a function claims.
+
+    diminishing returns   f(S + e) - f(S) >= f(T + e) - f(T) for S in T, e not in T
+    monotonicity          f(S + e) - f(S) >= 0
+    order                 f of a set is the same in whatever order it was put together
+
+Random sequences are grown, as long as they stay independent, and the gains of some elements are asked for at some of
+their prefixes S, ..., T. T continues the sequence S, which is what a function on sequences needs; of a set function all
+pairs of sets are found so. The order is looked at by putting the longest T together in another order. Small ground sets
+are gone through completely: all sequences of up to 6 elements, and all sets of up to 12 if the function claims to be
+one on sets. No counterexample among samples proves nothing; one found is certain, up to the tolerance.
+
+The worst counterexample is made smaller: elements of S and T are dropped as long as what is left still is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from placeopt.levels import Float
+from placeopt.submodular.functions import AnySetFunction
+from placeopt.submodular.independence import AnyIndependence, Uniform, grown, heaviest
+
+ALL_SEQUENCES = 6
+"""Ground sets up to that size have all their sequences looked at: 1957."""
+ALL_SETS = 12
+"""Ground sets up to that size have all their sets looked at: 4096."""
+PREFIXES = 12
+"""Prefixes of a random sequence at which gains are asked for."""
+ELEMENTS = 32
+"""Elements whose gains are asked for along a random sequence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """What violates a property; plain data, in the order in which the sets were put together.
+
+    Attributes
+    ----------
+    before, after
+        S and T; for monotonicity both are S, and for the order they are the same set twice.
+    element
+        e; None for the order.
+    gain_before, gain_after
+        The gains of e at S and at T; for monotonicity twice the same; for the order the two values.
+    """
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    element: int | None
+    gain_before: float
+    gain_after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was found out about one property.
+
+    Attributes
+    ----------
+    claimed
+        Whether the function claims it.
+    cases, violations
+        How many comparisons were made, and how many of them failed by more than the tolerance.
+    worst
+        The one that failed by most, made smaller; None if none failed.
+    exhaustive
+        Whether these were all cases there are.
+    """
+
+    claimed: bool
+    cases: int
+    violations: int
+    worst: Counterexample | None
+    exhaustive: bool
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the function does not have the property."""
+        return self.violations > 0
+
+    @property
+    def proved(self) -> bool:
+        """Whether it has it, as all cases were looked at."""
+        return self.exhaustive and self.violations == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What was found out about a function."""
+
+    submodular: Check
+    monotone: Check
+    path_free: Check
+
+    @property
+    def honest(self) -> bool:
+        """Whether nothing that the function claims was refuted."""
+        return not any(check.claimed and check.refuted for check in (self.submodular, self.monotone, self.path_free))
+
+
+def check_submodular(
+    function: AnySetFunction,
+    samples: int = 1000,
+    seed: int = 0,
+    independence: AnyIndependence | None = None,
+    tolerance: float = 1e-9,
+) -> Checks:
+    """Counterexamples to diminishing returns, monotonicity and freedom of order.
+
+    Parameters
+    ----------
+    function
+        What to look at, whatever it claims.
+    samples
+        How many random sequences to grow; each gives up to some 2,000 comparisons.
+    seed
+        Of the sequences.
+    independence
+        Only sets that are independent are looked at, T + e among them; None for all sets.
+    tolerance
+        A violation is larger than that part of the values and gains concerned.
+
+    Raises
+    ------
+    ValueError
+        If samples are fewer than 1, the tolerance is negative, or the ground sets differ in size.
+    """
+    if samples < 1:
+        raise ValueError(f"samples {samples}: expected 1 or more")
+    if tolerance < 0:
+        raise ValueError(f"tolerance {tolerance}: expected 0 or more")
+    family = Uniform(function.size, function.size) if independence is None else independence
+    if family.size != function.size:
+        raise ValueError(
+            f"the function has {function.size} elements and the independence {family.size}: expected as many"
+        )
+    search = _Search(function, family, tolerance)
+    sequences = function.size <= ALL_SEQUENCES
+    sets = not sequences and function.path_free and function.size <= ALL_SETS
+    if sequences:
+        search.all_sequences()
+    elif sets:
+        search.all_sets()
+        search.sequences(samples, np.random.default_rng(seed), gains=False)
+    else:
+        search.sequences(samples, np.random.default_rng(seed), gains=True)
+    return Checks(
+        search.returns.check(function.submodular, search.returns_fail, sequences or sets),
+        search.signs.check(function.monotone, search.sign_fails, sequences or sets),
+        search.orders.check(function.path_free, search.order_matters, sequences),
+    )
+
+
+Sequence = tuple[int, ...]
+Judge = Callable[[Sequence, Sequence, int | None], Counterexample | None]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Cases of one property, and the worst violation so far."""
+
+    cases: int = 0
+    violations: int = 0
+    excess: float = 0.0
+    worst: tuple[Sequence, Sequence, int | None] | None = None
+
+    def see(self, excess: Float, case: Callable[..., tuple[Sequence, Sequence, int | None]]) -> None:
+        """Count cases, violated where the excess is more than 0; NaN is no case. `case` names one by its place."""
+        self.cases += int(np.count_nonzero(~np.isnan(excess)))
+        over = np.nan_to_num(excess, nan=0.0) > 0
+        if not over.any():
+            return
+        self.violations += int(np.count_nonzero(over))
+        place = np.unravel_index(int(np.nanargmax(excess)), excess.shape)
+        if excess[place] > self.excess:
+            self.excess, self.worst = float(excess[place]), case(*(int(i) for i in place))
+
+    def check(self, claimed: bool, judge: Judge, exhaustive: bool) -> Check:
+        worst = None if self.worst is None else _smaller(*self.worst, judge)
+        return Check(claimed, self.cases, self.violations, worst, exhaustive)
+
+
+class _Search:
+    def __init__(self, function: AnySetFunction, family: AnyIndependence, tolerance: float) -> None:
+        self.function, self.family, self.tolerance = function, family, tolerance
+        self.returns, self.signs, self.orders = _Tally(), _Tally(), _Tally()
+
+    def all_sequences(self) -> None:
+        """Compare every sequence with every one that it continues, and with the first that has its elements."""
+        first: dict[Sequence, tuple[Sequence, float]] = {}
+        above: list[tuple[Sequence, Float]] = []
+        for sequence, value, gains in self.descent(ordered=False):
+            del above[len(sequence) :]
+            slack = self.slack(value, gains)
+            self.signs.see(-gains - slack, lambda e, s=sequence: (s, s, e))
+            for before, earlier in above:
+                self.returns.see(
+                    gains - earlier - self.slack(value, earlier), lambda e, s=before, t=sequence: (s, t, e)
+                )
+            above.append((sequence, gains))
+            other, known = first.setdefault(tuple(sorted(sequence)), (sequence, value))
+            if other != sequence:
+                excess = np.array([abs(value - known) - self.slack(value, np.array([known]))])
+                self.orders.see(excess, lambda _, s=other, t=sequence: (s, t, None))
+
+    def all_sets(self) -> None:
+        """Compare every set with every one that lacks one of its elements: from these, all others follow."""
+        n = self.function.size
+        table = np.full((2**n, n), np.nan)
+        slack = np.zeros((2**n, 1))
+        for sequence, value, gains in self.descent(ordered=True):
+            key = sum(1 << i for i in sequence)
+            table[key], slack[key] = gains, self.slack(value, gains)
+        self.signs.see(-table - slack, lambda s, e: (_members(s), _members(s), e))
+        for i in range(n):
+            larger = np.flatnonzero(np.arange(2**n) >> i & 1)
+            smaller = larger ^ (1 << i)
+            excess = table[larger] - table[smaller] - np.maximum(slack[larger], slack[smaller])
+            self.returns.see(
+                excess, lambda row, e, s=smaller, t=larger: (_members(int(s[row])), _members(int(t[row])), e)
+            )
+
+    def descent(self, *, ordered: bool) -> Iterator[tuple[Sequence, float, Float]]:
+        """Every independent sequence (only the rising ones, if `ordered`) before those that continue it.
+
+        With its value and the gains (n,) of all elements, NaN where one is closed or in it.
+        """
+        n = self.function.size
+        stack: list[tuple[Sequence, Any, Any]] = [((), self.function.start(), self.family.start())]
+        while stack:
+            sequence, state, independent = stack.pop()
+            outside = np.delete(np.arange(n), sequence)
+            free = outside[self.family.open(independent, outside)]
+            gains = np.full(n, np.nan)
+            gains[free] = self.function.gains(state, free)
+            yield sequence, self.function.value(state), gains
+            for element in free[::-1].tolist():
+                if not (ordered and sequence and element < sequence[-1]):
+                    longer, wider = self.function.copy(state), self.family.copy(independent)
+                    self.function.add(longer, element)
+                    self.family.add(wider, element)
+                    stack.append(((*sequence, element), longer, wider))
+
+    def sequences(self, samples: int, rng: np.random.Generator, *, gains: bool) -> None:
+        """Compare prefixes of random sequences (if `gains`), and each sequence with another order of it."""
+        n = self.function.size
+        most = len(heaviest(self.family, np.ones(n)))
+        for _ in range(samples if most else 0):
+            length = int(rng.integers(0, most)) + (0 if gains else 1)
+            sequence = tuple(heaviest(self.family, rng.random(n), length).tolist())
+            value = self.along(sequence, rng) if gains else self.function.value(grown(self.function, sequence))
+            if len(sequence) > 1:
+                other = tuple(rng.permutation(sequence).tolist())
+                found = self.function.value(grown(self.function, other))
+                excess = np.array([abs(found - value) - self.slack(value, np.array([found]))])
+                self.orders.see(excess, lambda _, s=sequence, t=other: (s, t, None))
+
+    def along(self, sequence: Sequence, rng: np.random.Generator) -> float:
+        """Compare the prefixes of a sequence; its value."""
+        outside = np.delete(np.arange(self.function.size), sequence)
+        free = outside[self.family.open(grown(self.family, sequence), outside)]
+        elements = np.sort(rng.choice(free, min(len(free), ELEMENTS), replace=False))
+        inner = rng.permutation(len(sequence))[: PREFIXES - 1].tolist()
+        lengths = sorted({*inner, len(sequence)})
+        rows = []
+        state = self.function.start()
+        for length, element in enumerate((*sequence, -1)):
+            if length in lengths:
+                rows.append(self.function.gains(state, elements))
+            if element >= 0:
+                self.function.add(state, element)
+        value = self.function.value(state)
+        table = np.array(rows)
+        slack = self.slack(value, table)
+        self.signs.see(-table - slack, lambda i, e: (sequence[: lengths[i]], sequence[: lengths[i]], int(elements[e])))
+        excess = table[None, :] - table[:, None] - slack
+        excess[np.tril_indices(len(lengths))] = np.nan
+        self.returns.see(excess, lambda i, j, e: (sequence[: lengths[i]], sequence[: lengths[j]], int(elements[e])))
+        return value
+
+    def slack(self, value: float, gains: Float) -> float:
+        return self.tolerance * max(abs(value), float(np.nanmax(np.abs(gains), initial=0.0)))
+
+    def returns_fail(self, before: Sequence, after: Sequence, element: int | None) -> Counterexample | None:
+        assert element is not None
+        state = grown(self.function, after)
+        at = np.array([element])
+        early = float(self.function.gains(grown(self.function, before), at)[0])
+        late = float(self.function.gains(state, at)[0])
+        if late - early > self.slack(self.function.value(state), np.array([early, late])):
+            return Counterexample(before, after, element, early, late)
+        return None
+
+    def sign_fails(self, before: Sequence, after: Sequence, element: int | None) -> Counterexample | None:
+        assert element is not None
+        state = grown(self.function, before)
+        gain = float(self.function.gains(state, np.array([element]))[0])
+        if -gain > self.slack(self.function.value(state), np.array([gain])):
+            return Counterexample(before, after, element, gain, gain)
+        return None
+
+    def order_matters(self, before: Sequence, after: Sequence, element: int | None) -> Counterexample | None:
+        one, other = (self.function.value(grown(self.function, sequence)) for sequence in (before, after))
+        if abs(one - other) > self.slack(one, np.array([other])):
+            return Counterexample(before, after, element, one, other)
+        return None
+
+
+def _smaller(before: Sequence, after: Sequence, element: int | None, judge: Judge) -> Counterexample | None:
+    """A counterexample of which no element can be dropped; large parts are tried first."""
+    best = judge(before, after, element)
+    size = len(after)
+    while best is not None and size >= 1:
+        at, dropped = 0, False
+        while at < len(best.after):
+            gone = set(best.after[at : at + size])
+            less = [tuple(i for i in one if i not in gone) for one in (best.before, best.after)]
+            found = judge(less[0], less[1], element)
+            if found is None:
+                at += size
+            else:
+                best, dropped = found, True
+        # Once more with single elements, until none can be spared.
+        size = size // 2 if size > 1 or not dropped else 1
+    return best
+
+
+def _members(key: int) -> Sequence:
+    return tuple(i for i in range(key.bit_length()) if key >> i & 1)
