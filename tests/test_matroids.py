@@ -112,6 +112,11 @@ class TestClaims:
         # Densities 3, 2, 1: the first is taken, and half of the second.
         assert ceiling_of(Knapsack([2, 2, 2], 3), np.array([6.0, 4.0, 2.0])) == pytest.approx(8.0)
 
+    def test_an_intersection_is_no_heavier_than_any_of_its_members(self) -> None:
+        weight = np.array([3.0, 2.0, 1.0])
+        assert ceiling_of(Intersection(Uniform(3, 2), Partition([0, 0, 1]), Knapsack([1, 1, 1], 3)), weight) == 4.0
+        assert ceiling_of(Intersection(Uniform(3, 1), Partition([0, 0, 1])), weight) == 3.0
+
     def test_nested_sets(self) -> None:
         family = Laminar(5, [[0, 1, 2], [0, 1], [0, 1]], [2, 2, 1])
         known = independent_sets(family)

@@ -296,7 +296,7 @@ class TestGreedy:
 class TestLazyGreedy:
     def test_it_returns_exactly_what_greedy_returns(self) -> None:
         rng = np.random.default_rng(1)
-        for trial in range(600):
+        for trial in range(420):
             size = int(rng.integers(1, 40))
             function, family = random_function(rng, size, trial), random_family(rng, size, trial // 7)
             same(greedy(function, family, fill=trial % 2 > 0), lazy_greedy(function, family, fill=trial % 2 > 0))
@@ -492,7 +492,7 @@ class TestRounding:
         family: AnyIndependence = [
             Uniform(6, 3),
             Partition([0, 0, 0, 1, 1, 1], [1, 2]),
-            Laminar(6, [[0, 1, 2, 3], [0, 1]], [2, 1]),
+            Laminar(6, [[0, 1, 2, 3], [0, 3]], [2, 1]),
         ][kind]
         function = random_function(rng, 6, 4)
         rank = max(len(one) for one in subsets(6) if is_independent(family, one))

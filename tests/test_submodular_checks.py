@@ -127,7 +127,7 @@ class TestCases:
     def test_a_counterexample_is_one_and_nothing_in_it_can_be_spared(self) -> None:
         # Three elements at once: neither of 2 and 5 can go from T.
         for size in (6, 8, 20):
-            returns, *_ = kinds(Pairs(size, {(2, 4, 5): 1.0}), samples=3000)
+            returns, *_ = kinds(Pairs(size, {(2, 4, 5): 1.0}), samples=1000)
             worst = returns.worst
             assert worst is not None
             assert worst.element is not None
@@ -160,7 +160,7 @@ class TestCases:
     def test_exhaustive_answers_agree_with_the_definition(self) -> None:
         rng = np.random.default_rng(5)
         found = []
-        for _ in range(30):
+        for _ in range(16):
             groups = [tuple(group) for k in (2, 3) for group in combinations(range(7), k)]
             bonus = {groups[i]: float(rng.choice([-0.3, 0.2, -0.1])) for i in rng.choice(len(groups), 3, replace=False)}
             function = Pairs(7, bonus)
@@ -174,7 +174,7 @@ class TestCases:
             )
             assert kinds(function)[0].proved == expected
             found.append(expected)
-        assert 0 < sum(found) < 30
+        assert 0 < sum(found) < 16
 
     def test_rounding_is_no_violation_but_what_is_above_the_tolerance_is(self) -> None:
         slightly = Pairs(8, {(0, 1): 1e-12})

@@ -2,7 +2,9 @@
 
 functions      what a set function is to the maximisers
 families       concave over modular, coverage, facility location, sums
-independence   uniform, partition and laminar matroids, knapsacks, intersections
+independence   what an independence oracle is to them, and intersections
+    matroids       uniform, partition, laminar
+    knapsacks      one, or one for each part
 standard       `greedy`
 lazy           `lazy_greedy`: the same set with fewer evaluations
 guarantees     what is proved of which maximiser, and what voids it
@@ -11,22 +13,17 @@ results        what they return, with a bound of the best there is
 
 from __future__ import annotations
 
-from placeopt.submodular.checks import Check, Checks, Counterexample, check_submodular
+from placeopt.submodular.checks import Check, Checks, check_submodular
 from placeopt.submodular.continuous import continuous_greedy
+from placeopt.submodular.counterexamples import Counterexample
 from placeopt.submodular.exchanges import local_search
 from placeopt.submodular.families import ConcaveOverModular, FacilityLocation, PiecewiseLinear, Sum, WeightedCoverage
 from placeopt.submodular.functions import Local, Refreshing, SetFunction
 from placeopt.submodular.guarantees import Guarantee
-from placeopt.submodular.independence import (
-    Independence,
-    Intersection,
-    Knapsack,
-    Knapsacks,
-    Laminar,
-    Partition,
-    Uniform,
-)
+from placeopt.submodular.independence import Independence, Intersection
+from placeopt.submodular.knapsacks import Knapsack, Knapsacks
 from placeopt.submodular.lazy import lazy_greedy
+from placeopt.submodular.matroids import Laminar, Partition, Uniform
 from placeopt.submodular.potential import potential_search
 from placeopt.submodular.results import Maximised
 from placeopt.submodular.rounding import swap_rounding

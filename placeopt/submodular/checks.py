@@ -15,15 +15,17 @@ The worst counterexample is made smaller: elements of S and T are dropped as lon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from placeopt.levels import Float
+from placeopt.submodular.counterexamples import Counterexample, Judge, Judges, Sequence, Tally
 from placeopt.submodular.functions import AnySetFunction
-from placeopt.submodular.independence import AnyIndependence, Uniform, grown, heaviest
+from placeopt.submodular.independence import AnyIndependence, grown, heaviest
+from placeopt.submodular.matroids import Uniform
 
 ALL_SEQUENCES = 6
 """Ground sets up to that size have all their sequences looked at: 1957."""
@@ -33,27 +35,6 @@ PREFIXES = 12
 """Prefixes of a random sequence at which gains are asked for."""
 ELEMENTS = 32
 """Elements whose gains are asked for along a random sequence."""
-
-
-@dataclass(frozen=True, slots=True)
-class Counterexample:
-    """What violates a property; plain data, in the order in which the sets were put together.
-
-    Attributes
-    ----------
-    before, after
-        S and T; for monotonicity both are S, and for the order they are the same set twice.
-    element
-        e; None for the order.
-    gain_before, gain_after
-        The gains of e at S and at T; for monotonicity twice the same; for the order the two values.
-    """
-
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    element: int | None
-    gain_before: float
-    gain_after: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,46 +130,23 @@ def check_submodular(
         search.sequences(samples, np.random.default_rng(seed), gains=False)
     else:
         search.sequences(samples, np.random.default_rng(seed), gains=True)
+    judges = search.judges
     return Checks(
-        search.returns.check(function.submodular, search.returns_fail, sequences or sets),
-        search.signs.check(function.monotone, search.sign_fails, sequences or sets),
-        search.orders.check(function.path_free, search.order_matters, sequences),
+        _check(function.submodular, search.returns, judges.returns_fail, sequences or sets),
+        _check(function.monotone, search.signs, judges.sign_fails, sequences or sets),
+        _check(function.path_free, search.orders, judges.order_matters, sequences),
     )
 
 
-Sequence = tuple[int, ...]
-Judge = Callable[[Sequence, Sequence, int | None], Counterexample | None]
-
-
-@dataclass(slots=True)
-class _Tally:
-    """Cases of one property, and the worst violation so far."""
-
-    cases: int = 0
-    violations: int = 0
-    excess: float = 0.0
-    worst: tuple[Sequence, Sequence, int | None] | None = None
-
-    def see(self, excess: Float, case: Callable[..., tuple[Sequence, Sequence, int | None]]) -> None:
-        """Count cases, violated where the excess is more than 0; NaN is no case. `case` names one by its place."""
-        self.cases += int(np.count_nonzero(~np.isnan(excess)))
-        over = np.nan_to_num(excess, nan=0.0) > 0
-        if not over.any():
-            return
-        self.violations += int(np.count_nonzero(over))
-        place = np.unravel_index(int(np.nanargmax(excess)), excess.shape)
-        if excess[place] > self.excess:
-            self.excess, self.worst = float(excess[place]), case(*(int(i) for i in place))
-
-    def check(self, claimed: bool, judge: Judge, exhaustive: bool) -> Check:
-        worst = None if self.worst is None else _smaller(*self.worst, judge)
-        return Check(claimed, self.cases, self.violations, worst, exhaustive)
+def _check(claimed: bool, tally: Tally, judge: Judge, exhaustive: bool) -> Check:
+    return Check(claimed, tally.cases, tally.violations, tally.smallest(judge), exhaustive)
 
 
 class _Search:
     def __init__(self, function: AnySetFunction, family: AnyIndependence, tolerance: float) -> None:
-        self.function, self.family, self.tolerance = function, family, tolerance
-        self.returns, self.signs, self.orders = _Tally(), _Tally(), _Tally()
+        self.function, self.family, self.judges = function, family, Judges(function, tolerance)
+        self.slack = self.judges.slack
+        self.returns, self.signs, self.orders = Tally(), Tally(), Tally()
 
     def all_sequences(self) -> None:
         """Compare every sequence with every one that it continues, and with the first that has its elements."""
@@ -282,52 +240,6 @@ class _Search:
         excess[np.tril_indices(len(lengths))] = np.nan
         self.returns.see(excess, lambda i, j, e: (sequence[: lengths[i]], sequence[: lengths[j]], int(elements[e])))
         return value
-
-    def slack(self, value: float, gains: Float) -> float:
-        return self.tolerance * max(abs(value), float(np.nanmax(np.abs(gains), initial=0.0)))
-
-    def returns_fail(self, before: Sequence, after: Sequence, element: int | None) -> Counterexample | None:
-        assert element is not None
-        state = grown(self.function, after)
-        at = np.array([element])
-        early = float(self.function.gains(grown(self.function, before), at)[0])
-        late = float(self.function.gains(state, at)[0])
-        if late - early > self.slack(self.function.value(state), np.array([early, late])):
-            return Counterexample(before, after, element, early, late)
-        return None
-
-    def sign_fails(self, before: Sequence, after: Sequence, element: int | None) -> Counterexample | None:
-        assert element is not None
-        state = grown(self.function, before)
-        gain = float(self.function.gains(state, np.array([element]))[0])
-        if -gain > self.slack(self.function.value(state), np.array([gain])):
-            return Counterexample(before, after, element, gain, gain)
-        return None
-
-    def order_matters(self, before: Sequence, after: Sequence, element: int | None) -> Counterexample | None:
-        one, other = (self.function.value(grown(self.function, sequence)) for sequence in (before, after))
-        if abs(one - other) > self.slack(one, np.array([other])):
-            return Counterexample(before, after, element, one, other)
-        return None
-
-
-def _smaller(before: Sequence, after: Sequence, element: int | None, judge: Judge) -> Counterexample | None:
-    """A counterexample of which no element can be dropped; large parts are tried first."""
-    best = judge(before, after, element)
-    size = len(after)
-    while best is not None and size >= 1:
-        at, dropped = 0, False
-        while at < len(best.after):
-            gone = set(best.after[at : at + size])
-            less = [tuple(i for i in one if i not in gone) for one in (best.before, best.after)]
-            found = judge(less[0], less[1], element)
-            if found is None:
-                at += size
-            else:
-                best, dropped = found, True
-        # Once more with single elements, until none can be spared.
-        size = size // 2 if size > 1 or not dropped else 1
-    return best
 
 
 def _members(key: int) -> Sequence:

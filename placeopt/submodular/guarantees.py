@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from math import e
 
 from placeopt.submodular.functions import AnySetFunction
-from placeopt.submodular.independence import AnyIndependence, Uniform
+from placeopt.submodular.independence import AnyIndependence
+from placeopt.submodular.matroids import Uniform
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,21 +5,16 @@ empty one, and a state belongs to whoever asked for it. A *matroid* is a family 
 larger one has an element that may be added to the smaller: all maximal sets are then equally large, and greedy
 algorithms are good.
 
-    Uniform        at most k elements                                          a matroid
-    Partition      at most so many of each part                                a matroid
-    Laminar        at most so many of each of several nested sets              a matroid
-    Knapsacks      at most so much weight of each part                         no matroid
-    Intersection   what is independent in each of several                      in general no matroid, but several
+Families are in `placeopt.submodular.matroids` and `placeopt.submodular.knapsacks`; an `Intersection` has the sets that
+are independent in each of several, in general no matroid itself, but one of so many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placeopt.ir import Bool, Int
 from placeopt.levels import Float
@@ -67,171 +62,6 @@ class Ceiled(Protocol):
 
 
 AnyIndependence = Independence[Any]
-
-
-@dataclass(slots=True)
-class _Counts:
-    count: Int
-
-
-class Partition:
-    """At most capacity[i] elements of part i.
-
-    `part` (n,) is the part 0, 1, ... of each element; `capacity` (parts,) or one number for all.
-    """
-
-    matroid = True
-    matroids: int | None = 1
-
-    def __init__(self, part: Sequence[int] | Int, capacity: Sequence[int] | Int | int = 1) -> None:
-        self._part, parts = _parts(part)
-        self.size = len(self._part)
-        self._capacity = _capacities(capacity, parts, np.int64)
-        self._order = np.argsort(self._part, kind="stable")
-        self._first = np.searchsorted(self._part[self._order], np.arange(parts))
-
-    def start(self) -> _Counts:
-        return _Counts(np.zeros(len(self._capacity), dtype=np.int64))
-
-    def copy(self, state: _Counts) -> _Counts:
-        return _Counts(state.count.copy())
-
-    def open(self, state: _Counts, elements: Int) -> Bool:
-        part = self._part[elements]
-        free: Bool = state.count[part] < self._capacity[part]
-        return free
-
-    def add(self, state: _Counts, element: int) -> None:
-        state.count[self._part[element]] += 1
-
-    def ceiling(self, weight: Float) -> float:
-        order = np.lexsort((-weight, self._part))
-        place = np.arange(self.size) - self._first[self._part[order]]
-        return float(weight[order][place < self._capacity[self._part[order]]].sum())
-
-
-class Uniform(Partition):
-    """At most k of `size` elements."""
-
-    def __init__(self, size: int, k: int) -> None:
-        if size < 0:
-            raise ValueError(f"size {size}: expected 0 or more")
-        super().__init__(np.zeros(size, dtype=np.int64), k)
-
-
-class Laminar:
-    """At most capacities[i] elements of sets[i], where of any two sets one holds the other or they share nothing."""
-
-    matroid = True
-    matroids: int | None = 1
-
-    def __init__(self, size: int, sets: Sequence[Sequence[int] | Int], capacities: Sequence[int] | Int) -> None:
-        self.size = size
-        members = [np.unique(np.asarray(one, dtype=np.int64)) for one in sets]
-        self._capacity = np.append(
-            _capacities(capacities, len(members), np.int64), size
-        )  # one more that always has room
-        chains: list[list[int]] = [[] for _ in range(size)]
-        innermost = np.full(size, -1)
-        for i in sorted(range(len(members)), key=lambda i: (-len(members[i]), i)):
-            inside = members[i]
-            if len(inside) and (inside[0] < 0 or inside[-1] >= size):
-                raise ValueError(f"sets[{i}] has elements {inside[0]} to {inside[-1]}: expected 0 to {size - 1}")
-            # Larger sets came before: what holds one element of this set must hold all.
-            around = np.unique(innermost[inside])
-            if len(around) > 1:
-                raise ValueError(f"sets[{i}] and sets[{around[-1]}] overlap, and neither holds the other: not laminar")
-            innermost[inside] = i
-            for element in inside.tolist():
-                chains[element].append(i)
-        depth = max(map(len, chains), default=0)
-        padded = [chain + [len(members)] * (depth - len(chain)) for chain in chains]
-        self._chain = np.array(padded, dtype=np.int64).reshape(size, depth)
-        self._real = len(members)
-
-    def start(self) -> _Counts:
-        return _Counts(np.zeros(self._real + 1, dtype=np.int64))
-
-    def copy(self, state: _Counts) -> _Counts:
-        return _Counts(state.count.copy())
-
-    def open(self, state: _Counts, elements: Int) -> Bool:
-        chain = self._chain[elements]
-        return np.asarray((state.count[chain] < self._capacity[chain]).all(axis=1))
-
-    def add(self, state: _Counts, element: int) -> None:
-        chain = self._chain[element]
-        state.count[chain[chain < self._real]] += 1
-
-
-@dataclass(slots=True)
-class _Weights:
-    load: NDArray[Any]
-
-
-class Knapsacks:
-    """At most capacity[i] weight of the elements of part i: a knapsack per device.
-
-    `part` (n,) and `weight` (n,), none negative; `capacity` (parts,) or one for all. Integers are counted exactly. What
-    has weight 0 may still be added to a part that is full.
-    """
-
-    matroid = False
-    matroids: int | None = None
-
-    def __init__(
-        self, part: Sequence[int] | Int, weight: Sequence[float] | NDArray[Any], capacity: Sequence[float] | Any
-    ) -> None:
-        self._part, parts = _parts(part)
-        self.size = len(self._part)
-        self._weight = np.asarray(weight)
-        if self._weight.shape != self._part.shape:
-            raise ValueError(
-                f"part {self._part.shape} and weight {self._weight.shape}: expected one of each an element"
-            )
-        if self._weight.dtype.kind not in "iu":
-            self._weight = self._weight.astype(np.float64)
-        if not (self._weight >= 0).all():
-            raise ValueError(f"weight {self._weight.min()}: expected 0 or more")
-        whole = self._weight.dtype.kind in "iu" and np.asarray(capacity).dtype.kind in "iu"
-        self._capacity = _capacities(capacity, parts, np.int64 if whole else np.float64)
-        self._weight = self._weight.astype(np.int64 if whole else np.float64)
-
-    def start(self) -> _Weights:
-        return _Weights(np.zeros_like(self._capacity))
-
-    def copy(self, state: _Weights) -> _Weights:
-        return _Weights(state.load.copy())
-
-    def open(self, state: _Weights, elements: Int) -> Bool:
-        part = self._part[elements]
-        # Not load + weight: that may leave the range of integers where capacities are next to unlimited.
-        fits: Bool = self._weight[elements] <= self._capacity[part] - state.load[part]
-        return fits
-
-    def add(self, state: _Weights, element: int) -> None:
-        state.load[self._part[element]] += self._weight[element]
-
-    def ceiling(self, weight: Float) -> float:
-        """Elements may be cut: the densest first, then what of the next one fits."""
-        fits = self._weight <= self._capacity[self._part]
-        density = np.divide(weight, self._weight, out=np.full(self.size, np.inf), where=self._weight > 0)
-        order = np.lexsort((-density, self._part))
-        order = order[fits[order]]
-        part, need = self._part[order], self._weight[order].astype(np.float64)
-        running = np.cumsum(need)
-        first = np.searchsorted(part, np.arange(len(self._capacity)))
-        before = np.append(0.0, running)[first][part]
-        room = np.clip(self._capacity[part] - (running - need - before), 0.0, need)
-        share = np.divide(room, need, out=np.ones(len(order)), where=need > 0)
-        return float((weight[order] * share).sum())
-
-
-class Knapsack(Knapsacks):
-    """At most `capacity` weight in all."""
-
-    def __init__(self, weight: Sequence[float] | NDArray[Any], capacity: float) -> None:
-        super().__init__(np.zeros(len(weight), dtype=np.int64), weight, capacity)
 
 
 class Intersection:
@@ -318,23 +148,3 @@ def ceiling_of(independence: AnyIndependence, weight: Float) -> float | None:
     if independence.matroid:
         return float(weight[heaviest(independence, weight)].sum())
     return None
-
-
-def _parts(part: Sequence[int] | Int) -> tuple[Int, int]:
-    array = np.asarray(part, dtype=np.int64)
-    if array.ndim != 1:
-        raise ValueError(f"part {array.shape}: expected one number for each element")
-    if array.min(initial=0) < 0:
-        raise ValueError(f"part {array.min()}: expected 0 or more")
-    return array, int(array.max(initial=-1)) + 1
-
-
-def _capacities(capacity: Any, parts: int, dtype: type) -> NDArray[Any]:
-    array: NDArray[Any] = np.asarray(capacity).astype(dtype)
-    if array.ndim == 0:
-        array = np.full(parts, array)
-    if array.ndim != 1 or len(array) < parts:
-        raise ValueError(f"{array.size} capacities for {parts} parts: expected one for each")
-    if not (array >= 0).all():
-        raise ValueError(f"capacity {array.min()}: expected 0 or more")
-    return array

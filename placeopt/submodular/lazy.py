@@ -9,11 +9,11 @@ When that is sound. Gains must not grow: the function claims to be submodular (o
 order), or it tells whose gains may have grown (`Refreshing`), and these are looked at again at once. Neither can be
 known for certain; a gain that is seen to have grown all the same is an error.
 
-Departures. Elements are looked at in batches that double, since a function is quick on arrays only: at most three times
-as many gains as one by one. Where the function is `Local`, what the last elements did not change is not looked at
-again. Bounds and gains are floats: a gain that should be no larger than its bound may come out larger by rounding, and
-what is equal by formula may differ. So the search goes on down to a margin of 1e-12 of the value below the best
-gain, and decides only between gains as they are now.
+Departures. Elements are looked at in batches that double, since a function is quick on arrays only: a few times as many
+gains as one by one, in far fewer calls. Where the function is `Local`, what the last elements did not change is not
+looked at again. Bounds and gains are floats: a gain that should be no larger than its bound may come out larger by
+rounding, and what is equal by formula may differ. So the search goes on down to a margin of 1e-12 of the value below
+the best gain, and decides only between gains as they are now.
 """
 
 from __future__ import annotations

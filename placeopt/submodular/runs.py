@@ -71,10 +71,8 @@ class Runs:
                 elements.append(found[alive])
                 keys.append(window[:taken][alive])
                 run.at = end
-            popped = np.concatenate(elements)
-            if len(popped):
-                self._home[popped] = -1
-                return popped, -np.concatenate(keys)
+            if any(map(len, elements)):
+                return np.concatenate(elements), -np.concatenate(keys)
 
     def _append(self, elements: Int, keys: Float) -> None:
         order = np.argsort(keys, kind="stable")
