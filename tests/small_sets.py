@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
-from placeopt.ir import Int
+from placeopt.ir import Bool, Int
 from placeopt.levels import Float
 from placeopt.submodular import (
     ConcaveOverModular,
@@ -52,6 +53,45 @@ class Cut:
 
     def add(self, state: set[int], element: int) -> None:
         state.add(element)
+
+
+class Strict:
+    """A function or family that fails when it is asked for what its contract leaves undefined."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def start(self) -> list[Any]:
+        return [self._inner.start(), set()]
+
+    def copy(self, state: list[Any]) -> list[Any]:
+        return [self._inner.copy(state[0]), set(state[1])]
+
+    def value(self, state: list[Any]) -> float:
+        return float(self._inner.value(state[0]))
+
+    def gains(self, state: list[Any], elements: Int) -> Float:
+        self._outside(state, elements)
+        return np.asarray(self._inner.gains(state[0], elements))
+
+    def open(self, state: list[Any], elements: Int) -> Bool:
+        self._outside(state, elements)
+        return np.asarray(self._inner.open(state[0], elements))
+
+    def add(self, state: list[Any], element: int) -> None:
+        self._outside(state, np.array([element]))
+        if hasattr(self._inner, "open"):
+            assert self._inner.open(state[0], np.array([element]))[0], f"{element} is not open"
+        self._inner.add(state[0], element)
+        state[1].add(element)
+
+    def _outside(self, state: list[Any], elements: Int) -> None:
+        assert elements.dtype == np.int64
+        assert len(set(elements.tolist())) == len(elements)
+        assert not state[1] & set(elements.tolist()), "asked for elements that are in the set"
 
 
 def subsets(size: int) -> Iterator[Subset]:

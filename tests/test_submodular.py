@@ -8,7 +8,7 @@ from math import e
 
 import numpy as np
 import pytest
-from small_sets import Cut, optimum, random_family, random_function, subsets, value_of
+from small_sets import Cut, Strict, optimum, random_family, random_function, subsets, value_of
 
 from placeopt.ir import Int
 from placeopt.levels import Float
@@ -226,6 +226,14 @@ class TestAgainstBruteForce:
                 assert found.value >= found.guarantee.ratio * best - 1e-9
         assert proved > 20 or name == "stochastic"
 
+    @pytest.mark.parametrize("name", MAXIMISERS)
+    def test_nothing_is_asked_that_the_contract_leaves_open(self, name: str) -> None:
+        rng = np.random.default_rng(13)
+        for trial in range(42):
+            function, family = random_function(rng, SIZE, trial), random_family(rng, SIZE, trial // 7)
+            if name not in FOR_MATROIDS or family.matroid:
+                MAXIMISERS[name](Strict(function), Strict(family))
+
     def test_what_is_proved_of_whom(self) -> None:
         function = WeightedCoverage([[0], [1], [0, 1], [2]])
         one, two = Partition([0, 0, 1, 1]), Partition([0, 1, 1, 0])
@@ -403,6 +411,14 @@ class TestStochasticGreedy:
         same(runs[0], runs[1])
         assert runs[0].elements.tolist() != runs[2].elements.tolist()
         assert runs[0].evaluations < greedy(function, family).evaluations / 2
+
+    def test_what_is_closed_is_drawn_again_from_what_is_open(self) -> None:
+        # 10 of 200 elements are chosen, from samples of (200/10) ln(1/0.9), hence 3, although most are closed by and by.
+        function, family = FacilityLocation(np.random.default_rng(1).random((200, 5))), Partition(np.arange(200) // 20)
+        for seed in range(10):
+            found = stochastic_greedy(function, family, epsilon=0.9, seed=seed, fill=True)
+            assert len(found.elements) == 10
+            assert 30 <= found.evaluations <= 10 * 4
 
     def test_epsilon_is_a_share(self) -> None:
         with pytest.raises(ValueError, match=r"epsilon 1: expected more than 0 and less than 1"):

@@ -7,13 +7,14 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from small_sets import Cut, random_family, random_function, subsets, value_of
+from small_sets import Cut, Strict, random_family, random_function, subsets, value_of
 
 from placeopt.ir import Int
 from placeopt.levels import Float
 from placeopt.submodular import (
     Check,
     ConcaveOverModular,
+    Counterexample,
     FacilityLocation,
     Intersection,
     Knapsacks,
@@ -23,6 +24,7 @@ from placeopt.submodular import (
     WeightedCoverage,
     check_submodular,
 )
+from placeopt.submodular.counterexamples import smaller
 from placeopt.submodular.functions import AnySetFunction
 from placeopt.submodular.independence import grown, is_independent
 
@@ -84,6 +86,13 @@ class TestInEveryWayOfLooking:
                 assert found.submodular.proved == found.monotone.proved == (size < 30)
                 assert found.path_free.proved == (size == 5)
 
+    def test_nothing_is_asked_that_the_contract_leaves_open(self, size: int) -> None:
+        rng = np.random.default_rng(size)
+        for kind in range(6):
+            check_submodular(
+                Strict(Cut(rng.random((size, size)))), 20, independence=Strict(random_family(rng, size, kind))
+            )
+
     def test_a_cut_is_not_monotone(self, size: int) -> None:
         returns, signs, orders = kinds(Cut(np.ones((size, size)) - np.eye(size)), samples=50)
         assert (returns.refuted, signs.refuted, orders.refuted) == (False, True, False)
@@ -133,6 +142,15 @@ class TestCases:
             assert worst.element is not None
             assert sorted((*worst.after, worst.element)) == [2, 4, 5]
             assert set(worst.before) < set(worst.after)
+
+    def test_what_could_not_be_spared_may_be_later(self) -> None:
+        # 2 is needed while 3 is there, and 4 always.
+        def judge(before: tuple[int, ...], after: tuple[int, ...], element: int | None) -> Counterexample | None:
+            fails = 4 in after and (2 in after or 3 not in after)
+            return Counterexample(before, after, element, 0.0, 1.0) if fails else None
+
+        assert smaller((2,), (2, 3, 4), 5, judge) == Counterexample((), (4,), 5, 0.0, 1.0)
+        assert smaller((2,), (2, 3), 5, judge) is None
 
     def test_only_what_is_independent_is_looked_at(self) -> None:
         # 1 and 3 may not be chosen together, so the bonus is never seen.
