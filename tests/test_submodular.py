@@ -293,6 +293,15 @@ class TestGreedy:
         with pytest.raises(ValueError, match="the function has 1 elements and the independence 2"):
             greedy(WeightedCoverage([[0]]), Uniform(2, 1))
 
+    def test_a_gain_that_is_no_number(self) -> None:
+        class Broken(WeightedCoverage):
+            def gains(self, state: object, elements: Int) -> Float:  # noqa: ARG002
+                return np.where(elements == 1, np.nan, 1.0)
+
+        for maximiser in (greedy, lazy_greedy, stochastic_greedy):
+            with pytest.raises(ValueError, match=r"the gain of element 1 over \[\] is no number"):
+                maximiser(Broken([[0], [1]]), Uniform(2, 2), certify=False)
+
     def test_nothing_to_choose(self) -> None:
         for maximiser in MAXIMISERS.values():
             found = maximiser(WeightedCoverage([]), Uniform(0, 0))
@@ -413,7 +422,7 @@ class TestStochasticGreedy:
         assert runs[0].evaluations < greedy(function, family).evaluations / 2
 
     def test_what_is_closed_is_drawn_again_from_what_is_open(self) -> None:
-        # 10 of 200 elements are chosen, from samples of (200/10) ln(1/0.9), hence 3, although most are closed by and by.
+        # 10 of 200 elements are chosen, from samples of (200/10) ln(1/0.9), so 3.
         function, family = FacilityLocation(np.random.default_rng(1).random((200, 5))), Partition(np.arange(200) // 20)
         for seed in range(10):
             found = stochastic_greedy(function, family, epsilon=0.9, seed=seed, fill=True)

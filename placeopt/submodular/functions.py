@@ -48,7 +48,7 @@ class SetFunction(Protocol[State]):
         """f of the state's set."""
 
     def gains(self, state: State, elements: Int) -> Float:
-        """(k,) f(S + e) - f(S) for each of the `elements` (k,), none of which is in S."""
+        """(k,) f(S + e) - f(S) for each of the `elements` (k,), none of them in S; k may be 0."""
 
     def add(self, state: State, element: int) -> None:
         """Put an element that is not in the state's set into it."""

@@ -90,7 +90,11 @@ class Growth:
     def gains(self, elements: Int) -> Float:
         """(k,) of the elements now."""
         self.evaluations += len(elements)
-        return self.function.gains(self.state, elements)
+        gains = self.function.gains(self.state, elements)
+        if np.isnan(gains).any():
+            element = elements[np.isnan(gains)][0]
+            raise ValueError(f"the gain of element {element} over {self.chosen} is no number: expected one")
+        return gains
 
     def open(self, elements: Int) -> Int:
         """Those of the elements, none of them in the set, that may be added."""
