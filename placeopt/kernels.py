@@ -78,7 +78,7 @@ class Kernel(Generic[P, R]):
         helpers = {
             call.__name__: call._twin(callable_from_python=False)
             if isinstance(call, Kernel)
-            else njit(nogil=True)(call)
+            else _once(njit(nogil=True)(call))
             for call in self._calls
         }
         twin = FunctionType(plain.__code__, {**plain.__globals__, **helpers}, plain.__name__, plain.__defaults__)
@@ -94,12 +94,29 @@ class Kernel(Generic[P, R]):
             compiled = njit(cache=True, **options)(twin)
         except RuntimeError:  # no writable place for the cache: compile anew in each process
             compiled = njit(**options)(twin)
-        return cast(Callable[P, R], compiled)
+        return cast(Callable[P, R], _once(compiled))
 
 
 def _code(function: Callable[..., Any]) -> bytes:
     code = cast(FunctionType, function).__code__
     return code.co_code + repr((code.co_consts, code.co_names)).encode()
+
+
+def _once(compiled: Any) -> Any:
+    """Have a compiled function take a constant for what it is, a number.
+
+    Where Numba meets f(-1), or f(i) with i = -1 before a loop, it compiles f for "the number -1" and again for numbers,
+    and all that f calls: twice the time, thrice with two such arguments. (What is replaced is not documented.)
+    """
+    from numba.core.types import unliteral
+
+    known = getattr(compiled, "get_call_template", None)
+    if known is not None:
+        plain: Callable[[Any], Any] = unliteral
+        compiled.get_call_template = lambda args, kws: known(
+            tuple(map(plain, args)), {name: plain(kind) for name, kind in kws.items()}
+        )
+    return compiled
 
 
 def _known(options: dict[str, bool]) -> dict[str, bool]:

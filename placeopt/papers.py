@@ -26,6 +26,13 @@ BRAUN = """@article{braun2001comparison,
   doi     = {10.1006/jpdc.2000.1714}
 }"""
 
+CARBONARI = """@misc{carbonari2017submodular,
+  author = {Amanda Carbonari and Nodir Kodirov and Maximilian Golub},
+  title  = {TensorFlow Job Placement Optimization as a Submodular Function Maximization},
+  year   = {2017},
+  note   = {Project report}
+}"""
+
 TOPCUOGLU = """@article{topcuoglu2002heft,
   author  = {Haluk Topcuoglu and Salim Hariri and Min-You Wu},
   title   = {Performance-effective and low-complexity task scheduling for heterogeneous computing},

@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placeopt.errors import listing
 from placeopt.ir import UNLIMITED, Int, Problem
 from placeopt.kernels import kernel
-from placeopt.memory import used_memory
 from placeopt.metrics import grain
 from placeopt.orders import ORDERS, OrderName
 from placeopt.passes.celeritas_fusion import CeleritasFusion
@@ -18,10 +16,9 @@ from placeopt.passes.rebuilding import at_odds
 from placeopt.schedule import Schedule
 from placeopt.simulation import retime
 from placeopt.solver import Answer, Options
-from placeopt.units import size_text
 
 from ._booking import append, arrival_on, may_take, stays_apart
-from ._construction import Built, Constructed, as_answer, best_of, built, constructed, timed
+from ._construction import Built, Constructed, as_answer, best_of, built, constructed, overflow, timed
 from ._placement import Groups, grouped
 from ._timeline import Case, Timeline, make_case, make_timeline, work_steps
 
@@ -88,23 +85,14 @@ def answered_coarse(problem: Problem, options: Options, fusion: CeleritasFusion,
         effort = placers[0].overfilled(coarse)
         if effort is not None:
             schedule = restored(effort)
-            note = _overflow(problem, schedule)
+            over = overflow(problem, schedule)
+            note = f"best effort, for no device had room for some tasks: {over} over capacity" if over else ""
             if not (note and options.strict):  # under `peak` it may fit all the same: groups are placed as under `sum`
                 found = Constructed(schedule, note)
     answer = as_answer(problem, found)
     fine, fused = grain(problem), grain(coarse)
     stats = {"ccr": fine.ccr, "clusters": fused.tasks, "cluster_edges": fused.edges, "cluster_ccr": fused.ccr}
     return replace(answer, stats=stats)
-
-
-def _overflow(problem: Problem, schedule: Schedule) -> str:
-    """By how much each device is too small for what stands there."""
-    over = used_memory(problem, schedule) - problem.capacity
-    full = np.flatnonzero(over > 0).tolist()
-    if not full:
-        return ""
-    parts = [f"{problem.device_names[d]} by {size_text(int(over[d]))}" for d in full]
-    return f"best effort, for no device had room for some tasks: {listing(parts, 20)} over capacity"
 
 
 @kernel(stays_apart, allocates=False)

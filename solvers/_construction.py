@@ -20,6 +20,7 @@ import numpy as np
 
 from placeopt.errors import listing
 from placeopt.ir import Int, Problem
+from placeopt.memory import used_memory
 from placeopt.schedule import Schedule, lateness, makespan
 from placeopt.simulation import retime
 from placeopt.solver import Answer, Termination
@@ -145,6 +146,13 @@ def no_room(problem: Problem, groups: Groups, k: int, home: Int, room: Int) -> s
         f"no device left for {task}{share}, which takes {size_text(need)}: it would need {listing(reasons)}{peak}; "
         "the solver cp-sat can decide whether there is a placement"
     )
+
+
+def overflow(problem: Problem, schedule: Schedule) -> str:
+    """By how much each device is too small for what stands there; "" if none is."""
+    over = used_memory(problem, schedule) - problem.capacity
+    full = np.flatnonzero(over > 0).tolist()
+    return listing([f"{problem.device_names[d]} by {size_text(int(over[d]))}" for d in full], 20) if full else ""
 
 
 def timed(problem: Problem, line: Timeline) -> Schedule:
