@@ -22,14 +22,19 @@ from ._heft import by_rank, upward_ranks
 from ._placement import Groups
 from ._timeline import make_timeline
 
+LEAST_SHARE = 16
+"""A search of time capacities ends at the mean duration over this."""
+
 
 class SubmodularSettings(PlacementSettings):
     """What both solvers understand."""
 
-    cap: str = "total"
-    """The time capacity i_cap of every device, such as "100 s"; "total": the sum of every task's longest duration,
-    with which load hardly counts beside parallel work; "search": several, halved from total on down to what the
-    longest task and an even share of the work take, and the shortest schedule taken."""
+    cap: str = "auto"
+    """The time capacity i_cap of every device, such as "100 s"; "total": the sum of all tasks' longest durations, with
+    which neither load nor transfers count for much beside parallel work; "search": total, then the sum of all tasks'
+    shortest durations, halved down to a sixteenth of their mean, each with the load counted (unless load=false) and
+    without, and the shortest schedule taken; "auto": search where communication counts, for i_cap decides what a
+    transfer may cost, else total."""
 
     maximiser: Literal["lazy", "standard", "stochastic", "local-search", "continuous"] = "lazy"
     """Standard greedy; lazily, with the same outcome; on a random sample in each round; local search from standard
@@ -48,6 +53,7 @@ class Found:
     room: Int
     stuck: int | None
     cap: float
+    load: bool
     value: float
     bound: float | None
     evaluations: int
@@ -75,14 +81,14 @@ class Maximising:
     def _maximised(self, groups: Groups) -> Found:
         problem, settings = self.problem, self.settings
         model = PlacementModel(problem, self.form, settings, groups.home, groups.feasible)
-        cap = time_capacity(problem, settings.cap)
+        way = time_capacity(problem, settings.cap), settings.load
         allowed = model.independence()
         if settings.maximiser in ("lazy", "standard"):
             placed = model.place_all(lazy=settings.maximiser == "lazy")
             stuck = None if placed.stuck is None else int(problem.group[placed.stuck])
             value = float(placed.values[-1]) if len(placed.values) else 0.0
             guarantee = greedy_guarantee(model, allowed)
-            return Found(placed.home, placed.room, stuck, cap, value, None, placed.evaluations, guarantee)
+            return Found(placed.home, placed.room, stuck, *way, value, None, placed.evaluations, guarantee)
         if settings.maximiser == "stochastic":
             best = stochastic_greedy(model, allowed, epsilon=settings.epsilon, seed=self.options.seed, fill=True)
         elif settings.maximiser == "local-search":
@@ -95,7 +101,7 @@ class Maximising:
         left = np.flatnonzero(state.topology.device[problem.order] < 0)
         stuck = int(problem.group[problem.order[left[0]]]) if len(left) else None
         room = problem.capacity - state.used
-        return Found(state.home, room, stuck, cap, best.value, best.bound, best.evaluations, best.guarantee)
+        return Found(state.home, room, stuck, *way, best.value, best.bound, best.evaluations, best.guarantee)
 
 
 def answered(problem: Problem, options: Options, form: Form, settings: SubmodularSettings) -> Answer:
@@ -105,10 +111,10 @@ def answered(problem: Problem, options: Options, form: Form, settings: Submodula
     ground = replace(problem, capacity=np.full_like(problem.capacity, UNLIMITED)) if unlimited else problem
     ways: list[Maximising] = []
     schedules: list[Constructed] = []
-    for cap in capacities(problem, settings.cap):
+    for trial in trials(problem, settings):
         if ways and (clock.over or options.should_stop()):
             break
-        ways.append(Maximising(ground, options, form, settings.model_copy(update={"cap": cap})))
+        ways.append(Maximising(ground, options, form, trial))
         schedules.append(constructed(ground, ways[-1].built))
     best = best_of(ground, schedules)
     stats = told(problem, best.schedule, ways[schedules.index(best)].found)
@@ -120,18 +126,18 @@ def answered(problem: Problem, options: Options, form: Form, settings: Submodula
     return replace(as_answer(problem, best), stats=stats)
 
 
-def capacities(problem: Problem, cap: str) -> Iterator[str]:
-    """The time capacities to try, in ticks or as they were given."""
-    if cap != "search":
-        yield cap
+def trials(problem: Problem, settings: SubmodularSettings) -> Iterator[SubmodularSettings]:
+    """The settings to try, with the time capacity in ticks where it is searched."""
+    if settings.cap != "search" and not (settings.cap == "auto" and settings.communication):
+        yield settings.model_copy(update={"cap": "total"}) if settings.cap == "auto" else settings
         return
-    shortest = np.where(problem.feasible, problem.duration, np.iinfo(np.int64).max).min(axis=1, initial=0)
-    least = max(int(shortest.max(initial=1)), int(shortest.sum()) // max(problem.n_devices, 1), 1)
-    ticks = int(time_capacity(problem, "total"))
-    while ticks > least:
-        yield str(ticks)
-        ticks //= 2
-    yield str(least)
+    shortest = np.where(problem.feasible, problem.duration, UNLIMITED).min(axis=1)
+    work = int(shortest.sum())
+    caps = [time_capacity(problem, "total")]
+    caps += [work / 2**k for k in range(64) if work * LEAST_SHARE >= 2**k * problem.n_tasks]
+    for cap in caps:
+        for load in (True, False) if settings.load else (False,):
+            yield settings.model_copy(update={"cap": str(max(int(cap), 1)), "load": load})
 
 
 def told(problem: Problem, schedule: Schedule | None, found: Found | None) -> dict[str, Any]:
@@ -139,8 +145,12 @@ def told(problem: Problem, schedule: Schedule | None, found: Found | None) -> di
     if found is None:
         return {}
     stats: dict[str, Any] = {
-        "value": found.value, "cap": found.cap, "evaluations": found.evaluations, "guarantee": found.guarantee.text,
-    }  # fmt: skip
+        "value": found.value,
+        "cap": found.cap,
+        "load": found.load,
+        "evaluations": found.evaluations,
+        "guarantee": found.guarantee.text,
+    }
     if found.bound is not None:
         stats["value_bound"] = found.bound
     if schedule is not None:

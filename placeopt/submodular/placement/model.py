@@ -219,9 +219,9 @@ class PlacementModel:
 
     @property
     def _work(self) -> int:
-        """Elementary steps of greedy."""
+        """Elementary steps of greedy: every pair in every round, and who sees whom."""
         n = self.problem.n_tasks
-        return n * (n + self.problem.n_edges) + 4 * n * n
+        return 4 * n * n * self.problem.n_devices + n * (n + self.problem.n_edges)
 
 
 class Allowed:

@@ -170,7 +170,9 @@ def look(model: Model, standing: Standing, queue: Queue, record: Record, i: int)
 def offer(model: Model, standing: Standing, queue: Queue, i: int) -> float:
     """No pair on device i has a higher score."""
     bound = queue.bound[i]
-    if model.inside and 0.0 < bound < math.inf:
+    if math.isinf(bound):
+        return float(bound)
+    if model.inside and bound > 0.0:
         bound = concave(model.curve, standing.benefit[i] + bound) - concave(model.curve, standing.benefit[i])
     return float(bound + SLACK * abs(bound))
 
