@@ -134,7 +134,8 @@ def trials(problem: Problem, settings: SubmodularSettings) -> Iterator[Submodula
     shortest = np.where(problem.feasible, problem.duration, UNLIMITED).min(axis=1)
     work = int(shortest.sum())
     caps = [time_capacity(problem, "total")]
-    caps += [work / 2**k for k in range(64) if work * LEAST_SHARE >= 2**k * problem.n_tasks]
+    halvings = (LEAST_SHARE * problem.n_tasks).bit_length()
+    caps += [work / 2**k for k in range(halvings)]
     for cap in caps:
         for load in (True, False) if settings.load else (False,):
             yield settings.model_copy(update={"cap": str(max(int(cap), 1)), "load": load})

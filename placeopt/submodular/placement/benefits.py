@@ -109,8 +109,8 @@ class Standing(NamedTuple):
         (g,) device of each group that has one, else -1.
     benefit, placed
         (m,) B_i and placed_i.
-    used
-        (m,) bytes, those reserved for groups with a home given at the start included.
+    held, used
+        (m,) tasks on each device; bytes, those reserved for groups with a home given at the start included.
     value
         (3,) F, the pf of the task placed last, and its product with F: the value f outside.
     fetched
@@ -127,6 +127,7 @@ class Standing(NamedTuple):
     home: Int
     benefit: Float
     placed: Float
+    held: Int
     used: Int
     value: Float
     fetched: Int
@@ -349,6 +350,7 @@ def put(model: Model, standing: Standing, u: int, i: int) -> None:
     standing.value[2] = standing.value[0] * pf
     standing.benefit[i] += benefit
     standing.placed[i] += ticks_of(model, standing, u, i)
+    standing.held[i] += 1
     k = model.group[u]
     if standing.home[k] < 0:
         standing.home[k] = i

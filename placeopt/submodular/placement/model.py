@@ -165,6 +165,7 @@ class PlacementModel:
             home=self._home.copy(),
             benefit=np.zeros(m),
             placed=np.zeros(m),
+            held=np.zeros(m, dtype=np.int64),
             used=used,
             value=np.zeros(3),
             fetched=np.zeros((m, n), dtype=np.int64),

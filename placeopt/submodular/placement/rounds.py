@@ -172,7 +172,7 @@ def offer(model: Model, standing: Standing, queue: Queue, i: int) -> float:
     bound = queue.bound[i]
     if math.isinf(bound):
         return float(bound)
-    if model.inside and bound > 0.0:
+    if model.inside:
         bound = concave(model.curve, standing.benefit[i] + bound) - concave(model.curve, standing.benefit[i])
     return float(bound + SLACK * abs(bound))
 
@@ -182,9 +182,8 @@ def begin(model: Model, standing: Standing, queue: Queue, number: int) -> None:
     """Begin round `number`: no device looked at, but those that are like one before."""
     for i in range(len(queue.looked)):
         queue.chosen[i] = -1
-        empty = standing.benefit[i] == 0.0 and standing.placed[i] == 0.0 and standing.used[i] == 0
         queue.looked[i] = False
-        if empty and not queue.reserved[i]:
+        if standing.held[i] == 0 and not queue.reserved[i]:
             queue.looked[i] = queue.empty[queue.rank[i]] == number
             queue.empty[queue.rank[i]] = number
         queue.offer[i] = offer(model, standing, queue, i)
@@ -231,9 +230,12 @@ def renew(model: Model, standing: Standing, queue: Queue, d: int, value: float, 
             reconsider(model, standing, queue, topology.gained[k])
     for k in range(standing.n_changed[0]):
         reconsider(model, standing, queue, standing.changed[k])
-    # Below zero, or where a group's other members need no memory swapped any more, a device may have become better.
-    if standing.benefit[d] < benefit or model.tier_end.shape[1] > 0:
-        queue.bound[d], queue.pf[d] = math.inf, float(len(topology.device))
+    # Below zero, where g is not concave, or where memory swapped may cost less than before, anything may be better.
+    for i in range(len(queue.bound)):
+        if i == d and (benefit < 0.0 or standing.benefit[d] < benefit or model.tier_end.shape[1] > 0):
+            queue.bound[i], queue.pf[i] = math.inf, float(len(topology.device))
+        if not model.inside and total < 0.0:
+            queue.bound[i], queue.pf[i] = math.inf, float(len(topology.device))
 
 
 @kernel(look, begin, put, renew, value_of)
