@@ -33,7 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("compiler", "plan"),
     ("generate", "formats", "profiling"),
     ("pipeline", "claims", "arguments"),
-    ("explanation",),
+    ("explanation", "comparison"),
     ("testing", "report"),
     ("cli", "__init__", "__main__"),
 )
