@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
+from placeopt.errors import UsageError
 from placeopt.ir import UNLIMITED, Int, Problem
 from placeopt.metrics import carbonari_jct
 from placeopt.schedule import Schedule
@@ -62,10 +63,15 @@ class Found:
 
 @dataclass(slots=True)
 class Maximising:
-    """A heuristic in the sense of `_construction`; `found` is what it found last."""
+    """A heuristic in the sense of `_construction`; `found` is what it found last.
+
+    `ground` is the problem as what must be kept sees it: without capacities, if memory is taken to be unlimited.
+    """
 
     problem: Problem
-    options: Options
+    ground: Problem
+    should_stop: Callable[[], bool]
+    seed: int
     form: Form
     settings: SubmodularSettings
     found: Found | None = None
@@ -73,28 +79,35 @@ class Maximising:
     def built(self, groups: Groups) -> Built:
         """The placement of the groups that have no home, and the order of all tasks."""
         found = self.found = self._maximised(groups)
-        line = make_timeline(self.problem, groups)
+        line = make_timeline(self.ground, groups)
         if found.stuck is not None:
             return Built(line._replace(home=found.home, room=found.room), found.stuck)
-        return by_rank(self.problem, upward_ranks(self.problem))(with_homes(groups, found.home))
+        return by_rank(self.ground, upward_ranks(self.ground))(with_homes(groups, found.home))
 
     def _maximised(self, groups: Groups) -> Found:
         problem, settings = self.problem, self.settings
         model = PlacementModel(problem, self.form, settings, groups.home, groups.feasible)
         way = time_capacity(problem, settings.cap), settings.load
         allowed = model.independence()
+        if settings.maximiser == "continuous" and not (model.submodular and model.monotone and allowed.matroid):
+            raise UsageError(
+                "maximiser = continuous needs a monotone submodular function and a matroid: submodular-g with "
+                "parallelism=false, load=false and memory=unlimited, and no groups or separation; others take any"
+            )
         if settings.maximiser in ("lazy", "standard"):
-            placed = model.place_all(lazy=settings.maximiser == "lazy")
+            placed = model.place_all(lazy=settings.maximiser == "lazy", should_stop=self.should_stop)
+            if placed.stopped:
+                raise StoppedError
             stuck = None if placed.stuck is None else int(problem.group[placed.stuck])
             value = float(placed.values[-1]) if len(placed.values) else 0.0
             guarantee = greedy_guarantee(model, allowed)
             return Found(placed.home, placed.room, stuck, *way, value, None, placed.evaluations, guarantee)
         if settings.maximiser == "stochastic":
-            best = stochastic_greedy(model, allowed, epsilon=settings.epsilon, seed=self.options.seed, fill=True)
+            best = stochastic_greedy(model, allowed, epsilon=settings.epsilon, seed=self.seed, fill=True)
         elif settings.maximiser == "local-search":
             best = local_search(model, allowed, epsilon=settings.epsilon, fill=True)
         else:
-            best = continuous_greedy(model, allowed, seed=self.options.seed, fill=True)
+            best = continuous_greedy(model, allowed, seed=self.seed, fill=True)
         state = allowed.start()
         for element in best.elements.tolist():
             allowed.add(state, element)
@@ -104,6 +117,10 @@ class Maximising:
         return Found(state.home, room, stuck, *way, best.value, best.bound, best.evaluations, best.guarantee)
 
 
+class StoppedError(Exception):
+    """There is no time left, or nobody who waits."""
+
+
 def answered(problem: Problem, options: Options, form: Form, settings: SubmodularSettings) -> Answer:
     """The shortest schedule of those with the time capacities asked for."""
     clock = Clock(options.time_limit)
@@ -111,11 +128,22 @@ def answered(problem: Problem, options: Options, form: Form, settings: Submodula
     ground = replace(problem, capacity=np.full_like(problem.capacity, UNLIMITED)) if unlimited else problem
     ways: list[Maximising] = []
     schedules: list[Constructed] = []
+
+    def should_stop() -> bool:
+        return clock.over or options.should_stop()
+
     for trial in trials(problem, settings):
-        if ways and (clock.over or options.should_stop()):
+        way = Maximising(problem, ground, should_stop, options.seed, form, trial)
+        try:
+            if ways and should_stop():
+                break
+            schedules.append(constructed(ground, way.built))
+        except StoppedError:
             break
-        ways.append(Maximising(ground, options, form, trial))
-        schedules.append(constructed(ground, ways[-1].built))
+        ways.append(way)
+    if not ways:
+        stopped = Termination.TIME_LIMIT if clock.over else Termination.INTERRUPTED
+        return Answer(stopped, message="stopped before every task was placed")
     best = best_of(ground, schedules)
     stats = told(problem, best.schedule, ways[schedules.index(best)].found)
     if unlimited and best.schedule is not None and (over := overflow(problem, best.schedule)):

@@ -15,6 +15,7 @@ from placeopt_solvers._submodular import SubmodularSettings, trials
 
 import placeopt as po
 from placeopt.errors import UsageError
+from placeopt.generate.layered_graphs import layered_problem
 from placeopt.ir import UNLIMITED, Int, Problem, build_problem
 from placeopt.memory import used_memory
 from placeopt.registry import find_solver
@@ -244,7 +245,15 @@ def test_compiled_is_plain() -> None:
         found = []
         for run in (place_all.plain, place_all.compiled()):
             state, record = model.start(), make_record(problem.n_tasks)
-            run(model.model, state, make_queue(model.model, state, problem.device_class), record, True)
+            run(
+                model.model,
+                state,
+                make_queue(model.model, state, problem.device_class),
+                record,
+                True,
+                0,
+                problem.n_tasks,
+            )
             found.append((record.task.tolist(), record.device.tolist(), record.value.tolist()))
         assert found[0] == found[1]
 
@@ -350,7 +359,7 @@ def test_tiers_as_shares_and_bytes() -> None:
         ({"cap": "0 s"}, "setting cap: 0 s is no time that a device could have"),
     ],
 )
-def test_settings_that_mean_nothing(setting: dict[str, str], message: str) -> None:
+def test_settings_that_mean_nothing(setting: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as error:
         PlacementModel(graph(1, []), "inside", PlacementSettings(**setting))
     assert message in str(error.value)
@@ -358,7 +367,7 @@ def test_settings_that_mean_nothing(setting: dict[str, str], message: str) -> No
 
 def test_transfers_draw_a_task_to_its_producer() -> None:
     # t1 reads 40 bytes of t0; d1 and d2 are as fast as d0, which has t0.
-    links = {"byte_ticks_num": np.ones((3, 3), dtype=np.int64)}
+    links: dict[str, Any] = {"byte_ticks_num": np.ones((3, 3), dtype=np.int64)}
     problem = graph(2, [(0, 1)], payload=np.array([40]), duration=np.full((2, 3), 10), **links)
     apart = PlacementModel(problem, "inside", PlacementSettings(cap="100")).place_all()
     assert apart.device.tolist() == [0, 1]
@@ -368,7 +377,7 @@ def test_transfers_draw_a_task_to_its_producer() -> None:
 
 def test_transfers_through_tasks_not_placed() -> None:
     # t0 -> t1 -> t2: t2's input is thought to come from where t0 stands, until t1 is placed elsewhere.
-    links = {"byte_ticks_num": np.ones((3, 3), dtype=np.int64)}
+    links: dict[str, Any] = {"byte_ticks_num": np.ones((3, 3), dtype=np.int64)}
     problem = graph(3, [(0, 1), (1, 2)], payload=np.array([7, 5]), **links)
     model = PlacementModel(problem, "inside", PlacementSettings(communication=True))
     state = model.start()
@@ -409,3 +418,26 @@ def test_other_maximisers_place_everything(maximiser: str) -> None:
     if maximiser == "local-search":
         assert answer.stats["value"] >= lazy.stats["value"] - 1e-12
     assert lazy.stats["guarantee"].startswith("1/2 of the best")
+
+
+@pytest.mark.parametrize("name", ["submodular-g", "submodular-gi"])
+def test_a_limit_stops_it(name: str) -> None:
+    problem = layered_problem(2_000, 8, ccr=1.0)
+    solver = find_solver(name)
+    answer = solver.solve(problem, Options(time_limit=1e-9), solver.settings_type())
+    assert answer.termination == Termination.TIME_LIMIT
+    assert answer.schedule is None
+    asked = []
+
+    def should_stop() -> bool:
+        asked.append(True)
+        return len(asked) > 5
+
+    answer = solver.solve(problem, Options(should_stop=should_stop), solver.settings_type(cap="search"))
+    assert len(asked) <= 7
+    assert answer.termination == (Termination.INTERRUPTED if answer.schedule is None else Termination.COMPLETED)
+
+
+def test_continuous_greedy_wants_a_submodular_function() -> None:
+    with pytest.raises(UsageError, match="parallelism=false, load=false and memory=unlimited"):
+        solved(five_node(), "submodular-g", maximiser="continuous")

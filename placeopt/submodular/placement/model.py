@@ -23,6 +23,7 @@ Departures from the paper, each where it is silent, or at odds with itself:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -42,6 +43,9 @@ from placeopt.units import TIME, QuantityError, parse
 
 Form = Literal["inside", "outside"]
 """Where the parallelism factor stands: inside the sum of benefits (section 2.2), or outside (section 2.3)."""
+
+STEPS = 100_000_000
+"""Elementary steps after which greedy asks whether to stop."""
 
 FULLNESS = {"unlimited": benefits.UNLIMITED_MEMORY, "step": benefits.STEP, "linear": benefits.LINEAR}
 CURVES = {"sqrt": benefits.SQRT, "log": benefits.LOG}
@@ -99,7 +103,9 @@ class Placed:
     room
         (m,) bytes left.
     stuck
-        A task that no device could take, None if all are placed.
+        A task that no device could take, None if all are placed or it was stopped before.
+    stopped
+        Whether it was stopped before all tasks were placed.
     evaluations
         Pairs looked at.
     """
@@ -110,6 +116,7 @@ class Placed:
     home: Int
     room: Int
     stuck: int | None
+    stopped: bool
     evaluations: int
 
 
@@ -201,20 +208,30 @@ class PlacementModel:
         """What may be placed beside what."""
         return Allowed(self)
 
-    def place_all(self, *, lazy: bool = True) -> Placed:
-        """Standard greedy on all pairs; lazily it finds the same in less time (see `rounds`)."""
+    def place_all(self, *, lazy: bool = True, should_stop: Callable[[], bool] = lambda: False) -> Placed:
+        """Standard greedy on all pairs; lazily it finds the same in less time (see `rounds`).
+
+        `should_stop` is asked now and then, several times a second.
+        """
         n = self.problem.n_tasks
         state, record = self.start(), make_record(n)
         queue = make_queue(self.model, state, self.problem.device_class)
-        placed = place_all.select(self._work)(self.model, state, queue, record, lazy)
+        run = place_all.select(self._work)
+        step = max(1, int(STEPS * n / self._work)) if n else 1
+        placed, last = 0, 0
+        while placed == last < n and not should_stop():
+            last = min(last + step, n)
+            placed = run(self.model, state, queue, record, lazy, placed, last)
         left = np.flatnonzero(state.topology.device[self.problem.order] < 0)
+        stopped = placed == last < n
         return Placed(
             task=record.task[:placed],
             device=record.device[:placed],
             values=record.value[:placed],
             home=state.home,
             room=self.problem.capacity - state.used,
-            stuck=int(self.problem.order[left[0]]) if len(left) else None,
+            stuck=int(self.problem.order[left[0]]) if len(left) and not stopped else None,
+            stopped=stopped,
             evaluations=int(record.evaluations[0]),
         )
 

@@ -239,13 +239,14 @@ def renew(model: Model, standing: Standing, queue: Queue, d: int, value: float, 
 
 
 @kernel(look, begin, put, renew, value_of)
-def place_all(model: Model, standing: Standing, queue: Queue, record: Record, lazy: bool) -> int:
-    """Place task after task, each on the device where its score is highest of all pairs; how many were placed.
+def place_all(model: Model, standing: Standing, queue: Queue, record: Record, lazy: bool, first: int, last: int) -> int:
+    """Place task after task, each on the device where its score is highest of all pairs; how many are placed.
 
-    Fewer than n: no pair of those left is allowed.
+    In the rounds from `first`, which is how many are placed already, to `last`. Fewer than `last`: no pair of those
+    left is allowed.
     """
     n, m = len(queue.task), len(queue.looked)
-    for number in range(n):
+    for number in range(first, last):
         begin(model, standing, queue, number)
         score, u, d = -math.inf, -1, -1
         for _ in range(m):
@@ -273,4 +274,4 @@ def place_all(model: Model, standing: Standing, queue: Queue, record: Record, la
                     queue.task[kept] = queue.task[k]
                     kept += 1
             queue.n_tasks[0] = kept
-    return n
+    return last
