@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("schedule",),
     ("memory",),
     ("objective",),
-    ("simulation", "verifier", "lowerbounds", "metrics"),
+    ("simulation", "verifier", "lowerbounds", "metrics", "pictures"),
     ("solver",),
     ("registry", "result", "passes", "relaxation", "sct", "submodular"),
     ("heuristics",),
