@@ -90,6 +90,13 @@ def solve(
     chosen = read_settings(found, settings)
     chosen_passes = _passes((EXACT_PASSES if found.info.exact else ()) if passes is None else passes)
     names = tuple(map(pass_text, chosen_passes))
+    heard: list[Progress] = []
+
+    def hear(progress: Progress) -> None:
+        heard.append(progress)
+        if on_progress is not None:
+            on_progress(progress)
+
     options = make_options(
         time_limit=time_limit,
         gap_limit=gap_limit,
@@ -97,7 +104,7 @@ def solve(
         workers=workers,
         initial=checked_initial(problem, initial),
         strict=strict,
-        on_progress=on_progress,
+        on_progress=hear,
         should_stop=should_stop or (lambda: False),
     )
     missing = unsupported(found.info, problem)
@@ -148,6 +155,7 @@ def solve(
         versions=run.versions,
         devices=() if schedule is None or values is None else device_uses(problem, schedule),
         passes=chain.applied,
+        progress=tuple(heard) if chain.exact else (),
     )
 
 

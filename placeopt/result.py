@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from placeopt.ir import UNLIMITED, Problem
 from placeopt.objective import Value, loads
 from placeopt.schedule import Schedule
-from placeopt.solver import Termination
+from placeopt.solver import Progress, Termination
 
 if TYPE_CHECKING:
     from placeopt.passes import Applied
@@ -71,6 +71,8 @@ class Result:
     devices: tuple[DeviceUse, ...] = field(default=())
     passes: Applied | None = None
     """What passes did to the problem before the solver saw it."""
+    progress: tuple[Progress, ...] = ()
+    """Every incumbent and bound that the solver told of, in order; none behind passes that may lose the optimum."""
 
     @property
     def objective(self) -> Value | None:

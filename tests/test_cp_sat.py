@@ -174,6 +174,7 @@ def test_a_gap_limit_stops_early() -> None:
 def test_incumbents_and_bounds_are_streamed() -> None:
     seen: list[Progress] = []
     result = po.solve(layered(30, 3, 4), "cp-sat", on_progress=seen.append, time_limit=20)
+    assert result.progress == tuple(seen)
     objectives = [state.objective for state in seen if state.objective is not None]
     bounds = [state.bound for state in seen if state.bound is not None]
     assert objectives == sorted(objectives, reverse=True)
