@@ -18,14 +18,15 @@ SOLVERS = ROOT / "solvers"
 # Each layer may import itself and the layers above it in this list; every module stands in exactly one.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "kernels", "labels", "papers", "engines"),
-    ("units", "ir"),
+    ("markup",),
+    ("units", "ir", "overview"),
     ("graph", "levels", "orders"),
     ("schedule",),
-    ("memory",),
+    ("memory", "criticality"),
     ("objective",),
     ("simulation", "verifier", "lowerbounds", "metrics", "pictures"),
     ("solver",),
-    ("registry", "result", "passes", "relaxation", "sct", "submodular"),
+    ("registry", "result", "wording", "frames", "passes", "relaxation", "sct", "submodular"),
     ("heuristics",),
     ("bounding",),
     ("companion",),
