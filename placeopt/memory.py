@@ -36,12 +36,21 @@ def memory_profile(problem: Problem, schedule: Schedule, device: int) -> tuple[I
 
     The first tick is 0, where the resident bytes of the device's tasks are there already.
     """
+    return _profile(problem, schedule, device, freed_at(problem, schedule))
+
+
+def memory_profiles(problem: Problem, schedule: Schedule) -> tuple[tuple[Int, Int], ...]:
+    """`memory_profile` of every device."""
+    freed = freed_at(problem, schedule)
+    return tuple(_profile(problem, schedule, device, freed) for device in range(problem.n_devices))
+
+
+def _profile(problem: Problem, schedule: Schedule, device: int, freed: Int) -> tuple[Int, Int]:
     tasks = np.flatnonzero(schedule.device == device)
     start = schedule.start[tasks]
     end = start + problem.duration[tasks, device]
-    freed = freed_at(problem, schedule)[tasks]
     output, scratch = problem.output[tasks], problem.scratch[tasks]
-    times = np.concatenate(([0], start, start, end, freed))
+    times = np.concatenate(([0], start, start, end, freed[tasks]))
     changes = np.concatenate(([problem.resident[tasks].sum()], scratch, output, -scratch, -output))
     ticks, position = np.unique(times, return_inverse=True)
     steps = np.zeros(len(ticks), dtype=np.int64)

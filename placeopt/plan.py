@@ -15,9 +15,7 @@ Starts are ticks. `transfers` is there only under port contention. YAML with the
 from __future__ import annotations
 
 import json
-import os
 import re
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
 from placeopt.document import Document, read_document
 from placeopt.errors import DocumentError, Issue, PlanError, Search, in_file_order, listing, meaning, visible
+from placeopt.files import write_whole
 from placeopt.ir import Int, Problem
 from placeopt.objective import Value, simplified
 from placeopt.scalars import Version, Whole, is_number
@@ -132,21 +131,7 @@ def write_plan(path: str | Path, document: dict[str, Any]) -> None:
     OSError
         If it cannot be written.
     """
-    text = json.dumps(document, indent=1) + "\n"
-    target = Path(os.path.realpath(path))  # what a link stands for, not the link
-    if target.exists() and not target.is_file():  # a pipe or a device
-        target.write_text(text, encoding="utf-8")
-        return
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
-        with open(temporary, "x", encoding="utf-8") as file:
-            file.write(text)
-        if target.exists():
-            os.chmod(temporary, target.stat().st_mode & 0o777)
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_whole(path, json.dumps(document, indent=1) + "\n")
 
 
 def read_plan(path: str | Path, problem: Problem) -> Plan:

@@ -17,14 +17,14 @@ SOLVERS = ROOT / "solvers"
 
 # Each layer may import itself and the layers above it in this list; every module stands in exactly one.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "kernels", "labels", "papers", "engines"),
+    ("errors", "kernels", "labels", "papers", "engines", "files"),
     ("markup",),
     ("units", "ir", "overview"),
     ("graph", "levels", "orders"),
     ("schedule",),
     ("memory", "criticality"),
     ("objective",),
-    ("simulation", "verifier", "lowerbounds", "metrics", "pictures"),
+    ("simulation", "verifier", "lowerbounds", "metrics", "pictures", "traces"),
     ("solver",),
     ("registry", "result", "wording", "frames", "passes", "relaxation", "sct", "submodular"),
     ("heuristics",),
