@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli import bounding, catalog, exchange, explain, generate, judge, profile, solve
+from placeopt.cli import bounding, catalog, exchange, explain, generate, judge, profile, solve, submodular
 
 app = typer.Typer(
     help="Place the operators of a computation graph on devices, and know how far from optimal the placement is.",
@@ -42,6 +42,7 @@ app.command("simulate")(judge.simulate)
 app.command("inspect")(judge.inspect)
 app.command("bounds")(bounding.bounds)
 app.command("explain")(explain.explain)
+app.command("check-submodular")(submodular.check_submodular)
 app.command("solvers")(catalog.solvers)
 app.command("passes")(catalog.passes)
 app.command("schema")(catalog.schema)

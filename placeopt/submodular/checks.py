@@ -15,7 +15,7 @@ The worst counterexample is made smaller: elements of S and T are dropped as lon
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ import numpy as np
 from placeopt.levels import Float
 from placeopt.submodular.counterexamples import Counterexample, Judge, Judges, Sequence, Tally
 from placeopt.submodular.functions import AnySetFunction
-from placeopt.submodular.independence import AnyIndependence, grown, heaviest
+from placeopt.submodular.independence import AnyIndependence, grown, in_order
 from placeopt.submodular.matroids import Uniform
 
 ALL_SEQUENCES = 6
@@ -72,11 +72,17 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What was found out about a function."""
+    """What was found out about a function; `samples` is how many random sequences were grown for it."""
 
     submodular: Check
     monotone: Check
     path_free: Check
+    samples: int
+
+    @property
+    def refuted(self) -> bool:
+        """Whether there is a counterexample to anything, claimed or not."""
+        return any(check.refuted for check in (self.submodular, self.monotone, self.path_free))
 
     @property
     def honest(self) -> bool:
@@ -90,6 +96,8 @@ def check_submodular(
     seed: int = 0,
     independence: AnyIndependence | None = None,
     tolerance: float = 1e-9,
+    longest: int | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Checks:
     """Counterexamples to diminishing returns, monotonicity and freedom of order.
 
@@ -105,14 +113,22 @@ def check_submodular(
         Only sets that are independent are looked at, T + e among them; None for all sets.
     tolerance
         A violation is larger than that part of the values and gains concerned.
+    longest
+        Elements that a random sequence has at most, for functions whose `add` takes long; None for as many as there
+        can be.
+    should_stop
+        Asked before every sequence, and before a counterexample is made smaller still; once true, what was found until
+        then is returned.
 
     Raises
     ------
     ValueError
-        If samples are fewer than 1, the tolerance is negative, or the ground sets differ in size.
+        If samples or longest are fewer than 1, the tolerance is negative, or the ground sets differ in size.
     """
     if samples < 1:
         raise ValueError(f"samples {samples}: expected 1 or more")
+    if longest is not None and longest < 1:
+        raise ValueError(f"longest {longest}: expected 1 or more")
     if tolerance < 0:
         raise ValueError(f"tolerance {tolerance}: expected 0 or more")
     family = Uniform(function.size, function.size) if independence is None else independence
@@ -120,7 +136,7 @@ def check_submodular(
         raise ValueError(
             f"the function has {function.size} elements and the independence {family.size}: expected as many"
         )
-    search = _Search(function, family, tolerance)
+    search = _Search(function, family, tolerance, longest, should_stop)
     sequences = function.size <= ALL_SEQUENCES
     sets = not sequences and function.path_free and function.size <= ALL_SETS
     if sequences:
@@ -131,20 +147,29 @@ def check_submodular(
     else:
         search.sequences(samples, np.random.default_rng(seed), gains=True)
     judges = search.judges
+
+    def check(claimed: bool, tally: Tally, judge: Judge, exhaustive: bool) -> Check:
+        return Check(claimed, tally.cases, tally.violations, tally.smallest(judge, should_stop), exhaustive)
+
     return Checks(
-        _check(function.submodular, search.returns, judges.returns_fail, sequences or sets),
-        _check(function.monotone, search.signs, judges.sign_fails, sequences or sets),
-        _check(function.path_free, search.orders, judges.order_matters, sequences),
+        check(function.submodular, search.returns, judges.returns_fail, sequences or sets),
+        check(function.monotone, search.signs, judges.sign_fails, sequences or sets),
+        check(function.path_free, search.orders, judges.order_matters, sequences),
+        search.samples,
     )
 
 
-def _check(claimed: bool, tally: Tally, judge: Judge, exhaustive: bool) -> Check:
-    return Check(claimed, tally.cases, tally.violations, tally.smallest(judge), exhaustive)
-
-
 class _Search:
-    def __init__(self, function: AnySetFunction, family: AnyIndependence, tolerance: float) -> None:
+    def __init__(
+        self,
+        function: AnySetFunction,
+        family: AnyIndependence,
+        tolerance: float,
+        longest: int | None,
+        should_stop: Callable[[], bool],
+    ) -> None:
         self.function, self.family, self.judges = function, family, Judges(function, tolerance)
+        self.longest, self.should_stop, self.samples = longest, should_stop, 0
         self.slack = self.judges.slack
         self.returns, self.signs, self.orders = Tally(), Tally(), Tally()
 
@@ -207,10 +232,16 @@ class _Search:
     def sequences(self, samples: int, rng: np.random.Generator, *, gains: bool) -> None:
         """Compare prefixes of random sequences (if `gains`), and each sequence with another order of it."""
         n = self.function.size
-        most = len(heaviest(self.family, np.ones(n)))
-        for _ in range(samples if most else 0):
-            length = int(rng.integers(0, most)) + (0 if gains else 1)
-            sequence = tuple(heaviest(self.family, rng.random(n), length).tolist())
+        limit = n if self.longest is None else self.longest
+        # Gains are asked for beside the sequence: one element at least must be left.
+        most = min(len(in_order(self.family, np.arange(n), limit + gains)) - gains, limit)
+        least = 0 if gains else 1
+        for _ in range(samples if most >= least else 0):
+            if self.should_stop():
+                break
+            length = int(rng.integers(least, most + 1))
+            sequence = tuple(in_order(self.family, rng.permutation(n), length).tolist())
+            self.samples += 1
             value = self.along(sequence, rng) if gains else self.function.value(grown(self.function, sequence))
             if len(sequence) > 1:
                 other = tuple(rng.permutation(sequence).tolist())

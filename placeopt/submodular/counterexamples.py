@@ -58,9 +58,9 @@ class Tally:
         if excess[place] > self.excess:
             self.excess, self.worst = float(excess[place]), case(*(int(i) for i in place))
 
-    def smallest(self, judge: Judge) -> Counterexample | None:
-        """The worst violation, made smaller."""
-        return None if self.worst is None else smaller(*self.worst, judge)
+    def smallest(self, judge: Judge, should_stop: Callable[[], bool]) -> Counterexample | None:
+        """The worst violation, made smaller until told to stop."""
+        return None if self.worst is None else smaller(*self.worst, judge, should_stop)
 
 
 class Judges:
@@ -98,13 +98,19 @@ class Judges:
         return None
 
 
-def smaller(before: Sequence, after: Sequence, element: int | None, judge: Judge) -> Counterexample | None:
-    """A counterexample of which no element can be dropped; large parts are tried first."""
+def smaller(
+    before: Sequence,
+    after: Sequence,
+    element: int | None,
+    judge: Judge,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Counterexample | None:
+    """A counterexample of which no element can be dropped, unless told to stop; large parts are tried first."""
     best = judge(before, after, element)
     size = len(after)
-    while best is not None and size >= 1:
+    while best is not None and size >= 1 and not should_stop():
         at, dropped = 0, False
-        while at < len(best.after):
+        while at < len(best.after) and not should_stop():
             gone = set(best.after[at : at + size])
             less = [tuple(i for i in one if i not in gone) for one in (best.before, best.after)]
             found = judge(less[0], less[1], element)

@@ -124,7 +124,11 @@ def heaviest(independence: AnyIndependence, weight: Float, limit: int | None = N
 
     The heaviest there is when the family is a matroid (and no weight is negative). With a `limit` it stops there.
     """
-    order = np.argsort(-weight, kind="stable")
+    return in_order(independence, np.argsort(-weight, kind="stable"), limit)
+
+
+def in_order(independence: AnyIndependence, order: Int, limit: int | None = None) -> Int:
+    """(k,) The elements of `order` that may be added one after the other, up to a `limit` of them."""
     state = independence.start()
     chosen: list[int] = []
     at, width = 0, 1

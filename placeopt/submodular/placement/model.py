@@ -154,6 +154,7 @@ class PlacementModel:
         self.problem = problem
         self.size = problem.n_tasks * problem.n_devices
         self._home = np.full(problem.n_groups, -1, dtype=np.int64) if home is None else home
+        self._added = 0  # elementary steps so far of `add`, which maximisers and checks call very often
         self.model = _model(problem, form, settings, feasible)
         modular = not settings.load and not settings.parallelism and not settings.communication and not settings.tiers
         late = bool((self.model.cost[np.isfinite(self.model.cost)] > 2 * self.model.cap.max()).any())
@@ -200,9 +201,8 @@ class PlacementModel:
 
     def add(self, state: Standing, element: int) -> None:
         """Place a task."""
-        benefits.put.select(self._work / max(self.problem.n_tasks, 1))(
-            self.model, state, *divmod(int(element), self.problem.n_devices)
-        )
+        self._added += self.problem.n_tasks + self.problem.n_edges
+        benefits.put.select(self._added)(self.model, state, *divmod(int(element), self.problem.n_devices))
 
     def independence(self) -> Allowed:
         """What may be placed beside what."""
