@@ -178,6 +178,16 @@ class Problem:
     order: Int
     device_class: Int
 
+    def __repr__(self) -> str:
+        from placeopt.overview import problem_text
+
+        return problem_text(self)
+
+    def _repr_html_(self) -> str:
+        from placeopt.overview import problem_html
+
+        return problem_html(self)
+
     @property
     def n_tasks(self) -> int:
         """Number of tasks, n."""

@@ -13,6 +13,9 @@ from placeopt.schedule import Schedule
 from placeopt.solver import Progress, Termination
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from placeopt.frames import Rows, Unit
     from placeopt.passes import Applied
     from placeopt.verifier import Violation
 
@@ -85,6 +88,60 @@ class Result:
         return relative_gap(self.objective, self.bound) if self.feasible else None
 
     @property
+    def placement(self) -> dict[str, str] | None:
+        """The name of each task's device by the task's name; None without a schedule."""
+        if self.schedule is None:
+            return None
+        devices = self.problem.device_names
+        chosen = self.schedule.device.tolist()
+        return {name: devices[d] for name, d in zip(self.problem.task_names, chosen, strict=True)}
+
+    def __repr__(self) -> str:
+        from placeopt.wording import result_text
+
+        return result_text(self)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        from placeopt.wording import result_html
+
+        return result_html(self)
+
+    def summary(self) -> str:
+        """What `placeopt solve` prints: the problem, the objective and its gap, the devices, the verdict."""
+        from placeopt.wording import result_summary
+
+        return result_summary(self)
+
+    def to_frame(self, rows: Rows = "tasks", *, unit: Unit = "tick") -> pd.DataFrame:
+        """The schedule as a pandas data frame; without rows if there is no schedule.
+
+        Parameters
+        ----------
+        rows
+            "tasks": task, device, type (of the device), start, end, duration, ready (when its last input is there, and
+            its release time over), memory (bytes that it counts for under the `sum` model: resident + output + scratch,
+            which follow), received (bytes that come from other devices for it).
+            "devices": device, type, tasks, busy, memory (bytes, under the problem's memory model), capacity (bytes).
+            "transfers": producer, consumer, sender, receiver, start, end, duration, payload (bytes), serves (how many
+            consumers there; the first of them is named).
+        unit
+            Of all times: "tick" (whole numbers), or "s", "ms", "us", "ns" (floats).
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        UsageError
+            If there are no such rows, or no such unit.
+        """
+        from placeopt.frames import result_frame
+
+        return result_frame(self, rows, unit)
+
+    @property
     def fingerprint(self) -> str:
         """Hash of the problem."""
         return self.problem.fingerprint()
@@ -140,13 +197,10 @@ class Result:
             "versions": dict(self.versions),
         }
         if plan:
-            names, devices = problem.task_names, problem.device_names
-            document["placement"] = (
-                None
-                if schedule is None
-                else {name: devices[d] for name, d in zip(names, schedule.device.tolist(), strict=True)}
+            document["placement"] = self.placement
+            document["start"] = (
+                None if schedule is None else dict(zip(problem.task_names, schedule.start.tolist(), strict=True))
             )
-            document["start"] = None if schedule is None else dict(zip(names, schedule.start.tolist(), strict=True))
         return document
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
 from pathlib import Path
@@ -156,7 +157,7 @@ class TestGraphs:
         header = {key: value for key, value in self.HEADER.items() if key != "operations"}
         problem = from_networkx(self.graph(), self.DEVICES, links=links, **self.HEADER)
         graph = to_networkx(problem)
-        assert graph.graph == {"name": "g"}
+        assert (graph.graph["name"], set(graph.graph)) == ("g", {"name", "placeopt"})
         assert graph.nodes["a"] == {
             "time": {"cpu": 3, "gpu0": 1, "gpu1": 1},
             "memory": {"resident": 0, "output": 100, "scratch": 0},
@@ -176,6 +177,31 @@ class TestGraphs:
         # A graph's numbers are ticks and bytes; devices and links keep their units.
         again = from_networkx(to_networkx(problem), data["devices"], links=data.get("links"), **header)
         assert again.fingerprint() == problem.fingerprint()
+
+    @pytest.mark.parametrize("path", PROBLEMS, ids=lambda path: path.stem)
+    def test_a_graph_has_all_of_its_problem(self, path: Path) -> None:
+        problem = load(path)
+        data = json.loads(json.dumps(nx.node_link_data(to_networkx(problem))))
+        again = from_networkx(nx.node_link_graph(data))
+        assert again.fingerprint() == problem.fingerprint()
+        assert (again.name, again.description) == (problem.name, problem.description)
+        assert again.device_types == problem.device_types
+        assert again.forward.tolist() == problem.forward.tolist()
+
+    def test_what_is_given_takes_the_place_of_what_a_graph_has(self) -> None:
+        links = {"default": {"bandwidth": 10, "latency": 2}}
+        graph = to_networkx(from_networkx(self.graph(), self.DEVICES, links=links, **self.HEADER))
+        changed = from_networkx(graph, links={"default": {"latency": 7}}, objective="communication", name="h")
+        assert (changed.name, str(changed.objective), changed.contention) == ("h", "communication", "port")
+        assert changed.transfer(100, 0, 1) == 7
+        alone = from_networkx(graph, {"cpu": None, "gpu0": None, "gpu1": None})
+        assert (alone.name, str(alone.objective), alone.contention) == ("", "makespan", "none")
+
+    def test_a_graph_without_devices(self) -> None:
+        for kept in ({}, {"placeopt": 1}, {"placeopt": {"links": {}}}):
+            graph: nx.DiGraph[Any] = nx.DiGraph([("a", "b")], **kept)
+            with pytest.raises(UsageError, match=r"^this graph has no devices of its own"):
+                from_networkx(graph)
 
     def test_times_there_and_back(self) -> None:
         graph = self.graph()

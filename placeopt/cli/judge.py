@@ -40,7 +40,8 @@ def verify(problem: ProblemFile, plan: PlanPath, as_json: AsJson = False) -> Non
             }
         )
     else:
-        from placeopt.report.console import print_problem, print_violations, value_text
+        from placeopt.report.console import print_problem, print_violations
+        from placeopt.wording import value_text
 
         console = stdout_console()
         print_problem(console, compiled)

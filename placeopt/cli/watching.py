@@ -80,8 +80,8 @@ def _display(
 
 def progress_text(latest: list[Progress], problem: Problem) -> str:
     """Best value, bound and gap so far."""
-    from placeopt.report.console import value_text
     from placeopt.result import relative_gap
+    from placeopt.wording import value_text
 
     if not latest:
         return "solving"

@@ -1,4 +1,10 @@
-"""NetworkX graphs as problems and back."""
+"""NetworkX graphs as problems and back.
+
+graph = po.to_networkx(problem)                        # all of the problem, in ticks and bytes
+po.from_networkx(graph)                                # the same problem again
+po.from_networkx(graph, objective="communication")     # with another objective
+po.from_networkx(graph, {"gpu": {"count": 4}})         # a graph of your own, or other devices
+"""
 
 from __future__ import annotations
 
@@ -8,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from placeopt.compiler import compile_spec
 from placeopt.errors import UsageError
+from placeopt.formats.problems import problem_document
 from placeopt.ir import UNLIMITED, Problem
 from placeopt.units import shown
 
@@ -15,8 +22,16 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
+KEPT = "placeopt"
+"""The attribute of a graph that holds what is not in its nodes and edges: devices, links, objective, ..."""
+
+
 def from_networkx(
-    graph: nx.DiGraph[Any], devices: Mapping[str, Any], *, links: Mapping[str, Any] | None = None, **header: Any
+    graph: nx.DiGraph[Any],
+    devices: Mapping[str, Any] | None = None,
+    *,
+    links: Mapping[str, Any] | None = None,
+    **header: Any,
 ) -> Problem:
     """The problem of a directed graph whose node attributes are task keys of the spec.
 
@@ -27,7 +42,8 @@ def from_networkx(
         `release`, `devices`, ...), an edge's attribute `payload` is the payload of that edge alone. Without it the edge
         carries the producer's `output`.
     devices, links
-        The spec's sections of those names.
+        The spec's sections of those names. Without `devices`, a graph that `to_networkx` made has its own devices,
+        links and header; what is given here takes their place.
     **header
         Further top-level keys of the spec: name, resolution, objective, contention, memory_model, operations, units,
         placement.
@@ -35,7 +51,8 @@ def from_networkx(
     Raises
     ------
     UsageError
-        If the graph is undirected, has parallel edges, two nodes of one name, or an attribute that edges decide.
+        If the graph is undirected, has parallel edges, two nodes of one name, an attribute that edges decide, or no
+        devices of its own where none are given.
     SpecError
         If what it describes is no sound problem; lists every issue.
     """
@@ -43,6 +60,14 @@ def from_networkx(
         raise UsageError("from_networkx takes a directed graph without parallel edges (networkx.DiGraph)")
     if "tasks" in header or "graph" in header:
         raise UsageError("from_networkx takes the tasks from the graph, not from tasks or graph")
+    kept: dict[str, Any] = {}
+    if devices is None:
+        kept = graph.graph.get(KEPT, {})
+        if not isinstance(kept, dict) or "devices" not in kept:
+            raise UsageError(
+                "this graph has no devices of its own, as those of to_networkx do; from_networkx(graph, devices) takes "
+                'them as a spec has them: {"gpu": {"count": 4, "memory": "16 GiB"}}'
+            )
     tasks: dict[str, dict[str, Any]] = {}
     for node, attributes in graph.nodes(data=True):
         if str(node) in tasks:
@@ -51,7 +76,9 @@ def from_networkx(
             raise UsageError(f"node {shown(str(node))} has the attribute after; expected edges instead")
         after = {str(producer): graph.edges[producer, node].get("payload") for producer in graph.predecessors(node)}
         tasks[str(node)] = {**attributes, "after": after}
-    document = {"placeopt": 1, "devices": dict(devices), "tasks": tasks, **header}
+    document = {**kept, "placeopt": 1, "tasks": tasks, **header}
+    if devices is not None:
+        document["devices"] = dict(devices)
     if links is not None:
         document["links"] = dict(links)
     return compile_spec(document)
@@ -62,11 +89,16 @@ def to_networkx(problem: Problem) -> nx.DiGraph[str]:
 
     Nodes have `time` (ticks per device, the only one where the task is fixed), `memory` (bytes: resident, output,
     scratch), `output` (bytes) where edges share it, `release`, `deadline` (ticks) and `backward_of` (a task) where the
-    task has one, and `colocate` and `separate` labels where it has any; edges have `payload` (bytes) unless shared.
+    task has one, and `colocate` and `separate` labels where it has any; edges have `payload` (bytes) unless shared. The
+    graph's attribute `placeopt` has the rest of the problem as a spec document: devices, links, resolution, objective.
+    All of it is plain data, fit for JSON (`networkx.node_link_data`). Of two edges between the same tasks the later
+    one stands for both.
     """
     import networkx as nx
 
-    graph: nx.DiGraph[str] = nx.DiGraph(name=problem.name)
+    rest = problem_document(problem)
+    del rest["tasks"]
+    graph: nx.DiGraph[str] = nx.DiGraph(name=problem.name, **{KEPT: rest})
     names, devices = problem.task_names, problem.device_names
     labels = problem.group.tolist()
     sizes = Counter(labels)

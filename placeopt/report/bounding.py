@@ -10,8 +10,8 @@ from rich.text import Text
 
 from placeopt.ir import Problem
 from placeopt.lowerbounds import Bound
-from placeopt.report.console import first_metric, value_text
 from placeopt.result import number
+from placeopt.wording import first_metric, value_text
 
 
 def bounds_data(found: Sequence[Bound]) -> list[dict[str, Any]]:

@@ -9,9 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from placeopt.ir import Problem
-from placeopt.passes import EXACT_PASSES, Applied, Pass, apply_passes
+from placeopt.passes import EXACT_PASSES, Pass, apply_passes
 from placeopt.report.catalog import print_citation, print_settings, setting_cards
 from placeopt.solver import Settings
+from placeopt.wording import change_text
 
 
 def card(known: Pass) -> dict[str, Any]:
@@ -57,19 +58,6 @@ def exact_passes(problem: Problem) -> dict[str, Any]:
     chain = apply_passes(problem, EXACT_PASSES)
     steps = [{"pass": step.name, "explanation": step.reduction.explanation} for step in chain.steps]
     return chain.applied.to_dict() | {"steps": steps}
-
-
-def change_text(before: dict[str, int], after: dict[str, int]) -> str:
-    """The sizes that differ: 235 -> 129 tasks, 301 -> 160 edges."""
-    parts = [f"{before[key]:,} -> {after[key]:,} {key}" for key in before if before[key] != after[key]]
-    return ", ".join(parts) or "the same size"
-
-
-def applied_text(applied: Applied) -> str:
-    """What passes did, in a line."""
-    data = applied.to_dict()
-    inexact = "" if applied.exact else "; the optimum may be lost"
-    return f"{', '.join(applied.names)}: {change_text(data['before'], data['after'])}{inexact}"
 
 
 def print_exact_passes(console: Console, found: dict[str, Any]) -> None:
