@@ -158,8 +158,9 @@ class PlacementModel:
         self.model = _model(problem, form, settings, feasible)
         modular = not settings.load and not settings.parallelism and not settings.communication and not settings.tiers
         late = bool((self.model.cost[np.isfinite(self.model.cost)] > 2 * self.model.cap.max()).any())
+        roomy = settings.memory == "step" and int(self.model.memory.sum()) <= int(problem.capacity.min())
         self.path_free = self.monotone = self.submodular = (
-            form == "inside" and modular and not late and settings.memory == "unlimited" and not settings.memory_balance
+            modular and not late and (roomy or settings.memory == "unlimited") and not settings.memory_balance
         )
 
     def start(self) -> Standing:
