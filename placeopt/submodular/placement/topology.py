@@ -16,8 +16,8 @@ maximiser asks for all of them in every round. To place v changes it in three wa
 
 Sets are compared by a hash, the exclusive or of a random 62-bit number per task: in a whole run with 36,000 tasks two
 different ones are taken for equal with a probability of some 1e-6. What a task that sees v loses is worked out from bit
-sets, with one bit for each placed task that can still be seen; where no producer lost anything nor is v itself, nothing
-is lost.
+sets, with one bit for each placed task that can still be seen: only what v sees can be, and only by tasks with a
+producer that is v or lost something.
 
 Placing one task takes O(s + l w + (p / 60 + 1) a + c) steps: s tasks and edges see v, l of them lose something, with w
 words per set; p of them are placed, a tasks see these, and c tasks share dependencies with one of them.
@@ -283,28 +283,30 @@ def recount(graph: Graph, state: Topology, moved: int, change: int) -> None:
 
 @kernel(allocates=False)
 def renewed(graph: Graph, state: Topology, v: int, w: int) -> bool:
-    """Work out anew what w, a task that sees v, depends on beside v; whether it lost something.
-
-    `fresh` becomes the hash without what was lost.
-    """
+    """Whether w, a task that sees v, loses something that it saw through v alone; it is taken off, from `fresh` too."""
     words = state.words[0]
-    row = state.row
+    row, rest = state.row, 0
     for k in range(words):
-        row[k] = 0
+        row[k] = state.sees[w, k] & state.sees[v, k]
+        rest |= row[k]
     for e in range(graph.in_start[w], graph.in_start[w + 1]):
+        if rest == 0:
+            return False
         q = graph.in_source[e]
         if state.device[q] >= 0:
             if state.slot[q] >= 0:
-                row[state.slot[q] // BITS] |= 1 << (state.slot[q] % BITS)
+                row[state.slot[q] // BITS] &= ~(1 << (state.slot[q] % BITS))
         elif q != v:
+            rest = 0
             for k in range(words):
-                row[k] |= state.sees[q, k]
+                row[k] &= ~state.sees[q, k]
+                rest |= row[k]
     lossy = False
     for k in range(words):
-        lost = state.sees[w, k] & ~row[k]
+        lost = row[k]
         if lost != 0:
             lossy = True
-            state.sees[w, k] = row[k]
+            state.sees[w, k] &= ~lost
             for b in range(BITS):
                 if (lost >> b) & 1:
                     state.fresh[w] ^= graph.key[state.owner[k * BITS + b]]
@@ -317,7 +319,9 @@ def spread(graph: Graph, state: Topology, v: int) -> int:
     state.stamp[0] += 2
     stamp = state.stamp[0]  # stamp - 1 for what sees v, stamp where a producer is v or lost something
     slot, at, highest = state.slot[v], graph.position[v], graph.position[v]
-    moved = 0
+    moved, seen = 0, False
+    for k in range(state.words[0]):
+        seen = seen or state.sees[v, k] != 0
     while at <= highest:
         u = graph.order[at]
         at += 1
@@ -327,7 +331,7 @@ def spread(graph: Graph, state: Topology, v: int) -> int:
             state.moved[moved] = u
             moved += 1
             state.fresh[u] = state.digest[u] ^ graph.key[v]
-        lossy = u == v or (state.mark[u] == stamp and renewed(graph, state, v, u))
+        lossy = seen if u == v else state.mark[u] == stamp and renewed(graph, state, v, u)
         if u != v:
             if slot >= 0:
                 state.sees[u, slot // BITS] |= 1 << (slot % BITS)

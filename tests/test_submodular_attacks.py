@@ -1,0 +1,59 @@
+"""Attacks on the placement models and their solvers: what once went wrong, and what easily could."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from placeopt.ir import Int, Problem, build_problem
+from placeopt.submodular.placement import topology
+from placeopt.submodular.placement.topology import BITS, Graph, Topology, make_graph, make_topology, place
+
+
+def graph(n: int, edges: Int, m: int = 2) -> Problem:
+    names = [f"t{i}" for i in range(n)], [f"d{i}" for i in range(m)]
+    return build_problem(
+        task_names=names[0], device_names=names[1], duration=np.ones((n, m), dtype=np.int64), edges=edges
+    )
+
+
+def parallel_to(problem: Problem, device: Int, j: int) -> Int:
+    """(m,) placed tasks on each device with the dependencies of j, in the topology of all that are placed and j."""
+    depends: dict[int, set[int]] = {}
+    for u in problem.order.tolist():
+        producers = problem.edge_source[problem.in_edge[problem.in_start[u] : problem.in_start[u + 1]]].tolist()
+        depends[u] = set().union(*({q} if device[q] >= 0 or q == j else depends[q] for q in producers))
+    alike = [d for x, d in enumerate(device.tolist()) if d >= 0 and depends[x] == depends[j]]
+    return np.bincount(np.array(alike, dtype=np.int64), minlength=problem.n_devices)
+
+
+@pytest.mark.parametrize("density", [0.03, 0.4, 1.0])
+def test_dependencies_in_several_words_are_lost_and_their_bits_given_to_others(density: float) -> None:
+    rng = np.random.default_rng(int(100 * density))
+    layer = np.arange(3 * (BITS + 20)) // (BITS + 20)
+    linked = (layer[:, None] + 1 == layer) & (rng.random((len(layer), len(layer))) < density)
+    problem = graph(len(layer), np.argwhere(linked))
+    structure, state = make_graph(problem), make_topology(make_graph(problem), problem.n_devices)
+    order = rng.permutation(problem.n_tasks)
+    for k, v in enumerate(order.tolist()):
+        if k % 40 == 0:
+            for j in rng.choice(order[k:], 8).tolist():
+                assert state.parallel[:, j].tolist() == parallel_to(problem, state.device, j).tolist()
+        place(structure, state, v, int(rng.integers(2)))
+    assert state.words[0] >= 2
+
+
+def test_what_sees_nothing_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To place a source was O(its consumers' producers): minutes for 2,000 sources with 2,000 consumers each."""
+    looked: list[int] = []
+
+    def renewed(_graph: Graph, _state: Topology, _v: int, w: int) -> bool:
+        looked.append(w)
+        return False
+
+    monkeypatch.setattr(topology, "renewed", renewed)
+    problem = graph(80, np.argwhere((np.arange(80)[:, None] < 40) & (np.arange(80) >= 40)))
+    structure, state = make_graph(problem), make_topology(make_graph(problem), 2)
+    for v in range(40):
+        place(structure, state, v, v % 2)
+    assert not looked
