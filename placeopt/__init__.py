@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from placeopt.bounding import bounds as bounds
+    from placeopt.comparison.matrix import compare as compare
+    from placeopt.comparison.records import Record as Record
+    from placeopt.comparison.tables import Comparison as Comparison
     from placeopt.compiler import compile_spec as compile  # noqa: F401  the public name
     from placeopt.compiler import load as load
     from placeopt.errors import DocumentError as DocumentError
@@ -54,6 +57,9 @@ if TYPE_CHECKING:
 
 _HOME = {
     "bounds": ("placeopt.bounding", "bounds"),
+    "compare": ("placeopt.comparison.matrix", "compare"),
+    "Record": ("placeopt.comparison.records", "Record"),
+    "Comparison": ("placeopt.comparison.tables", "Comparison"),
     "compile": ("placeopt.compiler", "compile_spec"),
     "load": ("placeopt.compiler", "load"),
     "DocumentError": ("placeopt.errors", "DocumentError"),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli import bounding, catalog, exchange, explain, generate, judge, profile, solve, submodular
+from placeopt.cli import bounding, catalog, compare, exchange, explain, generate, judge, profile, solve, submodular
 
 app = typer.Typer(
     help="Place the operators of a computation graph on devices, and know how far from optimal the placement is.",
@@ -37,6 +37,7 @@ def _global(
 
 
 app.command("solve")(solve.solve)
+app.command("compare")(compare.compare)
 app.command("verify")(judge.verify)
 app.command("simulate")(judge.simulate)
 app.command("inspect")(judge.inspect)

@@ -1,0 +1,230 @@
+"""One run in a process of its own: what crashes, hangs or prints there costs nothing but that run."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from placeopt.comparison.child import LENGTH, outcome_of
+from placeopt.comparison.jobs import Job
+from placeopt.comparison.processes import VARIABLE, kill_group, kill_marked
+from placeopt.comparison.records import Record, Status
+
+STARTING = 120.0
+"""Seconds that a process may take until its solver starts: Python, imports, the problem."""
+
+TICK = 0.1
+"""Seconds between two looks at the clock."""
+
+STDERR = 8000
+"""Bytes of what a run printed last, kept to say why it died."""
+
+# The packages are those of this process, wherever they were found.
+_START = "import json,sys; sys.path[:]=json.loads(sys.argv[1]); from placeopt.comparison.child import main; main()"
+
+Point = tuple[float, float | None, float | None]
+
+
+class Stopped(Exception):  # noqa: N818  no error: the caller asked for it
+    """The run was stopped on request and has no record."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """What is known of a run so far."""
+
+    job: Job
+    on_point: Callable[[Point], None] | None
+    begun: float | None = None
+    points: list[Point] = field(default_factory=list)
+    outcome: dict[str, Any] | None = None
+    torn: bytes = b""
+    stderr: bytes = b""
+
+    def read(self, data: bytes) -> None:
+        """Take in some of what the process says."""
+        *lines, self.torn = (self.torn + data).split(b"\n")
+        for text in lines:
+            with suppress(ValueError):  # only what we wrote ourselves; a solver that found the pipe is not listened to
+                line = json.loads(text)
+                if not isinstance(line, dict):
+                    continue
+                if "begun" in line:
+                    self.begun = time.monotonic()
+                elif "progress" in line:
+                    elapsed, value, bound = line["progress"]
+                    self.points.append((float(elapsed), value, bound))
+                    if self.on_point is not None:
+                        self.on_point(self.points[-1])
+                else:
+                    self.outcome = outcome_of(line)
+
+    def overdue(self, born: float) -> str | None:
+        """Why the process is to be killed now, None if it is not."""
+        now, limit = time.monotonic(), self.job.time_limit
+        if self.begun is None:
+            return f"killed: the solver had not started after {STARTING:g} s" if now - born > STARTING else None
+        if limit is None or now - self.begun <= limit + self.job.grace:
+            return None
+        return f"killed after its limit of {limit:g} s and a grace of {self.job.grace:g} s"
+
+
+def run_job(
+    job: Job, on_point: Callable[[Point], None] | None = None, should_stop: Callable[[], bool] = lambda: False
+) -> Record:
+    """The record of the job, run in a process of its own that is gone afterwards with all that it started.
+
+    Raises
+    ------
+    Stopped
+        Once `should_stop` is true.
+    OSError
+        If no process can be started.
+    """
+    born = time.monotonic()
+    run = _Run(job, on_point)
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", _START, json.dumps(sys.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C in the terminal is ours to deal with
+        env=os.environ | {VARIABLE: job.tag},
+        bufsize=0,
+    )
+    try:
+        late = _attend(process, run, born, should_stop)
+    finally:
+        kill_group(process.pid)
+        kill_marked(job.tag)
+        code = process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            assert stream is not None
+            with suppress(OSError):
+                stream.close()
+    wall = time.monotonic() - born
+    if run.outcome is not None:
+        return _record(run, wall, **run.outcome)
+    if late is not None:
+        return _record(run, wall, "killed", late)
+    return _record(run, wall, "crashed", _death(code, run.stderr.decode(errors="replace")))
+
+
+def _attend(process: subprocess.Popen[bytes], run: _Run, born: float, should_stop: Callable[[], bool]) -> str | None:
+    """Feed the process and listen to it until it has said all, or has died, or is overdue: the reason then."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    job = pickle.dumps(run.job, protocol=pickle.HIGHEST_PROTOCOL)
+    unsent = memoryview(len(job).to_bytes(LENGTH, "big") + job)
+    with selectors.DefaultSelector() as selector:
+        for stream, events in (
+            (process.stdin, selectors.EVENT_WRITE),
+            (process.stdout, selectors.EVENT_READ),
+            (process.stderr, selectors.EVENT_READ),
+        ):
+            os.set_blocking(stream.fileno(), False)
+            selector.register(stream, events)
+        while True:
+            ended, heard = _ended(process.pid), False
+            for key, _ in selector.select(TICK):
+                if key.fileobj is process.stdin:
+                    try:
+                        unsent = unsent[os.write(key.fd, unsent) :]
+                    except BlockingIOError:
+                        continue
+                    except BrokenPipeError:
+                        unsent = unsent[:0]
+                    if not unsent:
+                        selector.unregister(process.stdin)  # and left open: the process ends when we do
+                    continue
+                data = _read(key.fd)
+                if not data:
+                    selector.unregister(key.fileobj)
+                elif key.fileobj is process.stdout:
+                    heard = True
+                    run.read(data)
+                else:
+                    run.stderr = (run.stderr + data)[-STDERR:]
+            if run.outcome is not None:
+                return None
+            if ended and not heard:  # and nothing is left to read
+                return None
+            late = run.overdue(born)
+            if late is not None:
+                return late
+            if should_stop():
+                raise Stopped
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1 << 16)
+    except BlockingIOError:  # pragma: no cover  select said otherwise
+        return b""
+
+
+def _ended(pid: int) -> bool:
+    """Whether the process has ended; it stays to be waited for, so that its number is nobody else's yet."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _death(code: int, stderr: str) -> str:
+    """How a process ended that did not say so itself."""
+    if code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+        why = f"its process died of {name}" + (" (out of memory?)" if -code == signal.SIGKILL else "")
+    else:
+        why = f"its process ended with exit code {code}"
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    places = [line for line in lines if line.startswith('File "')]
+    if "Fatal Python error" in stderr and places:
+        return f"{why}, in {places[0]}"
+    return f"{why}; it printed: {lines[-1][:300]}" if lines else why
+
+
+def _record(
+    run: _Run,
+    wall: float,
+    status: Status,
+    message: str,
+    result: dict[str, Any] | None = None,
+    slr: float | None = None,
+    peak_memory: int | None = None,
+) -> Record:
+    job = run.job
+    return Record(
+        problem=job.problem,
+        file=job.file,
+        fingerprint=job.fingerprint,
+        solver=job.solver,
+        settings=job.settings,
+        seed=job.seed,
+        time_limit=job.time_limit,
+        status=status,
+        message=message,
+        result=result,
+        progress=tuple(run.points),
+        slr=slr,
+        peak_memory=peak_memory,
+        wall=wall,
+        threads=job.threads,
+    )
+
+
+def lost_record(job: Job, message: str, wall: float = 0.0) -> Record:
+    """The record of a job whose worker died."""
+    return _record(_Run(job, None), wall, "lost", message)

@@ -1,0 +1,232 @@
+"""Comparisons as a paper would print them: a table for each problem, one over all, and why runs came to nothing."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from placeopt.comparison.tables import Comparison, Entry
+from placeopt.comparison.verdicts import Standing, Value
+from placeopt.errors import listing, visible
+from placeopt.objective import METRICS
+from placeopt.units import size_text
+from placeopt.wording import amount_text
+
+WIDE = 100
+"""Columns of a terminal from which on tables are set with more room."""
+
+TAUS = (1.0, 1.01, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0)
+"""Ratios at which the performance profile is read off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table as texts: its title, headers, rows, and notes below; the first `left` columns are set to the left."""
+
+    title: str
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    left: int = 1
+    words: tuple[int, ...] = ()
+    """Columns of words, set to the left too."""
+
+
+def grids(comparison: Comparison) -> list[Grid]:
+    """The tables of a comparison: one for each problem, and over several the means and the performance profile."""
+    found = [_problem_grid(comparison, label) for label in comparison.by_problem]
+    if len(found) > 1:
+        found += [_summary_grid(comparison), _profile_grid(comparison)]
+    return found
+
+
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """All tables of a comparison."""
+    room = 2 if console.width >= WIDE else 1
+    for place, grid in enumerate(grids(comparison)):
+        if place:
+            console.print()
+        console.print(Text(grid.title, style="bold"), soft_wrap=not console.is_terminal)
+        table = Table(box=None, padding=(0, room, 0, 0), header_style="dim", pad_edge=False)
+        for column, header in enumerate(grid.headers):
+            words = column < grid.left or column in grid.words
+            table.add_column(header, justify="left" if words else "right", overflow="fold", no_wrap=not words)
+        for row in grid.rows:
+            table.add_row(*map(Text, row))
+        console.print(table)
+        for note in grid.notes:
+            console.print(Text(note), soft_wrap=not console.is_terminal)
+
+
+def write_markdown(out: TextIO, comparison: Comparison) -> None:
+    """All tables of a comparison as Markdown."""
+    for place, grid in enumerate(grids(comparison)):
+        lines = [f"### {_escaped(grid.title)}", "", _line(grid.headers)]
+        lines.append(_line(["---" if c < grid.left or c in grid.words else "---:" for c in range(len(grid.headers))]))
+        lines += [_line(map(_escaped, row)) for row in grid.rows]
+        if grid.notes:
+            lines += ["", *(f"- {_escaped(note)}" for note in grid.notes)]
+        out.write("\n" * (place > 0) + "\n".join(lines) + "\n")
+
+
+def write_csv(out: TextIO, comparison: Comparison) -> None:
+    """The runs of a comparison, a line each; what is absent is empty."""
+    rows = comparison.rows()
+    writer = csv.DictWriter(out, list(rows[0]) if rows else ["problem"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+
+
+def _problem_grid(comparison: Comparison, label: str) -> Grid:
+    entries, standing = comparison.entries[label], comparison.standings[label]
+    results = [record.result for record in comparison.by_problem[label] if record.result is not None]
+    name = results[0]["objective_name"].split(", then ")[0] if results else "objective"
+    metric = name if name in METRICS else None
+    resolution = Fraction(results[0]["resolution"]) if results else Fraction(0)
+
+    def amount(value: Value | None) -> str:
+        return "-" if value is None else amount_text(value, metric, resolution, ticks=False)
+
+    place = {entry.solver: number for number, entry in enumerate(entries)}
+    tried = sorted(
+        (entry for entry in entries if entry.verdict != "refused"),
+        key=lambda entry: (entry.levels is None, entry.levels or (), place[entry.solver]),
+    )
+    spread = any(entry.spread is not None for entry in tried)
+    rows = tuple(
+        (
+            visible(entry.solver, 40),
+            amount(entry.objective),
+            *([_percent(entry.spread)] if spread else []),
+            _percent(entry.gap),
+            _ratio(entry.ratio),
+            _ratio(entry.slr),
+            _time(entry.seconds),
+            "-" if entry.peak_memory is None else size_text(entry.peak_memory),
+            entry.verdict if entry.feasible in (0, entry.runs) else f"{entry.feasible} of {entry.runs}",
+        )
+        for entry in tried
+    )
+    headers = (
+        "solver",
+        visible(name, 24),
+        *(["spread"] if spread else []),
+        "gap",
+        "ratio",
+        "SLR",
+        "time",
+        "memory",
+        "",
+    )
+    return Grid(_title(label, standing, amount), headers, rows, _reasons(entries), words=(len(headers) - 1,))
+
+
+def _title(label: str, standing: Standing, amount: object) -> str:
+    assert callable(amount)
+    known = []
+    if standing.best is not None:
+        known.append(f"best {amount(standing.best)} ({standing.best_solver})")
+    if standing.bound is not None:
+        known.append(f"bound {amount(standing.bound)} ({standing.bound_source})")
+    gap = standing.gap(standing.best)
+    if gap is not None:
+        known.append("proved optimal" if gap <= 0 else f"gap {_percent(gap)}")
+    return f"{visible(label)}: {', '.join(known) or 'no feasible schedule'}"
+
+
+def _reasons(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Why solvers came to nothing, or claim too much: those with the same reason in one line."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for entry in entries:
+        if entry.verdict != "feasible" or entry.message:
+            # Refusals end with the solvers that do support the problem: of no use in a table of all solvers.
+            message = (
+                entry.message.partition("; solvers that support")[0] if entry.verdict == "refused" else entry.message
+            )
+            message = message.removeprefix(f"{entry.solver.partition(':')[0]} ")
+            found.setdefault((entry.verdict, message), []).append(entry.solver)
+    lines = []
+    for (verdict, message), solvers in found.items():
+        said = message if verdict == "feasible" or message.startswith(verdict) else f"{verdict}: {message}"
+        lines.append(f"  {listing(solvers, 50)}: {visible(said, 400)}")
+    return tuple(lines)
+
+
+def _summary_grid(comparison: Comparison) -> Grid:
+    summary, common, problems = comparison.summary(), comparison.common(), len(comparison.by_problem)
+    place = {row["solver"]: number for number, row in enumerate(summary)}
+    summary.sort(key=lambda row: (-row["solved"], row["ratio_solved"] or 0.0, place[row["solver"]]))
+    alone = len(common) < problems  # else the means over the solver's own problems are those over all
+    own = ("own ratio",) if alone else ()
+    headers = ("solver", "solved", "ratio", *own, "gap", "wins", "infeasible", "failed", "refused", "time")
+    rows = tuple(
+        (
+            visible(row["solver"], 40),
+            f"{row['solved']}/{row['problems']}",
+            _ratio(row["ratio"]),
+            *((_ratio(row["ratio_solved"]),) if alone else ()),
+            _percent(row["gap"]),
+            str(row["wins"]),
+            str(row["infeasible"]),
+            str(row["failed"]),
+            str(row["refused"]),
+            _time(row["seconds"]),
+        )
+        for row in summary
+    )
+    none = [row["solver"] for row in summary if not row["solved"]]
+    but = f" ({listing(none, 50)} solved none)" if none else ""
+    over = f"the {len(common)} of {problems} problems" if alone else f"all {problems} problems"
+    notes = [
+        f"ratio: geometric mean of objective / best found, and gap: mean, over {over} that every solver solved{but}: "
+        f"{listing(common, 50)}"
+    ]
+    if alone:
+        notes.append("own ratio: over the problems that the solver itself solved, which are not the same for all")
+    return Grid(f"all {problems} problems", headers, rows, tuple(notes))
+
+
+def _profile_grid(comparison: Comparison) -> Grid:
+    profile = comparison.profile()
+    place = {solver: number for number, solver in enumerate(profile)}
+
+    def share(solver: str, tau: float) -> float:
+        return max((share for ratio, share in profile[solver] if ratio <= tau), default=0.0)
+
+    shares = {solver: tuple(share(solver, tau) for tau in TAUS) for solver in profile}
+    order = sorted(profile, key=lambda solver: (tuple(-each for each in shares[solver]), place[solver]))
+    rows = tuple((visible(solver, 40), *(f"{each:.0%}" for each in shares[solver])) for solver in order)
+    return Grid(
+        "performance profile: share of the problems solved within this ratio to the best",
+        ("solver", *(f"{tau:g}" for tau in TAUS)),
+        rows,
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.2%}" if share < 0.9995 else f"{share:.0%}"
+
+
+def _ratio(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.3f}" if ratio < 100 else f"{ratio:.0f}"
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    return f"{seconds * 1e3:.3g} ms" if seconds < 0.9995 else f"{seconds:.4g} s"
