@@ -39,8 +39,8 @@ class SubmodularSettings(PlacementSettings):
 
     maximiser: Literal["lazy", "standard", "stochastic", "local-search", "continuous"] = "lazy"
     """Standard greedy; lazily, with the same outcome; on a random sample in each round; local search from standard
-    greedy on; continuous greedy, which needs a monotone submodular function (parallelism=false, load=false,
-    memory=unlimited). The last three are for small problems."""
+    greedy on; continuous greedy. The last two need submodular-g with parallelism=false, load=false, memory=unlimited,
+    for only then the order of placement does not count; the last three are for small problems."""
 
     epsilon: float = Field(default=0.1, gt=0, lt=1)
     """Of stochastic greedy and local search: how much of the value may be lost."""
@@ -92,7 +92,14 @@ class Maximising:
         if settings.maximiser == "continuous" and not (model.submodular and model.monotone and allowed.matroid):
             raise UsageError(
                 "maximiser = continuous needs a monotone submodular function and a matroid: submodular-g with "
-                "parallelism=false, load=false and memory=unlimited, and no groups or separation; others take any"
+                "parallelism=false, load=false and memory=unlimited, a cap of at least half the longest duration, and "
+                "no groups or separation; lazy, standard and stochastic take any"
+            )
+        if settings.maximiser == "local-search" and not model.path_free:
+            raise UsageError(
+                "maximiser = local-search needs a function whose value does not depend on the order of placement: "
+                "submodular-g with parallelism=false, load=false and memory=unlimited, and a cap of at least half the "
+                "longest duration; lazy, standard and stochastic take any"
             )
         if settings.maximiser in ("lazy", "standard"):
             placed = model.place_all(lazy=settings.maximiser == "lazy", should_stop=self.should_stop)

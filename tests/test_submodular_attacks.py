@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import placeopt as po
+from placeopt.errors import UsageError
 from placeopt.ir import Int, Problem, build_problem
 from placeopt.submodular.placement import topology
 from placeopt.submodular.placement.topology import BITS, Graph, Topology, make_graph, make_topology, place
+
+FIVE_NODE = Path(__file__).parents[1] / "problems" / "five-node.yaml"
 
 
 def graph(n: int, edges: Int, m: int = 2) -> Problem:
@@ -27,10 +33,10 @@ def parallel_to(problem: Problem, device: Int, j: int) -> Int:
     return np.bincount(np.array(alike, dtype=np.int64), minlength=problem.n_devices)
 
 
-@pytest.mark.parametrize("density", [0.03, 0.4, 1.0])
+@pytest.mark.parametrize("density", [0.1, 0.4, 1.0])
 def test_dependencies_in_several_words_are_lost_and_their_bits_given_to_others(density: float) -> None:
     rng = np.random.default_rng(int(100 * density))
-    layer = np.arange(3 * (BITS + 20)) // (BITS + 20)
+    layer = np.arange(3 * (BITS + 10)) // (BITS + 10)
     linked = (layer[:, None] + 1 == layer) & (rng.random((len(layer), len(layer))) < density)
     problem = graph(len(layer), np.argwhere(linked))
     structure, state = make_graph(problem), make_topology(make_graph(problem), problem.n_devices)
@@ -57,3 +63,22 @@ def test_what_sees_nothing_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -
     for v in range(40):
         place(structure, state, v, v % 2)
     assert not looked
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        # Infinite benefits: "the devices filled up" of devices that had room, or a traceback.
+        ({"cap": "1e-310 s"}, r"setting cap: 1e-310 s is out of range; expected one tick \(1 s\) to"),
+        ({"cap": "1e300 s"}, "setting cap: 1e300 s is out of range"),
+        ({"tiers": "1 at 1e-300 B/s"}, '"1e-300 B/s" is no rate at which anything could be swapped'),
+        ({"maximiser": "local-search"}, "maximiser = local-search needs a function whose value does not depend"),
+        (
+            {"maximiser": "continuous", "parallelism": False, "load": False, "memory": "unlimited", "cap": "2 s"},
+            "a cap of at least half the longest duration",
+        ),
+    ],
+)
+def test_settings_out_of_reach_are_refused_in_words(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        po.solve(po.load(FIVE_NODE), "submodular-g", **settings)

@@ -39,7 +39,7 @@ from placeopt.submodular.placement.benefits import Model, Standing
 from placeopt.submodular.placement.rounds import make_queue, make_record, place_all
 from placeopt.submodular.placement.tiers import parse_tiers
 from placeopt.submodular.placement.topology import make_graph, make_topology
-from placeopt.units import TIME, QuantityError, parse
+from placeopt.units import TIME, QuantityError, parse, time_text
 
 Form = Literal["inside", "outside"]
 """Where the parallelism factor stands: inside the sum of benefits (section 2.2), or outside (section 2.3)."""
@@ -333,6 +333,9 @@ def time_capacity(problem: Problem, text: str) -> float:
     ticks = amount.value if amount.bare else amount.value / problem.resolution
     if ticks <= 0:
         raise UsageError(f"setting cap: {text} is no time that a device could have; expected more than zero")
+    if not 1 <= ticks <= UNLIMITED:  # beyond, benefits are no numbers any more
+        tick = time_text(1, problem.resolution)
+        raise UsageError(f"setting cap: {text} is out of range; expected one tick ({tick}) to 2**63 - 1 of them")
     return float(ticks)
 
 

@@ -32,7 +32,7 @@ def parse_tiers(problem: Problem, text: str) -> tuple[Int, Float]:
         try:
             if at:
                 per_second = parse(rate, BANDWIDTH).value
-                if per_second == 0:
+                if per_second * problem.resolution * UNLIMITED < 1:
                     raise QuantityError(f"{shown(rate)} is no rate at which anything could be swapped")
                 ticks[:, k] = float(1 / (per_second * problem.resolution))
             for i in range(m):
