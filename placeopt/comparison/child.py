@@ -22,7 +22,7 @@ from typing import Any
 from placeopt.comparison.jobs import Job, unpack
 from placeopt.comparison.processes import kill_group, kill_marked
 from placeopt.comparison.records import plain
-from placeopt.errors import InternalError, MissingExtraError, UnsupportedError
+from placeopt.errors import InternalError, MissingExtraError, PlaceoptError, UnsupportedError
 from placeopt.ir import Problem
 from placeopt.kernels import COMPILE_ABOVE
 from placeopt.solver import Progress
@@ -90,6 +90,8 @@ def _outcome(job: Job, say: Any) -> dict[str, Any]:
         return {"status": "refused", "message": str(error)}
     except InternalError as error:
         return {"status": "crashed", "message": f"{CONTRADICTED if error.dump else ''}{error}"}
+    except PlaceoptError as error:  # a package that cannot be imported, settings that make no sense
+        return {"status": "crashed", "message": str(error)}
     shortest = critical_path(problem)
     slr = result.makespan / shortest if result.makespan is not None and shortest else None
     document = result.to_dict(plan=False)

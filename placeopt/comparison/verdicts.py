@@ -92,7 +92,10 @@ class Standing:
         return 1.0 if value == self.best else value / self.best if self.best else None
 
     def judge(self, record: Record) -> tuple[Verdict, str]:
-        """What came of a run of this problem, and why it is not feasible, or claims too much."""
+        """What came of a run of this problem, and why it is not feasible, or claims too much.
+
+        Of an infeasible schedule the first violation, after its rule and a colon.
+        """
         if record.status == "crashed" and record.message.startswith(CONTRADICTED):
             return "contradicted", record.message.removeprefix(CONTRADICTED)
         if record.status != "done" or record.result is None:
@@ -112,7 +115,7 @@ class Standing:
             return ("no solution" if result["termination"] == "infeasible" else "no schedule"), _reason(result)
         broken = result["violations"]
         more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
-        return "infeasible", f"{broken[0]['message']}{more}" if broken else result["message"]
+        return "infeasible", f"{broken[0]['rule']}: {broken[0]['message']}{more}" if broken else result["message"]
 
 
 def _reason(result: Mapping[str, Any]) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TextIO
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -24,6 +25,12 @@ WIDE = 100
 
 TAUS = (1.0, 1.01, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0)
 """Ratios at which the performance profile is read off."""
+
+LONGEST = 240
+"""Characters of a reason that is given; CSV and JSON have all of it."""
+
+SOLVERS = 50
+"""Solvers that a line names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,10 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
             table.add_row(*map(Text, row))
         console.print(table)
         for note in grid.notes:
-            console.print(Text(note), soft_wrap=not console.is_terminal)
+            if console.is_terminal:
+                console.print(Padding(Text(note), (0, 0, 0, 2)))
+            else:
+                console.print(Text(f"  {note}"), soft_wrap=True)
 
 
 def write_markdown(out: TextIO, comparison: Comparison) -> None:
@@ -133,11 +143,13 @@ def _problem_grid(comparison: Comparison, label: str) -> Grid:
         "memory",
         "",
     )
-    return Grid(_title(label, standing, amount), headers, rows, _reasons(entries), words=(len(headers) - 1,))
+    proved = any(entry.verdict == "no solution" for entry in entries)
+    title = _title(label, standing, amount, "proved to have no schedule" if proved else "no feasible schedule")
+    return Grid(title, headers, rows, _reasons(entries), words=(len(headers) - 1,))
 
 
-def _title(label: str, standing: Standing, amount: object) -> str:
-    assert callable(amount)
+def _title(label: str, standing: Standing, amount: Callable[[Value | None], str], nothing: str) -> str:
+    """The problem and what is known of it; `nothing` where no run has a schedule."""
     known = []
     if standing.best is not None:
         known.append(f"best {amount(standing.best)} ({standing.best_solver})")
@@ -146,25 +158,35 @@ def _title(label: str, standing: Standing, amount: object) -> str:
     gap = standing.gap(standing.best)
     if gap is not None:
         known.append("proved optimal" if gap <= 0 else f"gap {_percent(gap)}")
-    return f"{visible(label)}: {', '.join(known) or 'no feasible schedule'}"
+    return f"{visible(label)}: {', '.join(known) or nothing}"
 
 
 def _reasons(entries: Sequence[Entry]) -> tuple[str, ...]:
     """Why solvers came to nothing, or claim too much: those with the same reason in one line."""
-    found: dict[tuple[str, str], list[str]] = {}
+    found: dict[tuple[str, str], list[Entry]] = {}
     for entry in entries:
-        if entry.verdict != "feasible" or entry.message:
-            # Refusals end with the solvers that do support the problem: of no use in a table of all solvers.
-            message = (
-                entry.message.partition("; solvers that support")[0] if entry.verdict == "refused" else entry.message
-            )
-            message = message.removeprefix(f"{entry.solver.partition(':')[0]} ")
-            found.setdefault((entry.verdict, message), []).append(entry.solver)
+        if entry.message:
+            # Schedules that break the same rule do so at many places.
+            reason = entry.message.partition(":")[0] if entry.verdict == "infeasible" else _reason(entry)
+            found.setdefault((entry.verdict, reason), []).append(entry)
     lines = []
-    for (verdict, message), solvers in found.items():
-        said = message if verdict == "feasible" or message.startswith(verdict) else f"{verdict}: {message}"
-        lines.append(f"  {listing(solvers, 50)}: {visible(said, 400)}")
+    for (verdict, reason), same in found.items():
+        names = listing([entry.solver for entry in same], SOLVERS)
+        if verdict == "infeasible":
+            example = f" (of {same[0].solver})" if len(same) > 1 else ""
+            reason = f"{_reason(same[0])}{example}"
+        lines.append(f"{'' if verdict == 'feasible' else f'{verdict}: '}{names}: {visible(reason, LONGEST)}")
     return tuple(lines)
+
+
+def _reason(entry: Entry) -> str:
+    """Why, without what the line says in any case."""
+    name = entry.solver.partition(":")[0]
+    reason = entry.message.removeprefix(f"{name}: ").removeprefix(f"{name} ").removeprefix(f"{entry.verdict} ")
+    if entry.verdict == "refused":
+        # What ends a refusal is the list of solvers that do support the problem.
+        reason = reason.partition("; solvers that support")[0]
+    return reason
 
 
 def _summary_grid(comparison: Comparison) -> Grid:
@@ -172,8 +194,8 @@ def _summary_grid(comparison: Comparison) -> Grid:
     place = {row["solver"]: number for number, row in enumerate(summary)}
     summary.sort(key=lambda row: (-row["solved"], row["ratio_solved"] or 0.0, place[row["solver"]]))
     alone = len(common) < problems  # else the means over the solver's own problems are those over all
-    own = ("own ratio",) if alone else ()
-    headers = ("solver", "solved", "ratio", *own, "gap", "wins", "infeasible", "failed", "refused", "time")
+    own = ("own",) if alone else ()
+    headers = ("solver", "solved", "ratio", *own, "gap", "wins", "infeas.", "failed", "refused", "time")
     rows = tuple(
         (
             visible(row["solver"], 40),
@@ -190,14 +212,14 @@ def _summary_grid(comparison: Comparison) -> Grid:
         for row in summary
     )
     none = [row["solver"] for row in summary if not row["solved"]]
-    but = f" ({listing(none, 50)} solved none)" if none else ""
-    over = f"the {len(common)} of {problems} problems" if alone else f"all {problems} problems"
+    but = f" ({listing(none, SOLVERS)} solved none)" if none else ""
+    over = f"{len(common)} of {problems} problems" if alone else f"all {problems} problems"
     notes = [
         f"ratio: geometric mean of objective / best found, and gap: mean, over {over} that every solver solved{but}: "
-        f"{listing(common, 50)}"
+        f"{listing(common, SOLVERS)}"
     ]
     if alone:
-        notes.append("own ratio: over the problems that the solver itself solved, which are not the same for all")
+        notes.append("own: mean ratio over the problems that the solver itself solved, which are not the same for all")
     return Grid(f"all {problems} problems", headers, rows, tuple(notes))
 
 
