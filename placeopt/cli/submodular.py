@@ -50,6 +50,13 @@ def check_submodular(
             "--longest", metavar="N", help=f"Tasks that a sequence places at most; {LONGEST}, fewer on large problems."
         ),
     ] = None,
+    exhaustive: Annotated[
+        bool,
+        typer.Option(
+            "--exhaustive",
+            help="All sequences of placements instead: 40,696 for five tasks on three devices, ten seconds.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Same seed, same sequences.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -78,11 +85,15 @@ def check_submodular(
     wanted = default_samples(compiled, most) if samples is None else samples
     if not as_json:
         print_problem(stdout_console(), compiled)
-    with on_interrupt() as stop, _counting(stderr_console(), wanted, stop.is_set) as should_stop:
+    with (
+        on_interrupt() as stop,
+        _counting(stderr_console(), None if exhaustive else wanted, stop.is_set) as should_stop,
+    ):
         checks = check(
-            function, wanted, seed, independence=function.independence(), longest=most, should_stop=should_stop
-        )
-    findings = Findings(compiled, model, settings, checks, wanted, most, seed)
+            function, wanted, seed, independence=function.independence(), longest=most, exhaustive=exhaustive,
+            should_stop=should_stop,
+        )  # fmt: skip
+    findings = Findings(compiled, model, settings, checks, most, seed, stop.is_set())
     if as_json:
         print_json(findings_data(findings))
     else:
@@ -107,7 +118,7 @@ def _steps(problem: Problem) -> int:
 
 
 @contextmanager
-def _counting(console: Console, wanted: int, stopped: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
+def _counting(console: Console, wanted: int | None, stopped: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
     """`stopped`, which is asked before every sequence, with a line of progress on a terminal."""
     if not console.is_terminal:
         yield stopped
@@ -118,8 +129,8 @@ def _counting(console: Console, wanted: int, stopped: Callable[[], bool]) -> Ite
         def ask() -> bool:
             nonlocal asked
             asked += 1
-            if asked <= wanted:
-                status.update(f"sequence {asked:,} of {wanted:,}")
+            if wanted is None or asked <= wanted:
+                status.update(f"sequence {asked:,}{'' if wanted is None else f' of {wanted:,}'}")
             else:
                 status.update("making counterexamples smaller")
             return stopped()

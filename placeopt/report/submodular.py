@@ -24,15 +24,15 @@ _REFUTED = {_RETURNS: "returns grow", _MONOTONE: "not monotone", _ORDER: "the or
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was checked how, and what came of it; `wanted` sequences were asked for."""
+    """What was checked how, what came of it, and whether it was stopped before the end."""
 
     problem: Problem
     model: str
     settings: Settings
     checks: Checks
-    wanted: int
     longest: int
     seed: int
+    stopped: bool = False
 
     @property
     def named(self) -> tuple[tuple[str, Check], ...]:
@@ -45,11 +45,6 @@ class Findings:
         """Whether all cases of all properties were gone through."""
         return all(check.exhaustive for _, check in self.named)
 
-    @property
-    def cut_short(self) -> bool:
-        """Whether fewer sequences were grown than asked for, though there are more."""
-        return self.checks.samples < self.wanted and not self.exhaustive and self.problem.n_tasks > 0
-
 
 def findings_data(findings: Findings) -> dict[str, Any]:
     """Findings as plain data."""
@@ -61,8 +56,9 @@ def findings_data(findings: Findings) -> dict[str, Any]:
         "settings": findings.settings.model_dump(mode="json"),
         "seed": findings.seed,
         "samples": checks.samples,
-        "samples_wanted": findings.wanted,
         "longest": findings.longest,
+        "exhaustive": findings.exhaustive,
+        "stopped": findings.stopped,
         "counterexample_found": checks.refuted,
         "claims_hold": checks.honest,
         "properties": {
@@ -112,8 +108,8 @@ def print_findings(console: Console, findings: Findings) -> None:
     for name, check in findings.named:
         if check.worst is not None:
             _print_wrapped(console, Text.assemble((_REFUTED[name], "red"), f": {_words(findings, name)}"))
-    if findings.cut_short:
-        _print_wrapped(console, Text("stopped early: a counterexample may be found among the sequences not grown"))
+    if findings.stopped:
+        _print_wrapped(console, Text("stopped early: there may be more counterexamples, and smaller ones"))
     wrong = [name for name, check in findings.named if check.claimed and check.refuted]
     if wrong:
         _print_wrapped(
@@ -133,6 +129,8 @@ def _looked_at(findings: Findings) -> str:
     checks = findings.checks
     if findings.exhaustive:
         drawn = "all sequences of placements"
+    elif not checks.samples:
+        drawn = "some sequences of placements"
     else:
         most = min(findings.longest, findings.problem.n_tasks)
         drawn = (

@@ -8,7 +8,8 @@ Random sequences are grown, as long as they stay independent, and the gains of s
 their prefixes S, ..., T. T continues the sequence S, which is what a function on sequences needs; of a set function all
 pairs of sets are found so. The order is looked at by putting the longest T together in another order. Small ground sets
 are gone through completely: all sequences of up to 6 elements, and all sets of up to 12 if the function claims to be
-one on sets. No counterexample among samples proves nothing; one found is certain, up to the tolerance.
+one on sets; all sequences of larger ones if asked for. No counterexample among samples proves nothing; one found is
+certain, up to the tolerance.
 
 The worst counterexample is made smaller: elements of S and T are dropped as long as what is left still is one.
 """
@@ -97,6 +98,7 @@ def check_submodular(
     independence: AnyIndependence | None = None,
     tolerance: float = 1e-9,
     longest: int | None = None,
+    exhaustive: bool = False,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Checks:
     """Counterexamples to diminishing returns, monotonicity and freedom of order.
@@ -116,6 +118,8 @@ def check_submodular(
     longest
         Elements that a random sequence has at most, for functions whose `add` takes long; None for as many as there
         can be.
+    exhaustive
+        Go through all independent sequences however many there are, instead of `samples` of them.
     should_stop
         Asked before every sequence, and before a counterexample is made smaller still; once true, what was found until
         then is returned.
@@ -137,10 +141,10 @@ def check_submodular(
             f"the function has {function.size} elements and the independence {family.size}: expected as many"
         )
     search = _Search(function, family, tolerance, longest, should_stop)
-    sequences = function.size <= ALL_SEQUENCES
+    sequences = exhaustive or function.size <= ALL_SEQUENCES
     sets = not sequences and function.path_free and function.size <= ALL_SETS
     if sequences:
-        search.all_sequences()
+        sequences = search.all_sequences()
     elif sets:
         search.all_sets()
         search.sequences(samples, np.random.default_rng(seed), gains=False)
@@ -173,11 +177,16 @@ class _Search:
         self.slack = self.judges.slack
         self.returns, self.signs, self.orders = Tally(), Tally(), Tally()
 
-    def all_sequences(self) -> None:
-        """Compare every sequence with every one that it continues, and with the first that has its elements."""
+    def all_sequences(self) -> bool:
+        """Compare every sequence with every one that it continues, and with the first that has its elements.
+
+        Whether it came to the end.
+        """
         first: dict[Sequence, tuple[Sequence, float]] = {}
         above: list[tuple[Sequence, Float]] = []
         for sequence, value, gains in self.descent(ordered=False):
+            if self.should_stop():
+                return False
             del above[len(sequence) :]
             slack = self.slack(value, gains)
             self.signs.see(-gains - slack, lambda e, s=sequence: (s, s, e))
@@ -190,6 +199,7 @@ class _Search:
             if other != sequence:
                 excess = np.array([abs(value - known) - self.slack(value, np.array([known]))])
                 self.orders.see(excess, lambda _, s=other, t=sequence: (s, t, None))
+        return True
 
     def all_sets(self) -> None:
         """Compare every set with every one that lacks one of its elements: from these, all others follow."""
