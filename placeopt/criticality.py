@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from placeopt.ir import Int, Problem
-from placeopt.schedule import Schedule, durations, edge_ticks, edge_transfers
+from placeopt.schedule import Schedule, durations, edge_transfers, transfer_times
 
 StepKind = Literal["task", "transfer", "release", "wait"]
 Cause = Literal["start", "data", "device", "port", "release", "nothing"]
@@ -107,19 +107,15 @@ class _Walk:
         self._problem = problem
         n = problem.n_tasks
         device = schedule.device
-        task_end = schedule.start + durations(problem, device)
         self._carrier = edge_transfers(problem, device)
-        sent = task_end[problem.edge_source]
-        booked = np.empty(0, dtype=np.int64)
-        if schedule.transfers is not None:
-            known = self._carrier[schedule.transfers.edge] == schedule.transfers.edge
-            booked = schedule.transfers.edge[known]
-            sent[booked] = schedule.transfers.start[known]
-        self.start: Int = np.concatenate((schedule.start, sent))
-        self.end: Int = np.concatenate((task_end, sent + edge_ticks(problem, device)))
+        edges, sent, arrived = transfer_times(problem, schedule)
+        self.start: Int = np.concatenate((schedule.start, np.zeros(problem.n_edges, dtype=np.int64)))
+        self.end: Int = np.concatenate((schedule.start + durations(problem, device), self.start[n:]))
+        self.start[n + edges], self.end[n + edges] = sent, arrived
         position = np.empty(n, dtype=np.int64)
         position[problem.order] = np.arange(n)
         self._position = np.concatenate((position, position[problem.edge_source]))
+        booked = edges[: 0 if schedule.transfers is None else len(edges)]
         ports = n + booked
         self._earlier: tuple[tuple[Cause, dict[int, int]], ...] = (
             ("device", self._predecessors(np.arange(n), device)),

@@ -13,10 +13,13 @@ from placeopt.schedule import Schedule
 from placeopt.solver import Progress, Termination
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     import pandas as pd
 
     from placeopt.frames import Rows, Unit
     from placeopt.passes import Applied
+    from placeopt.pictures.canvas import Picture
     from placeopt.verifier import Violation
 
 
@@ -140,6 +143,27 @@ class Result:
         from placeopt.frames import result_frame
 
         return result_frame(self, rows, unit)
+
+    def plot(self, kind: str = "gantt", path: str | PathLike[str] | None = None, *, title: str = "") -> Picture:
+        """A picture, a matplotlib Figure that notebooks show: "gantt", "memory", "graph" or "convergence".
+
+        With a path it is written there too, as PNG, SVG or PDF by its suffix.
+
+        Raises
+        ------
+        UsageError
+            If there is no such kind or format, it needs a schedule and there is none, or the file cannot be written.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from placeopt.pictures import checked_file, draw_result
+
+        if path is not None:
+            checked_file(path)
+        picture = draw_result(self, kind, title=title)
+        if path is not None:
+            picture.write(path)
+        return picture
 
     @property
     def fingerprint(self) -> str:

@@ -101,6 +101,17 @@ def arrivals(problem: Problem, schedule: Schedule) -> Int:
     return np.where(representative >= 0, moves[representative] + ticks, ends)
 
 
+def transfer_times(problem: Problem, schedule: Schedule) -> tuple[Int, Int, Int]:
+    """Every transfer once: (t,) the edge in whose name it runs, ascending, (t,) its first tick, (t,) its end."""
+    carrier = edge_transfers(problem, schedule.device)
+    edges = np.flatnonzero(carrier == np.arange(problem.n_edges))
+    sent = (schedule.start + durations(problem, schedule.device))[problem.edge_source]
+    if schedule.transfers is not None:
+        booked = carrier[schedule.transfers.edge] == schedule.transfers.edge
+        sent[schedule.transfers.edge[booked]] = schedule.transfers.start[booked]
+    return edges, sent[edges], (sent + edge_ticks(problem, schedule.device))[edges]
+
+
 def lateness(problem: Problem, schedule: Schedule) -> int:
     """Ticks by which a task misses its deadline, the most there are; 0 if all deadlines are kept."""
     due = np.flatnonzero(problem.deadline != UNLIMITED)

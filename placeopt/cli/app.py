@@ -6,7 +6,19 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli import bounding, catalog, compare, exchange, explain, generate, judge, profile, solve, submodular
+from placeopt.cli import (
+    bounding,
+    catalog,
+    compare,
+    exchange,
+    explain,
+    generate,
+    judge,
+    plot,
+    profile,
+    solve,
+    submodular,
+)
 
 app = typer.Typer(
     help="Place the operators of a computation graph on devices, and know how far from optimal the placement is.",
@@ -40,6 +52,7 @@ app.command("solve")(solve.solve)
 app.command("compare")(compare.compare)
 app.command("verify")(judge.verify)
 app.command("simulate")(judge.simulate)
+app.command("plot")(plot.plot)
 app.command("inspect")(judge.inspect)
 app.command("bounds")(bounding.bounds)
 app.command("explain")(explain.explain)

@@ -21,6 +21,7 @@ from placeopt.cli.options import (
     stderr_console,
     stdout_console,
 )
+from placeopt.cli.plot import save_pictures, wanted_pictures
 from placeopt.cli.watching import on_interrupt, watched
 from placeopt.errors import UsageError
 
@@ -77,12 +78,22 @@ def solve(
     ] = False,
     sets: Sets = None,
     out: Out = None,
+    plots: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--plot",
+            metavar="[KIND:]FILE",
+            help="Draw the schedule into a .png, .svg or .pdf; may be given several times. Kinds: gantt (unless told "
+            "otherwise), memory, graph, convergence.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Solve a problem: place and schedule its tasks, verify the schedule, bound the gap."""
     from placeopt.compiler import compile_document
     from placeopt.document import read_document
     from placeopt.passes import find_pass
+    from placeopt.pictures import SCHEDULE_KINDS
     from placeopt.pipeline import make_options, read_settings
     from placeopt.pipeline import solve as solve_problem
     from placeopt.plan import read_plan
@@ -108,6 +119,7 @@ def solve(
         find_pass(name)
     if out is not None and out.exists() and problem.exists() and out.samefile(problem):
         raise UsageError(f"--out {out} is the problem itself; expected another file for the plan")
+    pictures = wanted_pictures(plots, (*SCHEDULE_KINDS, "convergence"))
     begun = time.monotonic()
     document = read_document(problem)
     read = time.monotonic()
@@ -150,7 +162,8 @@ def solve(
     if unsaved is not None:
         _print_instead(unsaved, result, as_json)
     code = 130 if stop.is_set() else _exit_code(result, require_gap, messages)
-    if code == 0 and unsaved is not None:
+    drawn = save_pictures(pictures, result.plot)
+    if code == 0 and (unsaved is not None or not drawn):
         code = 2
     raise typer.Exit(code)
 

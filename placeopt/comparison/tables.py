@@ -8,12 +8,15 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from placeopt.comparison.jobs import settings_text
 from placeopt.comparison.ledger import read_ledger
 from placeopt.comparison.records import Record
 from placeopt.comparison.verdicts import FAILED, Standing, Value, Verdict, feasible_levels, feasible_value
+
+if TYPE_CHECKING:
+    from placeopt.pictures.canvas import Picture
 
 
 def solver_label(record: Record) -> str:
@@ -229,6 +232,28 @@ class Comparison:
                 if place + 1 == len(ratios) or ratios[place + 1] > ratio
             ]
         return steps
+
+    def plot(self, kind: str = "profile", path: str | os.PathLike[str] | None = None, *, title: str = "") -> Picture:
+        """A picture, a matplotlib Figure that notebooks show: "profile", "gap" (against run time) or "convergence".
+
+        With a path it is written there too, as PNG, SVG or PDF by its suffix.
+
+        Raises
+        ------
+        UsageError
+            If there is no such kind or format, or the file cannot be written.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from placeopt.comparison.drawing import draw_comparison
+        from placeopt.pictures import checked_file
+
+        if path is not None:
+            checked_file(path)
+        picture = draw_comparison(self, kind, title=title)
+        if path is not None:
+            picture.write(path)
+        return picture
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data, ready for JSON."""

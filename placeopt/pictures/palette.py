@@ -35,7 +35,7 @@ DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (1.5, 1.5), (7, 2, 1.5, 2),
 MARKERS = "osD^vPX"
 """Names of marker shapes, as matplotlib has them."""
 
-_DARK, _LIGHT = 0.38, 0.86
+_DARK, _LIGHT = 0.44, 0.87
 
 
 @dataclass(frozen=True, slots=True)
