@@ -35,11 +35,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("generate", "formats", "profiling"),
     ("pipeline", "claims", "arguments"),
     ("explanation", "comparison"),
-    ("testing", "report"),
+    ("testing", "page", "report"),
     ("cli", "__init__", "__main__"),
 )
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 HEAVY = ("ortools", "numba", "scipy", "networkx", "pandas", "matplotlib")
+
+ASSETS = (".html", ".css", ".js")
+"""What the page is made of beside its modules."""
 
 
 def modules(folder: Path) -> list[Path]:
@@ -148,4 +151,5 @@ def test_the_wheel_holds_exactly_the_tree(tmp_path: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     tree = {f"placeopt/{path.relative_to(CORE)}" for path in modules(CORE)}
     tree |= {f"placeopt_solvers/{path.relative_to(SOLVERS)}" for path in modules(SOLVERS)}
+    tree |= {f"placeopt/page/{path.name}" for path in (CORE / "page").iterdir() if path.suffix in ASSETS}
     assert names == tree | {"placeopt/py.typed", "placeopt_solvers/py.typed"}

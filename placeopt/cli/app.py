@@ -12,6 +12,7 @@ from placeopt.cli import (
     compare,
     exchange,
     explain,
+    export,
     generate,
     judge,
     plot,
@@ -51,6 +52,7 @@ def _global(
 app.command("solve")(solve.solve)
 app.command("compare")(compare.compare)
 app.command("verify")(judge.verify)
+app.command("export")(export.export)
 app.command("simulate")(judge.simulate)
 app.command("plot")(plot.plot)
 app.command("inspect")(judge.inspect)

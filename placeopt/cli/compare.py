@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from placeopt.cli.export import ReportFile, written
 from placeopt.cli.options import AsJson, print_json, seconds, stderr_console, stdout_console
 from placeopt.cli.watching import on_interrupt
 from placeopt.errors import UsageError
@@ -56,6 +57,7 @@ def compare(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with what --out holds: run only what is missing there.")
     ] = False,
+    report: ReportFile = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the runs as CSV on stdout.")] = False,
     as_json: AsJson = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown on stdout.")] = False,
@@ -79,6 +81,7 @@ def compare(
     if bars.torn:
         messages.print(f"note: the last line of {out} was torn and has been dropped", soft_wrap=True, markup=False)
     _print(comparison, as_csv, as_json, as_markdown)
+    reported = written(report, lambda path: _write_report(path, comparison))
     missing = comparison.expected - len(comparison.records)
     if missing:
         where = "; --resume runs the others" if out is not None else ""
@@ -86,11 +89,18 @@ def compare(
     lost = sum(record.status == "lost" for record in comparison.records)
     if lost:
         messages.print(f"{lost} of {comparison.expected} runs were lost with their workers; --resume repeats them")
-    raise typer.Exit(130 if stop.is_set() else 1 if lost or not _any_feasible(comparison) else 0)
+    failed = lost or not _any_feasible(comparison)
+    raise typer.Exit(130 if stop.is_set() else 1 if failed else 0 if reported else 2)
 
 
 def _any_feasible(comparison: Comparison) -> bool:
     return any(standing.best is not None for standing in comparison.standings.values())
+
+
+def _write_report(path: Path, comparison: Comparison) -> None:
+    from placeopt.page import comparison_page, write_page
+
+    write_page(path, comparison_page(comparison))
 
 
 def _print(comparison: Comparison, as_csv: bool, as_json: bool, as_markdown: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from placeopt.cli.export import ReportFile, TraceFile, check_targets, save_exports
 from placeopt.cli.options import (
     AsJson,
     Out,
@@ -87,6 +88,8 @@ def solve(
             "otherwise), memory, graph, convergence.",
         ),
     ] = None,
+    trace: TraceFile = None,
+    report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Solve a problem: place and schedule its tasks, verify the schedule, bound the gap."""
@@ -120,6 +123,7 @@ def solve(
     if out is not None and out.exists() and problem.exists() and out.samefile(problem):
         raise UsageError(f"--out {out} is the problem itself; expected another file for the plan")
     pictures = wanted_pictures(plots, (*SCHEDULE_KINDS, "convergence"))
+    check_targets(problem, trace=trace, report=report)
     begun = time.monotonic()
     document = read_document(problem)
     read = time.monotonic()
@@ -162,8 +166,9 @@ def solve(
     if unsaved is not None:
         _print_instead(unsaved, result, as_json)
     code = 130 if stop.is_set() else _exit_code(result, require_gap, messages)
+    exported = save_exports(trace, report, result)
     drawn = save_pictures(pictures, result.plot)
-    if code == 0 and (unsaved is not None or not drawn):
+    if code == 0 and (unsaved is not None or not drawn or not exported):
         code = 2
     raise typer.Exit(code)
 

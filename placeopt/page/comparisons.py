@@ -1,0 +1,113 @@
+"""A comparison as data of the page: solvers, runs, performance profile, and how the runs converged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from placeopt.comparison.tables import Comparison, solver_label
+from placeopt.overview import counted
+from placeopt.page.summaries import kind_of
+from placeopt.pictures.palette import strokes
+
+
+def comparison_data(comparison: Comparison) -> dict[str, Any]:
+    """Tables and profile."""
+    common = comparison.common()
+    over = counted(len(common), "problem")
+    note = (
+        f"{counted(len(comparison.records), 'run')} of {counted(len(comparison.solvers), 'solver')} on "
+        f"{counted(len(comparison.by_problem), 'problem')}. Mean ratios are geometric, over the {over} that every "
+        "solver solved that solved any; gaps are held against the best bound that any run proved."
+    )
+    return {
+        "note": note,
+        "solvers": [
+            {
+                "solver": row["solver"],
+                "ratio": row["ratio"],
+                "wins": row["wins"],
+                "feasible": row["solved"],
+                "infeasible": row["infeasible"],
+                "failed": row["failed"],
+                "refused": row["refused"],
+                "seconds": row["seconds"],
+            }
+            for row in comparison.summary()
+        ],
+        "runs": [_run(row) for row in comparison.rows()],
+        "profile": _profile(comparison) if len(comparison.by_problem) > 1 else None,
+    }
+
+
+def _profile(comparison: Comparison) -> list[dict[str, Any]]:
+    """A line a solver, from ratio 1 to the largest that any has."""
+    profile = comparison.profile()
+    end = max((ratio for steps in profile.values() for ratio, _ in steps), default=1.0)
+    lines = []
+    for (solver, steps), stroke in zip(profile.items(), strokes(len(profile)), strict=True):
+        first = [] if steps and steps[0][0] == 1 else [(1.0, 0.0)]
+        last = (end, steps[-1][1] if steps else 0.0)
+        points = [*first, *steps, last]
+        lines.append({"label": solver, "color": stroke.color, "dashes": list(stroke.dashes), "points": points})
+    return lines
+
+
+def comparison_summary(comparison: Comparison) -> dict[str, Any]:
+    """What stands at the top."""
+    missing = comparison.expected - len(comparison.records)
+    return {
+        "subtitle": f"{counted(len(comparison.solvers), 'solver')} on {counted(len(comparison.by_problem), 'problem')}",
+        "status": {"kind": "bad", "text": f"stopped before {counted(missing, 'run')}"} if missing > 0 else None,
+        "facts": [],
+        "message": "",
+        "violations": [],
+    }
+
+
+def comparison_convergence(comparison: Comparison) -> list[dict[str, Any]]:
+    """For each problem with runs that told how they went, the incumbents of each solver and the best of the bounds."""
+    lines = dict(zip(comparison.solvers, strokes(len(comparison.solvers)), strict=True))
+    groups = []
+    for label, records in comparison.by_problem.items():
+        series: list[dict[str, Any]] = []
+        for record in records:
+            if record.result is None or not record.progress or record.seed != min(each.seed for each in records):
+                continue
+            stroke = lines[solver_label(record)]
+            values = [(seconds, value) for seconds, value, _ in record.progress if value is not None]
+            bounds = [(seconds, bound) for seconds, _, bound in record.progress if bound is not None]
+            end = max(record.progress[-1][0], (record.result.get("wall_time") or {}).get("solve") or 0.0)
+            for points, name, dashes in ((values, "", list(stroke.dashes)), (bounds, ": bound", [2, 3])):
+                if points:
+                    points = [*points, (end, points[-1][1])]
+                    title = f"{solver_label(record)}{name}"
+                    series.append({"label": title, "color": stroke.color, "dashes": dashes, "points": points})
+        if series:
+            result = next(record.result for record in records if record.result is not None)
+            groups.append({
+                "label": label,
+                "kind": kind_of(result["objective_name"].split(", then ")[0]),
+                "resolution": result["resolution"],
+                "series": series,
+            })  # fmt: skip
+    return groups
+
+
+def _run(row: dict[str, Any]) -> dict[str, Any]:
+    name = row["objective_name"]
+    good = row["verdict"] == "feasible"
+    return {
+        "problem": row["problem"],
+        "solver": row["solver"],
+        "seed": row["seed"],
+        "objective": row["objective"] if good else None,
+        "kind": kind_of(None if name is None else name.split(", then ")[0]),
+        "resolution": row["resolution"],
+        "gap": row["gap"],
+        "ratio": row["ratio"],
+        "slr": row["slr"],
+        "seconds": row["seconds"],
+        "memory": row["peak_memory"],
+        "good": good,
+        "verdict": row["verdict"] if good or not row["message"] else f"{row['verdict']}: {row['message']}",
+    }

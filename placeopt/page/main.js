@@ -1,0 +1,175 @@
+// Puts the page together from its data.
+
+const data = JSON.parse(byId("data").textContent);
+const charts = [];
+const reveal = (id) => (byId(id).hidden = false);
+
+function showSummary({ subtitle, status, facts, message, violations }) {
+  byId("subtitle").textContent = subtitle;
+  if (status) {
+    byId("status").textContent = status.text;
+    byId("status").className = status.kind;
+    reveal("status");
+  }
+  if (!facts.length && !message && !violations.length) return;
+  reveal("summary");
+  byId("facts").append(...facts.map(([term, said, small]) => {
+    const value = element("dd", { text: said });
+    if (small) value.append(element("small", { text: small }));
+    return element("div", {}, element("dt", { text: term }), value);
+  }));
+  if (message) {
+    byId("message").textContent = message;
+    reveal("message");
+  }
+  if (violations.length) {
+    reveal("violations");
+    byId("violations").querySelector("summary").textContent = `${countText(violations.length)} violation${violations.length === 1 ? "" : "s"}`;
+    byId("violations").querySelector("ol").append(...violations.slice(0, 1000).map(({ rule, message }) => element("li", { text: `${rule}: ${oneLine(message, 600)}` })));
+  }
+}
+
+function showSchedule(schedule, arrays) {
+  reveal("schedule");
+  for (const name of ["start", "end", "offset", "resident", "output", "scratch", "sent", "received"]) schedule[name] = arrays[name];
+  schedule.edge = { source: arrays.edge_source, target: arrays.edge_target };
+  schedule.transfer = { from: arrays.transfer_from, to: arrays.transfer_to, start: arrays.transfer_start, end: arrays.transfer_end };
+  schedule.memory = { offset: arrays.memory_offset, ticks: arrays.memory_ticks, bytes: arrays.memory_bytes };
+  schedule.critical = { kind: arrays.critical_kind, task: arrays.critical_task, start: arrays.critical_start, end: arrays.critical_end };
+  const view = makeView(Math.max(schedule.makespan, 1));
+  const gantt = makeGantt(byId("gantt"), schedule, view);
+  if (schedule.memory.bytes.some((amount) => amount > 0)) {
+    reveal("memory-frame");
+    makeMemory(byId("memory"), schedule, view, gantt);
+  } else schedule.memory_note = "no task states any";
+  view.add(() => {
+    const text = (tick) => secondsText(Math.max(tick, 0) * schedule.resolution, 4);
+    byId("range").textContent = `${text(view.from)} – ${text(Math.min(view.to, schedule.makespan))} of ${text(schedule.makespan)}`;
+  });
+  charts.push(view.draw);
+  fillLegend(byId("legend"), schedule.legend);
+  byId("zoom-in").addEventListener("click", () => view.zoom(0.5));
+  byId("zoom-out").addEventListener("click", () => view.zoom(2));
+  byId("zoom-all").addEventListener("click", view.all);
+  byId("show-critical").addEventListener("click", () => gantt.setCritical(!gantt.state.critical));
+  byId("show-critical").hidden = !schedule.critical.task.length;
+  byId("memory-note").textContent = schedule.memory_note;
+
+  let matches = [];
+  let place = -1;
+  byId("find").addEventListener("input", ({ target }) => {
+    const wanted = target.value.toLowerCase();
+    matches = wanted ? schedule.names.flatMap((name, task) => (name.toLowerCase().includes(wanted) ? [task] : [])) : [];
+    matches.sort((a, b) => schedule.start[a] - schedule.start[b]);
+    place = -1;
+    byId("found").textContent = wanted ? `${countText(matches.length)} found; Enter goes there` : "";
+  });
+  byId("find").addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !matches.length) return;
+    place = (place + (event.shiftKey ? matches.length - 1 : 1)) % matches.length;
+    byId("found").textContent = `${countText(place + 1)} of ${countText(matches.length)}`;
+    gantt.select(matches[place]);
+  });
+  return { view, gantt, schedule };
+}
+
+function showDevices({ devices, makespan, resolution }) {
+  reveal("devices");
+  const share = (device) => (makespan ? device.busy / makespan : 0);
+  const full = (device) => (device.capacity ? device.memory / device.capacity : null);
+  makeTable(byId("device-table"), [
+    { title: "device", word: true, value: (device) => device.name, text: (device) => device.name, color: (device) => device.color },
+    { title: "type", word: true, value: (device) => device.type, text: (device) => device.type },
+    { title: "tasks", value: (device) => device.tasks, text: (device) => countText(device.tasks) },
+    { title: "busy", value: (device) => device.busy, text: (device) => secondsText(device.busy * resolution) },
+    { title: "share", value: share, text: (device) => shareText(share(device)) },
+    { title: "memory", value: (device) => device.memory, text: (device) => sizeText(device.memory) },
+    { title: "capacity", value: (device) => device.capacity, text: (device) => (device.capacity === null ? "unlimited" : sizeText(device.capacity)) },
+    { title: "of capacity", value: full, text: (device) => (full(device) === null ? "-" : shareText(full(device))), mark: (device) => (full(device) > 1 ? "bad" : "") },
+  ], devices, "Devices");
+}
+
+/** groups: [{label, kind, resolution, series}], one shown at a time. */
+function showConvergence(groups) {
+  reveal("convergence");
+  let shown = groups[0];
+  const entries = () => fillLegend(byId("convergence-legend"), shown.series.map(({ label, color, dashes }) => ({ label, colors: [inked(color)], dashes })));
+  const draw = makeLines(byId("convergence-chart"), (chart) => charts.push(chart), () => ({
+    series: shown.series.map((line) => ({ ...line, color: inked(line.color) })),
+    xText: (seconds) => secondsText(seconds, 3),
+    yText: (value) => valueText(Number(value.toPrecision(6)), shown.kind, shown.resolution),
+    xTitle: "time of the solver",
+  }));
+  charts.push(entries);
+  if (groups.length < 2) return;
+  reveal("convergence-choice");
+  const choice = byId("convergence-choice").querySelector("select");
+  choice.append(...groups.map(({ label }, k) => element("option", { value: k, text: oneLine(label, 80) })));
+  choice.addEventListener("change", () => {
+    shown = groups[Number(choice.value)];
+    entries();
+    draw();
+  });
+}
+
+/** A colour of the data; none stands for the ink of the page. */
+const inked = (color) => color ?? theme().ink;
+
+function showComparison({ note, solvers, runs, profile }) {
+  reveal("comparison");
+  byId("comparison-note").textContent = note;
+  const number = (value) => (value === null ? "-" : short(value, 4));
+  const share = (value) => (value === null ? "-" : shareText(value, 2));
+  const seconds = (value) => (value === null ? "-" : secondsText(value, 3));
+  const word = (key, title, more = {}) => ({ title, word: true, value: (row) => row[key], text: (row) => row[key] ?? "-", ...more });
+  const amount = (key, title, text, more = {}) => ({ title, value: (row) => row[key], text: (row) => text(row[key], row), ...more });
+  const least = Math.min(...solvers.map((row) => row.ratio ?? Infinity));
+  makeTable(byId("solver-table"), [
+    word("solver", "solver"),
+    amount("ratio", "mean ratio to best", number, { mark: (row) => (row.ratio === least ? "best" : "") }),
+    amount("wins", "wins", countText), amount("feasible", "feasible", countText), amount("infeasible", "infeasible", countText),
+    amount("failed", "failed", countText), amount("refused", "refused", countText), amount("seconds", "median time", seconds),
+  ], solvers, "Solvers").sortBy("mean ratio to best");
+  const several = new Set(runs.map((row) => row.seed)).size > 1;
+  const runTable = makeTable(byId("run-table"), [
+    word("problem", "problem"), word("solver", "solver"),
+    ...(several ? [amount("seed", "seed", String)] : []),
+    amount("objective", "objective", (value, row) => valueText(value, row.kind, row.resolution), { mark: (row) => (row.ratio === 1 ? "best" : "") }),
+    amount("gap", "gap", share), amount("ratio", "ratio to best", number), amount("slr", "SLR", number),
+    amount("seconds", "time", seconds), amount("memory", "peak memory", (value) => (value === null ? "-" : sizeText(value))),
+    word("verdict", "verdict", { long: true, mark: (row) => (row.good ? "" : "bad") }),
+  ], runs, "Runs");
+  byId("filter").addEventListener("input", ({ target }) => {
+    const shown = runTable.filter(target.value);
+    byId("filtered").textContent = target.value.trim() ? `${countText(shown)} of ${countText(runs.length)} runs` : "";
+  });
+  if (!profile) return;
+  reveal("profile");
+  makeLines(byId("profile-chart"), (chart) => charts.push(chart), () => ({
+    series: profile, xFrom: 1, xLog: true, xText: (ratio) => short(ratio, 4), yText: (value) => shareText(value, 0), xTitle: "ratio to the best found",
+  }));
+  fillLegend(byId("profile-legend"), profile.map(({ label, color, dashes }) => ({ label, colors: [color], dashes })));
+}
+
+showSummary(data.summary);
+const arrays = data.schedule ? await unpacked(byId("arrays").textContent, data.arrays) : null;
+// For scripts that look at the page: the view of the charts, the Gantt chart and its data.
+globalThis.report = data.schedule ? showSchedule(data.schedule, arrays) : {};
+if (data.schedule) showDevices(data.schedule);
+if (data.convergence.length) showConvergence(data.convergence);
+if (data.comparison) showComparison(data.comparison);
+
+const redraw = () => charts.forEach((draw) => draw());
+redraw();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+new ResizeObserver(() => requestAnimationFrame(redraw)).observe(document.body);
+// Paper is white whatever the screen is.
+addEventListener("beforeprint", () => {
+  document.documentElement.dataset.print = "";
+  redraw();
+});
+addEventListener("afterprint", () => {
+  delete document.documentElement.dataset.print;
+  redraw();
+});
+document.documentElement.dataset.ready = "";

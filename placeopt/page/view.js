@@ -1,0 +1,117 @@
+// The stretch of time that the charts show, which they share.
+
+/** A view of [0, length]; every change redraws once, in the next animation frame. */
+function makeView(length) {
+  const margin = length * 0.01;
+  const [first, last] = [-margin, length + margin];
+  const least = Math.max((last - first) * 1e-7, Math.min(4, last - first));
+  const charts = [];
+  let waiting = false;
+  const view = {
+    from: first, to: last, first, last, frame: 0, frames: 0,
+    /** A chart's function that draws it. */
+    add: (draw) => charts.push(draw),
+    draw() {
+      const begun = performance.now();
+      for (const draw of charts) draw();
+      view.frame = performance.now() - begun; // milliseconds that the last frame took
+      view.frames += 1;
+    },
+    redraw() {
+      if (waiting) return;
+      waiting = true;
+      requestAnimationFrame(() => {
+        waiting = false;
+        view.draw();
+      });
+    },
+    show(from, to) {
+      const span = Math.min(Math.max(to - from, least), last - first);
+      view.from = Math.min(Math.max(from, first), last - span);
+      view.to = view.from + span;
+      view.redraw();
+    },
+    /** Zoom by a factor, the time `at` staying where it is. */
+    zoom(factor, at = (view.from + view.to) / 2) {
+      const span = Math.min(Math.max((view.to - view.from) * factor, least), last - first);
+      const share = (at - view.from) / (view.to - view.from);
+      view.show(at - share * span, at + (1 - share) * span);
+    },
+    /** Pan by a share of what is visible. */
+    pan(share) {
+      const by = share * (view.to - view.from);
+      view.show(view.from + by, view.to + by);
+    },
+    all: () => view.show(first, last),
+    /** Pan as little as is needed to see [from, to], or zoom to it if it would be too small or large to see. */
+    reveal(from, to) {
+      const span = view.to - view.from;
+      if (to - from > span || to - from < span * 1e-3) {
+        const wide = Math.max((to - from) * 12, least * 4);
+        view.show((from + to) / 2 - wide / 2, (from + to) / 2 + wide / 2);
+      } else if (from < view.from || to > view.to) view.show((from + to - span) / 2, (from + to + span) / 2);
+      else view.redraw();
+    },
+  };
+  return view;
+}
+
+/** Where the columns of a chart of that width begin: names of devices, then time. */
+const labelWidth = (width) => Math.round(Math.min(150, Math.max(64, width * 0.14)));
+
+/** Draws the time axis along the top of a chart: lines down to `bottom`, and texts if there is room for them. */
+function drawTimeAxis(context, colors, view, left, width, top, bottom, resolution, texts) {
+  const span = view.to - view.from;
+  const pixels = width - left;
+  const step = niceStep((span * resolution * (pixels < 500 ? 90 : 120)) / pixels) / resolution;
+  const digits = Math.max(3, Math.ceil(Math.log10(Math.max(Math.abs(view.from), Math.abs(view.to)) / step)) + 1);
+  context.font = `11px ${colors.font}`;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.lineWidth = 1;
+  for (let k = Math.ceil(view.from / step); k * step <= view.to; k += 1) {
+    const x = Math.round(left + ((k * step - view.from) / span) * pixels) + 0.5;
+    context.strokeStyle = colors.grid;
+    context.beginPath();
+    context.moveTo(x, top + (texts ? 20 : 0));
+    context.lineTo(x, bottom);
+    context.stroke();
+    if (!texts) continue;
+    context.fillStyle = colors.muted;
+    const text = secondsText(k * step * resolution, digits);
+    const half = context.measureText(text).width / 2;
+    context.fillText(text, Math.min(Math.max(x, left + half), width - half - 2), top + 10);
+  }
+}
+
+/** Draws the name of a row, shortened to the room that it has. */
+function drawLabel(context, colors, name, room, y) {
+  context.font = `12px ${colors.font}`;
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  context.fillStyle = colors.ink;
+  context.fillText(fitted(context, name, room - 14), 8, y);
+}
+
+const widths = new Map(); // of characters, by font: asking the browser for each text would take most of a frame
+
+/** As much of a text as `room` pixels hold. */
+function fitted(context, text, room) {
+  let known = widths.get(context.font);
+  if (!known) widths.set(context.font, (known = new Map()));
+  const widthOf = (character) => {
+    let width = known.get(character);
+    if (width === undefined) known.set(character, (width = context.measureText(character).width));
+    return width;
+  };
+  const shown = Array.from(oneLine(text, Math.ceil(room / 2) + 1));
+  const dots = widthOf("…");
+  let used = 0;
+  let keep = 0; // characters that leave room for dots
+  for (const [place, character] of shown.entries()) {
+    used += widthOf(character);
+    if (used > room) return keep ? `${shown.slice(0, keep).join("")}…` : "";
+    if (used + dots <= room) keep = place + 1;
+  }
+  return shown.join("");
+}
