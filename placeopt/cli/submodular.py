@@ -24,7 +24,7 @@ SAMPLES = 1000
 """Sequences by default, of a problem that is not large."""
 LONGEST = 256
 """Tasks that one sequence places at most by default, of a problem that is not large."""
-STEPS = 5 * 10**8
+STEPS = 25 * 10**7
 """Tasks and edges looked at while placing, about, above which fewer sequences are grown: some ten seconds."""
 SEQUENCE_STEPS = 10**7
 """The same for one sequence, above which it is shorter."""

@@ -189,16 +189,17 @@ class _Search:
                 return False
             del above[len(sequence) :]
             slack = self.slack(value, gains)
-            self.signs.see(-gains - slack, lambda e, s=sequence: (s, s, e))
+            self.signs.see(-gains - slack, lambda e, s=sequence, g=gains: _gain(s, s, e, g[e], g[e]))
             for before, earlier in above:
                 self.returns.see(
-                    gains - earlier - self.slack(value, earlier), lambda e, s=before, t=sequence: (s, t, e)
+                    gains - earlier - self.slack(value, earlier),
+                    lambda e, s=before, t=sequence, g=earlier, h=gains: _gain(s, t, e, g[e], h[e]),
                 )
             above.append((sequence, gains))
             other, known = first.setdefault(tuple(sorted(sequence)), (sequence, value))
             if other != sequence:
                 excess = np.array([abs(value - known) - self.slack(value, np.array([known]))])
-                self.orders.see(excess, lambda _, s=other, t=sequence: (s, t, None))
+                self.orders.see(excess, lambda _, s=other, t=sequence, f=known, g=value: _gain(s, t, None, f, g))
         return True
 
     def all_sets(self) -> None:
@@ -209,13 +210,19 @@ class _Search:
         for sequence, value, gains in self.descent(ordered=True):
             key = sum(1 << i for i in sequence)
             table[key], slack[key] = gains, self.slack(value, gains)
-        self.signs.see(-table - slack, lambda s, e: (_members(s), _members(s), e))
+        self.signs.see(
+            -table - slack,
+            lambda s, e: _gain(_members(s), _members(s), e, float(table[s, e]), float(table[s, e])),
+        )
         for i in range(n):
             larger = np.flatnonzero(np.arange(2**n) >> i & 1)
             smaller = larger ^ (1 << i)
             excess = table[larger] - table[smaller] - np.maximum(slack[larger], slack[smaller])
             self.returns.see(
-                excess, lambda row, e, s=smaller, t=larger: (_members(int(s[row])), _members(int(t[row])), e)
+                excess,
+                lambda row, e, s=smaller, t=larger: _gain(
+                    _members(int(s[row])), _members(int(t[row])), e, table[s[row], e], table[t[row], e]
+                ),
             )
 
     def descent(self, *, ordered: bool) -> Iterator[tuple[Sequence, float, Float]]:
@@ -257,7 +264,7 @@ class _Search:
                 other = tuple(rng.permutation(sequence).tolist())
                 found = self.function.value(grown(self.function, other))
                 excess = np.array([abs(found - value) - self.slack(value, np.array([found]))])
-                self.orders.see(excess, lambda _, s=sequence, t=other: (s, t, None))
+                self.orders.see(excess, lambda _, s=sequence, t=other, f=value, g=found: _gain(s, t, None, f, g))
 
     def along(self, sequence: Sequence, rng: np.random.Generator) -> float:
         """Compare the prefixes of a sequence; its value."""
@@ -276,11 +283,20 @@ class _Search:
         value = self.function.value(state)
         table = np.array(rows)
         slack = self.slack(value, table)
-        self.signs.see(-table - slack, lambda i, e: (sequence[: lengths[i]], sequence[: lengths[i]], int(elements[e])))
+        prefixes = [sequence[:length] for length in lengths]
+
+        def case(i: int, j: int, e: int) -> Counterexample:
+            return _gain(prefixes[i], prefixes[j], int(elements[e]), table[i, e], table[j, e])
+
+        self.signs.see(-table - slack, lambda i, e: case(i, i, e))
         excess = table[None, :] - table[:, None] - slack
         excess[np.tril_indices(len(lengths))] = np.nan
-        self.returns.see(excess, lambda i, j, e: (sequence[: lengths[i]], sequence[: lengths[j]], int(elements[e])))
+        self.returns.see(excess, case)
         return value
+
+
+def _gain(before: Sequence, after: Sequence, element: int | None, early: float, late: float) -> Counterexample:
+    return Counterexample(before, after, element, float(early), float(late))
 
 
 def _members(key: int) -> Sequence:

@@ -45,9 +45,9 @@ class Tally:
     cases: int = 0
     violations: int = 0
     excess: float = 0.0
-    worst: tuple[Sequence, Sequence, int | None] | None = None
+    worst: Counterexample | None = None
 
-    def see(self, excess: Float, case: Callable[..., tuple[Sequence, Sequence, int | None]]) -> None:
+    def see(self, excess: Float, case: Callable[..., Counterexample]) -> None:
         """Count cases, violated where the excess is more than 0; NaN is no case. `case` names one by its place."""
         self.cases += int(np.count_nonzero(~np.isnan(excess)))
         over = np.nan_to_num(excess, nan=0.0) > 0
@@ -60,7 +60,10 @@ class Tally:
 
     def smallest(self, judge: Judge, should_stop: Callable[[], bool]) -> Counterexample | None:
         """The worst violation, made smaller until told to stop."""
-        return None if self.worst is None else smaller(*self.worst, judge, should_stop)
+        worst = self.worst
+        if worst is None or should_stop():
+            return worst
+        return smaller(worst.before, worst.after, worst.element, judge, should_stop)
 
 
 class Judges:
