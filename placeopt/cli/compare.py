@@ -10,6 +10,7 @@ import typer
 
 from placeopt.cli.export import ReportFile, written
 from placeopt.cli.options import AsJson, print_json, seconds, stderr_console, stdout_console
+from placeopt.cli.plot import save_pictures, wanted_pictures
 from placeopt.cli.watching import on_interrupt
 from placeopt.errors import UsageError
 
@@ -58,6 +59,15 @@ def compare(
         bool, typer.Option("--resume", help="Go on with what --out holds: run only what is missing there.")
     ] = False,
     report: ReportFile = None,
+    plots: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--plot",
+            metavar="[KIND:]FILE",
+            help="Draw the runs into a .png, .svg or .pdf; may be given several times. Kinds: profile (unless told "
+            "otherwise), gap (against run time), convergence.",
+        ),
+    ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the runs as CSV on stdout.")] = False,
     as_json: AsJson = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown on stdout.")] = False,
@@ -71,6 +81,7 @@ def compare(
     limit = None if time_limit == "none" else seconds(time_limit, "--time-limit")
     patience = seconds(grace, "--grace")
     assert patience is not None
+    pictures = wanted_pictures(plots, ("profile", "gap", "convergence"))
     messages = stderr_console()
     with on_interrupt() as stop, Bars(messages) as bars:
         comparison = compare_all(
@@ -82,6 +93,7 @@ def compare(
         messages.print(f"note: the last line of {out} was torn and has been dropped", soft_wrap=True, markup=False)
     _print(comparison, as_csv, as_json, as_markdown)
     reported = written(report, lambda path: _write_report(path, comparison))
+    drawn = save_pictures(pictures, comparison.plot)
     missing = comparison.expected - len(comparison.records)
     if missing:
         where = "; --resume runs the others" if out is not None else ""
@@ -90,7 +102,7 @@ def compare(
     if lost:
         messages.print(f"{lost} of {comparison.expected} runs were lost with their workers; --resume repeats them")
     failed = lost or not _any_feasible(comparison)
-    raise typer.Exit(130 if stop.is_set() else 1 if failed else 0 if reported else 2)
+    raise typer.Exit(130 if stop.is_set() else 1 if failed else 0 if reported and drawn else 2)
 
 
 def _any_feasible(comparison: Comparison) -> bool:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import cache
 from io import BytesIO
 from os import PathLike
 from typing import Any
@@ -17,14 +18,15 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
 from matplotlib.legend_handler import HandlerBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from placeopt.errors import UsageError, visible
 from placeopt.pictures import palette
+from placeopt.pictures.names import short
 from placeopt.pictures.targets import checked_file
-from placeopt.pictures.timelines import short
 
 WIDTH = 9.0
 """Inches; at 160 dots each as wide as a README shows, twice over."""
@@ -68,6 +70,10 @@ STYLE: dict[str, Any] = {
     "ytick.labelsize": 8.5,
 }
 _MARGIN = 0.08
+_FALLBACKS = (
+    "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans", "WenQuanYi Zen Hei", "Hiragino Sans", "Microsoft YaHei",
+    "Malgun Gothic", "Arial Unicode MS",
+)  # fmt: skip
 _STABLE: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 _UNITS = (
     ("h", 3600.0, 3.0),
@@ -112,19 +118,25 @@ class Picture(Figure):
         return self._encoded("png")
 
 
+@cache
+def _fallbacks() -> tuple[str, ...]:
+    """Installed fonts for letters that DejaVu Sans does not have."""
+    installed = {font.name for font in fontManager.ttflist}
+    return tuple(name for name in _FALLBACKS if name in installed)
+
+
 @contextmanager
 def styled() -> Iterator[None]:
     """Our settings while drawing, those from before afterwards."""
-    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type,unused-ignore]  # typed by name in later versions
+    family = [*STYLE["font.family"], *_fallbacks()]
+    with matplotlib.rc_context(STYLE | {"font.family": family}):  # type: ignore[arg-type,unused-ignore]  # typed by name in later versions
         yield
 
 
 def new_picture(height: float, title: str, *notes: str, width: float = WIDTH) -> Picture:
     """An empty picture of some inches with a title and, in smaller letters below, notes."""
     picture = Picture(figsize=(width, height), dpi=DPI, layout="constrained")
-    picture.text(
-        _MARGIN / width, 1 - 0.07 / height, visible(title, 90), ha="left", va="top", fontsize=11, weight="bold"
-    )
+    picture.text(_MARGIN / width, 1 - 0.07 / height, short(title, 84), ha="left", va="top", fontsize=11, weight="bold")
     picture.head = 0.32
     for note in filter(None, notes):
         place = 1 - picture.head / height
@@ -162,10 +174,9 @@ class Clock:
         return f"{ticks * self._scale:.5g} {self.unit}"
 
 
-def time_axis(axes: Axes, clock: Clock, end: int) -> None:
+def time_axis(axes: Axes, clock: Clock, end: float) -> None:
     """Label the axis from tick 0 to a little behind `end`."""
-    last = clock(max(end, 1))
-    axes.set_xlim(0.0, last)
+    axes.set_xlim(0.0, clock(1.005 * end if end > 0 else 1.0))
     axes.set_xlabel(f"time ({clock.unit})")
     axes.grid(axis="x")
 
@@ -186,7 +197,7 @@ def device_legend(
         swatches = tuple(palette.Swatch(names[d], (colors[d],)) for d in used)
     else:
         swatches = palette.legend(names, types)
-    entries: list[tuple[Any, str]] = [(_Strip(each.colors), short(visible(each.label, 200), 44)) for each in swatches]
+    entries: list[tuple[Any, str]] = [(_Strip(each.colors), short(each.label, 44)) for each in swatches]
     line_legend(picture, [*entries, *more])
 
 

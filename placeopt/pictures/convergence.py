@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from placeopt.errors import visible
 from placeopt.pictures import palette
 from placeopt.pictures.canvas import Picture, line_legend, line_sample, new_picture, styled, time_unit
+from placeopt.pictures.names import short
 from placeopt.pictures.palette import Stroke, strokes
-from placeopt.pictures.timelines import short
 
 PANELS = 24
 """Problems up to which each has a panel."""
@@ -101,7 +100,7 @@ def _draw(courses: Sequence[Course], order: Sequence[str], title: str) -> Pictur
             mine = [course for course in told if course.problem == problems[place]]
             _draw_panel(axes, mine, stroke_of)
             if len(problems) > 1:
-                axes.set_title(short(visible(problems[place]), 40), fontsize=8.5)
+                axes.set_title(short(problems[place], 40), fontsize=8.5)
             if place >= len(problems) - columns:
                 axes.set_xlabel("run time (s)")
         elif problems or place:
@@ -112,7 +111,7 @@ def _draw(courses: Sequence[Course], order: Sequence[str], title: str) -> Pictur
                 0.5, 0.5, "no run tells of its course", transform=axes.transAxes, ha="center", color=palette.MUTED
             )
     entries: list[tuple[Any, str]] = [
-        (line_sample(stroke_of[solver].color, width=2.0, marker=stroke_of[solver].marker), short(visible(solver), 40))
+        (line_sample(stroke_of[solver].color, width=2.0, marker=stroke_of[solver].marker), short(solver, 40))
         for solver in named
     ]
     if any(bounds(course)[0] for course in told if len(course.points) > 1):
@@ -184,7 +183,7 @@ def value_unit(objective: str, top: float, resolution: float) -> tuple[str, floa
         return "energy (J)", 1e-9
     if objective == "memory_balance":
         return "memory balance (%)", 1e-4
-    return short(visible(objective), 40), 1.0
+    return short(objective, 40), 1.0
 
 
 def course_of(

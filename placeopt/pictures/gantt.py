@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 
 from placeopt.criticality import Step, critical_path, critical_ticks
-from placeopt.errors import visible
 from placeopt.ir import Int, Problem
 from placeopt.pictures import palette
 from placeopt.pictures.canvas import (
@@ -27,7 +26,8 @@ from placeopt.pictures.canvas import (
     styled,
     time_axis,
 )
-from placeopt.pictures.timelines import Float, busy_shares, mean_active, path_line, short, slices
+from placeopt.pictures.names import short, telling
+from placeopt.pictures.timelines import Float, busy_shares, mean_active, path_line, slices
 from placeopt.schedule import Schedule, durations, makespan, transfer_times
 
 DETAILED = 2500
@@ -81,7 +81,7 @@ def _draw(problem: Problem, schedule: Schedule, title: str, bound: float | None)
     row_of = {device: row for row, device in enumerate(devices)}
     _label_rows(axes, problem, schedule, devices, end)
     limit = max(end, bound or 0)
-    time_axis(axes, clock, int(np.ceil(limit * 1.005)))
+    time_axis(axes, clock, limit)
     if detailed:
         _draw_bars(axes, problem, schedule, row_of, clock, row_height)
     else:
@@ -130,7 +130,7 @@ def _label_rows(axes: Axes, problem: Problem, schedule: Schedule, devices: list[
     np.add.at(busy, schedule.device, ticks)
     size = 8.5 if len(devices) <= 16 else 7.0 if len(devices) <= 36 else 5.5
     axes.set_ylim(max(len(devices), 1) - 0.45, -0.55)
-    axes.set_yticks(range(len(devices)), [short(visible(problem.device_names[d]), 24) for d in devices], fontsize=size)
+    axes.set_yticks(range(len(devices)), telling([problem.device_names[d] for d in devices], 24), fontsize=size)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     right = axes.secondary_yaxis("right")
@@ -178,9 +178,9 @@ def _draw_bars(
     size = min(7.5, height * 2 * _HALF * _POINTS * 0.8)
     if size < 4.5:
         return
+    names = telling(problem.task_names, 28)
     for i in np.flatnonzero(wide > 3.2 * 0.62 * size).tolist():
-        room = int((wide[i] - 3) / (0.62 * size))
-        name = visible(problem.task_names[i], 200)
+        room, name = int((wide[i] - 4) / (0.64 * size)), names[i]
         if room >= min(len(name), 6):
             color = palette.text_on(colors[int(schedule.device[i])])
             axes.text((start[i] + end[i]) / 2, rows[i], short(name, room), fontsize=size, color=color,

@@ -16,12 +16,11 @@ from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.path import Path
 
 from placeopt.criticality import Step, critical_path
-from placeopt.errors import visible
 from placeopt.ir import Bool, Int, Problem
 from placeopt.pictures import palette
 from placeopt.pictures.canvas import WIDTH, Picture, device_legend, line_legend, line_sample, new_picture, styled
 from placeopt.pictures.layouts import Float, Layout, layout
-from placeopt.pictures.timelines import short
+from placeopt.pictures.names import telling
 from placeopt.schedule import Schedule
 
 NAMED = 40
@@ -45,7 +44,7 @@ def _draw(problem: Problem, schedule: Schedule | None, title: str, graphviz: boo
     named = 0 < problem.n_tasks <= NAMED
     # As wide as a page; as high as the layout asks for, within what a page can hold and a reader needs.
     scale = min((WIDTH - 0.5) / max(placed.width, 1e-9), 0.55)
-    height = min(max(placed.height * scale, 2.2), 8.0)
+    height = min(max(placed.height * scale, 2.2), 8.0) if problem.n_tasks else 0.8
     moving = None if schedule is None else schedule.device[problem.edge_source] != schedule.device[problem.edge_target]
     notes = [f"{problem.n_tasks:,} tasks, {problem.n_edges:,} edges"]
     if moving is not None:
@@ -79,10 +78,11 @@ def _draw(problem: Problem, schedule: Schedule | None, title: str, graphviz: boo
         rasterized=shape,
     )  # fmt: skip
     if named:
-        for task, name in enumerate(problem.task_names):
-            color = palette.INK if schedule is None else palette.text_on(colors[int(schedule.device[task])])
-            axes.text(placed.x[task], placed.y[task], short(visible(name, 200), 9), fontsize=min(7.0, size / 4.2),
-                      ha="center", va="center_baseline", color=color, zorder=5)  # fmt: skip
+        for task, name in enumerate(telling(problem.task_names, 9)):
+            color = palette.PAPER if schedule is None else palette.text_on(colors[int(schedule.device[task])])
+            letters = min(7.5, 0.92 * size / (0.62 * max(len(name), 1)))
+            axes.text(placed.x[task], placed.y[task], name, fontsize=letters, ha="center", va="center_baseline",
+                      color=color, zorder=5)  # fmt: skip
     entries: list[tuple[Any, str]] = []
     if drawn and moving is not None and moving.any():
         entries.append((line_sample(palette.MUTED, width=1.1), "data moves"))

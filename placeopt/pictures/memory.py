@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from placeopt.errors import visible
 from placeopt.ir import UNLIMITED, Int, Problem
 from placeopt.memory import memory_profile, used_memory
 from placeopt.pictures import palette
@@ -28,7 +27,8 @@ from placeopt.pictures.canvas import (
     time_axis,
 )
 from placeopt.pictures.gantt import SLICES, shown_devices
-from placeopt.pictures.timelines import Float, highest, short, slices
+from placeopt.pictures.names import short, telling
+from placeopt.pictures.timelines import Float, highest, slices
 from placeopt.schedule import Schedule, makespan
 from placeopt.units import size_text
 
@@ -105,7 +105,7 @@ def _draw(problem: Problem, schedule: Schedule, title: str) -> Picture:
             _label_panel(axes, problem, use, whole, top, scarce)
     if not few:
         _label_rows(panels[0], problem, found)
-    time_axis(panels[-1], clock, int(np.ceil(end * 1.005)))
+    time_axis(panels[-1], clock, end)
     for axes in panels[:-1]:
         axes.grid(axis="x")
     if not problem.n_tasks:
@@ -164,7 +164,7 @@ def _label_panel(axes: Axes, problem: Problem, use: Usage, whole: int, top: floa
         axes.set_yticks([0.0, 0.5, 1.0], ["0%", "50%", "100%"])
     else:
         axes.set_yticks([0.0, 1.0], ["0", size_text(whole)])
-    name = short(visible(problem.device_names[use.device]), 60)
+    name = short(problem.device_names[use.device], 60)
     axes.set_title(f"{name}: {_told(use)}", fontsize=8.5, weight="normal", pad=3)
     axes.spines["bottom"].set_visible(False)
     axes.tick_params(axis="x", length=0)
@@ -174,7 +174,7 @@ def _label_rows(axes: Axes, problem: Problem, found: list[Usage]) -> None:
     """Many rows in one panel: names on the left, numbers on the right."""
     size = 8.5 if len(found) <= 16 else 7.0 if len(found) <= 36 else 5.5
     axes.set_ylim(len(found) - 0.45, -0.55)
-    names = [short(visible(problem.device_names[use.device]), 24) for use in found]
+    names = telling([problem.device_names[use.device] for use in found], 24)
     axes.set_yticks(range(len(found)), names, fontsize=size)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from placeopt.errors import visible
 from placeopt.pictures import palette
 from placeopt.pictures.canvas import Picture, line_legend, line_sample, new_picture, styled
+from placeopt.pictures.names import short
 from placeopt.pictures.palette import Stroke, strokes
-from placeopt.pictures.timelines import short
 
 NAMED = 14
 """Solvers up to which each has a colour; of more, the `LEADING` best have one, the others are grey."""
@@ -143,9 +142,7 @@ def _draw_gaps(outcomes: Sequence[Outcome], order: Sequence[str], title: str) ->
     axes.grid()
     if not known:
         axes.text(0.5, 0.5, "no gap is known", transform=axes.transAxes, ha="center", color=palette.MUTED)
-    entries: list[tuple[Any, str]] = [
-        (_point(stroke), short(visible(solver), 40)) for solver, stroke in stroke_of.items()
-    ]
+    entries: list[tuple[Any, str]] = [(_point(stroke), short(solver, 40)) for solver, stroke in stroke_of.items()]
     if len(solvers) > len(named):
         entries.append((line_sample(palette.MUTED, width=0, marker="."), f"{len(solvers) - len(named)} others"))
     line_legend(picture, entries)
@@ -166,7 +163,7 @@ def _line(stroke: Stroke | None) -> Any:
 
 def _entries(stroke_of: Mapping[str, Stroke], count: int) -> list[tuple[Any, str]]:
     entries: list[tuple[Any, str]] = [
-        (line_sample(stroke.color, width=1.9, dashes=stroke.dashes), short(visible(solver), 40))
+        (line_sample(stroke.color, width=1.9, dashes=stroke.dashes), short(solver, 40))
         for solver, stroke in stroke_of.items()
     ]
     if count > len(stroke_of):

@@ -72,12 +72,3 @@ def path_line(problem: Problem, schedule: Schedule, path: Sequence[Step]) -> lis
         )
         for step in path
     ]
-
-
-def short(text: str, length: int) -> str:
-    """A text of at most `length` characters, its middle left out where it is longer."""
-    if len(text) <= length:
-        return text
-    kept = max(length - 1, 1)
-    tail = kept // 3
-    return f"{text[: kept - tail]}…{text[len(text) - tail :] if tail else ''}"
