@@ -1,0 +1,71 @@
+"""What MkDocs calls: adds the generated pages, and turns links that hold on GitHub into links that hold on the site."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from benchmark_page import benchmark_page
+from links import PAGES, site_links
+from schema_page import schema_page
+from solver_pages import families, index_page, our_solvers, solver_page, source_path
+
+from placeopt.spec import json_schema
+
+ROOT = Path(__file__).parents[2]
+
+
+def generated() -> dict[str, tuple[str, str]]:
+    """Markdown, and the path by which its links count, of every page that stands in no file of docs/."""
+    pages = {page: ((ROOT / path).read_text(encoding="utf-8"), path) for path, page in PAGES.items()}
+    pages["reference.md"] = (schema_page(json_schema()), "docs/reference.md")
+    pages["benchmarks.md"] = (benchmark_page(ROOT), "README.md")
+    pages["solvers/index.md"] = (index_page(), "solvers/index.md")
+    for name in our_solvers():
+        pages[f"solvers/{name}.md"] = (solver_page(name), f"solvers/{name}.md")
+    return pages
+
+
+def on_config(config: Any) -> Any:
+    """Put the pages of the solvers into the navigation, family by family, and those that it forgets at its end."""
+    entries: list[Any] = ["solvers/index.md"]
+    for family, names in families().items():
+        entries.append({family.capitalize(): [{name: f"solvers/{name}.md"} for name in names]})
+    for entry in config.nav:
+        if "Solvers" in entry:
+            entry["Solvers"] = [*entries, *entry["Solvers"]]
+    named = set(named_pages(config.nav))
+    forgotten = [path.name for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in named]
+    if forgotten:
+        config.nav.append({"More": forgotten})
+    return config
+
+
+def named_pages(nav: Any) -> list[str]:
+    """The pages that a navigation leads to."""
+    if isinstance(nav, str):
+        return [nav]
+    return [page for part in (nav.values() if isinstance(nav, dict) else nav) for page in named_pages(part)]
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add generated pages, and the files of the repository that any page links to."""
+    solvers = {source_path(name): name for name in our_solvers()}
+    needed: list[str] = []
+    texts = {file.src_uri: (file.content_string, f"docs/{file.src_uri}") for file in files.documentation_pages()}
+    for page, (markdown, source) in (texts | generated()).items():
+        content, paths = site_links(markdown, source, page, solvers, ROOT)
+        needed += paths
+        known = files.get_file_from_path(page)
+        if known is not None:
+            files.remove(known)
+        files.append(File.generated(config, page, content=content))
+    for path in dict.fromkeys(needed):
+        if (ROOT / path).is_file():
+            files.append(File.generated(config, f"files/{path}", abs_src_path=str(ROOT / path)))
+    return files
