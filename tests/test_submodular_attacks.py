@@ -10,7 +10,8 @@ import pytest
 import placeopt as po
 from placeopt.errors import UsageError
 from placeopt.ir import Int, Problem, build_problem
-from placeopt.submodular.placement import topology
+from placeopt.submodular import greedy
+from placeopt.submodular.placement import PlacementModel, topology
 from placeopt.submodular.placement.topology import BITS, Graph, Topology, make_graph, make_topology, place
 
 FIVE_NODE = Path(__file__).parents[1] / "problems" / "five-node.yaml"
@@ -82,3 +83,13 @@ def test_what_sees_nothing_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -
 def test_settings_out_of_reach_are_refused_in_words(settings: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         po.solve(po.load(FIVE_NODE), "submodular-g", **settings)
+
+
+def test_devices_of_one_class_are_unlike_where_a_caller_says_so() -> None:
+    # The second device was passed over, being as empty as the first, though only it may take the shorter task.
+    problem = build_problem(task_names=["a", "b"], device_names=["x", "y"], duration=np.array([[5, 5], [3, 3]]))
+    model = PlacementModel(problem, "inside", feasible=np.array([[True, True], [False, True]]))
+    for lazy in (True, False):
+        placed = model.place_all(lazy=lazy)
+        assert (2 * placed.task + placed.device).tolist() == [3, 0]
+    assert greedy(model, model.independence(), fill=True).elements.tolist() == [3, 0]

@@ -78,7 +78,7 @@ class Queue(NamedTuple):
     looked, empty
         (m,) whether it was, or need not be; round in which an empty device of each class was met last.
     rank
-        (m,) class of each device: empty ones of one class are alike.
+        (m,) kind of each device, its class and the tasks it may take: empty ones of one kind are alike.
     reserved
         (m,) whether groups were given this device at the start: it is like no other then.
     """
@@ -110,6 +110,9 @@ def make_record(n: int) -> Record:
 def make_queue(model: Model, standing: Standing, device_class: Int) -> Queue:
     """All tasks open, and no device looked at."""
     m, n = model.cost.shape
+    # Devices that groups may use unlike, though of one class, are not alike.
+    alike = np.column_stack((device_class, np.isfinite(model.cost)))
+    rank = np.unique(alike, axis=0, return_inverse=True)[1].reshape(m)
     reserved = np.zeros(m, dtype=np.bool_)
     reserved[standing.home[standing.home >= 0]] = True
     return Queue(
@@ -123,7 +126,7 @@ def make_queue(model: Model, standing: Standing, device_class: Int) -> Queue:
         chosen=np.full(m, -1, dtype=np.int64),
         looked=np.zeros(m, dtype=np.bool_),
         empty=np.full(m, -1, dtype=np.int64),
-        rank=device_class.astype(np.int64),
+        rank=rank.astype(np.int64),
         reserved=reserved,
     )
 
