@@ -9,6 +9,7 @@ A package adds a solver with
 from __future__ import annotations
 
 import tomllib
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
 from pathlib import Path
@@ -64,5 +65,10 @@ def find_solver(name: str) -> Solver:
 
 
 def solvers_for(problem: Problem) -> list[str]:
-    """Names of the installed solvers that support everything this problem asks for."""
-    return [name for name in solver_names() if unsupported(find_solver(name).info, problem) is None]
+    """Names of the installed solvers that support everything this problem asks for, but for broken packages."""
+    found = []
+    for name in solver_names():
+        with suppress(UsageError):
+            if unsupported(find_solver(name).info, problem) is None:
+                found.append(name)
+    return found

@@ -94,7 +94,7 @@ def run_job(
     born = time.monotonic()
     run = _Run(job, on_point)
     process = subprocess.Popen(
-        [sys.executable, "-P", "-c", _START, json.dumps(sys.path)],
+        [sys.executable, "-P", "-c", _START, json.dumps(list(map(str, sys.path)))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -136,7 +136,7 @@ def _attend(process: subprocess.Popen[bytes], run: _Run, born: float, should_sto
             os.set_blocking(stream.fileno(), False)
             selector.register(stream, events)
         while True:
-            ended, heard = _ended(process.pid), False
+            ended, heard = _ended(process), False
             for key, _ in selector.select(TICK):
                 if key.fileobj is process.stdin:
                     try:
@@ -174,9 +174,11 @@ def _read(descriptor: int) -> bytes:
         return b""
 
 
-def _ended(pid: int) -> bool:
+def _ended(process: subprocess.Popen[bytes]) -> bool:
     """Whether the process has ended; it stays to be waited for, so that its number is nobody else's yet."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    if not hasattr(os, "waitid"):  # macOS with Python before 3.13
+        return process.poll() is not None
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _death(code: int, stderr: str) -> str:
@@ -190,9 +192,9 @@ def _death(code: int, stderr: str) -> str:
     else:
         why = f"its process ended with exit code {code}"
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    places = [line for line in lines if line.startswith('File "')]
-    if "Fatal Python error" in stderr and places:
-        return f"{why}, in {places[0]}"
+    current = next((number for number, line in enumerate(lines) if line.startswith("Current thread")), None)
+    if current is not None and current + 1 < len(lines):  # what faulthandler says
+        return f"{why}, at {lines[current + 1]}"
     return f"{why}; it printed: {lines[-1][:300]}" if lines else why
 
 

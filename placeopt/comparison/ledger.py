@@ -7,6 +7,7 @@ writer that was killed half-way, at most the last line is torn: it has no end, a
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from pathlib import Path
 from types import TracebackType
@@ -63,6 +64,10 @@ class Ledger:
         except OSError as error:
             raise UsageError(f"cannot write {self.path}: {error.strerror or error}") from None
         try:
+            if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+                raise UsageError(
+                    f"cannot write {self.path}: it is no regular file, which a ledger must be to be read again"
+                )
             self._lock()
             data = Path(self.path).read_bytes()
             if data and not resume:

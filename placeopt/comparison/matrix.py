@@ -25,6 +25,9 @@ TIME_LIMIT = 30.0
 GRACE = 10.0
 """Seconds that a run may take beyond its limit: to stop, and to have its schedule verified and bounded."""
 
+MOST = 1000
+"""Runs at a time, threads and seeds."""
+
 
 def compare(
     problems: Sequence[Problem | str | os.PathLike[str]],
@@ -86,10 +89,10 @@ def compare(
     MissingExtraError
         If Dask is wanted and not installed.
     """
-    options = make_options(time_limit=time_limit, workers=threads)
+    options = make_options(time_limit=time_limit, workers=_count("threads", threads))
     grace = checked("grace", grace) or 0.0
     chosen_seeds = _seeds(seeds)
-    slots = make_options(workers=workers or max((os.cpu_count() or 1) // threads, 1)).workers
+    slots = max((os.cpu_count() or 1) // threads, 1) if workers is None else _count("workers", workers)
     if sum(each is not None for each in (executor, dask, workers)) > 1:
         raise UsageError("workers, executor and dask do not go together: each says where runs are handed out")
     if resume and ledger is None:
@@ -139,12 +142,16 @@ def compare(
     return Comparison(tuple(records[job.key] for job in jobs if job.key in records), expected=len(jobs))
 
 
+def _count(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
+        raise UsageError(f"{name} is {value}; expected a whole number from 1 to {MOST:,}")
+    return value
+
+
 def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     """The seeds: the first few, or those given."""
     if isinstance(seeds, int):
-        if isinstance(seeds, bool) or not 1 <= seeds <= 10**6:
-            raise UsageError(f"seeds is {seeds}; expected a whole number from 1 to 1,000,000")
-        return tuple(range(seeds))
+        return tuple(range(_count("seeds", seeds)))
     found = tuple(make_options(seed=seed).seed for seed in seeds)
     if not found or len(set(found)) < len(found):
         raise UsageError(f"seeds is {list(found)}; expected at least one, each once")

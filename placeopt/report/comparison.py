@@ -150,15 +150,13 @@ def _problem_grid(comparison: Comparison, label: str) -> Grid:
 
 def _title(label: str, standing: Standing, amount: Callable[[Value | None], str], nothing: str) -> str:
     """The problem and what is known of it; `nothing` where no run has a schedule."""
-    known = []
-    if standing.best is not None:
-        known.append(f"best {amount(standing.best)} ({standing.best_solver})")
+    known = [nothing if standing.best is None else f"best {amount(standing.best)} ({standing.best_solver})"]
     if standing.bound is not None:
         known.append(f"bound {amount(standing.bound)} ({standing.bound_source})")
     gap = standing.gap(standing.best)
     if gap is not None:
         known.append("proved optimal" if gap <= 0 else f"gap {_percent(gap)}")
-    return f"{visible(label)}: {', '.join(known) or nothing}"
+    return f"{visible(label)}: {', '.join(known)}"
 
 
 def _reasons(entries: Sequence[Entry]) -> tuple[str, ...]:
