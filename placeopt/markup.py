@@ -13,18 +13,15 @@ _LONGEST = 500
 
 def facts_table(facts: Sequence[tuple[str, str]]) -> str:
     """A table of labels and texts."""
-    rows = "".join(f"<tr><th style='text-align:left'>{_cell(label)}</th>{_left(text)}</tr>" for label, text in facts)
-    return f"<table>{rows}</table>"
+    align = "style='text-align:left'"
+    rows = (f"<tr><th {align}>{_cell(label)}</th><td {align}>{_cell(text)}</td></tr>" for label, text in facts)
+    return f"<table>{''.join(rows)}</table>"
 
 
 def grid_table(headers: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
     """A table with a line of headers; its first `left` columns hold words, the others numbers."""
-    head = "".join(f"<th>{_cell(header)}</th>" for header in headers)
-    body = "".join(
-        f"<tr>{''.join(_left(text) if k < left else f'<td>{_cell(text)}</td>' for k, text in enumerate(row))}</tr>"
-        for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    head = _row("th", headers, left)
+    return f"<table><thead>{head}</thead><tbody>{''.join(_row('td', row, left) for row in rows)}</tbody></table>"
 
 
 def note(text: str) -> str:
@@ -37,8 +34,12 @@ def framed(title: str, *parts: str) -> str:
     return f"<div><strong>{_cell(title)}</strong>{''.join(parts)}</div>"
 
 
-def _left(text: str) -> str:
-    return f"<td style='text-align:left'>{_cell(text)}</td>"
+def _row(tag: str, texts: Sequence[str], left: int) -> str:
+    cells = (
+        f"<{tag} style='text-align:{'left' if k < left else 'right'}'>{_cell(text)}</{tag}>"
+        for k, text in enumerate(texts)
+    )
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _cell(text: str) -> str:

@@ -158,9 +158,11 @@ def result_html(result: Result) -> str:
     """The result as a notebook shows it."""
     parts = [facts_table(result_facts(result))]
     if result.devices:
-        parts.append(grid_table(DEVICE_HEADERS, _cells(result)[:SHOWN], left=2))
+        busiest = sorted(range(len(result.devices)), key=lambda d: -result.devices[d].busy)[:SHOWN]
+        cells = _cells(result)
+        parts.append(grid_table(DEVICE_HEADERS, [cells[d] for d in sorted(busiest)], left=2))
     if len(result.devices) > SHOWN:
-        parts.append(note(f"and {counted(len(result.devices) - SHOWN, 'more device')}"))
+        parts.append(note(f"and {counted(len(result.devices) - SHOWN, 'device')} with no more to do"))
     return framed(problem_line(result.problem), *parts, *map(note, verdict_lines(result)))
 
 

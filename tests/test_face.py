@@ -147,11 +147,21 @@ class TestNotebook:
         devices = {f"d{k}": {"memory": 100 + k} for k in range(SHOWN + 5)}
         problem = po.compile({"placeopt": 1, "devices": devices, "tasks": {"a": {"time": 1}}})
         assert f"and {SHOWN + 5 - KINDS} other kinds of device" in Cells(problem._repr_html_()).texts
-        assert "and 5 more devices" in Cells(po.solve(problem)._repr_html_()).texts
+        assert "and 5 devices with no more to do" in Cells(po.solve(problem)._repr_html_()).texts
+
+    def test_the_busiest_devices_are_shown_in_their_order(self) -> None:
+        devices = {f"d{k}": {"type": "x"} for k in range(SHOWN + 5)}
+        tasks = {"a": {"time": 3, "pin": f"d{SHOWN + 4}"}, "b": {"time": 9, "pin": "d22"}}
+        problem = po.compile({"placeopt": 1, "devices": devices, "tasks": tasks})
+        texts = Cells(po.solve(problem)._repr_html_()).texts
+        shown = [text for text in texts if text in devices]
+        assert shown == [*(f"d{k}" for k in range(SHOWN - 2)), "d22", f"d{SHOWN + 4}"]
 
 
 class TestFrame:
-    pd = pytest.importorskip("pandas", reason="pandas is not installed: pip install 'placeopt[frames]'")
+    @pytest.fixture(autouse=True)
+    def pandas(self) -> None:
+        pytest.importorskip("pandas", reason="pandas is not installed: pip install 'placeopt[frames]'")
 
     def test_tasks(self) -> None:
         frame = po.solve(small()).to_frame()
