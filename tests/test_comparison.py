@@ -673,3 +673,16 @@ def test_seeds_are_told_to_the_solver(site: Path) -> None:  # noqa: ARG001
     assert len(set(values)) > 1
     again = po.solve(po.load(HEFT_10), "rogue-random", seed=2)
     assert values[2] == again.objective
+
+
+def test_a_comparison_in_words_and_in_a_notebook() -> None:
+    comparison = Comparison((a_record(), failed("refused", "<no>", solver="t")), expected=3)
+    assert repr(comparison) == "Comparison(2 of 3 runs of 2 solvers on 1 problems)"
+    assert str(comparison).splitlines() == [
+        "p: best 10 ms (s), bound 5 ms (load), gap 50.00%",
+        "solver  makespan     gap  ratio    SLR    time  memory",
+        "s          10 ms  50.00%  1.000  1.500  250 ms   2 KiB  feasible",
+        "  refused: t: <no>",
+    ]
+    assert "<th" in comparison._repr_html_()
+    assert "refused: t: &lt;no&gt;" in comparison._repr_html_()

@@ -100,7 +100,8 @@ def compare(
         messages.print(f"stopped after {len(comparison.records)} of {comparison.expected} runs{where}", soft_wrap=True)
     lost = sum(record.status == "lost" for record in comparison.records)
     if lost:
-        messages.print(f"{lost} of {comparison.expected} runs were lost with their workers; --resume repeats them")
+        again = "; --resume repeats them" if out is not None else ""
+        messages.print(f"{lost} of {comparison.expected} runs were lost with their workers{again}", soft_wrap=True)
     failed = lost or not _any_feasible(comparison)
     raise typer.Exit(130 if stop.is_set() else 1 if failed else 0 if reported and drawn else 2)
 

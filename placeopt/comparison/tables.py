@@ -255,6 +255,20 @@ class Comparison:
             picture.write(path)
         return picture
 
+    def __repr__(self) -> str:
+        done = f"{len(self.records)} of {self.expected}" if self.expected > len(self.records) else len(self.records)
+        return f"Comparison({done} runs of {len(self.solvers)} solvers on {len(self.by_problem)} problems)"
+
+    def __str__(self) -> str:
+        from placeopt.comparison.grids import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from placeopt.comparison.grids import as_html
+
+        return as_html(self)
+
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data, ready for JSON."""
         return {
