@@ -35,10 +35,10 @@ function valueText(value, kind, resolution) {
   return short(value, 8);
 }
 
-/** A name on one line of a drawing: no control characters, no more of it than could ever be seen. */
+/** A name on one line: nothing that breaks it or turns its direction, no more of it than could ever be seen. */
 function oneLine(text, most = 200) {
   const cut = text.length > most ? `${text.slice(0, most)}…` : text;
-  return cut.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, "\ufffd");
+  return cut.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Bidi_Control}]/gu, "\ufffd");
 }
 
 /** A step of 1, 2 or 5 times a power of ten, at least `least`. */
