@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,10 +21,8 @@ def plot(
     file: Annotated[
         Path, typer.Argument(metavar="PROBLEM|RESULTS", help="A problem file, or the results of `compare --out`.")
     ],
-    plan: Annotated[Path | None, typer.Argument(metavar="[PLAN]", help="A plan of the problem.")] = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Where to draw: a .png, .svg or .pdf.")
-    ] = Path("plot.png"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to draw: a .png, .svg or .pdf.")],
+    plan: Annotated[Path | None, typer.Argument(metavar="PLAN", help="A plan of the problem.")] = None,
     kind: Annotated[
         str | None,
         typer.Option(
@@ -53,10 +52,8 @@ def plot(
     checked_file(out)
     need_plots()
     if (kind in RUN_KINDS) != runs:
-        holds, wants = (
-            ("runs", "a plan: PROBLEM PLAN") if runs else ("a problem", "results of `compare`: RESULTS.jsonl")
-        )
-        raise UsageError(f"{file} holds {holds}; --kind {kind} is a picture of {wants}")
+        holds, wants = ("runs", "a plan (PROBLEM PLAN)") if runs else ("a problem", "results of `compare` (.jsonl)")
+        raise UsageError(f"{file} holds {holds}; --kind {kind} draws {wants}")
     if runs and plan is not None:
         raise UsageError(f"{file} holds runs; expected no PLAN beside it, got {plan}")
     if not runs and (problems or solvers):
@@ -103,12 +100,12 @@ def wanted_pictures(texts: Sequence[str] | None, known: Sequence[str]) -> list[t
     MissingExtraError
         If any is asked for and matplotlib is not installed.
     """
-    from placeopt.pictures import KINDS, checked_file, checked_kind, need_plots
+    from placeopt.pictures import checked_file, checked_kind, need_plots
 
     wanted = []
     for text in texts or ():
         kind, colon, name = text.partition(":")
-        if not colon or kind not in KINDS:
+        if not colon or not re.fullmatch("[a-z]{2,}", kind):  # C:\\chart.png has no kind
             kind, name = known[0], text
         wanted.append((checked_kind(kind, tuple(known)), checked_file(name)[0]))
     if wanted:

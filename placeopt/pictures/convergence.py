@@ -114,7 +114,7 @@ def _draw(courses: Sequence[Course], order: Sequence[str], title: str) -> Pictur
         (line_sample(stroke_of[solver].color, width=2.0, marker=stroke_of[solver].marker), short(solver, 40))
         for solver in named
     ]
-    if any(bounds(course)[0] for course in told if len(course.points) > 1):
+    if any(bounds(course)[0] for course in told):
         entries.append((line_sample(palette.MUTED, dashes=(4, 2)), "lower bound"))
     if len(named) < len(solvers):
         entries.append((line_sample(palette.MUTED, width=0, marker="."), f"{len(solvers) - len(named)} others"))
@@ -150,6 +150,8 @@ def _draw_panel(axes: Axes, courses: Sequence[Course], stroke_of: dict[str, Stro
         if values and len(course.points) > 1:
             axes.step(np.maximum(times, least), np.array(values) * scale, where="post", color=color, linewidth=1.3,
                       linestyle=(0, (4, 2)), zorder=2)  # fmt: skip
+    if proved is not None and not any(bounds(course)[0] for course in courses if len(course.points) > 1):
+        axes.axhline(proved * scale, color=palette.MUTED, linewidth=1.3, linestyle=(0, (4, 2)), zorder=2)
     if logarithmic:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")

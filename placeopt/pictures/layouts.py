@@ -75,7 +75,7 @@ def dot_layout(problem: Problem) -> Layout | None:
             input="\n".join([*lines, "}"]), capture_output=True, text=True, timeout=DOT_SECONDS, check=True,
         )  # fmt: skip
         return _read_plain(done.stdout, problem)
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+    except (OSError, subprocess.SubprocessError, ValueError, LookupError):
         return None  # the picture matters, not whose layout it has
 
 
