@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from placeopt.compiler import compile_spec
 from placeopt.errors import UsageError
-from placeopt.formats.problems import problem_document
+from placeopt.formats.problems import problem_header
 from placeopt.ir import UNLIMITED, Problem
 from placeopt.units import shown
 
@@ -96,9 +96,7 @@ def to_networkx(problem: Problem) -> nx.DiGraph[str]:
     """
     import networkx as nx
 
-    rest = problem_document(problem)
-    del rest["tasks"]
-    graph: nx.DiGraph[str] = nx.DiGraph(name=problem.name, **{KEPT: rest})
+    graph: nx.DiGraph[str] = nx.DiGraph(name=problem.name, **{KEPT: problem_header(problem)})
     names, devices = problem.task_names, problem.device_names
     labels = problem.group.tolist()
     sizes = Counter(labels)

@@ -24,6 +24,11 @@ def problem_document(problem: Problem) -> dict[str, Any]:
 
     Two edges between the same tasks cannot be written: the later one of them stands for both.
     """
+    return problem_header(problem) | {"tasks": _tasks(problem)}
+
+
+def problem_header(problem: Problem) -> dict[str, Any]:
+    """All of the problem's document but its tasks."""
     document: dict[str, Any] = {"placeopt": 1}
     for key in ("name", "description"):
         if getattr(problem, key):
@@ -31,7 +36,6 @@ def problem_document(problem: Problem) -> dict[str, Any]:
     document["resolution"] = f"{decimal(problem.resolution)} s"
     document["devices"] = {name: _device(problem, d) for d, name in enumerate(problem.device_names)}
     document["links"] = {"overrides": _links(problem)}
-    document["tasks"] = _tasks(problem)
     levels = [{term.metric: _number(term.weight) for term in level} for level in problem.objective.levels]
     document["objective"] = levels
     document["contention"] = problem.contention
