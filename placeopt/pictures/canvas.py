@@ -24,6 +24,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from placeopt.errors import UsageError, visible
+from placeopt.files import write_whole
 from placeopt.pictures import palette
 from placeopt.pictures.names import short
 from placeopt.pictures.targets import checked_file
@@ -92,7 +93,7 @@ class Picture(Figure):
     """Inches from the top that title, notes and legend take."""
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write a PNG, SVG or PDF, as the file's suffix says.
+        """Write a PNG, SVG or PDF, as the suffix says; a file that was there is replaced whole or not at all.
 
         Raises
         ------
@@ -102,7 +103,7 @@ class Picture(Figure):
         target, suffix = checked_file(path)
         data = self._encoded(suffix)
         try:
-            target.write_bytes(data)
+            write_whole(target, data)
         except OSError as error:
             raise UsageError(f"cannot write {visible(str(target))}: {error.strerror or error}") from None
 

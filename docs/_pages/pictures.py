@@ -1,0 +1,40 @@
+"""Draws the pictures of the README and of docs/pictures.md, from the plans in problems/plans, into docs/images.
+
+    python docs/_pages/pictures.py [FOLDER]
+
+Graphs are laid out by Graphviz: without it they look different.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import yaml
+
+import placeopt as po
+from placeopt.pictures import draw_schedule
+
+ROOT = Path(__file__).parents[2]
+PICTURES = (
+    ("inception", "gantt", "Inception-v3: 311 operators on two CPU cores and a GPU"),
+    ("inception", "graph", "The same as a graph: which operator is where"),
+    ("inception-medium", "gantt", "Inception-v3 on 20 CPU cores and 10 GPUs"),
+    ("inception-tight", "memory", "Inception-v3 on devices with 118 MiB each"),
+)
+"""Problem, kind and title."""
+
+
+def main(folder: Path = ROOT / "docs" / "images") -> None:
+    """Draw them all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, kind, title in PICTURES:
+        file = ROOT / "problems" / f"{name}.yaml"
+        problem = po.load(file)
+        schedule = po.read_plan(ROOT / "problems" / "plans" / f"{name}.json", problem).schedule
+        bound = yaml.safe_load(file.read_text(encoding="utf-8"))["best_known"]["bound"]
+        draw_schedule(problem, schedule, kind, title=title, bound=bound).write(folder / f"{name}-{kind}.png")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:2]))
