@@ -64,6 +64,7 @@ function makeGantt(canvas, schedule, view) {
     const dim = state.critical ? 0.3 : 1;
     context.fillStyle = color;
     const labels = [];
+    const clashes = []; // where a task begins while another runs: only in schedules that the verifier rejects
     let pending = null; // columns side by side that are equally busy
     const flush = () => {
       if (!pending) return;
@@ -81,8 +82,10 @@ function makeGantt(canvas, schedule, view) {
         if (b > a) {
           context.globalAlpha = dim;
           context.fillRect(a, top, Math.max(b - a - (wide > 4 ? 1 : 0.4), 1), boxHeight);
-          if (b - a > 26 && boxHeight >= 12) labels.push([task, a, b - a]);
+          const room = task + 1 < last ? Math.min(b, xOf(start[task + 1])) - a : b - a;
+          if (room > 26 && boxHeight >= 12) labels.push([task, a, room]);
         }
+        if (task > offset[row] && reach[task - 1] > start[task]) clashes.push([x, xOf(Math.min(reach[task - 1], end[task]))]);
         task += 1;
         continue;
       }
@@ -101,6 +104,8 @@ function makeGantt(canvas, schedule, view) {
       task = next;
     }
     flush();
+    context.globalAlpha = 1;
+    for (const [a, b] of clashes) drawClash(context, Math.max(a, left), top, Math.min(b, width));
     context.globalAlpha = state.critical ? 0.75 : 1;
     context.font = `${boxHeight >= 24 ? 12 : 10.5}px ${colors.font}`;
     context.textAlign = "left";
@@ -108,6 +113,26 @@ function makeGantt(canvas, schedule, view) {
     context.fillStyle = state.critical ? colors.ink : text;
     for (const [task, x, room] of labels) context.fillText(fitted(context, names[task], room - 9), x + 4, top + boxHeight / 2);
     context.globalAlpha = 1;
+  }
+
+  /** Hatching where two tasks run at once. */
+  function drawClash(context, from, top, to) {
+    if (to <= from) return;
+    context.save();
+    context.beginPath();
+    context.rect(from, top, Math.max(to - from, 2), boxHeight);
+    context.clip();
+    context.fillStyle = colors.paper;
+    context.fillRect(from, top, Math.max(to - from, 2), boxHeight);
+    context.strokeStyle = colors.limit;
+    context.lineWidth = 2;
+    context.beginPath();
+    for (let x = Math.floor((from - boxHeight) / 6) * 6; x < to; x += 6) {
+      context.moveTo(x, top + boxHeight);
+      context.lineTo(x + boxHeight, top);
+    }
+    context.stroke();
+    context.restore();
   }
 
   /** Transfers on the ports: below each row what its device sends, then what it receives. */

@@ -7,6 +7,7 @@ from typing import Any
 
 from placeopt.ir import Metric, Problem
 from placeopt.objective import Value
+from placeopt.overview import counted
 from placeopt.pictures.palette import HUES
 from placeopt.result import Result, number
 from placeopt.units import time_text
@@ -99,10 +100,7 @@ def _status(feasible: bool | None, violations: int) -> dict[str, str]:
         return {"kind": "none", "text": "no schedule"}
     if feasible:
         return {"kind": "good", "text": "\u2713 verified: every rule is kept"}
-    return {
-        "kind": "bad",
-        "text": f"\u2717 rejected by the verifier: {violations:,} rule{'s'[: violations != 1]} broken",
-    }
+    return {"kind": "bad", "text": f"\u2717 rejected by the verifier: {counted(violations, 'violation')}"}
 
 
 def _values(problem: Problem, values: Sequence[Value] | None) -> list[Fact]:

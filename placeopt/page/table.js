@@ -20,7 +20,7 @@ function makeTable(frame, columns, rows, label) {
         swatch.style.background = column.color(row);
         cell.append(swatch);
       }
-      if (column.word && text.length > 24) cell.append(element("span", { class: column.long ? "" : "clip", text: oneLine(text, 400), title: oneLine(text, 1000) }));
+      if (column.word && text.length > 24) cell.append(element("span", { class: column.long ? "clamp" : "clip", text: oneLine(text, 400), title: oneLine(text, 1000) }));
       else cell.append(oneLine(text, 400));
       line.append(cell);
     }
