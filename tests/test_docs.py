@@ -20,6 +20,7 @@ from documents import Example, examples
 from placeopt.errors import MissingExtraError
 from placeopt.registry import find_solver, solver_names
 from placeopt.spec import json_schema
+from placeopt.verifier import Rule
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -214,6 +215,11 @@ class TestReference:
         for definition in (schema, schema["$defs"]["TaskSpec"], schema["$defs"]["MemorySpec"]):
             for key in definition["properties"]:
                 assert f"`{key}`" in told or f"{key}:" in told, key
+
+
+def test_the_page_on_verification_has_every_rule() -> None:
+    told = (ROOT / "docs" / "verification.md").read_text(encoding="utf-8").split("## The rules")[1].split("\n## ")[0]
+    assert set(re.findall(r"`(\w+)`", told)) == {rule.value for rule in Rule}
 
 
 def test_the_site_builds_strictly(tmp_path: Path) -> None:
