@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from placeopt.ir import Term as Term
     from placeopt.ir import build_problem as build_problem
     from placeopt.metrics import measure as measure
+    from placeopt.page import write_report as write_report
     from placeopt.pipeline import solve as solve
     from placeopt.plan import read_plan as read_plan
     from placeopt.plan import write_plan as write_plan
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from placeopt.solver import Progress as Progress
     from placeopt.solver import Termination as Termination
     from placeopt.spec import Spec as Spec
+    from placeopt.traces import write_trace as write_trace
     from placeopt.verifier import verify as verify
 
 _HOME = {
@@ -81,6 +83,7 @@ _HOME = {
     "Term": ("placeopt.ir", "Term"),
     "build_problem": ("placeopt.ir", "build_problem"),
     "measure": ("placeopt.metrics", "measure"),
+    "write_report": ("placeopt.page", "write_report"),
     "solve": ("placeopt.pipeline", "solve"),
     "read_plan": ("placeopt.plan", "read_plan"),
     "write_plan": ("placeopt.plan", "write_plan"),
@@ -94,6 +97,7 @@ _HOME = {
     "Progress": ("placeopt.solver", "Progress"),
     "Termination": ("placeopt.solver", "Termination"),
     "Spec": ("placeopt.spec", "Spec"),
+    "write_trace": ("placeopt.traces", "write_trace"),
     "verify": ("placeopt.verifier", "verify"),
 }
 

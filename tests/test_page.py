@@ -257,3 +257,10 @@ def test_compare_writes_a_report(tmp_path: Path) -> None:
     done = run("compare", PROBLEMS / "five-node.yaml", "--solvers", "heft,single", "--report", page)
     assert done.code == 0, done.err
     assert [row["solver"] for row in embedded(page.read_text())[0]["comparison"]["solvers"]] == ["heft", "single"]
+
+
+def test_the_library_writes_reports_of_results_and_comparisons(tmp_path: Path, result: po.Result) -> None:
+    po.write_report(tmp_path / "result.html", result)
+    assert (tmp_path / "result.html").read_text() == result_page(result)
+    po.write_report(tmp_path / "comparison.html", comparison())
+    assert (tmp_path / "comparison.html").read_text() == comparison_page(comparison())

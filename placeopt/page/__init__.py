@@ -13,6 +13,6 @@ sorted, what is visible is found by bisection, and tasks narrower than two pixel
 
 from __future__ import annotations
 
-from placeopt.page.assembly import comparison_page, plan_page, result_page, write_page
+from placeopt.page.assembly import comparison_page, plan_page, result_page, write_page, write_report
 
-__all__ = ["comparison_page", "plan_page", "result_page", "write_page"]
+__all__ = ["comparison_page", "plan_page", "result_page", "write_page", "write_report"]

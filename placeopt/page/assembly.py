@@ -71,6 +71,17 @@ def write_page(path: str | Path, page: str) -> None:
     write_whole(path, page)
 
 
+def write_report(path: str | Path, subject: Result | Comparison) -> None:
+    """Write the page of a result or of a comparison; a file that was there before is replaced whole or not at all.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    write_page(path, result_page(subject) if isinstance(subject, Result) else comparison_page(subject))
+
+
 def _page(title: str, packing: Packing, **sections: Any) -> str:
     template, style, script = _template()
     data = {"schedule": None, "convergence": [], "comparison": None, **sections, "arrays": packing.table}
