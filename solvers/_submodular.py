@@ -31,11 +31,11 @@ class SubmodularSettings(PlacementSettings):
     """What both solvers understand."""
 
     cap: str = "auto"
-    """The time capacity i_cap of every device, such as "100 s"; "total": the sum of all tasks' longest durations, with
-    which neither load nor transfers count for much beside parallel work; "search": total, then the sum of all tasks'
-    shortest durations, halved down to a sixteenth of their mean, each with the load counted (unless load=false) and
-    without, and the shortest schedule taken; "auto": search where communication counts, for i_cap decides what a
-    transfer may cost, else total."""
+    """The time capacity i_cap of every device, such as "100 s" (bare numbers are ticks); "total": the sum of all
+    tasks' longest durations, with which neither load nor transfers count for much beside parallel work; "search":
+    total, then the sum of all tasks' shortest durations, halved down to a sixteenth of their mean, each with the load
+    counted (unless load=false) and without, and the shortest schedule taken; "auto": search where communication
+    counts, for i_cap decides what a transfer may cost, else total."""
 
     maximiser: Literal["lazy", "standard", "stochastic", "local-search", "continuous"] = "lazy"
     """Standard greedy; lazily, with the same outcome; on a random sample in each round; local search from standard

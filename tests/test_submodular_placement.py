@@ -441,3 +441,18 @@ def test_a_limit_stops_it(name: str) -> None:
 def test_continuous_greedy_wants_a_submodular_function() -> None:
     with pytest.raises(UsageError, match="parallelism=false, load=false and memory=unlimited"):
         solved(five_node(), "submodular-g", maximiser="continuous")
+
+
+def test_a_group_counts_the_transfers_of_all_its_tasks() -> None:
+    # t0 feeds t1 and t2, which share a group with t3; what t3 makes goes to t4. Nothing flows within the group.
+    links: dict[str, Any] = {"byte_ticks_num": np.ones((3, 3), dtype=np.int64)}
+    edges = [(0, 1), (0, 2), (1, 3), (3, 4)]
+    problem = graph(5, edges, payload=np.array([7, 5, 100, 3]), group=np.array([0, 1, 1, 1, 2]), **links)
+    model = PlacementModel(problem, "inside", PlacementSettings(communication=True))
+    state = model.start()
+    model.add(state, 0 * 3 + 0)
+    assert state.fetched[:, 1].tolist() == [0, 12, 12]
+    model.add(state, 1 * 3 + 2)  # with it t3 is known to be on d2, whence t4 fetches
+    assert state.fetched[:, 2].tolist() == [3, 3, 0]
+    given = PlacementModel(problem, "inside", PlacementSettings(communication=True), home=np.array([-1, 2, -1]))
+    assert given.start().fetched[:, [0, 2]].T.tolist() == [[12, 12, 0], [3, 3, 0]]

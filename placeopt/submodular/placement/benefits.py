@@ -17,8 +17,9 @@ Where c_ij + placed_i + ... > cap_i, which the paper rules out (section 3), pf i
 for does not run parallel to anything; and below zero g goes on as the identity, so that of bad placements the least bad
 is known.
 
-Data that will come from a task not placed is taken to be where the largest input of that task comes from, and so on
-along largest inputs; data that goes to one, where its largest output goes.
+Data that will come from a task not placed is taken to be where its group stands, or else where the largest input of
+that task comes from, and so on along largest inputs; data that goes to one, where its largest output goes. A task
+brings its group along, whose transfers all count.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class Model(NamedTuple):
         (m, n) ticks of each task on each device, infinite where it may not run.
     cap
         (m,) i_cap, ticks.
-    group, memory, apart_start, apart
-        (n,) group of each task, (g,) its bytes, and the groups that it must be apart from, as CSR.
+    group, memory, member_start, member, apart_start, apart
+        (n,) group of each task; (g,) bytes of each, its tasks, and the groups that it must be apart from, as CSR.
     capacity
         (m,) bytes.
     tier_end, tier_ticks
@@ -76,6 +77,8 @@ class Model(NamedTuple):
     cap: Float
     group: Int
     memory: Int
+    member_start: Int
+    member: Int
     apart_start: Int
     apart: Int
     capacity: Int
@@ -114,13 +117,13 @@ class Standing(NamedTuple):
     value
         (3,) F, the pf of the task placed last, and its product with F: the value f outside.
     fetched
-        (m, n) ticks of the transfers that each task not placed would need on each device.
+        (m, g) ticks of the transfers that the tasks not placed of each group would need on each device.
     origin, target
         (n,) device where a task's data is thought to come from, and go to; -1 where nothing is known.
     changed, n_changed
-        (n,), (1,) tasks whose transfers the last placement changed.
+        (g,), (1,) groups that may need less transferred to or from some device since the last placement.
     stamp, stack
-        (n,) to scribble on.
+        (g,), (n,) to scribble on.
     """
 
     topology: Topology
@@ -197,7 +200,7 @@ def free(model: Model, standing: Standing, u: int, i: int) -> float:
     if model.load:
         ticks += standing.placed[i]
     if model.communication:
-        ticks += standing.fetched[i, u]
+        ticks += standing.fetched[i, model.group[u]]
     return float(2.0 - ticks / model.cap[i])
 
 
@@ -251,10 +254,10 @@ def score(model: Model, standing: Standing, u: int, i: int) -> float:
 
 
 @kernel(transfer_ticks, allocates=False)
-def shift(model: Model, standing: Standing, u: int, payload: int, old: int, new: int, outward: bool) -> None:
-    """The other end of an edge of task u is now thought to be on device `new`, no longer on `old`; -1 for nowhere.
+def shift(model: Model, standing: Standing, k: int, payload: int, old: int, new: int, outward: bool) -> None:
+    """The other end of an edge of group k is now thought to be on device `new`, no longer on `old`; -1 for nowhere.
 
-    `outward`: u produces what flows there.
+    `outward`: the group produces what flows there.
     """
     for i in range(len(model.cap)):
         change = 0
@@ -264,20 +267,19 @@ def shift(model: Model, standing: Standing, u: int, payload: int, old: int, new:
         if old >= 0 and old != i:
             a, b = (i, old) if outward else (old, i)
             change -= transfer_ticks(payload, model.latency[a, b], model.num[a, b], model.den[a, b])
-        standing.fetched[i, u] += change
-    if not standing.stamp[u]:
-        standing.stamp[u] = True
-        standing.changed[standing.n_changed[0]] = u
+        standing.fetched[i, k] += change
+    if old >= 0 and not standing.stamp[k]:  # else no transfer is saved
+        standing.stamp[k] = True
+        standing.changed[standing.n_changed[0]] = k
         standing.n_changed[0] += 1
 
 
 @kernel(shift)
 def locate(model: Model, standing: Standing, v: int, d: int) -> None:
-    """Task v now stands on device d: what others must fetch from it, or through tasks behind it, or send there."""
-    graph, device = model.graph, standing.topology.device
-    for k in range(standing.n_changed[0]):
-        standing.stamp[standing.changed[k]] = False
-    standing.n_changed[0] = 0
+    """Task v stands on device d, or will: what others must fetch from it, or through tasks behind it, or send there."""
+    graph, device, group = model.graph, standing.topology.device, model.group
+    if standing.origin[v] == d and standing.target[v] == d:
+        return
     waiting = 1
     standing.stack[0] = v
     while waiting > 0:
@@ -285,11 +287,13 @@ def locate(model: Model, standing: Standing, v: int, d: int) -> None:
         w = standing.stack[waiting]
         for k in range(graph.out_start[w], graph.out_start[w + 1]):
             u = graph.out_target[k]
-            if device[u] < 0:
-                shift(model, standing, u, model.out_payload[k], standing.origin[w], d, False)
-                if model.largest_input[u] == k:
-                    standing.stack[waiting] = u
-                    waiting += 1
+            if device[u] >= 0:
+                continue
+            if group[u] != group[w]:
+                shift(model, standing, group[u], model.out_payload[k], standing.origin[w], d, False)
+            if model.largest_input[u] == k and standing.home[group[u]] < 0:
+                standing.stack[waiting] = u
+                waiting += 1
         standing.origin[w] = d
     waiting = 1
     standing.stack[0] = v
@@ -298,12 +302,22 @@ def locate(model: Model, standing: Standing, v: int, d: int) -> None:
         w = standing.stack[waiting]
         for k in range(graph.in_start[w], graph.in_start[w + 1]):
             u = graph.in_source[k]
-            if device[u] < 0:
-                shift(model, standing, u, model.in_payload[k], standing.target[w], d, True)
-                if model.largest_output[u] == k:
-                    standing.stack[waiting] = u
-                    waiting += 1
+            if device[u] >= 0:
+                continue
+            if group[u] != group[w]:
+                shift(model, standing, group[u], model.in_payload[k], standing.target[w], d, True)
+            if model.largest_output[u] == k and standing.home[group[u]] < 0:
+                standing.stack[waiting] = u
+                waiting += 1
         standing.target[w] = d
+
+
+@kernel(locate)
+def settle(model: Model, standing: Standing, k: int, d: int) -> None:
+    """All of group k will stand on device d."""
+    for a in range(model.member_start[k], model.member_start[k + 1]):
+        if standing.topology.device[model.member[a]] < 0:
+            locate(model, standing, model.member[a], d)
 
 
 @kernel(may_go)
@@ -339,7 +353,7 @@ def gains(model: Model, standing: Standing, elements: Int, out: Float) -> None:
                 out[k] -= standing.value[2]
 
 
-@kernel(ticks_of, free, factor, growth, place, locate)
+@kernel(ticks_of, free, factor, growth, place, locate, settle)
 def put(model: Model, standing: Standing, u: int, i: int) -> None:
     """Place task u on device i."""
     ratio = free(model, standing, u, i)
@@ -351,16 +365,21 @@ def put(model: Model, standing: Standing, u: int, i: int) -> None:
     standing.benefit[i] += benefit
     standing.placed[i] += ticks_of(model, standing, u, i)
     standing.held[i] += 1
-    k = model.group[u]
-    if standing.home[k] < 0:
-        standing.home[k] = i
-        standing.used[i] += model.memory[k]
     if model.parallelism:
         place(model.graph, standing.topology, u, i)
     else:
         standing.topology.device[u] = i
     if model.communication:
+        for c in range(standing.n_changed[0]):
+            standing.stamp[standing.changed[c]] = False
+        standing.n_changed[0] = 0
         locate(model, standing, u, i)
+    k = model.group[u]
+    if standing.home[k] < 0:
+        standing.home[k] = i
+        standing.used[i] += model.memory[k]
+        if model.communication:
+            settle(model, standing, k, i)
 
 
 @kernel(allocates=False)

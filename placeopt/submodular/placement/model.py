@@ -16,8 +16,13 @@ Departures from the paper, each where it is silent, or at odds with itself:
    placed: it is a function of sequences, not of sets.
 4. Equation 5's b_ij = 2 - (c_ij - placed_i) / cap, in which a device grows more attractive with its load, is read
    with a plus, as in equation 3.
-5. i_cap is "an arbitrarily large number"; by default it is the least with which all tasks fit on any one device, as the
-   proof's c_ij + placed_i <= i_cap demands: the sum over tasks of the longest duration on any device.
+5. i_cap is "an arbitrarily large number"; "total" is the least with which all tasks fit on any one device, as the
+   proof's c_ij + placed_i <= i_cap demands: the sum over tasks of the longest duration on any device. Where a smaller
+   one is exceeded, pf is 1, and g goes on below zero as the identity.
+6. Section 5's g for each device is a factor of what a task adds to F, by the share of the memory that it would fill. As
+   F times pf counts outside, a full device is ruled out there rather than without gain.
+7. Where communication counts, an output that several consumers share counts once for each, and the "largest" input is
+   the one with the most bytes.
 """
 
 from __future__ import annotations
@@ -55,7 +60,8 @@ class PlacementSettings(Settings):
     """What belongs to the function."""
 
     cap: str = "total"
-    """The time capacity i_cap of each device, such as "100 s", or "total": the sum of all tasks' longest durations."""
+    """The time capacity i_cap of each device, such as "100 s" (bare numbers are ticks), or "total": the sum of all
+    tasks' longest durations."""
 
     parallelism: bool = True
     """Whether the parallelism factor counts."""
@@ -165,11 +171,11 @@ class PlacementModel:
 
     def start(self) -> Standing:
         """Nothing placed."""
-        n, m = self.problem.n_tasks, self.problem.n_devices
+        n, m, g = self.problem.n_tasks, self.problem.n_devices, self.problem.n_groups
         used = np.zeros(m, dtype=np.int64)
         given = self._home >= 0
         np.add.at(used, self._home[given], self.model.memory[given])
-        return Standing(
+        state = Standing(
             topology=make_topology(self.model.graph, m),
             home=self._home.copy(),
             benefit=np.zeros(m),
@@ -177,14 +183,19 @@ class PlacementModel:
             held=np.zeros(m, dtype=np.int64),
             used=used,
             value=np.zeros(3),
-            fetched=np.zeros((m, n), dtype=np.int64),
+            fetched=np.zeros((m, g), dtype=np.int64),
             origin=np.full(n, -1, dtype=np.int64),
             target=np.full(n, -1, dtype=np.int64),
-            changed=np.zeros(n, dtype=np.int64),
+            changed=np.zeros(g, dtype=np.int64),
             n_changed=np.zeros(1, dtype=np.int64),
-            stamp=np.zeros(n, dtype=np.bool_),
+            stamp=np.zeros(g, dtype=np.bool_),
             stack=np.zeros(n, dtype=np.int64),
         )
+        if self.model.communication and given.any():
+            settle = benefits.settle.select(len(np.flatnonzero(given)) * m * 100)
+            for k in np.flatnonzero(given).tolist():
+                settle(self.model, state, k, int(self._home[k]))
+        return state
 
     def copy(self, state: Standing) -> Standing:
         """A standing that may go on by itself."""
@@ -293,6 +304,8 @@ def _model(problem: Problem, form: Form, settings: PlacementSettings, feasible: 
         cap=np.full(problem.n_devices, time_capacity(problem, settings.cap)),
         group=problem.group,
         memory=memory,
+        member_start=np.searchsorted(np.sort(problem.group), np.arange(problem.n_groups + 1)).astype(np.int64),
+        member=np.argsort(problem.group, kind="stable"),
         apart_start=apart_start,
         apart=np.ascontiguousarray(pairs[:, 1]),
         capacity=problem.capacity,

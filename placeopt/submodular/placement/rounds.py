@@ -231,8 +231,11 @@ def renew(model: Model, standing: Standing, queue: Queue, d: int, value: float, 
     if few:
         for k in range(topology.n_gained[0]):
             reconsider(model, standing, queue, topology.gained[k])
-    for k in range(standing.n_changed[0]):
-        reconsider(model, standing, queue, standing.changed[k])
+    for c in range(standing.n_changed[0]):
+        k = standing.changed[c]
+        for a in range(model.member_start[k], model.member_start[k + 1]):
+            if topology.device[model.member[a]] < 0:
+                reconsider(model, standing, queue, model.member[a])
     # Below zero, where g is not concave, or where memory swapped may cost less than before, anything may be better.
     for i in range(len(queue.bound)):
         if i == d and (benefit < 0.0 or standing.benefit[d] < benefit or model.tier_end.shape[1] > 0):
