@@ -22,7 +22,7 @@ from placeopt.criticality import critical_path
 from placeopt.errors import MissingExtraError, UsageError
 from placeopt.pictures import draw_schedule
 from placeopt.pictures.names import short, telling
-from placeopt.pictures.timelines import busy_shares, highest, mean_active, path_line, slices
+from placeopt.pictures.timelines import busy_shares, highest, mean_active, path_line, slices, step_area
 from placeopt.schedule import transfer_times
 
 pytest.importorskip("matplotlib", reason="pictures are not tested: pip install 'placeopt[plots]'")
@@ -134,6 +134,10 @@ class TestNumbers:
         problem, _ = two_devices(capacity=np.array([20, 2**63 - 1]))
         first, second = usages(problem, schedule, [0, 1], slices(8, 8))
         assert (first.charged, second.charged, second.capacity, second.share) == (15, 12, None, None)
+
+    def test_the_area_under_steps(self) -> None:
+        corners = step_area(np.array([0.0, 1, 2, 3, 4]), np.array([2.0, 2, 5, 1]), 1.0)
+        assert corners.tolist() == [[0, 2], [2, 2], [2, 5], [3, 5], [3, 1], [4, 1], [4, 1], [0, 1]]
 
     def test_the_path_runs_from_row_to_row(self) -> None:
         problem, schedule = two_devices()
@@ -252,14 +256,14 @@ class TestColours:
         ]
         assert [to_hex(color) for color in points.get_facecolor()] == wanted
         memory = draw_schedule(problem, schedule, "memory")
-        areas = [to_hex(axes.patches[0].get_facecolor()) for axes in memory.axes]
-        assert areas == list(HUES[:2])
+        areas = [to_hex(found.get_facecolor()[0]) for found in collections(memory, PolyCollection)]
+        assert areas == [HUES[0], HUES[0], HUES[1], HUES[1]]  # charged and live
 
     def test_also_where_rows_show_shares(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(gantt, "DETAILED", 2)
         problem, schedule = two_devices()
-        rows = draw_schedule(problem, schedule, "gantt").axes[0].patches[-2:]
-        assert [to_hex(row.get_facecolor()) for row in rows] == list(HUES[:2])
+        rows, _ = collections(draw_schedule(problem, schedule, "gantt"), PolyCollection)
+        assert [to_hex(color) for color in rows.get_facecolor()] == list(HUES[:2])
 
 
 class TestDrawing:
@@ -277,7 +281,8 @@ class TestDrawing:
         problem = layered(30, 100, 60)
         schedule = po.simulate(problem, np.random.default_rng(0).integers(0, 60, problem.n_tasks))
         picture = draw_schedule(problem, schedule, "gantt")
-        assert not collections(picture, PolyCollection)
+        rows, flows = collections(picture, PolyCollection)
+        assert (len(rows.get_paths()), len(flows.get_paths())) == (60, 1)
         assert len(picture.axes) == 2
         assert not picture.axes[0].texts
         lines = [len(found.get_segments()) for found in collections(picture, LineCollection)]

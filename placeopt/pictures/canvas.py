@@ -7,7 +7,7 @@ and the settings of whoever imports us stay as they are (they are ours only whil
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import cache
@@ -17,6 +17,7 @@ from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 from matplotlib.legend_handler import HandlerBase
@@ -180,6 +181,12 @@ def time_axis(axes: Axes, clock: Clock, end: float) -> None:
     axes.set_xlim(0.0, clock(1.005 * end if end > 0 else 1.0))
     axes.set_xlabel(f"time ({clock.unit})")
     axes.grid(axis="x")
+
+
+def fill(axes: Axes, areas: Iterable[Any], colors: Sequence[str], **style: Any) -> None:
+    """Areas (k, 2) in colours; far quicker than a patch for each, which matplotlib would measure first."""
+    style = dict[str, Any](linewidths=0.0, edgecolors="none") | style
+    axes.add_collection(PolyCollection(list(areas), facecolors=colors, **style), autolim=False)
 
 
 def device_legend(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import LineCollection
 
 from placeopt.criticality import Step, critical_path, critical_ticks
 from placeopt.ir import Int, Problem
@@ -19,6 +19,7 @@ from placeopt.pictures.canvas import (
     WIDTH,
     Clock,
     Picture,
+    fill,
     line_legend,
     line_sample,
     new_picture,
@@ -27,7 +28,7 @@ from placeopt.pictures.canvas import (
     time_axis,
 )
 from placeopt.pictures.names import short, telling
-from placeopt.pictures.timelines import Float, busy_shares, mean_active, path_line, slices
+from placeopt.pictures.timelines import Float, busy_shares, mean_active, path_line, slices, step_area
 from placeopt.schedule import Schedule, durations, makespan, transfer_times
 
 DETAILED = 2500
@@ -166,14 +167,15 @@ def _draw_bars(
     end = clock(schedule.start + durations(problem, schedule.device))
     rows = np.array([row_of[d] for d in schedule.device.tolist()], dtype=np.float64)
     wide = (end - start) * _dots(axes)
-    axes.add_collection(
-        PolyCollection(
-            list(_boxes(start, end, rows, -_HALF, _HALF)),
-            facecolors=[colors[d] for d in schedule.device.tolist()],
-            edgecolors=palette.PAPER,
-            linewidths=np.where(wide > 4, 0.5, np.where(wide > 1.5, 0.2, 0.0)),
-            zorder=2,
-        )
+    separators = np.where(wide > 4, 0.5, np.where(wide > 1.5, 0.2, 0.0))
+    boxes = _boxes(start, end, rows, -_HALF, _HALF)
+    fill(
+        axes,
+        boxes,
+        [colors[d] for d in schedule.device.tolist()],
+        edgecolors=palette.PAPER,
+        linewidths=separators,
+        zorder=2,
     )
     size = min(7.5, height * 2 * _HALF * _POINTS * 0.8)
     if size < 4.5:
@@ -232,19 +234,20 @@ def _draw_shares(axes: Axes, problem: Problem, schedule: Schedule, devices: list
     edges = slices(end, SLICES)
     shares = np.minimum(busy_shares(problem, schedule, edges), 1.0)
     colors = palette.device_colors(problem.device_types)
-    for row, device in enumerate(devices):
-        floor = row + _HALF
-        axes.stairs(
-            floor - 2 * _HALF * shares[device], clock(edges), baseline=floor, fill=True, color=colors[device], zorder=2
-        )
+    areas = [
+        step_area(clock(edges), row + _HALF - 2 * _HALF * shares[device], row + _HALF)
+        for row, device in enumerate(devices)
+    ]
+    fill(axes, areas, [colors[device] for device in devices], zorder=2)
 
 
 def _draw_flows(axes: Axes, sent: Int, arrived: Int, clock: Clock, end: int) -> None:
     edges = slices(end, SLICES)
-    axes.stairs(mean_active(sent, arrived, edges), clock(edges), fill=True, color=palette.MUTED, zorder=2)
+    under_way = mean_active(sent, arrived, edges)
+    fill(axes, [step_area(clock(edges), under_way, 0.0)], [palette.MUTED], zorder=2)
     axes.set_xlabel(f"time ({clock.unit})")
     axes.set_ylabel("transfers\nunder way")
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0.0, 1.05 * float(under_way.max()) or 1.0)
     axes.locator_params(axis="y", nbins=3)
     axes.grid(axis="x")
 

@@ -19,6 +19,7 @@ from placeopt.pictures import palette
 from placeopt.pictures.canvas import (
     Clock,
     Picture,
+    fill,
     line_legend,
     line_sample,
     new_picture,
@@ -28,7 +29,7 @@ from placeopt.pictures.canvas import (
 )
 from placeopt.pictures.gantt import SLICES, shown_devices
 from placeopt.pictures.names import short, telling
-from placeopt.pictures.timelines import Float, highest, slices
+from placeopt.pictures.timelines import Float, highest, slices, step_area
 from placeopt.schedule import Schedule, makespan
 from placeopt.units import size_text
 
@@ -132,8 +133,8 @@ def _draw_row(
     live = floor + unit * use.live / whole
     charge = floor + unit * use.charged / whole
     if problem.memory_model == "sum":
-        axes.fill_between([edges[0], edges[-1]], floor, charge, color=color, alpha=0.35, linewidth=0, zorder=1.5)
-    axes.stairs(live, edges, baseline=floor, fill=True, color=color, zorder=2)
+        fill(axes, [step_area(edges, np.full(len(live), charge), floor)], [color], alpha=0.35, zorder=1.5)
+    fill(axes, [step_area(edges, live, floor)], [color], zorder=2)
     axes.axhline(floor, color=palette.GRID, linewidth=0.6, zorder=1)
     if use.capacity is None:
         return
@@ -143,10 +144,7 @@ def _draw_row(
     if use.charged > use.capacity:
         over = np.full(len(live), charge) if problem.memory_model == "sum" else live
         beyond = np.maximum(over, limit) if unit > 0 else np.minimum(over, limit)
-        axes.stairs(
-            beyond, edges, baseline=limit, fill=True, facecolor="none", edgecolor=palette.LIMIT, hatch="/////",
-            linewidth=0, zorder=3,
-        )  # fmt: skip
+        fill(axes, [step_area(edges, beyond, limit)], ["none"], edgecolors=palette.LIMIT, hatch="/////", zorder=3)
 
 
 def _told(use: Usage) -> str:

@@ -59,6 +59,17 @@ def highest(ticks: Int, level: Int, edges: Float) -> Int:
     return most
 
 
+def step_area(edges: Float, values: Float, floor: float) -> Float:
+    """(k, 2) corners of the area between `floor` and steps: values[i] from edges[i] to edges[i + 1]."""
+    change = np.flatnonzero(np.diff(values)) + 1  # steps of one height are one
+    begin, end = edges[np.concatenate(([0], change))], edges[np.concatenate((change, [len(values)]))]
+    height = values[np.concatenate(([0], change))]
+    x = np.stack([begin, end], axis=1).ravel()
+    return np.stack(
+        [np.concatenate((x, [edges[-1], edges[0]])), np.concatenate((np.repeat(height, 2), [floor, floor]))], axis=1
+    )
+
+
 def path_line(problem: Problem, schedule: Schedule, path: Sequence[Step]) -> list[tuple[str, int, int, int, int]]:
     """The path's pieces as (kind, start, end, device at the start, device at the end), ticks and indices."""
     device = schedule.device.tolist()
