@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,6 +12,7 @@ from typing import Any, ClassVar
 import networkx as nx
 import numpy as np
 import pytest
+from brute_force import small_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +21,7 @@ from placeopt.document import parse_document
 from placeopt.errors import SpecError, UsageError
 from placeopt.formats.documents import MODELINE, to_json, to_yaml
 from placeopt.formats.graphs import from_networkx, to_networkx
-from placeopt.ir import UNLIMITED
+from placeopt.ir import UNLIMITED, Problem
 
 PROBLEMS = sorted((Path(__file__).parents[1] / "problems").glob("*.yaml"))
 
@@ -187,6 +189,31 @@ class TestGraphs:
         assert (again.name, again.description) == (problem.name, problem.description)
         assert again.device_types == problem.device_types
         assert again.forward.tolist() == problem.forward.tolist()
+
+    def test_random_problems_there_and_back(self) -> None:
+        ratios = ("byte_ticks", "power", "byte_energy")
+        parts = {f"{name}{end}" for name in ratios for end in ("_num", "_den")} | {"name", "objective"}
+        kept = 0
+        for seed in range(300):
+            problem = small_problem(np.random.default_rng(seed), times=seed % 2 == 1)
+            try:
+                again = from_networkx(to_networkx(problem))
+            except SpecError:  # made in code, and a contradiction that the compiler sees by itself
+                continue
+            kept += 1
+            for field in fields(problem):
+                if field.name not in parts:
+                    assert np.array_equal(getattr(problem, field.name), getattr(again, field.name)), (seed, field.name)
+            assert str(again.objective) == str(problem.objective)
+            for name in ratios:  # these need not be in lowest terms, and mean nothing on the diagonal
+                one, other = (self.fractions(each, name) for each in (problem, again))
+                assert one == other, (seed, name)
+        assert kept > 200
+
+    def fractions(self, problem: Problem, name: str) -> list[Fraction]:
+        num, den = getattr(problem, f"{name}_num"), getattr(problem, f"{name}_den")
+        places = [place for place in np.ndindex(num.shape) if len(set(place)) == len(place)]
+        return [Fraction(int(num[place]), int(den[place])) for place in places]
 
     def test_what_is_given_takes_the_place_of_what_a_graph_has(self) -> None:
         links = {"default": {"bandwidth": 10, "latency": 2}}
