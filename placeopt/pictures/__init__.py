@@ -120,7 +120,9 @@ def draw_result(result: Solved, kind: str = "gantt", *, title: str = "") -> Pict
     checked_kind(kind, (*SCHEDULE_KINDS, "convergence"))
     need_plots()
     problem = result.problem
-    title = title or f"{problem.name or 'problem'}, by {result.solver}{'' if result.feasible else ' (infeasible)'}"
+    title = (
+        title or f"{problem.name or 'problem'}, by {result.solver}{' (infeasible)' if result.feasible is False else ''}"
+    )
     makespan = problem.objective.levels[0][0].metric == "makespan" and len(problem.objective.levels[0]) == 1
     if kind != "convergence":
         bound = None if result.bound is None or not makespan else float(result.bound)
