@@ -29,7 +29,7 @@ function theme() {
 
 /** A drawing context in CSS pixels on a canvas that is as wide as its frame and `height` high. */
 function prepared(canvas, height) {
-  const width = canvas.clientWidth || canvas.parentElement.clientWidth;
+  const width = Math.max(1, canvas.clientWidth || canvas.parentElement.clientWidth);
   const ratio = Math.min(window.devicePixelRatio || 1, 3);
   const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
   if (canvas.width !== w || canvas.height !== h) {

@@ -7,8 +7,9 @@ const DRAG = 4; // pixels that a pointer moves before it pans
 
 function makeGantt(canvas, schedule, view) {
   const { devices, names, start, end, offset, resolution, ports } = schedule;
-  const rowHeight = (devices.length <= 6 ? 46 : devices.length <= 16 ? 30 : 18) + (ports ? 12 : 0);
-  const gap = devices.length <= 16 ? 6 : 2;
+  const rowHeight = heightOfRows(devices.length, 46, 30, 18) + (ports ? 12 : 0);
+  const gap = devices.length <= 16 ? 6 : Math.min(2, rowHeight / 8);
+  const labelled = Math.ceil(14 / rowHeight); // every which row has room for its name
   const height = AXIS + devices.length * rowHeight + 6;
   const rowOf = new Uint16Array(names.length);
   const reach = new Float64Array(names.length); // the latest end so far in the row: rises even where tasks overlap
@@ -20,6 +21,8 @@ function makeGantt(canvas, schedule, view) {
     }
   });
   for (let task = 0; task < names.length; task += 1) busy[task + 1] = busy[task] + end[task] - start[task];
+  const portReach = new Float64Array(schedule.transfer.end); // as `reach`, of all transfers
+  for (let k = 1; k < portReach.length; k += 1) portReach[k] = Math.max(portReach[k], portReach[k - 1]);
   const steps = schedule.critical;
   const onPath = new Uint8Array(names.length);
   for (let k = 0; k < steps.task.length; k += 1) if (steps.kind[k] === 0) onPath[steps.task[k]] = 1;
@@ -53,7 +56,9 @@ function makeGantt(canvas, schedule, view) {
     drawLinks(context);
     drawMarks(context);
     context.restore();
-    devices.forEach((device, row) => drawLabel(context, colors, device.name, left, topOf(row) + boxHeight / 2));
+    devices.forEach((device, row) => {
+      if (row % labelled === 0) drawLabel(context, colors, device.name, left, topOf(row) + boxHeight / 2);
+    });
   }
 
   function drawRow(context, row) {
@@ -135,17 +140,20 @@ function makeGantt(canvas, schedule, view) {
     context.restore();
   }
 
-  /** Transfers on the ports: below each row what its device sends, then what it receives. */
+  /** Transfers on the ports: below each row what its device sends, then what it receives; a pixel is painted once. */
   function drawPorts(context) {
     const { transfer } = schedule;
-    const perPixel = (view.to - view.from) / (width - left);
-    for (let k = 0; k < transfer.start.length; k += 1) {
-      if (transfer.end[k] < view.from || transfer.start[k] > view.to) continue;
-      const x = xOf(transfer.start[k]);
-      const wide = Math.max((transfer.end[k] - transfer.start[k]) / perPixel - 0.4, 0.8);
+    const painted = [new Float64Array(devices.length), new Float64Array(devices.length)]; // up to where, for each port
+    const last = firstAbove(transfer.start, view.to, 0, transfer.start.length);
+    for (let k = firstAbove(portReach, view.from, 0, last); k < last; k += 1) {
+      const [a, b] = [xOf(transfer.start[k]), xOf(transfer.end[k])];
+      const [x, until] = b - a >= COLUMN ? [a, b - 0.4] : [Math.floor(a), Math.floor(a) + 1];
       context.fillStyle = devices[transfer.from[k]].color;
-      context.fillRect(x, topOf(transfer.from[k]) + boxHeight + 1, wide, 4);
-      context.fillRect(x, topOf(transfer.to[k]) + boxHeight + 6, wide, 4);
+      [transfer.from[k], transfer.to[k]].forEach((row, side) => {
+        if (until <= painted[side][row]) return;
+        painted[side][row] = until;
+        context.fillRect(x, topOf(row) + boxHeight + 1 + 5 * side, until - x, 4);
+      });
     }
   }
 

@@ -6,7 +6,8 @@ function makeMemory(canvas, schedule, view, gantt) {
   const holds = (row) => memory.bytes.subarray(memory.offset[row], memory.offset[row + 1]).some((amount) => amount > 0);
   const shown = schedule.devices.map((_, row) => row).filter((row) => schedule.devices.length <= 16 || holds(row));
   const devices = shown.map((row) => schedule.devices[row]);
-  const rowHeight = devices.length <= 6 ? 52 : devices.length <= 16 ? 36 : 22;
+  const rowHeight = heightOfRows(devices.length, 52, 36, 22);
+  const labelled = Math.ceil(14 / rowHeight);
   const height = devices.length * rowHeight + 26;
   // A row reaches to its capacity where that is in sight of what is used, else to what is used at most.
   const tops = devices.map((device, place) => {
@@ -27,7 +28,7 @@ function makeMemory(canvas, schedule, view, gantt) {
     drawTimeAxis(context, colors, view, left, width, 0, height, resolution, true);
     devices.forEach((device, place) => {
       const floor = 24 + (place + 1) * rowHeight - 3;
-      const room = rowHeight - 6;
+      const room = rowHeight - Math.min(6, rowHeight / 4);
       const y = (bytes) => floor - (room * bytes) / tops[place];
       context.save();
       context.beginPath();
@@ -49,7 +50,7 @@ function makeMemory(canvas, schedule, view, gantt) {
       context.restore();
       context.strokeStyle = colors.grid;
       context.strokeRect(left + 0.5, Math.round(floor) + 0.5, width - left, 0);
-      drawLabel(context, colors, device.name, left, floor - room / 2 - (rowHeight > 30 ? 7 : 0));
+      if (place % labelled === 0) drawLabel(context, colors, device.name, left, floor - room / 2 - (rowHeight > 30 ? 7 : 0));
       if (rowHeight > 30) drawNote(context, colors, device, floor - room / 2 + 8);
     });
     if (gantt.state.time !== null) {

@@ -82,9 +82,11 @@ def _tasks(problem: Problem, schedule: Schedule, packing: Packing) -> tuple[Int,
 
 
 def _transfers(problem: Problem, schedule: Schedule, packing: Packing) -> None:
-    """Packs what stands in the table of transfers; nothing without port contention."""
+    """Packs what stands in the table of transfers, by start; nothing without port contention."""
     edges = np.empty(0, dtype=np.int64) if schedule.transfers is None else schedule.transfers.edge
     start = np.empty(0, dtype=np.int64) if schedule.transfers is None else schedule.transfers.start
+    by_start = np.argsort(start, kind="stable")
+    edges, start = edges[by_start], start[by_start]
     packing.add("transfer_from", schedule.device[problem.edge_source[edges]])
     packing.add("transfer_to", schedule.device[problem.edge_target[edges]])
     packing.add("transfer_start", start)

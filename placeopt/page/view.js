@@ -47,13 +47,19 @@ function makeView(length) {
     reveal(from, to) {
       const span = view.to - view.from;
       if (to - from > span || to - from < span * 1e-3) {
-        const wide = Math.max((to - from) * 12, least * 4);
+        const wide = to - from > span ? (to - from) * 1.2 : Math.max((to - from) * 12, span / 20);
         view.show((from + to) / 2 - wide / 2, (from + to) / 2 + wide / 2);
       } else if (from < view.from || to > view.to) view.show((from + to - span) / 2, (from + to + span) / 2);
       else view.redraw();
     },
   };
   return view;
+}
+
+/** Pixels of a row: less of more rows, and no more in all than a browser can draw. */
+function heightOfRows(count, few, some, many) {
+  if (count <= 16) return count <= 6 ? few : some;
+  return Math.max(2, Math.min(many, Math.floor(9000 / count)));
 }
 
 /** Where the columns of a chart of that width begin: names of devices, then time. */
