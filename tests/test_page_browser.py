@@ -214,6 +214,9 @@ def test_hovering_shows_the_right_task(opened: Callable[..., Opened]) -> None:
         assert "10 ns (10 ticks)" in told
     task = 3 + 4 * 9
     assert f"{task % 7 * 1000 / 1024:.4g} KiB" in page.hover(3, 9 * 11 + 5)
+    pixel = 1 / page.tab.evaluate("report.gantt.xOf(1) - report.gantt.xOf(0)")  # in ticks
+    assert page.hover(0, -2 * pixel).startswith("task 0\n")  # a little beside it will do
+    assert page.hover(0, -6 * pixel) == ""
     page.tab.mouse.move(5, 5)
     page.settle()
     assert not page.tab.locator("#tip").is_visible()
@@ -298,6 +301,26 @@ def test_memory_follows_the_view_and_tells_amounts(opened: Callable[..., Opened]
     assert told.startswith("device 0\n")
     assert "live" in told
     assert "953.7 MiB" in told
+
+
+def test_memory_is_drawn_as_high_as_it_is(opened: Callable[..., Opened]) -> None:
+    problem = po.build_problem(
+        task_names=("all", "half"), device_names=("x",), duration=np.full((2, 1), 10), scratch=np.array([1000, 500])
+    )
+    schedule = po.Schedule(np.array([0, 0]), np.array([0, 20]))
+    page = opened(plan_page(problem, schedule, po.verify(problem, schedule)))
+    height = """(tick) => {
+        const canvas = document.getElementById("memory");
+        const x = report.gantt.xOf(tick) * canvas.width / canvas.clientWidth;
+        const pixels = canvas.getContext("2d").getImageData(x, 0, 1, canvas.height).data;
+        let found = 0;
+        for (let k = 0; k < pixels.length; k += 4) found += pixels[k + 2] - pixels[k] > 60; // blue
+        return found;
+    }"""
+    full, nothing, half = (page.tab.evaluate(height, tick) for tick in (5, 15, 25))
+    assert full > 20
+    assert nothing == 0
+    assert half == pytest.approx(full / 2, abs=1)
 
 
 def shown(name: str) -> str:
