@@ -381,8 +381,23 @@ class TestTables:
             "u": [],
         }  # fmt: skip
         text = " ".join(printed(comparison, 80).split())
-        assert "over 2 of 4 problems that every solver solved (u solved none): a, b" in text
+        assert (
+            "over 2 of 4 problems that every solver solved (apart from those that solved less than half: u): a, b"
+            in text
+        )
         assert "d: no feasible schedule, bound 5 ms (load)" in text
+
+    def test_means_do_not_wait_for_a_solver_of_few_problems(self) -> None:
+        records = [
+            a_record(solver=solver, value=value, problem=name, fingerprint=name)
+            for solver, values in (("s", (10, 10, 10)), ("t", (20, 40, None)), ("u", (None, None, 5)))
+            for name, value in zip("abc", values, strict=True)
+            if value
+        ]
+        comparison = Comparison(tuple(sorted(records, key=lambda record: record.problem)))
+        assert (comparison.steady(), comparison.common()) == (("s", "t"), ("a", "b"))
+        assert [row["ratio"] for row in comparison.summary()] == [1.0, pytest.approx(8**0.5), None]
+        assert [row["ratio_solved"] for row in comparison.summary()][2] == 1.0
 
     def test_lexicographic_ties_are_no_wins(self) -> None:
         records = a_record(levels=(10, 2)), a_record(solver="t", levels=(10, 3))

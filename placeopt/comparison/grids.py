@@ -177,8 +177,9 @@ def _summary_grid(comparison: Comparison) -> Grid:
         )
         for row in summary
     )
-    none = [row["solver"] for row in summary if not row["solved"]]
-    but = f" ({listing(none, SOLVERS)} solved none)" if none else ""
+    steady = comparison.steady()
+    others = [row["solver"] for row in summary if row["solver"] not in steady]
+    but = f" (apart from those that solved less than half: {listing(others, SOLVERS)})" if others else ""
     over = f"{len(common)} of {problems} problems" if alone else f"all {problems} problems"
     notes = [
         f"ratio: geometric mean of objective / best found, and gap: mean, over {over} that every solver solved{but}: "

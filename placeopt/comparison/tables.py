@@ -166,11 +166,15 @@ class Comparison:
         for solver, records in by_solver.items():
             yield _entry(label, solver, records, self.standings[label])
 
+    def steady(self) -> tuple[str, ...]:
+        """The solvers that solved at least half of the problems that any solved: means compare these."""
+        solved, able = self._solved(), sum(standing.best is not None for standing in self.standings.values())
+        return tuple(solver for solver in self.solvers if solved[solver] and 2 * len(solved[solver]) >= able)
+
     def common(self) -> tuple[str, ...]:
-        """The problems that every solver solved, of those that solved any: what means over solvers may compare."""
-        solved = self._solved()
-        able = [problems for problems in solved.values() if problems]
-        return tuple(label for label in self.entries if able and all(label in problems for problems in able))
+        """The problems that every one of the `steady` solvers solved: what means over solvers are taken over."""
+        solved, steady = self._solved(), self.steady()
+        return tuple(label for label in self.entries if steady and all(label in solved[solver] for solver in steady))
 
     def _solved(self) -> dict[str, dict[str, Entry]]:
         """For each solver, the problems that it has a schedule for."""
@@ -185,9 +189,9 @@ class Comparison:
         """One dict for every solver, over all problems.
 
         problems, solved   problems it was run on; those it has a feasible schedule for
-        ratio              geometric mean of objective / best found, over the problems that all solved (`common`)
+        ratio              geometric mean of objective / best found over the `common` problems, if it solved all
         ratio_solved       the same over the problems that this one solved: not comparable between solvers
-        gap                mean gap to the best bounds, over the problems that all solved
+        gap                mean gap to the best bounds over the `common` problems, if it solved all
         wins               problems on which no solver's (median) objective is better
         infeasible, failed, refused   problems without a feasible schedule from it, by why
         seconds            median over all problems it was not refused on
@@ -200,13 +204,15 @@ class Comparison:
         rows = []
         for solver in self.solvers:
             mine = [entry for entries in self.entries.values() for entry in entries if entry.solver == solver]
+            shared = [solved[solver][label] for label in common if label in solved[solver]]
+            shared = shared if len(shared) == len(common) else []
             rows.append({
                 "solver": solver,
                 "problems": len(mine),
                 "solved": len(solved[solver]),
-                "ratio": _mean_ratio(solved[solver][label] for label in common if label in solved[solver]),
+                "ratio": _mean_ratio(shared),
                 "ratio_solved": _mean_ratio(solved[solver].values()),
-                "gap": _mean(solved[solver][label].gap for label in common if label in solved[solver]),
+                "gap": _mean(entry.gap for entry in shared),
                 "wins": sum(entry.levels is not None and entry.levels == least[entry.problem] for entry in mine),
                 "infeasible": sum(entry.verdict == "infeasible" for entry in mine),
                 "failed": sum(entry.verdict in FAILED for entry in mine),

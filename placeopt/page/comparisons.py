@@ -17,7 +17,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
     note = (
         f"{counted(len(comparison.records), 'run')} of {counted(len(comparison.solvers), 'solver')} on "
         f"{counted(len(comparison.by_problem), 'problem')}. Mean ratios are geometric, over the {over} that every "
-        "solver solved that solved any; gaps are held against the best bound that any run proved."
+        "solver solved that solved half of them; gaps are held against the best bound that any run proved."
     )
     return {
         "note": note,
