@@ -34,8 +34,9 @@ class SubmodularSettings(PlacementSettings):
     """The time capacity i_cap of every device, such as "100 s" (bare numbers are ticks); "total": the sum of all
     tasks' longest durations, with which neither load nor transfers count for much beside parallel work; "search":
     total, then the sum of all tasks' shortest durations, halved down to a sixteenth of their mean, each with the load
-    counted (unless load=false) and without, and the shortest schedule taken; "auto": search where communication
-    counts, for i_cap decides what a transfer may cost, else total."""
+    counted (unless load=false) and without, and where communication counts also as if it did not, and the shortest
+    schedule taken; "auto": search where communication counts, for i_cap decides what a transfer may cost, else
+    total."""
 
     maximiser: Literal["lazy", "standard", "stochastic", "local-search", "continuous"] = "lazy"
     """Standard greedy; lazily, with the same outcome; on a random sample in each round; local search from standard
@@ -55,6 +56,7 @@ class Found:
     stuck: int | None
     cap: float
     load: bool
+    communication: bool
     value: float
     bound: float | None
     evaluations: int
@@ -87,7 +89,7 @@ class Maximising:
     def _maximised(self, groups: Groups) -> Found:
         problem, settings = self.problem, self.settings
         model = PlacementModel(problem, self.form, settings, groups.home, groups.feasible)
-        way = time_capacity(problem, settings.cap), settings.load
+        way = time_capacity(problem, settings.cap), settings.load, settings.communication
         allowed = model.independence()
         if settings.maximiser == "continuous" and not (model.submodular and model.monotone and allowed.matroid):
             raise UsageError(
@@ -171,9 +173,13 @@ def trials(problem: Problem, settings: SubmodularSettings) -> Iterator[Submodula
     caps = [time_capacity(problem, "total")]
     halvings = (LEAST_SHARE * problem.n_tasks).bit_length()
     caps += [work / 2**k for k in range(halvings)]
+    ways = [(load, settings.communication) for load in ((True, False) if settings.load else (False,))]
+    if settings.communication:
+        ways.append((settings.load, False))
     for cap in caps:
-        for load in (True, False) if settings.load else (False,):
-            yield settings.model_copy(update={"cap": str(max(int(cap), 1)), "load": load})
+        for load, communication in ways:
+            update = {"cap": str(max(int(cap), 1)), "load": load, "communication": communication}
+            yield settings.model_copy(update=update)
 
 
 def told(problem: Problem, schedule: Schedule | None, found: Found | None) -> dict[str, Any]:
@@ -184,6 +190,7 @@ def told(problem: Problem, schedule: Schedule | None, found: Found | None) -> di
         "value": found.value,
         "cap": found.cap,
         "load": found.load,
+        "communication": found.communication,
         "evaluations": found.evaluations,
         "guarantee": found.guarantee.text,
     }

@@ -1,20 +1,20 @@
 """Maximising submodular functions under matroids, and what is proved of it.
 
-    functions      what a set function is to the maximisers
-    families       concave over modular, coverage, facility location, sums
-    independence   what an independence oracle is to them, and intersections
-    matroids       uniform, partition, laminar
-    knapsacks      one, or one for each part
-    standard       `greedy`
-    lazy           `lazy_greedy`: the same set with fewer evaluations
-    stochastic     `stochastic_greedy`: on random samples
-    exchanges      `local_search`
-    potential      `potential_search`: local search by another function than the one to maximise
-    continuous     `continuous_greedy`, and `rounding` of what it finds
-    guarantees     what is proved of which maximiser, and what voids it
-    results        what they return, with a bound of the best there is
-    checks         `check_submodular`: counterexamples to what a function claims
-    placement      the models of Carbonari, Kodirov and Golub 2017
+functions      what a set function is to the maximisers
+families       concave over modular, coverage, facility location, sums
+independence   what an independence oracle is to them, and intersections
+matroids       uniform, partition, laminar
+knapsacks      one, or one for each part
+standard       `greedy`
+lazy           `lazy_greedy`: the same set with fewer evaluations
+stochastic     `stochastic_greedy`: on random samples
+exchanges      `local_search`
+potential      `potential_search`: local search by another function than the one to maximise
+continuous     `continuous_greedy`, and `rounding` of what it finds
+guarantees     what is proved of which maximiser, and what voids it
+results        what they return, with a bound of the best there is
+checks         `check_submodular`: counterexamples to what a function claims
+placement      the models of Carbonari, Kodirov and Golub 2017
 """
 
 from __future__ import annotations
