@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placeopt.groups import group_memory, group_separation
 from placeopt.ir import Bool, Int, Problem
 
 SEARCH_NODES = 20_000
@@ -48,16 +49,12 @@ class Groups:
 def grouped(problem: Problem) -> Groups:
     """The groups of a problem; those with only one device possible have it reserved."""
     g = problem.n_groups
-    memory = problem.memory
-    if g < problem.n_tasks:
-        memory = np.zeros(g, dtype=np.int64)
-        np.add.at(memory, problem.group, problem.memory)
-    pairs = np.unique(problem.group[np.concatenate((problem.separation, problem.separation[:, ::-1]))], axis=0)
-    apart_start = np.concatenate(([0], np.cumsum(np.bincount(pairs[:, 0], minlength=g)))).astype(np.int64)
-    apart = np.ascontiguousarray(pairs[:, 1])
+    memory = group_memory(problem)
+    apart_start, apart = group_separation(problem)
 
     feasible = problem.group_feasible() & (memory[:, None] <= problem.capacity)
-    feasible[pairs[pairs[:, 0] == pairs[:, 1], 0]] = False  # nothing is apart from itself
+    owner = np.repeat(np.arange(g), np.diff(apart_start))
+    feasible[apart[apart == owner]] = False  # nothing is apart from itself
     home = np.full(g, -1, dtype=np.int64)
     room = problem.capacity.copy()
     stuck = None

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from placeopt.groups import group_memory
 from placeopt.ir import Bool, Int, Problem
 from placeopt.kernels import kernel
 from placeopt.passes.protocol import Reduction
@@ -49,8 +50,7 @@ class Unions(NamedTuple):
 def unions(problem: Problem) -> Unions:
     """The groups of a problem, none of them united yet."""
     g = problem.n_groups
-    memory = np.zeros(g, dtype=np.int64)
-    np.add.at(memory, problem.group, problem.memory)
+    memory = group_memory(problem)
     ends = problem.group[problem.separation]
     own, other = ends.ravel(), ends[:, ::-1].ravel().copy()
     first, last = np.full(g, -1, dtype=np.int64), np.full(g, -1, dtype=np.int64)

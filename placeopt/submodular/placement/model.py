@@ -36,6 +36,7 @@ import numpy as np
 from pydantic import Field
 
 from placeopt.errors import UsageError
+from placeopt.groups import group_memory, group_separation
 from placeopt.ir import UNLIMITED, Bool, Int, Problem
 from placeopt.levels import Float
 from placeopt.solver import Settings
@@ -291,10 +292,7 @@ class Allowed:
 def _model(problem: Problem, form: Form, settings: PlacementSettings, feasible: Bool | None) -> Model:
     allowed = (problem.group_feasible() if feasible is None else feasible)[problem.group]
     cost = np.where(allowed, problem.duration, math.inf).T.copy()
-    memory = np.zeros(problem.n_groups, dtype=np.int64)
-    np.add.at(memory, problem.group, problem.memory)
-    pairs = np.unique(problem.group[np.concatenate((problem.separation, problem.separation[:, ::-1]))], axis=0)
-    apart_start = np.searchsorted(pairs[:, 0], np.arange(problem.n_groups + 1)).astype(np.int64)
+    apart_start, apart = group_separation(problem)
     tier_end, tier_ticks = parse_tiers(problem, settings.tiers)
     in_payload = problem.payload[problem.in_edge]
     source = problem.edge_source[problem.in_edge]
@@ -303,11 +301,11 @@ def _model(problem: Problem, form: Form, settings: PlacementSettings, feasible: 
         cost=cost,
         cap=np.full(problem.n_devices, time_capacity(problem, settings.cap)),
         group=problem.group,
-        memory=memory,
+        memory=group_memory(problem),
         member_start=np.searchsorted(np.sort(problem.group), np.arange(problem.n_groups + 1)).astype(np.int64),
         member=np.argsort(problem.group, kind="stable"),
         apart_start=apart_start,
-        apart=np.ascontiguousarray(pairs[:, 1]),
+        apart=apart,
         capacity=problem.capacity,
         tier_end=tier_end,
         tier_ticks=tier_ticks,
