@@ -14,7 +14,10 @@ What viewers ask beyond the document, and where they say so: slices of one threa
 issues 928 and 4280), so tasks that do, in a schedule that the verifier rejects, are put on further threads; process 0
 means the kernel (issue 394), so processes count from 1; a flow binds to the slice that was opened last on its thread
 at its time (flow_tracker.cc there), so flow events follow their slice at once, with its own time stamp, and the file
-is sorted. Arrows are drawn from the end of one slice to the start of the next all the same.
+is sorted. Arrows are drawn from the end of one slice to the start of the next all the same. Texts stand as they are, in
+UTF-8. Perfetto 55, asked with SQL, has the slices, times, flows and counters of the schedule, but for one thing: of
+slices of one thread that start together it opens the longest first, so arrows of a task may be drawn from one of no
+length that starts together with it.
 
 The format counts microseconds and viewers keep nanoseconds: a tick of whole nanoseconds is written exactly. Of a finer
 one, starts and ends are rounded down, so that what does not overlap does not in the trace either. The exact ticks stand
