@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -22,16 +25,22 @@ from placeopt.solver import Answer, Info, Options, Progress, Settings, Terminati
 NAMES = {
     "rogue-bound": "Bound",
     "rogue-claims": "Claims",
+    "rogue-daemon": "Daemon",
     "rogue-exit": "Exit",
+    "rogue-forger": "Forger",
     "rogue-hang": "Hang",
     "rogue-memory": "Memory",
+    "rogue-meddler": "Meddler",
     "rogue-missing": "nowhere_to_be_found:Solver",
     "rogue-noise": "Noise",
+    "rogue-odd": "Odd",
     "rogue-overfull": "Overfull",
     "rogue-picky": "Picky",
     "rogue-random": "Random",
     "rogue-segfault": "Segfault",
     "rogue-slow": "Slow",
+    "rogue-stats": "Stats",
+    "rogue-stop": "Stop",
 }
 
 
@@ -79,6 +88,80 @@ class Memory(Rogue):
 
     def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:  # noqa: ARG002
         raise MemoryError
+
+
+class Odd(Rogue):
+    """Raises what is no Exception and has no text."""
+
+    name: ClassVar[str] = "rogue-odd"
+
+    def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:  # noqa: ARG002
+        class SilentError(BaseException):
+            def __str__(self) -> str:
+                raise RuntimeError("no text")
+
+        raise SilentError
+
+
+class Stats(Rogue):
+    """Has statistics that cannot even be printed."""
+
+    name: ClassVar[str] = "rogue-stats"
+
+    def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:  # noqa: ARG002
+        around: dict[str, Any] = {}
+        around["again"] = around
+        return Answer(Termination.COMPLETED, on_one_device(problem, 1), stats=around)
+
+
+class Meddler(Rogue):
+    """Makes all tasks take no time."""
+
+    name: ClassVar[str] = "rogue-meddler"
+
+    def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:  # noqa: ARG002
+        object.__setattr__(problem, "duration", np.zeros_like(problem.duration))
+        return Answer(Termination.COMPLETED, on_one_device(problem, 1))
+
+
+class Forger(Rogue):
+    """Writes into whatever is open what looks like an outcome, and no end of a line."""
+
+    name: ClassVar[str] = "rogue-forger"
+
+    def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:  # noqa: ARG002
+        forged = (
+            {"progress": 5}, {"progress": ["a", 1, {}]}, {"outcome": 5}, {"outcome": {"status": "fine"}},
+            {"outcome": {"status": "done", "message": "", "result": {"feasible": True}}},
+            {"outcome": {"message": 7}}, {"outcome": {"status": "done", "slr": "1"}}, [[]], float("nan"),
+        )  # fmt: skip
+        text = "".join(f"{json.dumps(line)}\n" for line in forged) + "[" * 20_000 + '\n{"outcome": {"st'
+        for descriptor in range(1, 10):
+            with contextlib.suppress(OSError):
+                os.write(descriptor, text.encode())
+        return Answer(Termination.COMPLETED, on_one_device(problem, 1), message="lone \udc80")
+
+
+class Daemon(Rogue):
+    """Dies, but not the process that it started in a session and an environment of its own."""
+
+    name: ClassVar[str] = "rogue-daemon"
+
+    def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:  # noqa: ARG002
+        note("daemon", subprocess.Popen(["/bin/sleep", "600"], start_new_session=True, env={}).pid)
+        os._exit(3)
+
+
+class Stop(Rogue):
+    """Closes its stdin and stops: no thread of it runs any more."""
+
+    name: ClassVar[str] = "rogue-stop"
+
+    def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:  # noqa: ARG002
+        os.close(0)
+        note("stop", os.getpid())
+        os.kill(os.getpid(), signal.SIGSTOP)
+        raise AssertionError("unreachable")
 
 
 class Hang(Rogue):

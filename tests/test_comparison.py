@@ -94,7 +94,9 @@ def rough(site: Path, full: Path, notes: Path, ledger: Path) -> Comparison:  # n
     """Every rogue and a decent solver on a problem of five tasks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROGUE_NOTES", str(notes))
-        names = [name for name in rogues.NAMES if name not in ("rogue-hang", "rogue-slow", "rogue-random")]
+        names = [
+            name for name in rogues.NAMES if name not in ("rogue-hang", "rogue-slow", "rogue-random", "rogue-stop")
+        ]
         ending = po.compare([full], ["heft", *names], time_limit=60, ledger=ledger)
         hanging = po.compare([full], "rogue-hang", time_limit=LIMIT, grace=GRACE, ledger=ledger, resume=True)
     records = sorted((*ending.records, *hanging.records), key=lambda record: record.solver)
@@ -150,7 +152,19 @@ class TestRecords:
             (a_record().to_json()[:-20], "delimiter|Unterminated|property name"),
             (a_record().to_json().replace('"done"', '"fine"'), "status is 'fine'; expected one of done, refused"),
             (a_record().to_json().replace('"seed":0', '"seed":"0"'), "seed is '0'"),
-            (a_record().to_json().replace('"progress":[]', '"progress":[[1]]'), "progress is not a list of"),
+            (
+                a_record().to_json().replace('"progress":[]', '"progress":[[1]]'),
+                "progress holds .*; expected .seconds, inc",
+            ),
+            (a_record().to_json().replace('"bound":5', '"bound":NaN'), "NaN is no number of JSON"),
+            (a_record().to_json().replace('"bound":5', '"bound":"5"'), "result.bound is '5'"),
+            (a_record().to_json().replace('"bound":5', '"band":5'), "no key result.bound"),
+            (
+                a_record().to_json().replace('_levels":[10]', '_levels":["x"]'),
+                "objective_levels is .*; expected numbers",
+            ),
+            (a_record().to_json().replace('"violations":[]', '"violations":[1]'), "violations is not a list of"),
+            ('{"a":' * 20_000, "nested too deeply"),
         ],
     )
     def test_other_lines_are_refused(self, line: str, why: str) -> None:
@@ -227,14 +241,19 @@ class TestRogues:
             "heft": "feasible",
             "rogue-bound": "refuted",
             "rogue-claims": "contradicted",
+            "rogue-daemon": "crashed",
             "rogue-exit": "crashed",
+            "rogue-forger": "feasible",
             "rogue-hang": "killed",
+            "rogue-meddler": "crashed",
             "rogue-memory": "crashed",
             "rogue-missing": "crashed",
             "rogue-noise": "feasible",
+            "rogue-odd": "crashed",
             "rogue-overfull": "infeasible",
             "rogue-picky": "refused",
             "rogue-segfault": "crashed",
+            "rogue-stats": "crashed",
         }
 
     @pytest.mark.parametrize(
@@ -244,11 +263,16 @@ class TestRogues:
             ("rogue-claims", "rogue-claims claims the bound 1000000000, and the verifier accepts a schedule with 12"),
             ("rogue-exit", "its process ended with exit code 7; it printed: about to leave"),
             ("rogue-hang", "killed after its limit of 0.5 s and a grace of 2 s"),
+            ("rogue-daemon", "its process ended with exit code 3"),
+            ("rogue-forger", r"lone \udc80"),
+            ("rogue-meddler", "rogue-meddler changed the problem"),
             ("rogue-memory", "out of memory"),
             ("rogue-missing", "cannot be loaded: No module named 'nowhere_to_be_found'"),
+            ("rogue-odd", "SilentError (rogues.py:"),
             ("rogue-overfull", "memory: a needs 5 bytes"),
             ("rogue-picky", "does not support objective makespan"),
             ("rogue-segfault", "its process died of SIGSEGV, at File"),
+            ("rogue-stats", "RecursionError"),
         ],
     )
     def test_says_why(self, rough: Comparison, solver: str, message: str) -> None:
@@ -264,6 +288,12 @@ class TestRogues:
         (record,) = (record for record in rough.records if record.solver == "rogue-hang")
         assert record.progress == ((0.25, 1000, 1),)
         (sleeper,) = rogues.noted(notes, "hang")
+        assert not rogues.alive(sleeper)
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="others do not tell whose such a process is")
+    def test_what_was_started_elsewhere_is_gone_too(self, rough: Comparison, notes: Path) -> None:
+        assert len(rough.records) > 0
+        (sleeper,) = rogues.noted(notes, "daemon")
         assert not rogues.alive(sleeper)
 
     def test_what_is_printed_and_odd_statistics_do_no_harm(self, rough: Comparison) -> None:
@@ -541,6 +571,17 @@ class TestResume:
         assert [{**row, "file": Path(row["file"])} for row in timeless(whole)] == [
             {**row, "file": Path(row["file"])} for row in timeless(again)
         ]
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="whether a process lives is read from /proc")
+    def test_after_kill_9_not_even_a_run_that_stopped_itself_is_left(self, site: Path, tmp_path: Path) -> None:
+        killed = start(
+            site, tmp_path / "out.jsonl", FIVE, "--solvers", "rogue-stop", "--time-limit", "none", notes=tmp_path
+        )
+        until(lambda: rogues.noted(tmp_path, "stop"))
+        killed.kill()
+        killed.communicate()
+        (orphan,) = rogues.noted(tmp_path, "stop")
+        until(lambda: not rogues.alive(orphan))
 
     def test_ctrl_c_kills_the_runs_and_prints_what_there_is(self, site: Path, tmp_path: Path) -> None:
         out, notes = tmp_path / "out.jsonl", tmp_path / "notes"

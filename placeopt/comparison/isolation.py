@@ -15,13 +15,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from placeopt.comparison.child import LENGTH, outcome_of
+from placeopt.comparison.child import LENGTH
 from placeopt.comparison.jobs import Job
 from placeopt.comparison.processes import VARIABLE, kill_group, kill_marked
-from placeopt.comparison.records import Record, Status
+from placeopt.comparison.records import Record, Status, check, check_point, read_line
 
 STARTING = 120.0
 """Seconds that a process may take until its solver starts: Python, imports, the problem."""
+
+LEAVING = 10.0
+"""Seconds that a run's keeper has to end all that the run started, before it is killed itself."""
 
 TICK = 0.1
 """Seconds between two looks at the clock."""
@@ -30,7 +33,9 @@ STDERR = 8000
 """Bytes of what a run printed last, kept to say why it died."""
 
 # The packages are those of this process, wherever they were found.
-_START = "import json,sys; sys.path[:]=json.loads(sys.argv[1]); from placeopt.comparison.child import main; main()"
+_START = "import json,sys; sys.path[:]=json.loads(sys.argv[1]); from placeopt.comparison.keeper import main; main()"
+
+_OUTCOME = ("status", "message", "result", "slr", "peak_memory")
 
 Point = tuple[float, float | None, float | None]
 
@@ -55,19 +60,23 @@ class _Run:
         """Take in some of what the process says."""
         *lines, self.torn = (self.torn + data).split(b"\n")
         for text in lines:
-            with suppress(ValueError):  # only what we wrote ourselves; a solver that found the pipe is not listened to
-                line = json.loads(text)
-                if not isinstance(line, dict):
-                    continue
-                if "begun" in line:
-                    self.begun = time.monotonic()
-                elif "progress" in line:
-                    elapsed, value, bound = line["progress"]
-                    self.points.append((float(elapsed), value, bound))
-                    if self.on_point is not None:
-                        self.on_point(self.points[-1])
-                else:
-                    self.outcome = outcome_of(line)
+            with suppress(ValueError):  # a solver that found the pipe is listened to only if it talks as we do
+                self._hear(read_line(text.decode()))
+
+    def _hear(self, line: dict[str, Any]) -> None:
+        if "begun" in line:
+            self.begun = self.begun or time.monotonic()
+        elif "progress" in line:
+            check_point(line["progress"])
+            elapsed, value, bound = line["progress"]
+            self.points.append((float(elapsed), value, bound))
+            if self.on_point is not None:
+                self.on_point(self.points[-1])
+        elif isinstance(line.get("outcome"), dict):
+            check(line["outcome"])
+            self.outcome = {name: line["outcome"].get(name) for name in _OUTCOME}
+            if self.outcome["status"] is None or self.outcome["message"] is None:
+                self.outcome = None
 
     def overdue(self, born: float) -> str | None:
         """Why the process is to be killed now, None if it is not."""
@@ -105,13 +114,7 @@ def run_job(
     try:
         late = _attend(process, run, born, should_stop)
     finally:
-        kill_group(process.pid)
-        kill_marked(job.tag)
-        code = process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            assert stream is not None
-            with suppress(OSError):
-                stream.close()
+        code = _end(process, job.tag)
     wall = time.monotonic() - born
     if run.outcome is not None:
         return _record(run, wall, **run.outcome)
@@ -149,10 +152,10 @@ def _attend(process: subprocess.Popen[bytes], run: _Run, born: float, should_sto
                         selector.unregister(process.stdin)  # and left open: the process ends when we do
                     continue
                 data = _read(key.fd)
+                heard = heard or bool(data)
                 if not data:
                     selector.unregister(key.fileobj)
                 elif key.fileobj is process.stdout:
-                    heard = True
                     run.read(data)
                 else:
                     run.stderr = (run.stderr + data)[-STDERR:]
@@ -165,6 +168,21 @@ def _attend(process: subprocess.Popen[bytes], run: _Run, born: float, should_sto
                 return late
             if should_stop():
                 raise Stopped
+
+
+def _end(process: subprocess.Popen[bytes], tag: str) -> int:
+    """The exit code of the keeper, which has ended all that the run started."""
+    for stream in (process.stdin, process.stdout, process.stderr):
+        assert stream is not None
+        with suppress(OSError):
+            stream.close()  # stdin tells it to
+    try:
+        code = process.wait(LEAVING)
+    except subprocess.TimeoutExpired:  # pragma: no cover  something held it up
+        kill_group(process.pid)
+        code = process.wait()
+    kill_marked(tag)  # should it not have come to it
+    return code
 
 
 def _read(descriptor: int) -> bytes:

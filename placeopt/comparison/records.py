@@ -87,24 +87,88 @@ class Record:
         ValueError
             If the line is no record, or only the beginning of one.
         """
-        data = json.loads(line)
-        if not isinstance(data, dict):
-            raise ValueError(f"expected an object, got {type(data).__name__}")
+        data = read_line(line)
         missing = [field.name for field in fields(cls) if field.name not in data and field.name != "threads"]
         if missing:
             raise ValueError(f"no key {', '.join(missing)}")
-        for name, kind in _KINDS.items():
-            if not isinstance(data.get(name, 1 if name == "threads" else None), kind):
-                raise ValueError(f"{name} is {data[name]!r}")
-        if data["status"] not in STATUSES:
-            raise ValueError(f"status is {data['status']!r}; expected one of {', '.join(STATUSES)}")
-        told = data.pop("progress")
-        if not all(isinstance(point, list) and len(point) == 3 for point in told):
-            raise ValueError("progress is not a list of [seconds, incumbent, bound]")
-        names = {field.name for field in fields(cls)}
-        known = {name: value for name, value in data.items() if name in names}
-        return cls(**known, progress=tuple((point[0], point[1], point[2]) for point in told))
+        known = {field.name: data[field.name] for field in fields(cls) if field.name in data}
+        check(known)
+        return cls(**known | {"progress": tuple(map(tuple, known["progress"]))})
 
+
+def read_line(line: str) -> dict[str, Any]:
+    """The object that a line of JSON holds.
+
+    Raises
+    ------
+    ValueError
+        If it holds none.
+    """
+    try:
+        data = json.loads(line, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(data, dict):
+        raise ValueError(f"expected an object, got {type(data).__name__}")
+    return data
+
+
+def check(data: Mapping[str, Any]) -> None:
+    """Check those of a record's fields that are there.
+
+    Raises
+    ------
+    ValueError
+        If one is not as it should be: says which.
+    """
+    _check_kinds(data, _KINDS, "")
+    if data.get("status", STATUSES[0]) not in STATUSES:
+        raise ValueError(f"status is {data['status']!r}; expected one of {', '.join(STATUSES)}")
+    for point in data.get("progress", ()):
+        check_point(point)
+    result = data.get("result")
+    if result is not None:
+        missing = [name for name in _RESULT_KINDS if name not in result]
+        if missing:
+            raise ValueError(f"no key result.{', '.join(missing)}")
+        _check_kinds(result, _RESULT_KINDS, "result.")
+        _check_kinds(result["wall_time"], {"solve": _NUMBER}, "result.wall_time.")
+        if not all(isinstance(value, int | float) for value in result["objective_levels"] or ()):
+            raise ValueError(f"result.objective_levels is {result['objective_levels']!r}; expected numbers")
+        if not all(
+            isinstance(broken, dict) and {"rule", "message"} <= broken.keys() for broken in result["violations"]
+        ):
+            raise ValueError("result.violations is not a list of a rule and a message each")
+
+
+def check_point(point: Any) -> None:
+    """Check a point of a record's progress.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    if not (
+        isinstance(point, list)
+        and len(point) == 3
+        and isinstance(point[0], int | float)
+        and all(isinstance(value, _NUMBER) for value in point)
+    ):
+        raise ValueError(f"progress holds {point!r}; expected [seconds, incumbent, bound]")
+
+
+def _check_kinds(data: Mapping[str, Any], kinds: Mapping[str, Any], place: str) -> None:
+    for name, kind in kinds.items():
+        if name in data and not isinstance(data[name], kind):
+            raise ValueError(f"{place}{name} is {data[name]!r}")
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+_NUMBER = int | float | None
 
 _KINDS: dict[str, Any] = {
     "problem": str,
@@ -113,28 +177,45 @@ _KINDS: dict[str, Any] = {
     "solver": str,
     "settings": dict,
     "seed": int,
-    "time_limit": int | float | None,
+    "time_limit": _NUMBER,
     "message": str,
     "result": dict | None,
     "progress": list,
-    "slr": int | float | None,
+    "slr": _NUMBER,
     "peak_memory": int | None,
     "wall": int | float,
     "threads": int,
 }
 
+_RESULT_KINDS: dict[str, Any] = {
+    "termination": str,
+    "feasible": bool | None,
+    "violations": list,
+    "objective": _NUMBER,
+    "objective_levels": list | None,
+    "objective_name": str,
+    "bound": _NUMBER,
+    "bound_source": str | None,
+    "resolution": int | float,
+    "message": str,
+    "wall_time": dict,
+}
+"""Of a result what tables, pictures and pages read."""
+
 
 def plain(value: Any) -> Any:
     """The value as JSON can hold it: what a solver of somebody else's put into its statistics may be anything."""
-    if value is None or isinstance(value, bool | str):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()  # lone surrogates, which UTF-8 has no bytes for
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real | Fraction):
         number = float(value)
         return number if math.isfinite(number) else None
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {plain(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if hasattr(value, "tolist"):  # arrays and scalars of NumPy
