@@ -33,6 +33,15 @@ CARBONARI = """@misc{carbonari2017submodular,
   note   = {Project report}
 }"""
 
+GIPH = """@inproceedings{hu2023giph,
+  author    = {Yi Hu and Chaoran Zhang and Edward Andert and Harshul Singh and Aviral Shrivastava and James Laudon and
+               Yanqi Zhou and Bob Iannucci and Carlee Joe-Wong},
+  title     = {{GiPH}: Generalizable Placement Learning for Adaptive Heterogeneous Computing},
+  booktitle = {Proceedings of Machine Learning and Systems 5 (MLSys)},
+  year      = {2023},
+  doi       = {10.48550/arXiv.2305.14562}
+}"""
+
 TOPCUOGLU = """@article{topcuoglu2002heft,
   author  = {Haluk Topcuoglu and Salim Hariri and Min-You Wu},
   title   = {Performance-effective and low-complexity task scheduling for heterogeneous computing},

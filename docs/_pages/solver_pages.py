@@ -41,6 +41,8 @@ WHEN = {
     "olb": "a baseline: each task on whatever device is free first",
     "order-place": "a baseline: what celeritas is compared with",
     "peft": "a first answer that looks ahead, in two or three times heft's time",
+    "random": "to compare: what any search has to beat",
+    "random-task-eft": "to compare: the baseline of GiPH's search policies",
     "sct-lp": "to know Baechi's linear programme, rho and the bound of a problem",
     "simple-placer": "a baseline: everything on the first device",
     "single": "a baseline: everything on the one best device",
