@@ -163,6 +163,8 @@ class TestRecords:
                 a_record().to_json().replace('_levels":[10]', '_levels":["x"]'),
                 "objective_levels is .*; expected numbers",
             ),
+            (a_record().to_json().replace('_levels":[10]', '_levels":[]'), "objective_levels is .*; expected numbers"),
+            (a_record().to_json().replace('"resolution":0.001', '"resolution":0'), "resolution is 0; expected seconds"),
             (a_record().to_json().replace('"violations":[]', '"violations":[1]'), "violations is not a list of"),
             ('{"a":' * 20_000, "nested too deeply"),
         ],

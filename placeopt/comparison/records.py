@@ -133,8 +133,11 @@ def check(data: Mapping[str, Any]) -> None:
             raise ValueError(f"no key result.{', '.join(missing)}")
         _check_kinds(result, _RESULT_KINDS, "result.")
         _check_kinds(result["wall_time"], {"solve": _NUMBER}, "result.wall_time.")
-        if not all(isinstance(value, int | float) for value in result["objective_levels"] or ()):
-            raise ValueError(f"result.objective_levels is {result['objective_levels']!r}; expected numbers")
+        levels = result["objective_levels"]
+        if levels is not None and not (levels and all(isinstance(value, int | float) for value in levels)):
+            raise ValueError(f"result.objective_levels is {levels!r}; expected numbers")
+        if not result["resolution"] > 0:
+            raise ValueError(f"result.resolution is {result['resolution']!r}; expected seconds, more than 0")
         if not all(
             isinstance(broken, dict) and {"rule", "message"} <= broken.keys() for broken in result["violations"]
         ):

@@ -209,8 +209,11 @@ def _named(what: str, process: int, thread: int | None, name: str, order: int) -
 
 
 def _json(value: Any) -> str:
-    """The value as JSON, its texts as they are: Perfetto (v55) rejects a file with the escape of a surrogate pair."""
-    return json.dumps(value, ensure_ascii=False)
+    """The value as JSON, its texts as they are: Perfetto (v55) rejects a file with the escape of a surrogate pair.
+
+    Lone surrogates, which UTF-8 has no bytes for, become question marks.
+    """
+    return json.dumps(value, ensure_ascii=False).encode(errors="replace").decode()
 
 
 def _exact(problem: Problem) -> bool:
