@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -102,6 +104,14 @@ def test_stopped_the_runs_on_the_cluster_are_killed(cluster: Any, notes: Path) -
     assert (len(stopped.records), stopped.expected) == (0, 1)
     (sleeper,) = rogues.noted(notes, "hang")
     assert not rogues.alive(sleeper)
+
+
+@pytest.mark.parametrize("address", ["no-port", "http://127.0.0.1:8786"])
+def test_what_is_no_address_keeps_no_process_from_ending(address: str) -> None:
+    code = f"import placeopt as po; po.compare([{str(FIVE)!r}], 'heft', dask={address!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert f"--dask {address}: no scheduler answers" in done.stderr
 
 
 def test_no_scheduler_and_no_dask(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,9 +61,11 @@ def connected(address: str) -> Iterator[Cluster]:
     """
     try:
         from distributed import Client
+        from distributed.comm.addressing import resolve_address
     except ImportError:
         raise MissingExtraError("--dask needs Dask: pip install 'placeopt[dask]'") from None
     try:
+        resolve_address(address)  # a client that has refused its address keeps the process from ending
         client = Client(address, timeout=CONNECTING, set_as_default=False)
     except (OSError, ValueError) as error:
         raise UsageError(f"--dask {address}: no scheduler answers: {error}") from None
