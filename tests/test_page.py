@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -215,7 +216,8 @@ def test_export_tells_of_a_plan_that_breaks_rules(tmp_path: Path) -> None:
         (("--trace", "PLAN"), "which is read; expected another file"),
         (("--report", "PROBLEM"), "which is read; expected another file"),
         (("--trace", "x", "--report", "./x"), "are the same file"),
-        (("--report", "none/x.html"), "cannot write none/x.html: No such file or directory"),
+        (("--report", "none/x.html"), "cannot write none/x.html: there is no folder none"),
+        (("--trace", "."), "cannot write .: it is a folder"),
     ],
 )
 def test_export_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], told: str) -> None:
@@ -229,11 +231,19 @@ def test_export_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options
     assert (Path("PROBLEM").read_text(), Path("PLAN").read_text()) == before
 
 
-def test_solve_tells_what_it_could_not_write(tmp_path: Path) -> None:
-    done = run("solve", PROBLEMS / "five-node.yaml", "--trace", tmp_path / "none" / "x.json")
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+def test_solve_tells_what_it_could_not_write() -> None:
+    done = run("solve", PROBLEMS / "five-node.yaml", "--trace", "/dev/full")
     assert done.code == 2
     assert "makespan" in done.out
     assert "cannot write" in done.err
+
+
+def test_targets_are_checked_before_the_work(tmp_path: Path) -> None:
+    done = run("solve", PROBLEMS / "five-node.yaml", "--trace", tmp_path / "none" / "x.json")
+    assert done.code == 2
+    assert done.out == ""
+    assert "there is no folder" in done.err
     done = run("solve", PROBLEMS / "five-node.yaml", "--report", PROBLEMS / "five-node.yaml")
     assert done.code == 2
     assert "which is read" in done.err
@@ -250,6 +260,21 @@ def test_without_a_schedule_the_report_says_so_and_there_is_no_trace(tmp_path: P
     assert "there is no schedule to write to" in done.err
     assert not (tmp_path / "t.json").exists()
     assert embedded((tmp_path / "r.html").read_text())[0]["schedule"] is None
+
+
+def test_compare_checks_its_targets_before_the_runs(tmp_path: Path) -> None:
+    problem, page = PROBLEMS / "five-node.yaml", tmp_path / "page.html"
+    for options, told in [
+        (("--report", tmp_path / "none" / "x.html"), "there is no folder"),
+        (("--report", problem), "which is read"),
+        (("--report", page, "--out", page), "are the same file"),
+        (("--plot", tmp_path / "none" / "x.png"), "there is no folder"),
+    ]:
+        done = run("compare", problem, "--solvers", "heft", *options)
+        assert done.code == 2
+        assert done.out == ""
+        assert told in done.err
+    assert not page.exists()
 
 
 def test_compare_writes_a_report(tmp_path: Path) -> None:

@@ -502,11 +502,18 @@ class TestCommandLine:
         assert done.code == 0
         assert all(path.stat().st_size > 1500 for path in pictures)
 
-    def test_solve_prints_the_result_where_a_picture_cannot_be_written(self, tmp_path: Path) -> None:
+    @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc on this system")
+    def test_solve_prints_the_result_where_a_picture_cannot_be_written(self) -> None:
+        done = run("solve", PROBLEMS / "heft-10.yaml", "--plot", "/proc/self/x.png")
+        assert done.code == 2
+        assert "cannot write" in done.err
+        assert ("read-only" in done.err) != ("makespan = 80 s" in done.out)  # the superuser may write anywhere
+
+    def test_solve_tells_of_a_missing_folder_before_it_solves(self, tmp_path: Path) -> None:
         done = run("solve", PROBLEMS / "heft-10.yaml", "--plot", tmp_path / "no" / "x.png")
         assert done.code == 2
-        assert "makespan = 80 s" in done.out
-        assert "cannot write" in done.err
+        assert done.out == ""
+        assert "there is no folder" in done.err
 
     @pytest.mark.parametrize(
         ("wanted", "message"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.export import ReportFile, written
+from placeopt.cli.export import ReportFile, check_targets, written
 from placeopt.cli.options import AsJson, print_json, seconds, stderr_console, stdout_console
 from placeopt.cli.plot import save_pictures, wanted_pictures
 from placeopt.cli.watching import on_interrupt
@@ -82,6 +82,9 @@ def compare(
     patience = seconds(grace, "--grace")
     assert patience is not None
     pictures = wanted_pictures(plots, ("profile", "gap", "convergence"))
+    check_targets(*problems, report=report)
+    if out is not None and report is not None and out.resolve() == report.resolve():
+        raise UsageError(f"--out and --report are the same file, {report}; expected two")
     messages = stderr_console()
     with on_interrupt() as stop, Bars(messages) as bars:
         comparison = compare_all(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.options import PlanPath, ProblemFile, stderr_console
+from placeopt.cli.options import PlanPath, ProblemFile, check_folder, stderr_console
 from placeopt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def export(problem: ProblemFile, plan: PlanPath, trace: TraceFile = None, report
 
 
 def check_targets(*sources: Path, trace: Path | None = None, report: Path | None = None) -> None:
-    """Told before long work: that a file would overwrite what is read, or the other one.
+    """Told before long work: that a file would overwrite what is read, or the other one, or has no folder.
 
     Raises
     ------
@@ -61,6 +61,7 @@ def check_targets(*sources: Path, trace: Path | None = None, report: Path | None
         for source in sources:
             if path.exists() and source.exists() and path.samefile(source):
                 raise UsageError(f"{option} {path} is {source}, which is read; expected another file")
+        check_folder(path)
     if len(targets) == 2 and targets[0][1].resolve() == targets[1][1].resolve():
         raise UsageError(f"--trace and --report are the same file, {trace}; expected two")
 

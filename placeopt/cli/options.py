@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -93,6 +94,23 @@ def write_document(document: dict[str, Any], out: Path | None) -> None:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write {out}: {error.strerror or error}") from None
+
+
+def check_folder(path: Path) -> None:
+    """Told before long work: that a file cannot be written, as far as its folder tells.
+
+    Raises
+    ------
+    UsageError
+        If there is no such folder, or the path is one itself.
+    """
+    if path.is_dir():
+        raise UsageError(f"cannot write {path}: it is a folder; expected a file")
+    if not path.parent.is_dir():
+        raise UsageError(f"cannot write {path}: there is no folder {path.parent}")
+    whole = path.is_file() or not path.exists()  # else a device or a pipe, which is not replaced
+    if whole and not os.access(path.parent, os.W_OK):
+        raise UsageError(f"cannot write {path}: its folder is read-only")
 
 
 def stdout_console() -> Console:

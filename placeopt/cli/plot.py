@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.options import stderr_console
+from placeopt.cli.options import check_folder, stderr_console
 from placeopt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def wanted_pictures(texts: Sequence[str] | None, known: Sequence[str]) -> list[t
     Raises
     ------
     UsageError
-        If a file's suffix is none that can be drawn.
+        If a file's suffix is none that can be drawn, or there is no folder for it.
     MissingExtraError
         If any is asked for and matplotlib is not installed.
     """
@@ -110,6 +110,8 @@ def wanted_pictures(texts: Sequence[str] | None, known: Sequence[str]) -> list[t
         wanted.append((checked_kind(kind, tuple(known)), checked_file(name)[0]))
     if wanted:
         need_plots()
+    for _, path in wanted:
+        check_folder(path)
     return wanted
 
 
