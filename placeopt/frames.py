@@ -1,7 +1,8 @@
-"""Results as pandas data frames; pandas is only imported here, and only when a frame is made."""
+"""Results and comparisons as pandas data frames; pandas is only imported here, and only when a frame is made."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -25,10 +26,7 @@ SECONDS = {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "ms": Fraction(1,
 
 def result_frame(result: Result, rows: Rows, unit: Unit) -> pd.DataFrame:
     """A data frame of a result; see `Result.to_frame`."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise MissingExtraError("to_frame needs pandas: pip install 'placeopt[frames]'") from None
+    pandas = _pandas()
     if rows not in get_args(Rows):
         raise UsageError(f'to_frame has no rows "{rows}"; expected one of {", ".join(get_args(Rows))}')
     if unit not in get_args(Unit):
@@ -48,13 +46,30 @@ def result_frame(result: Result, rows: Rows, unit: Unit) -> pd.DataFrame:
         else:
             schedule = result.schedule
         columns = _tasks(problem, schedule) if rows == "tasks" else _transfers(problem, schedule)
-    frame = pd.DataFrame(columns)
+    frame: pd.DataFrame = pandas.DataFrame(columns)
     if scale is not None:
         for name in TIMES:
             if name in frame:
                 frame[name] = frame[name].astype(float) * scale.numerator / scale.denominator
     frame.attrs = {"problem": problem.name, "solver": result.solver, "unit": unit}
     return frame
+
+
+def runs_frame(runs: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """A data frame of runs; see `Comparison.to_frame`."""
+    pandas = _pandas()
+    # Column by column: whole numbers of which some are absent would become floats in a frame of dicts.
+    columns = {name: pandas.array([run[name] for run in runs]) for name in (runs[0] if runs else ())}
+    frame: pd.DataFrame = pandas.DataFrame(columns)
+    return frame
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise MissingExtraError("to_frame needs pandas: pip install 'placeopt[frames]'") from None
+    return pandas
 
 
 def _tasks(problem: Problem, schedule: Schedule) -> dict[str, Any]:

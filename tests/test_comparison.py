@@ -751,6 +751,18 @@ def test_seeds_are_told_to_the_solver(site: Path) -> None:  # noqa: ARG001
     assert values[2] == again.objective
 
 
+def test_a_comparison_as_a_data_frame() -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed: pip install 'placeopt[frames]'")
+    large = 2**53 + 1  # no float is that number
+    comparison = Comparison((a_record(value=large), failed("crashed", "m", solver="t")))
+    frame = comparison.to_frame()
+    assert list(frame.columns) == list(comparison.rows()[0])
+    assert frame["solver"].tolist() == ["s", "t"]
+    assert frame["objective"].tolist()[0] == large
+    assert frame["objective"].isna().tolist() == [False, True]
+    assert Comparison(()).to_frame().empty
+
+
 def test_a_comparison_in_words_and_in_a_notebook() -> None:
     comparison = Comparison((a_record(), failed("refused", "<no>", solver="t")), expected=3)
     assert repr(comparison) == "Comparison(2 of 3 runs of 2 solvers on 1 problems)"

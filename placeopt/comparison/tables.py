@@ -16,6 +16,8 @@ from placeopt.comparison.records import Record
 from placeopt.comparison.verdicts import FAILED, Standing, Value, Verdict, feasible_levels, feasible_value
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from placeopt.pictures.canvas import Picture
 
 
@@ -153,6 +155,18 @@ class Comparison:
                     "peak_memory": record.peak_memory,
                 })  # fmt: skip
         return rows
+
+    def to_frame(self) -> pd.DataFrame:
+        """The `rows` as a pandas data frame; what is absent is `pandas.NA`, and whole numbers stay whole.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        from placeopt.frames import runs_frame
+
+        return runs_frame(self.rows())
 
     @cached_property
     def entries(self) -> dict[str, tuple[Entry, ...]]:
