@@ -31,7 +31,7 @@ ASK = 1000
 """Steps between questions whether to stop."""
 
 
-class Stopped(Exception):  # noqa: N818 - it is no error
+class StoppedError(Exception):
     """The search was told to stop."""
 
 
@@ -49,7 +49,7 @@ class Enumeration:
 
         Raises
         ------
-        Stopped
+        StoppedError
             If `stop` said so; what has been found stands.
         """
         self._ask()
@@ -74,7 +74,7 @@ class Enumeration:
 
     def _ask(self) -> None:
         if self._stop():
-            raise Stopped
+            raise StoppedError
 
     def _placements(self) -> Iterator[list[int]]:
         problem = self.problem

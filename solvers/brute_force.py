@@ -20,7 +20,7 @@ from placeopt.ir import Problem
 from placeopt.schedule import makespan
 from placeopt.solver import Answer, Info, Options, Settings, Termination
 
-from ._enumeration import Enumeration, Stopped
+from ._enumeration import Enumeration, StoppedError
 from ._exact import ExactRun, nothing_to_place
 from ._warm_start import best_start
 
@@ -68,7 +68,7 @@ class BruteForce:
         ending: Termination | None = None
         try:
             search.run()
-        except Stopped:
+        except StoppedError:
             ending = run.halted() or Termination.TIME_LIMIT
         run.stats = {"placements": search.placements, "steps": search.steps}
         if ending is not None:

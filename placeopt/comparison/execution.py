@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future
 from functools import partial
 from typing import Protocol
 
-from placeopt.comparison.isolation import TICK, Point, Stopped, lost_record, run_job
+from placeopt.comparison.isolation import TICK, Point, StoppedError, lost_record, run_job
 from placeopt.comparison.jobs import Job, Key
 from placeopt.comparison.processes import kill_marked
 from placeopt.comparison.records import Record
@@ -104,7 +104,7 @@ def execute(
                     observer.end(job)
                 try:
                     record = future.result()
-                except Stopped:
+                except StoppedError:
                     continue
                 except (Exception, CancelledError) as error:  # noqa: BLE001  its worker's; what runs raise is a record
                     if attempt < ATTEMPTS:
@@ -136,7 +136,7 @@ def _kill(tags: Iterable[str], stop_elsewhere: Callable[[str], None] | None) -> 
 def _watched_run(job: Job, observer: Observer, should_stop: Callable[[], bool]) -> Record:
     """The job's record; the observer hears of it while it runs."""
     if should_stop():
-        raise Stopped
+        raise StoppedError
     observer.begin(job)
     try:
         return run_job(job, lambda point: observer.tell(job, point), should_stop)

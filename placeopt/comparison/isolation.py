@@ -40,7 +40,7 @@ _OUTCOME = ("status", "message", "result", "slr", "peak_memory")
 Point = tuple[float, float | None, float | None]
 
 
-class Stopped(Exception):  # noqa: N818  no error: the caller asked for it
+class StoppedError(Exception):
     """The run was stopped on request and has no record."""
 
 
@@ -95,7 +95,7 @@ def run_job(
 
     Raises
     ------
-    Stopped
+    StoppedError
         Once `should_stop` is true.
     OSError
         If no process can be started.
@@ -167,7 +167,7 @@ def _attend(process: subprocess.Popen[bytes], run: _Run, born: float, should_sto
             if late is not None:
                 return late
             if should_stop():
-                raise Stopped
+                raise StoppedError
 
 
 def _end(process: subprocess.Popen[bytes], tag: str) -> int:
