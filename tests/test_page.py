@@ -13,13 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commandline import run
-from pages import HOSTILE, comparison, embedded, striped
+from pages import HOSTILE, comparison, embedded, record, striped
 
 import placeopt as po
+from placeopt.comparison.tables import Comparison
 from placeopt.criticality import critical_path
 from placeopt.memory import memory_profiles
 from placeopt.page import comparison_page, plan_page, result_page, write_page
 from placeopt.page.packing import Packing
+from placeopt.pictures.palette import strokes
+from placeopt.pictures.ranking import leaders
 from placeopt.schedule import durations
 
 PROBLEMS = Path(__file__).parents[1] / "problems"
@@ -136,6 +139,16 @@ def test_a_comparison() -> None:
     profile = {line["label"]: line["points"] for line in table["profile"]}
     assert profile["alpha"][:2] == [[1.0, 0.5], [1.5, 1.0]]
     assert [group["label"] for group in data["convergence"]] == ["p1", "p2"]
+    # In the colours of the pictures, the best first.
+    named = leaders(comparison().profile())
+    assert tuple(profile) == named
+    assert [line["color"] for line in table["profile"]] == [stroke.color for stroke in strokes(len(named))]
+
+
+def test_a_verdict_is_not_told_twice() -> None:
+    killed = record("p1", "alpha", None, message="killed after its limit of 2 s and a grace of 10 s")
+    data, _ = embedded(comparison_page(Comparison((killed,))))
+    assert data["comparison"]["runs"][0]["verdict"] == "killed: after its limit of 2 s and a grace of 10 s"
 
 
 @pytest.mark.parametrize("name", HOSTILE)

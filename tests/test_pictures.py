@@ -31,12 +31,13 @@ pytest.importorskip("matplotlib", reason="pictures are not tested: pip install '
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 from matplotlib.colors import to_hex
 
-from placeopt.pictures import canvas, gantt, graph, layouts, profiles
+from placeopt.pictures import canvas, gantt, graph, layouts
 from placeopt.pictures.canvas import STYLE, Picture
 from placeopt.pictures.convergence import Course, bounds, draw_convergence, incumbents, value_unit
 from placeopt.pictures.memory import usages
 from placeopt.pictures.palette import HUES, device_colors
-from placeopt.pictures.profiles import Outcome, area, draw_gaps, draw_profile, leaders
+from placeopt.pictures.profiles import Outcome, draw_gaps, draw_profile
+from placeopt.pictures.ranking import LEADING, area, leaders
 
 PROBLEMS = Path(__file__).parents[1] / "problems"
 
@@ -191,6 +192,12 @@ class TestNumbers:
         assert value_unit("energy", 1e9, 1e-9) == ("energy (J)", 1e-9)
         assert value_unit("makespan + 2 energy", 5, 1e-9) == ("makespan + 2 energy", 1.0)
 
+    def test_a_profile_says_where_it_is_cut(self) -> None:
+        for worst, cut in [(90.0, False), (150.0, True)]:
+            picture = draw_profile({"heft": [(1.0, 0.5), (worst, 1.0)]}, problems=2)
+            told = " ".join(text.get_text() for text in picture.texts)
+            assert ("ratios beyond 100 are not shown" in told) == cut
+
     def test_leaders_have_the_largest_areas(self) -> None:
         profile = {"bad": [(2.0, 0.5), (4.0, 1.0)], "best": [(1.0, 1.0)], "good": [(1.0, 0.5), (2.0, 1.0)], "none": []}
         assert leaders(profile) == ("best", "good", "bad", "none")
@@ -199,7 +206,7 @@ class TestNumbers:
         assert area(profile["bad"], 4.0) == pytest.approx(0.25)
         assert area([], 4.0) == 0.0
         many = {f"s{i:02}": [(1.0 + i, 1.0)] for i in range(30)}
-        assert leaders(many) == tuple(f"s{i:02}" for i in range(profiles.LEADING))
+        assert leaders(many) == tuple(f"s{i:02}" for i in range(LEADING))
 
 
 class TestLayouts:

@@ -44,7 +44,8 @@ def draw_comparison(
         comparison = Comparison(tuple(chosen))
     shown = tuple(solver for solver in comparison.solvers if not solvers or solver in solvers)
     from placeopt.pictures.convergence import draw_convergence
-    from placeopt.pictures.profiles import draw_gaps, draw_profile, leaders
+    from placeopt.pictures.profiles import draw_gaps, draw_profile
+    from placeopt.pictures.ranking import leaders
 
     steps = comparison.profile()
     profile = {solver: steps[solver] for solver in shown}

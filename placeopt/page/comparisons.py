@@ -7,7 +7,8 @@ from typing import Any
 from placeopt.comparison.tables import Comparison, solver_label
 from placeopt.overview import counted
 from placeopt.page.summaries import kind_of
-from placeopt.pictures.palette import strokes
+from placeopt.pictures.palette import Stroke, strokes
+from placeopt.pictures.ranking import ranked
 
 
 def comparison_data(comparison: Comparison) -> dict[str, Any]:
@@ -16,8 +17,9 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
     over = counted(len(common), "problem")
     note = (
         f"{counted(len(comparison.records), 'run')} of {counted(len(comparison.solvers), 'solver')} on "
-        f"{counted(len(comparison.by_problem), 'problem')}. Mean ratios are geometric, over the {over} that every "
-        "solver solved that solved half of them; gaps are held against the best bound that any run proved."
+        f"{counted(len(comparison.by_problem), 'problem')}. Mean ratios are geometric; they and mean gaps are over the "
+        f"{over} that every solver solved that solved half of them. Gaps are held against the best bound that any run "
+        "proved."
     )
     return {
         "note": note,
@@ -25,6 +27,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
             {
                 "solver": row["solver"],
                 "ratio": row["ratio"],
+                "gap": row["gap"],
                 "wins": row["wins"],
                 "feasible": row["solved"],
                 "infeasible": row["infeasible"],
@@ -44,12 +47,19 @@ def _profile(comparison: Comparison) -> list[dict[str, Any]]:
     profile = comparison.profile()
     end = max((ratio for steps in profile.values() for ratio, _ in steps), default=1.0)
     lines = []
-    for (solver, steps), stroke in zip(profile.items(), strokes(len(profile)), strict=True):
+    for solver, stroke in _strokes(comparison).items():
+        steps = profile[solver]
         first = [] if steps and steps[0][0] == 1 else [(1.0, 0.0)]
         last = (end, steps[-1][1] if steps else 0.0)
         points = [*first, *steps, last]
         lines.append({"label": solver, "color": stroke.color, "dashes": list(stroke.dashes), "points": points})
     return lines
+
+
+def _strokes(comparison: Comparison) -> dict[str, Stroke]:
+    """How each solver is drawn, the best first: in the colours of the pictures."""
+    order = ranked(comparison.profile())
+    return dict(zip(order, strokes(len(order)), strict=True))
 
 
 def comparison_summary(comparison: Comparison) -> dict[str, Any]:
@@ -66,7 +76,7 @@ def comparison_summary(comparison: Comparison) -> dict[str, Any]:
 
 def comparison_convergence(comparison: Comparison) -> list[dict[str, Any]]:
     """For each problem with runs that told how they went, the incumbents of each solver and the best of the bounds."""
-    lines = dict(zip(comparison.solvers, strokes(len(comparison.solvers)), strict=True))
+    lines = _strokes(comparison)
     groups = []
     for label, records in comparison.by_problem.items():
         series: list[dict[str, Any]] = []
@@ -94,8 +104,9 @@ def comparison_convergence(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def _run(row: dict[str, Any]) -> dict[str, Any]:
-    name = row["objective_name"]
-    good = row["verdict"] == "feasible"
+    name, verdict = row["objective_name"], row["verdict"]
+    good = verdict == "feasible"
+    message = row["message"].removeprefix(f"{verdict} ")
     return {
         "problem": row["problem"],
         "solver": row["solver"],
@@ -109,5 +120,5 @@ def _run(row: dict[str, Any]) -> dict[str, Any]:
         "seconds": row["seconds"],
         "memory": row["peak_memory"],
         "good": good,
-        "verdict": row["verdict"] if good or not row["message"] else f"{row['verdict']}: {row['message']}",
+        "verdict": verdict if good or not message else f"{verdict}: {message}",
     }

@@ -62,7 +62,7 @@ function makeLines(canvas, add, chart) {
       free = at + half;
     }
     context.fillText(xTitle, (pad.left + width - pad.right) / 2, height - 8);
-    for (const { points, color, dashes } of series) {
+    for (const { points, color, dashes } of [...series].reverse()) { // the first one on top
       context.strokeStyle = color;
       context.lineWidth = 2;
       context.setLineDash(dashes);

@@ -119,7 +119,7 @@ const inked = (color) => color ?? theme().ink;
 function showComparison({ note, solvers, runs, profile }) {
   reveal("comparison");
   byId("comparison-note").textContent = note;
-  const number = (value) => (value === null ? "-" : short(value, 4));
+  const number = (value) => (value === null ? "-" : value.toFixed(3));
   const share = (value) => (value === null ? "-" : shareText(value, 2));
   const seconds = (value) => (value === null ? "-" : secondsText(value, 3));
   const word = (key, title, more = {}) => ({ title, word: true, value: (row) => row[key], text: (row) => row[key] ?? "-", ...more });
@@ -128,7 +128,7 @@ function showComparison({ note, solvers, runs, profile }) {
   makeTable(byId("solver-table"), [
     word("solver", "solver"),
     amount("ratio", "mean ratio to best", number, { mark: (row) => (row.ratio === least ? "best" : "") }),
-    amount("wins", "wins", countText), amount("feasible", "feasible", countText), amount("infeasible", "infeasible", countText),
+    amount("gap", "mean gap", share), amount("wins", "wins", countText), amount("feasible", "feasible", countText), amount("infeasible", "infeasible", countText),
     amount("failed", "failed", countText), amount("refused", "refused", countText), amount("seconds", "median time", seconds),
   ], solvers, "Solvers").sortBy("mean ratio to best");
   const several = new Set(runs.map((row) => row.seed)).size > 1;

@@ -14,17 +14,11 @@ from placeopt.pictures import palette
 from placeopt.pictures.canvas import Picture, line_legend, line_sample, new_picture, styled
 from placeopt.pictures.names import short
 from placeopt.pictures.palette import Stroke, strokes
+from placeopt.pictures.ranking import NAMED, WORST, Steps, leaders, worst_shown
 
-NAMED = 14
-"""Solvers up to which each has a colour; of more, the `LEADING` best have one, the others are grey."""
-LEADING = 10
-_WORST = 100.0
-"""Ratios up to which a profile goes."""
 _RATIOS = (1, 1.5, 2, 3, 5, 10, 20, 50, 100)
 _FASTEST = 1e-4
 """Seconds at which the axis of run times begins at the earliest."""
-
-Steps = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +30,13 @@ class Outcome:
     gap: float | None
 
 
-def area(steps: Steps, worst: float) -> float:
-    """Of the unit square under a profile, the part below its line, the ratio from 1 to `worst` on a log axis."""
-    total, share, before = 0.0, 0.0, 1.0
-    for ratio, reached in steps:
-        if ratio > worst:
-            break
-        total += share * np.log(max(ratio, 1.0) / before)
-        share, before = reached, max(ratio, 1.0)
-    return float((total + share * np.log(worst / before)) / np.log(worst)) if worst > 1 else share
-
-
-def leaders(profile: Mapping[str, Steps]) -> tuple[str, ...]:
-    """The solvers to be told apart, the best first: those with the largest areas under their profiles."""
-    worst = _worst(profile)
-    ranked = sorted(profile, key=lambda solver: -area(profile[solver], worst))  # stable: ties in the given order
-    return tuple(ranked if len(ranked) <= NAMED else ranked[:LEADING])
-
-
 def draw_profile(profile: Mapping[str, Steps], *, problems: int, title: str = "") -> Picture:
     """The performance profile: for each solver the share of problems that it solves within a ratio of the best."""
+    note = f"{_counted(problems, 'problem')}; higher and further left is better"
+    if any(ratio > WORST for steps in profile.values() for ratio, _ in steps):
+        note += f" \u00b7 ratios beyond {WORST:g} are not shown"
     with styled():
-        picture = new_picture(
-            4.6, title or "performance profile", f"{_counted(problems, 'problem')}; higher and further left is better"
-        )
+        picture = new_picture(4.6, title or "performance profile", note)
         axes = picture.subplots()
         line_legend(picture, _draw_profile(axes, profile))
         return picture
@@ -67,7 +44,7 @@ def draw_profile(profile: Mapping[str, Steps], *, problems: int, title: str = ""
 
 def _draw_profile(axes: Axes, profile: Mapping[str, Steps]) -> list[tuple[Any, str]]:
     named = leaders(profile)
-    worst = _worst({solver: profile[solver] for solver in named})  # the others may run off
+    worst = worst_shown({solver: profile[solver] for solver in named})  # the others may run off
     stroke_of = dict(zip(named, strokes(len(named)), strict=True))
     end = worst**1.03 if worst > 2.5 else 1 + (worst - 1) * 1.03
     for solver, steps in profile.items():
@@ -169,11 +146,6 @@ def _entries(stroke_of: Mapping[str, Stroke], count: int) -> list[tuple[Any, str
     if count > len(stroke_of):
         entries.append((line_sample(palette.GRID, width=1.0), f"{count - len(stroke_of)} others"))
     return entries
-
-
-def _worst(profile: Mapping[str, Steps]) -> float:
-    """The largest ratio that a profile shows."""
-    return min(max((ratio for steps in profile.values() for ratio, _ in steps), default=1.0) * 1.02, _WORST) or 1.0
 
 
 def _counted(number: int, noun: str) -> str:
