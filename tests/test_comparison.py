@@ -28,7 +28,7 @@ import placeopt as po
 from placeopt import registry
 from placeopt.comparison.execution import Silence, execute
 from placeopt.comparison.isolation import lost_record
-from placeopt.comparison.jobs import Job, key_of, pack, read_choices, unpack
+from placeopt.comparison.jobs import Job, pack, read_choices, unpack
 from placeopt.comparison.ledger import Ledger, read_ledger
 from placeopt.comparison.records import Record
 from placeopt.comparison.tables import Comparison
@@ -556,7 +556,7 @@ class TestResume:
         assert out.read_bytes().startswith(before)
         assert b"torn" not in out.read_bytes()
         records = read_ledger(out)
-        assert len({key_of(record) for record in records}) == len(records) == 4
+        assert len({record.key for record in records}) == len(records) == 4
 
         # Nothing is left to do: the table comes from the ledger, in whatever order its lines are.
         arguments = (*self.ARGUMENTS, "--out", out, "--resume")
@@ -675,7 +675,21 @@ class TestExecutors:
         ]  # fmt: skip
 
     def test_no_problem_is_handed_out_before_its_turn(self) -> None:
-        jobs = [Job("p", None, f"{k}", "s", {}, 0, 1.0, 1.0, 1, "t/0", b"") for k in range(5)]
+        jobs = [
+            Job(
+                problem="p",
+                file=None,
+                fingerprint=f"{k}",
+                solver="s",
+                settings={},
+                seed=0,
+                time_limit=1.0,
+                grace=1.0,
+                tag="t/0",
+                packed=b"",
+            )
+            for k in range(5)
+        ]
         most = 0
 
         class Counting(Executor):

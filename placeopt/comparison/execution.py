@@ -10,9 +10,9 @@ from functools import partial
 from typing import Protocol
 
 from placeopt.comparison.isolation import TICK, Point, StoppedError, lost_record, run_job
-from placeopt.comparison.jobs import Job, Key
+from placeopt.comparison.jobs import Job
 from placeopt.comparison.processes import kill_marked
-from placeopt.comparison.records import Record
+from placeopt.comparison.records import Key, Record
 
 ATTEMPTS = 3
 """Times that a run is handed out when its worker dies."""

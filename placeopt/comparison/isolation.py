@@ -12,13 +12,13 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from placeopt.comparison.child import LENGTH
 from placeopt.comparison.jobs import Job
 from placeopt.comparison.processes import VARIABLE, kill_group, kill_marked
-from placeopt.comparison.records import Record, Status, check, check_point, read_line
+from placeopt.comparison.records import Record, Run, Status, check, check_point, read_line
 
 STARTING = 120.0
 """Seconds that a process may take until its solver starts: Python, imports, the problem."""
@@ -45,7 +45,7 @@ class StoppedError(Exception):
 
 
 @dataclass(slots=True)
-class _Run:
+class _Course:
     """What is known of a run so far."""
 
     job: Job
@@ -101,7 +101,7 @@ def run_job(
         If no process can be started.
     """
     born = time.monotonic()
-    run = _Run(job, on_point)
+    run = _Course(job, on_point)
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", _START, json.dumps(list(map(str, sys.path)))],
         stdin=subprocess.PIPE,
@@ -123,7 +123,7 @@ def run_job(
     return _record(run, wall, "crashed", _death(code, run.stderr.decode(errors="replace")))
 
 
-def _attend(process: subprocess.Popen[bytes], run: _Run, born: float, should_stop: Callable[[], bool]) -> str | None:
+def _attend(process: subprocess.Popen[bytes], run: _Course, born: float, should_stop: Callable[[], bool]) -> str | None:
     """Feed the process and listen to it until it has said all, or has died, or is overdue: the reason then."""
     assert process.stdin is not None
     assert process.stdout is not None
@@ -217,7 +217,7 @@ def _death(code: int, stderr: str) -> str:
 
 
 def _record(
-    run: _Run,
+    run: _Course,
     wall: float,
     status: Status,
     message: str,
@@ -225,26 +225,13 @@ def _record(
     slr: float | None = None,
     peak_memory: int | None = None,
 ) -> Record:
-    job = run.job
+    facts = {each.name: getattr(run.job, each.name) for each in fields(Run)}
     return Record(
-        problem=job.problem,
-        file=job.file,
-        fingerprint=job.fingerprint,
-        solver=job.solver,
-        settings=job.settings,
-        seed=job.seed,
-        time_limit=job.time_limit,
-        status=status,
-        message=message,
-        result=result,
-        progress=tuple(run.points),
-        slr=slr,
-        peak_memory=peak_memory,
-        wall=wall,
-        threads=job.threads,
-    )
+        **facts, status=status, message=message, result=result, progress=tuple(run.points), slr=slr,
+        peak_memory=peak_memory, wall=wall,
+    )  # fmt: skip
 
 
 def lost_record(job: Job, message: str, wall: float = 0.0) -> Record:
     """The record of a job whose worker died."""
-    return _record(_Run(job, None), wall, "lost", message)
+    return _record(_Course(job, None), wall, "lost", message)

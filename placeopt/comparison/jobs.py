@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import zlib
@@ -13,57 +12,26 @@ from typing import Any
 import numpy as np
 
 from placeopt.arguments import read_settings
-from placeopt.comparison.records import Record, plain
+from placeopt.comparison.records import Run
 from placeopt.errors import UsageError, listing, suggestion
 from placeopt.ir import Problem
 from placeopt.registry import find_solver, solver_names
-
-Key = tuple[str, str, str, int, float | None, int]
-"""Fingerprint, solver, settings as JSON, seed, time limit, threads: runs of one key need no repeating."""
 
 Choice = str | tuple[str, Mapping[str, Any]]
 """A solver: its name, "name:key=value,key=value", or its name and settings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One run of one solver on one problem, with all that a process elsewhere needs for it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job(Run):
+    """A run with all that a process elsewhere needs for it.
 
-    `packed` holds the problem (`pack`). `time_limit` and `grace` are seconds; the process is killed once both have
+    `packed` holds the problem (`pack`). `grace` is in seconds; the process is killed once it and `time_limit` have
     passed. `tag` marks the processes of a comparison (`placeopt.comparison.processes`).
     """
 
-    problem: str
-    file: str | None
-    fingerprint: str
-    solver: str
-    settings: Mapping[str, Any]
-    seed: int
-    time_limit: float | None
     grace: float
-    threads: int
     tag: str
     packed: bytes = field(repr=False)
-
-    @property
-    def key(self) -> Key:
-        """What tells this run from others."""
-        return (
-            self.fingerprint, self.solver, settings_text(self.settings), self.seed, self.time_limit, self.threads,
-        )  # fmt: skip
-
-
-def key_of(record: Record) -> Key:
-    """The key of the job that the record is of."""
-    return (
-        record.fingerprint, record.solver, settings_text(record.settings), record.seed, record.time_limit,
-        record.threads,
-    )  # fmt: skip
-
-
-def settings_text(settings: Mapping[str, Any]) -> str:
-    """Settings as JSON, the same for the same settings."""
-    return json.dumps(plain(settings), sort_keys=True)
 
 
 def pack(problem: Problem) -> bytes:

@@ -12,9 +12,9 @@ from dataclasses import replace
 from placeopt.arguments import checked, make_options
 from placeopt.comparison.cluster import connected
 from placeopt.comparison.execution import Observer, Silence, execute
-from placeopt.comparison.jobs import Choice, Job, Key, key_of, pack, read_choices, read_problems
+from placeopt.comparison.jobs import Choice, Job, pack, read_choices, read_problems
 from placeopt.comparison.ledger import Ledger
-from placeopt.comparison.records import Record
+from placeopt.comparison.records import Key, Record
 from placeopt.comparison.tables import Comparison
 from placeopt.errors import UsageError
 from placeopt.ir import Problem
@@ -163,7 +163,7 @@ def _finished(records: Iterable[Record], jobs: Iterable[Job]) -> dict[Key, Recor
     wanted = {job.key: job for job in jobs}
     found: dict[Key, Record] = {}
     for record in records:
-        job = wanted.get(key_of(record))
+        job = wanted.get(record.key)
         if job is not None and record.status != "lost":
             found[job.key] = replace(record, problem=job.problem, file=job.file)
     return found

@@ -18,9 +18,13 @@ Status = Literal["done", "refused", "crashed", "killed", "lost"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One run of one solver on one problem. Objective values are in the metric's unit (ticks), times in seconds.
+Key = tuple[str, str, str, int, float | None, int]
+"""Fingerprint, solver, settings as JSON, seed, time limit, threads: runs of one key need no repeating."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of one solver on one problem: what tells it from others. Times are seconds.
 
     Attributes
     ----------
@@ -33,11 +37,38 @@ class Record:
     solver
         Name: "cp-sat".
     settings
-        Settings that were asked for, checked; those left out have the solver's own defaults (see `result`).
+        Settings that were asked for, checked; those left out have the solver's own defaults (see `Record.result`).
     seed
         Of the run.
     time_limit
-        Seconds, None for none.
+        None for none.
+    threads
+        That the solver may use.
+    """
+
+    problem: str
+    file: str | None
+    fingerprint: str
+    solver: str
+    settings: Mapping[str, Any]
+    seed: int
+    time_limit: float | None
+    threads: int = 1
+
+    @property
+    def key(self) -> Key:
+        """What tells this run from others."""
+        return (
+            self.fingerprint, self.solver, settings_text(self.settings), self.seed, self.time_limit, self.threads,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record(Run):
+    """What came of a run. Objective values are in the metric's unit (ticks), times in seconds.
+
+    Attributes
+    ----------
     status
         done: it ended with a `result`, which may well hold no schedule or an infeasible one. refused: the solver does
         not support the problem, or is not installed. crashed: an exception, a dead process, or a claim that the
@@ -54,17 +85,8 @@ class Record:
         Bytes on the fullest device, under the problem's memory model; `result["devices"]` has them all.
     wall
         Seconds of the whole run, as seen from outside: with the start of its process and with verification.
-    threads
-        That the solver might use.
     """
 
-    problem: str
-    file: str | None
-    fingerprint: str
-    solver: str
-    settings: Mapping[str, Any]
-    seed: int
-    time_limit: float | None
     status: Status
     message: str
     result: Mapping[str, Any] | None
@@ -72,7 +94,6 @@ class Record:
     slr: float | None
     peak_memory: int | None
     wall: float
-    threads: int = 1
 
     def to_json(self) -> str:
         """The record as one line of JSON, without the line's end."""
@@ -204,6 +225,11 @@ _RESULT_KINDS: dict[str, Any] = {
     "wall_time": dict,
 }
 """Of a result what tables, pictures and pages read."""
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """Settings as JSON, the same for the same settings."""
+    return json.dumps(plain(settings), sort_keys=True)
 
 
 def plain(value: Any) -> Any:

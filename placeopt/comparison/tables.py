@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from placeopt.comparison.jobs import settings_text
 from placeopt.comparison.ledger import read_ledger
-from placeopt.comparison.records import Record
+from placeopt.comparison.records import Record, settings_text
 from placeopt.comparison.verdicts import FAILED, Standing, Value, Verdict, feasible_levels, feasible_value
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from placeopt.comparison.isolation import Point
-from placeopt.comparison.jobs import Job, Key
+from placeopt.comparison.jobs import Job
+from placeopt.comparison.records import Key
 from placeopt.errors import visible
 
 
