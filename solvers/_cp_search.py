@@ -27,6 +27,8 @@ class Outcome:
         A proven lower bound of the objective.
     stopped
         Whether it was told to stop.
+    work
+        Deterministic time that it took.
     """
 
     status: str
@@ -34,6 +36,7 @@ class Outcome:
     stopped: bool
     branches: int
     conflicts: int
+    work: float
 
 
 def minimised(
@@ -98,6 +101,7 @@ def minimised(
         stopped=stopped,
         branches=solver.num_branches,
         conflicts=solver.num_conflicts,
+        work=solver.response_proto.deterministic_time,
     )
 
 

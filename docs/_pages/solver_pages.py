@@ -28,6 +28,7 @@ WHEN = {
     "heft": "a first answer, at any size",
     "heuristic-g": "a baseline: what submodular placement is compared with",
     "lc": "to compare: clusters by longest paths",
+    "lns": "some hundred to many thousand tasks, and time: makespans shorter than any heuristic's",
     "lookahead-heft": "small graphs: heft that looks one step further",
     "m-etf": "little memory on each device",
     "m-sct": "little memory on each device, transfers no longer than tasks",

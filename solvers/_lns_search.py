@@ -1,0 +1,181 @@
+"""Large neighbourhood search: stretch after stretch of the best schedule so far is solved anew.
+
+P. Shaw: Using constraint programming and local search methods to solve vehicle routing problems, CP 1998, LNCS 1520,
+doi:10.1007/3-540-49481-2_30; the choice of kinds and sizes by success is that of P. Laborie and D. Godard:
+Self-adapting large neighborhood search: application to single-mode scheduling problems, MISTA 2007, in its spirit.
+
+Time is counted in work that is the same on every machine (CP-SAT's deterministic time, variables of models, tasks
+decoded), at rates that make it about seconds: so one worker does the same for the same seed, however fast it is.
+Several workers solve as many stretches that do not overlap at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeopt.ir import Problem
+from placeopt.schedule import Schedule
+
+from ._lns_model import Found, Part, Stretch, changed, part_of, solved
+from ._lns_state import State, decoded
+from ._lns_stretches import FEWEST, Chooser, Kind
+from ._validity import valid
+
+EACH = 0.05
+"""Deterministic time for a stretch."""
+
+SOLVING, MODELLING, DECODING, ALWAYS = 8.0, 3e-4, 4e-6, 0.004
+"""Seconds, about, of a unit of deterministic time, a variable of a model, a task or edge decoded, any stretch."""
+
+GROWTH, SHRINKAGE = 1.05, 0.93
+"""Of the size of a kind: after a stretch was solved to the end, and after one that was not."""
+
+FORGETTING, CURIOSITY = 0.9, 0.2
+"""How much of a kind's rate is kept at each try; share of stretches whose kind is drawn whatever the rates."""
+
+POLL = 0.05
+"""Seconds between two looks at whether to stop while workers are busy."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """A stretch that was tried and what it gave; `part` and `found` are None where it could not gain anything."""
+
+    kind: Kind
+    stretch: Stretch
+    part: Part | None
+    found: Found | None
+    seconds: float
+
+
+class Search:
+    """The loop.
+
+    Attributes
+    ----------
+    state
+        The best schedule so far; while it is sought, one as short.
+    spent
+        Work so far, about seconds of one core.
+    complete
+        Whether the whole problem was one stretch, solved to the end: there is nothing else to try.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        schedule: Schedule,
+        seed: int,
+        stopped: Callable[[], bool],
+        on_better: Callable[[Schedule], None],
+        workers: int = 1,
+    ) -> None:
+        self.problem, self.seed, self.workers = problem, seed, workers
+        self.stopped, self.on_better = stopped, on_better
+        self.state = State(problem, schedule)
+        self.chooser = Chooser(problem, seed)
+        self.spent = 0.0
+        self.tried = 0
+        self.complete = False
+
+    def run(self, seconds: float, bound: int) -> None:
+        """Go on for about so much work, or until the makespan is down to a bound."""
+        limit = self.spent + seconds
+        if self.workers == 1:
+            while self._wanted(limit, bound):
+                self._take(self._tried(*self._next([]), self.tried, self.stopped))
+            return
+        halt = threading.Event()
+        with ThreadPoolExecutor(self.workers) as pool:
+            try:
+                while self._wanted(limit, bound):
+                    chosen: list[tuple[Kind, Stretch]] = []
+                    for _ in range(self.workers):
+                        chosen.append(self._next([stretch for _, stretch in chosen]))
+                    running = [
+                        pool.submit(self._tried, kind, stretch, self.tried + k, halt.is_set)
+                        for k, (kind, stretch) in enumerate(chosen)
+                    ]
+                    while wait(running, POLL).not_done:
+                        if self.stopped():
+                            halt.set()
+                    for each in running:
+                        self._take(each.result())
+            finally:
+                halt.set()
+
+    def _wanted(self, limit: float, bound: int) -> bool:
+        return self.spent < limit and self.state.span > bound and not self.complete and not self.stopped()
+
+    def _next(self, busy: list[Stretch]) -> tuple[Kind, Stretch]:
+        """The kind and the stretch to try next, apart from those that others work on if that can be had."""
+        kinds, random = self.chooser.kinds, self.chooser.random
+        for _ in range(8):
+            if random.random() < CURIOSITY:
+                kind = kinds[int(random.integers(len(kinds)))]
+            else:
+                kind = max(kinds, key=lambda each: each.rate)
+            stretch = self.chooser.stretch(self.state, kind)
+            if all(stretch.last <= other.first or other.last <= stretch.first for other in busy):
+                break
+        return kind, stretch
+
+    def _tried(self, kind: Kind, stretch: Stretch, number: int, stopped: Callable[[], bool]) -> Trial:
+        """Solve a stretch of the present state."""
+        state = self.state
+        part = part_of(state, stretch)
+        seconds = ALWAYS + (self.problem.n_tasks + self.problem.n_edges) * DECODING
+        if _hopeless(part):
+            return Trial(kind, stretch, None, None, seconds)
+        found = solved(part, state, EACH, self.seed + number, stopped, shorter=False)
+        return Trial(kind, stretch, part, found, seconds + found.work * SOLVING + found.size * MODELLING)
+
+    def _take(self, trial: Trial) -> None:
+        """Learn from a trial, and take what it found if that is no worse."""
+        self.tried += 1
+        self.spent += trial.seconds
+        kind, stretch, before = trial.kind, trial.stretch, self.state
+        gain = self._gain(trial)
+        kind.tried += 1
+        kind.gains += gain > 0
+        kind.ticks += gain
+        kind.seconds += trial.seconds
+        share = gain / max(before.span, 1) / trial.seconds
+        kind.rate = FORGETTING * kind.rate + (1 - FORGETTING) * share
+        if gain > 0:
+            self.chooser.succeeded(before, stretch)
+        else:
+            self.chooser.failed(before, stretch)
+        n, proved = self.problem.n_tasks, trial.found is None or trial.found.proved
+        if proved and gain == 0:
+            kind.size = min(kind.size * GROWTH, n)
+            self.complete = len(stretch.free) == n and bool(stretch.free.all())
+        elif not proved:
+            kind.size = max(kind.size * SHRINKAGE, min(FEWEST, n))
+
+    def _gain(self, trial: Trial) -> int:
+        """Ticks by which the schedule became shorter."""
+        before, found = self.state, trial.found
+        if trial.part is None or found is None or found.device is None:
+            return 0
+        after = decoded(self.problem, *changed(before, trial.part, trial.stretch, found))
+        span = int((after.start + self.problem.duration[np.arange(self.problem.n_tasks), after.device]).max())
+        if span > before.span or not valid(self.problem, after):
+            return 0
+        self.state = State(self.problem, after)
+        if span < before.span:
+            self.on_better(after)
+        return before.span - span
+
+
+def _hopeless(part: Part) -> bool:
+    """Whether the tasks do not even fit between heads and tails of the devices in less than their present span."""
+    problem = part.problem
+    least = int(np.where(problem.feasible, problem.duration, problem.duration.max()).min(axis=1).sum())
+    room = part.span - 1 - part.head.min(axis=0) - part.tail.min(axis=0)
+    return least > int(np.maximum(room, 0).sum())

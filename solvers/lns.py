@@ -1,0 +1,173 @@
+"""Large neighbourhood search: part after part of a schedule is solved anew by CP-SAT, for the true makespan.
+
+P. Shaw: Using constraint programming and local search methods to solve vehicle routing problems, CP 1998, LNCS 1520,
+doi:10.1007/3-540-49481-2_30; adapting itself as in P. Laborie, D. Godard: Self-adapting large neighborhood search:
+application to single-mode scheduling problems, MISTA 2007.
+
+The schedule is kept as a sequence of the tasks by start. A stretch of the sequence is freed, all or some of its tasks
+(`_lns_stretches`: consecutive tasks, those of two devices, clusters on the critical path); the others keep their
+device and their order. CP-SAT gives the free ones devices and starts (`_lns_model`): what comes before is in exact
+heads, what comes after in exact tails, so that it minimises the makespan of the whole while the model has the size of
+the stretch. What it finds is timed anew as a whole, checked, and taken if it is no longer. Sizes grow while stretches
+are solved to the end without gain and shrink when they are not; kinds that gained more a second come more often.
+
+Feasible devices, colocation, separation, release times, deadlines and memory under the `sum` model are exact in the
+parts. Departures where it is not so: under `peak` a part may take what the tasks outside it leave at their worst time,
+and a schedule that does not fit is dropped; under port contention parts are solved without ports, then booked in the
+order of their starts.
+
+A start must keep all rules; where neither the schedule given nor any heuristic's does so but for deadlines, the search
+makes the schedule shorter without regard to them until they are kept.
+
+With one worker, seconds become deterministic work (`_lns_search`), so the same seed gives the same schedule; the clock
+only ends what takes far longer than it should. Without a time limit it ends after as much work without gain as
+`patience` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from placeopt.ir import UNLIMITED, Objective, Problem
+from placeopt.lowerbounds import best_bound
+from placeopt.schedule import Schedule, lateness, makespan
+from placeopt.solver import Answer, Clock, Info, Options, Settings, Termination
+
+from ._exact import nothing_to_place
+from ._incumbent import Incumbent
+from ._lns_search import Search
+from ._ticks import coarsened
+from ._validity import valid
+from ._warm_start import best_start
+
+SHARE = 0.9
+"""Of the time left that work is planned for with one worker."""
+
+
+class LnsSettings(Settings):
+    """Settings of lns."""
+
+    patience: float = Field(default=10.0, gt=0)
+    """Without a time limit: end after this many seconds of work without a shorter schedule."""
+
+
+class Lns:
+    """Anytime; the schedule is never longer than the one it starts from."""
+
+    name: ClassVar[str] = "lns"
+    info: ClassVar[Info] = Info(
+        summary="large neighbourhood search: part after part of a schedule solved anew by CP-SAT",
+        family="search",
+        guarantee="none",
+        complexity="anytime; O(n + e) and a model of some dozen tasks per step",
+        citation="""@inproceedings{shaw1998lns,
+  author    = {Paul Shaw},
+  title     = {Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems},
+  booktitle = {Principles and Practice of Constraint Programming (CP 1998)},
+  series    = {LNCS},
+  volume    = {1520},
+  pages     = {417--431},
+  year      = {1998},
+  doi       = {10.1007/3-540-49481-2_30}
+}""",
+        anytime=True,
+        warm_start=True,
+    )
+    settings_type: ClassVar[type[Settings]] = LnsSettings
+
+    def solve(self, problem: Problem, options: Options, settings: LnsSettings) -> Answer:
+        """The best schedule found within the limits."""
+        if problem.n_tasks == 0:
+            return nothing_to_place(problem)
+        found = coarsened(problem)
+        if found.unit == 1:
+            return _solved(problem, options, settings)
+        initial = None if options.initial is None else found.coarse(options.initial)
+        answer = _solved(found.problem, replace(options, initial=initial), settings)
+        return answer if answer.schedule is None else replace(answer, schedule=found.fine(answer.schedule))
+
+
+def improve(
+    problem: Problem,
+    schedule: Schedule,
+    seconds: float,
+    seed: int,
+    stopped: Callable[[], bool],
+    on_better: Callable[[Schedule], None],
+    workers: int = 1,
+) -> Schedule:
+    """A valid schedule of makespan no longer than a valid one, by about so many seconds of deterministic work.
+
+    `on_better` gets every shorter one. One worker does the same for the same seed, unless `stopped` ends it early.
+    """
+    bound = best_bound(replace(problem, objective=Objective())).value
+    search = Search(problem, schedule, seed, stopped, on_better, workers)
+    search.run(seconds, int(bound))
+    return search.state.schedule
+
+
+def _solved(problem: Problem, options: Options, settings: LnsSettings) -> Answer:
+    clock = Clock(options.time_limit)
+    best = Incumbent(problem, options, clock)
+    bound = int(best_bound(problem).value)
+    kept = problem
+    start = best_start(problem, options.initial, True)
+    if start is not None:
+        best.offer(start, "start")
+        best.raise_bound(bound)
+    elif (problem.deadline != UNLIMITED).any():
+        kept = replace(problem, deadline=np.full_like(problem.deadline, UNLIMITED))
+        start = best_start(kept, options.initial, True)
+    if start is None:
+        return Answer(Termination.FAILED, message="no schedule to start from: give one, or take cp-sat")
+    limit = options.gap_limit
+    enough = bound if limit is None or limit >= 1 else int(bound / (1 - limit))
+
+    def stopped() -> bool:
+        # Deadlines that did not hold are the first goal: the makespan leads there, the first schedule that keeps them
+        # starts again with them.
+        return options.should_stop() or clock.over or (kept is not problem and best.schedule is not None)
+
+    def better(schedule: Schedule) -> None:
+        if kept is problem or valid(problem, schedule):
+            best.offer(schedule)
+
+    def run(start: Schedule) -> Search:
+        search = Search(kept, start, options.seed, stopped, better, options.workers)
+        if clock.remaining is None:
+            span = None
+            while search.state.span != span and not search.complete:
+                span = search.state.span
+                search.run(settings.patience, enough)
+        elif options.workers == 1:
+            search.run(clock.remaining * SHARE, enough)
+        else:
+            search.run(float("inf"), enough)
+        return search
+
+    search = run(start)
+    if kept is not problem and best.schedule is not None:
+        kept = problem
+        search = run(best.schedule)
+    if best.schedule is not None:
+        best.raise_bound(bound)  # of an infeasible problem it would mean nothing
+    schedule = best.schedule if best.schedule is not None else search.state.schedule
+    message = ""
+    if best.schedule is None:
+        message = f"a deadline is missed by {lateness(problem, schedule)} ticks; cp-sat may find out whether it must be"
+    stats = {
+        "stretches": search.tried,
+        **{f"{kind.name}_{name}": getattr(kind, name) for kind in search.chooser.kinds for name in ("tried", "ticks")},
+    }
+    if best.schedule is not None and makespan(problem, schedule) == bound:
+        why = Termination.OPTIMAL
+    elif options.should_stop():
+        why = Termination.INTERRUPTED
+    else:
+        why = Termination.TIME_LIMIT if clock.over else Termination.COMPLETED
+    return Answer(why, schedule, best.bound, message, stats)
