@@ -34,6 +34,7 @@ NAMES = {
     "rogue-missing": "nowhere_to_be_found:Solver",
     "rogue-noise": "Noise",
     "rogue-odd": "Odd",
+    "rogue-orphans": "Orphans",
     "rogue-overfull": "Overfull",
     "rogue-picky": "Picky",
     "rogue-random": "Random",
@@ -150,6 +151,21 @@ class Daemon(Rogue):
     def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:  # noqa: ARG002
         note("daemon", subprocess.Popen(["/bin/sleep", "600"], start_new_session=True, env={}).pid)
         os._exit(3)
+
+
+class Orphans(Rogue):
+    """Leaves processes behind that end at once, and tells how many of them nobody has buried half a second later."""
+
+    name: ClassVar[str] = "rogue-orphans"
+
+    def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:  # noqa: ARG002
+        script = "for k in 1 2 3 4 5; do (sleep 0.1 & echo $!); done"
+        left = [int(pid) for pid in subprocess.run(["sh", "-c", script], capture_output=True, text=True).stdout.split()]
+        time.sleep(0.5)
+        unburied = sum(Path(f"/proc/{pid}").exists() for pid in left)
+        return Answer(
+            Termination.COMPLETED, on_one_device(problem, 1), message=f"{len(left)} left, {unburied} unburied"
+        )
 
 
 class Stop(Rogue):

@@ -50,13 +50,15 @@ def _attend(run: int) -> int:
     """The exit code of the run, negative for a signal, once it has ended or was killed since nobody wants it."""
     wanted = select.poll()
     wanted.register(0, 0)  # tells of the other end alone
-    while not (unwanted := wanted.poll(TICK)):
-        ended, status = os.waitpid(run, os.WNOHANG)
-        if ended:
-            break
+    status = None
+    while status is None and not wanted.poll(TICK):
+        child = -1
+        while status is None and child:  # others are orphans that became ours
+            child, ended = os.waitpid(-1, os.WNOHANG)
+            status = ended if child == run else None
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(run, signal.SIGKILL)
-    if unwanted:
+    if status is None:
         _, status = os.waitpid(run, 0)
     return os.waitstatus_to_exitcode(status)
 
