@@ -175,6 +175,11 @@ class _Reader:
         seen = {str(issue.path[1]) for issue in self.issues if issue.path[:1] == ("tasks",) and len(issue.path) > 1}
         device: Int = np.zeros(problem.n_tasks, dtype=np.int64)
         start: Int = np.zeros(problem.n_tasks, dtype=np.int64)
+        if len(plan.tasks) > 1 and problem.n_tasks and not any(name in tasks for name in plan.tasks):
+            of = f" of {shown(plan.problem)}" if plan.problem else ""
+            ours = listing(problem.task_names)
+            self._add(f"this plan{of} is for another problem: none of its tasks is among {ours}", ("tasks",))
+            return Schedule(device, start)
         for name, placed in plan.tasks.items():
             if name not in tasks:
                 seen.update(self._unknown("task", name, problem.task_names, ("tasks", name), at_key=True))

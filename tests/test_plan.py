@@ -166,6 +166,9 @@ class TestEditsByHand:
             ([('"n2": {', '"zz": {')],
              ["4:11: tasks: a task of the problem is missing: n2",
               '6:3: tasks.zz: the problem has no task "zz"; known are n1, n2, n3, n 4.x']),
+            ([('"four"', '"five"'), ('"n1": {', '"t1": {'), ('"n2": {', '"t2": {'), ('"n3": {', '"t3": {'),
+              ('"n 4.x": {', '"t4": {')],
+             ['4:11: tasks: this plan of "five" is for another problem: none of its tasks is among n1, n2, n3, n 4.x']),
             ([('"n1": {"device": "core0", "start": 0},', '"n1": {"device": "core0", "start": 0},\n  "n5": {"device": '
                '"gpu", "start": 1},')],
              ['6:3: tasks.n5: the problem has no task "n5"; known are n1, n2, n3, n 4.x']),
