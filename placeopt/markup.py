@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 
 from placeopt.errors import visible
@@ -18,10 +18,11 @@ def facts_table(facts: Sequence[tuple[str, str]]) -> str:
     return f"<table>{''.join(rows)}</table>"
 
 
-def grid_table(headers: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
-    """A table with a line of headers; its first `left` columns hold words, the others numbers."""
-    head = _row("th", headers, left)
-    return f"<table><thead>{head}</thead><tbody>{''.join(_row('td', row, left) for row in rows)}</tbody></table>"
+def grid_table(headers: Sequence[str], rows: Sequence[Sequence[str]], left: int, words: Collection[int] = ()) -> str:
+    """A table with a line of headers; its first `left` columns, and `words`, hold words, the others numbers."""
+    aligned = ["left" if column < left or column in words else "right" for column in range(len(headers))]
+    body = "".join(_row("td", row, aligned) for row in rows)
+    return f"<table><thead>{_row('th', headers, aligned)}</thead><tbody>{body}</tbody></table>"
 
 
 def note(text: str) -> str:
@@ -34,10 +35,9 @@ def framed(title: str, *parts: str) -> str:
     return f"<div><strong>{_cell(title)}</strong>{''.join(parts)}</div>"
 
 
-def _row(tag: str, texts: Sequence[str], left: int) -> str:
+def _row(tag: str, texts: Sequence[str], aligned: Sequence[str]) -> str:
     cells = (
-        f"<{tag} style='text-align:{'left' if k < left else 'right'}'>{_cell(text)}</{tag}>"
-        for k, text in enumerate(texts)
+        f"<{tag} style='text-align:{side}'>{_cell(text)}</{tag}>" for text, side in zip(texts, aligned, strict=True)
     )
     return f"<tr>{''.join(cells)}</tr>"
 

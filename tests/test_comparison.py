@@ -789,4 +789,5 @@ def test_a_comparison_in_words_and_in_a_notebook() -> None:
         "  refused: t: <no>",
     ]
     assert "<th" in comparison._repr_html_()
+    assert "text-align:left'>feasible<" in comparison._repr_html_()  # the words at the end of a row, too
     assert "refused: t: &lt;no&gt;" in comparison._repr_html_()

@@ -53,7 +53,7 @@ def as_text(comparison: Comparison) -> str:
 def as_html(comparison: Comparison) -> str:
     """All tables of a comparison, for notebooks."""
     return "".join(
-        framed(grid.title, grid_table(grid.headers, grid.rows, grid.left), *map(note, grid.notes))
+        framed(grid.title, grid_table(grid.headers, grid.rows, grid.left, grid.words), *map(note, grid.notes))
         for grid in grids(comparison)
     )
 
