@@ -23,7 +23,7 @@ Bool = NDArray[np.bool_]
 
 Contention = Literal["none", "port"]
 MemoryModel = Literal["sum", "peak"]
-Metric = Literal["makespan", "total_cost", "max_load", "communication", "energy", "memory_balance"]
+Metric = Literal["makespan", "total_cost", "max_load", "communication", "energy", "memory_balance", "relocation"]
 
 UNLIMITED = int(np.iinfo(np.int64).max)
 """Capacity of a device without a stated memory, deadline of a task without one."""
@@ -80,10 +80,15 @@ class Objective:
         return None
 
     def __str__(self) -> str:
-        return ", then ".join(
-            " + ".join(t.metric if t.weight == 1 else f"{float(t.weight):g} {t.metric}" for t in level)
-            for level in self.levels
-        )
+        return ", then ".join(" + ".join(_term_text(term) for term in level) for level in self.levels)
+
+
+def _term_text(term: Term) -> str:
+    if term.weight == 1:
+        return term.metric
+    if term.metric == "relocation" and term.weight.numerator == 1:  # divided by the runs that it serves
+        return f"{term.metric} / {term.weight.denominator}"
+    return f"{float(term.weight):g} {term.metric}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,6 +128,11 @@ class Problem:
         (m,): num nanojoules are spent in den ticks of computing.
     byte_energy_num, byte_energy_den
         (m, m): num nanojoules move den bytes.
+    relocation
+        (n, m) ticks that it takes to have a task on a device from now on, in place of where it is now: its data moves
+        there and it starts up. 0 where it stays, and where not feasible (`placeopt.relocation`).
+    runs_before_next_change
+        How many runs the placement serves. The weights of `relocation` in the objective are divided by it already.
     group
         (n,) colocation group of each task, 0..g-1 in order of first appearance; a task in no
         group is a group of its own. Tasks of one group share a device.
@@ -138,7 +148,7 @@ class Problem:
         (n,) a topological order: the tasks without producers by index, then each as its last producer goes by.
     device_class
         (m,) class of each device, 0.. in order of first appearance: devices of one class are
-        interchangeable (same durations, feasibility, capacity, power and links).
+        interchangeable (same durations, feasibility, capacity, power, links and relocation).
     """
 
     name: str
@@ -166,6 +176,8 @@ class Problem:
     power_den: Int
     byte_energy_num: Int
     byte_energy_den: Int
+    relocation: Int
+    runs_before_next_change: Fraction
     group: Int
     separation: Int
     forward: Int
@@ -232,11 +244,17 @@ class Problem:
         return np.asarray(np.logical_and.reduceat(self.feasible[members], first, axis=0))
 
     def fingerprint(self) -> str:
-        """A short hash of everything that decides which schedules are feasible and how good they are."""
+        """A short hash of everything that decides which schedules are feasible and how good they are.
+
+        A problem without relocation has the hash that it had before there was any.
+        """
         digest = hashlib.sha256()
+        idle = {"name", "description", "forward"}
+        idle |= set() if self.relocation.any() else {"relocation"}
+        idle |= set() if self.runs_before_next_change != 1 else {"runs_before_next_change"}
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name in ("name", "description", "forward"):
+            if field.name in idle:
                 continue
             digest.update(field.name.encode())
             if isinstance(value, np.ndarray):
@@ -273,6 +291,8 @@ def build_problem(
     power_den: Int | None = None,
     byte_energy_num: Int | None = None,
     byte_energy_den: Int | None = None,
+    relocation: Int | None = None,
+    runs_before_next_change: Fraction | int = 1,
     group: Int | None = None,
     separation: Iterable[tuple[int, int]] | Int = (),
     forward: Int | None = None,
@@ -289,7 +309,8 @@ def build_problem(
     ------
     ValueError
         If the edges contain a cycle (the compiler names it before it comes to this), shared edges of one producer
-        differ in payload, the forward task of a task is none, or the objective is empty or has a negative weight.
+        differ in payload, the forward task of a task is none, the objective is empty or has a negative weight, or the
+        runs before the next change are not a positive number.
     """
     n, m = len(task_names), len(device_names)
     pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
@@ -330,13 +351,19 @@ def build_problem(
         raise ValueError("an objective needs a metric at every level, and weights that are not negative")
     if objective is not None and not objective.levels:
         raise ValueError("an objective needs at least one level")
+    if runs_before_next_change <= 0:
+        raise ValueError("runs_before_next_change must be positive")
     forwards = np.arange(n) if forward is None else np.array(forward, dtype=np.int64).reshape(n)
     if n and (forwards.min() < 0 or forwards.max() >= n or (forwards[forwards] != forwards).any()):
         raise ValueError("the forward task of a task must be a task that is its own")
     capacities = numbers(capacity, (m,), UNLIMITED)
     powers = numbers(power_num, (m,), 0), numbers(power_den, (m,), 1)
+    moves = np.where(allowed, numbers(relocation, (n, m), 0), 0)
     columns = [
-        (ticks[:, d].tobytes(), allowed[:, d].tobytes(), int(capacities[d]), int(powers[0][d]), int(powers[1][d]))
+        (
+            *(table[:, d].tobytes() for table in (ticks, allowed, moves)),
+            *map(int, (capacities[d], powers[0][d], powers[1][d])),
+        )
         for d in range(m)
     ]
     links = np.stack(list(link_arrays.values()), axis=-1)
@@ -362,6 +389,8 @@ def build_problem(
         shared=edge_shared,
         power_num=powers[0],
         power_den=powers[1],
+        relocation=moves,
+        runs_before_next_change=Fraction(runs_before_next_change),
         group=by_first_appearance(groups),
         separation=np.array(sorted({(min(a, b), max(a, b)) for a, b in separation}), np.int64).reshape(-1, 2),
         forward=forwards,

@@ -6,6 +6,7 @@
     communication    bytes that move between devices
     energy           nanojoules of computing and of moving data
     memory_balance   largest used fraction of a capacity, in parts per million, rounded up
+    relocation       ticks of moving tasks from where they are now and starting them up, added up
 
 A transfer that serves several consumers on one device counts once.
 """
@@ -86,6 +87,10 @@ def _memory_balance(problem: Problem, schedule: Schedule) -> int:
     )
 
 
+def _relocation(problem: Problem, schedule: Schedule) -> int:
+    return int(problem.relocation[np.arange(problem.n_tasks), schedule.device].sum())
+
+
 METRICS: dict[Metric, Callable[[Problem, Schedule], int]] = {
     "makespan": makespan,
     "total_cost": _total_cost,
@@ -93,6 +98,7 @@ METRICS: dict[Metric, Callable[[Problem, Schedule], int]] = {
     "communication": _communication,
     "energy": _energy,
     "memory_balance": _memory_balance,
+    "relocation": _relocation,
 }
 
 

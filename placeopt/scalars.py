@@ -72,6 +72,12 @@ def _weight(value: Any) -> Fraction:
     return Fraction(str(value))
 
 
+def _positive(value: Any) -> Fraction:
+    if not is_number(value) or value <= 0:
+        raise ValueError(f"expected a positive number, got {units.shown(value)}")
+    return Fraction(str(value))
+
+
 def is_number(value: Any) -> bool:
     """Whether a value of a document is a number, and a finite one."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
@@ -102,3 +108,4 @@ Whole = Annotated[int, BeforeValidator(_whole, json_schema_input_type=int)]
 NotNegative = Annotated[float, BeforeValidator(_number), Field(ge=0), WithJsonSchema({"type": "number", "minimum": 0})]
 Version = Annotated[Literal[1], BeforeValidator(_whole, json_schema_input_type=Literal[1])]
 Weight = Annotated[Fraction, PlainValidator(_weight), WithJsonSchema({"type": "number", "minimum": 0})]
+Positive = Annotated[Fraction, PlainValidator(_positive), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]

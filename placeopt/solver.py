@@ -27,6 +27,7 @@ ALL_METRICS: tuple[Metric, ...] = (
     "communication",
     "energy",
     "memory_balance",
+    "relocation",
 )
 
 
@@ -126,6 +127,8 @@ class Answer:
         For people: what went wrong or is worth knowing.
     stats
         Numbers of the algorithm's own, for reports (nodes, iterations, rho).
+    bound_source
+        Who proved the bound, if not the solver itself.
     """
 
     termination: Termination
@@ -133,6 +136,7 @@ class Answer:
     bound: Value | None = None
     message: str = ""
     stats: Mapping[str, Any] = field(default_factory=dict)
+    bound_source: str = ""
 
 
 class Settings(BaseModel):
@@ -193,6 +197,8 @@ class Info:
         What it supports; a problem that asks for more is refused before the solver sees it.
     combined
         Whether weighted sums and lexicographic lists of its metrics are supported too.
+    bounding
+        Whether it sees to bounds that take their time itself: none are proved beside it.
     """
 
     summary: str
@@ -207,6 +213,7 @@ class Info:
     contentions: tuple[Contention, ...] = ("none", "port")
     memory_models: tuple[MemoryModel, ...] = ("sum", "peak")
     combined: bool = False
+    bounding: bool = False
 
 
 @runtime_checkable

@@ -22,6 +22,7 @@ from placeopt.scalars import (
     Name,
     NotNegative,
     Payload,
+    Positive,
     Power,
     Speed,
     Time,
@@ -63,6 +64,10 @@ def _as_durations(value: Any) -> Any:
 
 def _as_memory(value: Any) -> Any:
     return value if isinstance(value, dict | MemorySpec) else {"resident": value}
+
+
+def _as_migration(value: Any) -> Any:
+    return value if isinstance(value, dict | MigrationSpec) else {"bytes": value}
 
 
 def _as_after(value: Any) -> Any:
@@ -138,6 +143,18 @@ class MemorySpec(_Model):
     """Held while the task runs: workspace."""
 
 
+class MigrationSpec(_Model):
+    """What moving a task to another device costs, for the objective `relocation`."""
+
+    bytes: Payload | None = None
+    """Data that moves there over the link from its current device; the task's `resident` memory unless given."""
+    startup: Durations | None = None
+    """Time to start up there: one for every device, or per device name or type. None on devices not named."""
+
+
+Migration = Annotated[MigrationSpec, _widen(_as_migration, Payload | MigrationSpec)]
+
+
 class TaskSpec(_Model):
     """A task (an operator): how long it takes, what it needs, where it may run."""
 
@@ -155,6 +172,8 @@ class TaskSpec(_Model):
     """Memory needed; a bare amount is `resident`."""
     after: After = Field(default_factory=dict)
     """Producers whose data the task needs: a name, a list, or names with the payload of that edge alone."""
+    migration: Migration | None = None
+    """What moving it costs; a bare amount is `bytes`. What is left out is that of the section `current`."""
     backward_of: Name | None = None
     """The forward task whose gradient this one computes: passes that place the two together look at it."""
     release: Time | None = None
@@ -260,6 +279,18 @@ class BestKnown(_Model):
         return self
 
 
+class CurrentSpec(_Model):
+    """Where the tasks are now, and what moving them costs, for the objective `relocation`."""
+
+    placement: Placement = Field(default_factory=dict)
+    """The device of each task: a name by task, or `{file: plan.json}`. Tasks without one are new, or their device is
+    gone, like those that a plan has on devices that are not here: they start up without data that moves."""
+    runs_before_next_change: Positive = Fraction(1)
+    """How many runs the new placement serves: relocation counts for one part in so many."""
+    migration: Migration | None = None
+    """What moving a task costs unless it says otherwise; a bare amount is `bytes`."""
+
+
 Tasks = dict[Name, Annotated[TaskSpec, _widen(_as_mapping, TaskSpec | None)]]
 
 
@@ -312,6 +343,8 @@ class Spec(_Model):
     """The tasks."""
     placement: Placement = Field(default_factory=dict)
     """Where some tasks must stand: a device's name by task, or `{file: plan.json}`, where a plan has them."""
+    current: Annotated[CurrentSpec, _widen(_as_mapping, CurrentSpec | None)] | None = None
+    """Where the tasks are now, and what moving them costs."""
     objective: ObjectiveSpec = Field(default_factory=_makespan)
     """What to minimise: a metric, a weighted sum, or a list in lexicographic order."""
     contention: Contention = "none"

@@ -52,7 +52,7 @@ def value_text(value: Value, problem: Problem, metric: Metric | None, *, ticks: 
 
 def amount_text(value: Value | float, metric: str | None, resolution: Fraction, *, ticks: bool = True) -> str:
     """An objective value for people, where a tick takes `resolution` seconds; see `value_text`."""
-    if metric in ("makespan", "total_cost", "max_load"):
+    if metric in ("makespan", "total_cost", "max_load", "relocation"):
         time = time_text(float(value), resolution)
         exact = f"{value:,}" if isinstance(value, int) else f"{float(value):,.6g}"
         return f"{time} ({exact} tick{'' if value == 1 else 's'})" if ticks else time

@@ -72,6 +72,7 @@ def limits(problem: Problem, incumbent: Value | None) -> Limits:
         "communication": _total(problem.payload),
         "energy": energy,
         "memory_balance": PARTS,
+        "relocation": _total(problem.relocation.max(axis=1, initial=0)),
     }
     for metric, value in largest.items():
         # Rows add up a few such numbers: stay a factor away from the limit.

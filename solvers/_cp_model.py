@@ -99,6 +99,8 @@ class Model:
             for each in self.placement.loads(self.problem.duration):
                 self.base.cp.add(each <= load)
             return load
+        if metric == "relocation":
+            return added(self.placement.loads(self.problem.relocation))
         payload = self.problem.payload
         moves = [(move, int(payload[move.edges[0]])) for move in self.moves.all]
         if metric == "communication":

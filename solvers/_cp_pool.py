@@ -11,8 +11,8 @@ Theory and Perfect Graphs, 1980, chapter 8.)
 A task of no duration that starts strictly inside k others breaks the argument, so a class that may run one is left
 alone; so is one that may run a task that must share a device with another, or be apart from one, for the place hides
 who shares what. Ports count transfers by device, and so do `max_load`, `memory_balance`, `communication` and `energy`,
-which know a move within the class; `makespan` does not, and `total_cost` only where a shared output reaches consumers
-in the class: one transfer for each of their devices.
+which know a move within the class; `makespan` and `relocation` do not, and `total_cost` only where a shared output
+reaches consumers in the class: one transfer for each of their devices.
 
 Measured on random graphs of 30 and 50 tasks with 2 to 8 such CPUs and 1 or 2 accelerators of limited memory, without
 annealing, 9 s each: 23 of 24 proved pooled and 21 device by device; those 21 took 3 s and 22 s of CPU time.
@@ -31,7 +31,7 @@ from placeopt.schedule import Schedule
 
 from ._cp_limits import Limits
 
-BLIND = ("makespan", "total_cost")
+BLIND = ("makespan", "total_cost", "relocation")
 """Metrics that are the same wherever in its class a task runs, but for shared outputs."""
 
 
@@ -102,7 +102,7 @@ def pools(problem: Problem, wanted: bool) -> Pools:
     if len(members) == problem.n_devices:
         return Pools(problem, problem, slots, members)
     first = [devices[0] for devices in members]
-    columns = {name: getattr(problem, name)[:, first] for name in ("duration", "feasible")}
+    columns = {name: getattr(problem, name)[:, first] for name in ("duration", "feasible", "relocation")}
     places = {name: getattr(problem, name)[first] for name in ("power_num", "power_den")}
     links = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den")
     arrays: dict[str, Any] = {

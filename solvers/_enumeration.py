@@ -2,7 +2,8 @@
 
 Placement: the colocation groups in turn, each on every device that it may use, that has room for it beside the groups
 placed before, and on which none is that must be apart from it; of interchangeable devices without any group only the
-first is tried. A placement with as much work on one device as the best makespan is given up.
+first is tried. A placement is given up where the work on one device, as a makespan, and the relocation so far leave
+nothing better than the best: every level of the objective only grows with both.
 
 Order: operations are the tasks and, where ports contend, the transfers that the placement needs; a transfer occupies
 the port that sends and the port that receives. They are appended in every order in which no start is before the last
@@ -11,21 +12,27 @@ schedule of the placement: take one in which nothing can start earlier while the
 Appended by their starts, of equal ones those that come first, its operations get the same starts again, for each starts
 when something ends that was appended before it, or at its release. A deadline only forbids, and a schedule that keeps
 it keeps it when operations start earlier. A partial order is given up where an operation can only be late, or where the
-way from one to the end, or the work left on one device, makes it no shorter than the best.
+way from one to the end, or the work left on one device, makes it no better than the best.
 
 Memory counts as under the `sum` model: it does not depend on the order.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 
 import numpy as np
 
-from placeopt.ir import UNLIMITED, Problem
-from placeopt.schedule import Schedule, Transfers, edge_ticks, edge_transfers
+from placeopt.ir import UNLIMITED, Metric, Problem
+from placeopt.objective import METRICS, Value, simplified
+from placeopt.schedule import Schedule, Transfers, edge_ticks, edge_transfers, makespan
 
 from ._placement import grouped, possible
+
+COUNTED: tuple[Metric, ...] = ("makespan", "relocation")
+"""Metrics that an objective may be made of."""
 
 ASK = 1000
 """Steps between questions whether to stop."""
@@ -36,13 +43,40 @@ class StoppedError(Exception):
 
 
 class Enumeration:
-    """One search; `least` is the least makespan known, of a schedule found or known before, None if there is none."""
+    """One search.
+
+    Attributes
+    ----------
+    least
+        The least value known, of a schedule found or known before, None if there is none: a whole number for each level
+        of the objective, `_scale` times its value.
+    moved
+        Ticks of relocation of the placement at hand, as far as it is settled.
+    """
 
     def __init__(
-        self, problem: Problem, known: int | None, stop: Callable[[], bool], found: Callable[[Schedule], object]
+        self, problem: Problem, known: Schedule | None, stop: Callable[[], bool], found: Callable[[Schedule], object]
     ) -> None:
-        self.problem, self.least, self._stop, self._found = problem, known, stop, found
-        self.placements = self.steps = 0
+        self.problem, self._stop, self._found = problem, stop, found
+        self.placements = self.steps = self.moved = 0
+        levels = [{term.metric: Fraction(0) for term in level} for level in problem.objective.levels]
+        for weights, level in zip(levels, problem.objective.levels, strict=True):
+            for term in level:
+                weights[term.metric] += term.weight
+        self._scale = [math.lcm(*(weight.denominator for weight in weights.values())) for weights in levels]
+        self._weights = [
+            tuple(int(weights.get(metric, 0) * scale) for metric in COUNTED)
+            for weights, scale in zip(levels, self._scale, strict=True)
+        ]
+        self.least: tuple[int, ...] | None = None
+        if known is not None:
+            self.least = self._value(makespan(problem, known), METRICS["relocation"](problem, known))
+
+    @property
+    def bound(self) -> Value:
+        """The first level of the least value known."""
+        assert self.least is not None
+        return simplified(Fraction(self.least[0], self._scale[0]))
 
     def run(self) -> None:
         """Go through everything.
@@ -64,13 +98,16 @@ class Enumeration:
             self._ask()
 
     def improves(self, makespan: int) -> bool:
-        """Whether the makespan is less than the least known."""
-        return self.least is None or makespan < self.least
+        """Whether a schedule of the placement at hand that lasts so long is better than the best known."""
+        return self.least is None or self._value(makespan, self.moved) < self.least
 
     def take(self, schedule: Schedule, makespan: int) -> None:
         """A schedule that improves on all before."""
-        self.least = makespan
+        self.least = self._value(makespan, self.moved)
         self._found(schedule)
+
+    def _value(self, makespan: int, relocation: int) -> tuple[int, ...]:
+        return tuple(a * makespan + b * relocation for a, b in self._weights)
 
     def _ask(self) -> None:
         if self._stop():
@@ -85,11 +122,14 @@ class Enumeration:
         home, room = groups.home.copy(), groups.room.copy()
         load = np.zeros((problem.n_groups, problem.n_devices), dtype=np.int64)
         np.add.at(load, problem.group, problem.duration)
+        relocation = np.zeros_like(load)
+        np.add.at(relocation, problem.group, problem.relocation)
         busy = np.zeros(problem.n_devices, dtype=np.int64)
         members = np.zeros(problem.n_devices, dtype=np.int64)
         settled = np.flatnonzero(home >= 0)
         np.add.at(busy, home[settled], load[settled, home[settled]])
         np.add.at(members, home[settled], 1)
+        self.moved = int(relocation[settled, home[settled]].sum())
 
         def place(depth: int) -> Iterator[list[int]]:
             self.step()
@@ -109,11 +149,13 @@ class Enumeration:
                 room[d] -= groups.memory[k]
                 busy[d] += load[k, d]
                 members[d] += 1
+                self.moved += int(relocation[k, d])
                 yield from place(depth + 1)
                 home[k] = -1
                 room[d] += groups.memory[k]
                 busy[d] -= load[k, d]
                 members[d] -= 1
+                self.moved -= int(relocation[k, d])
 
         yield from place(0)
 

@@ -144,6 +144,8 @@ class Model:
             return self._max_load()
         if metric == "communication":
             return total(int(payload[move.payload_edge]) * total(move.ways.values()) for move in self.moves.all)
+        if metric == "relocation":
+            return total(self.placement.loads(problem.relocation.tolist()))
         amount = problem.duration if metric == "total_cost" else task_energy(problem)
         computing = self.placement.loads(amount.tolist())
         return total([*computing, *(move.cost(self._tariff(metric, move)) for move in self.moves.all)])

@@ -1,6 +1,7 @@
 """The same problem in longer ticks, where nothing is lost: small numbers suit exact solvers.
 
-Let g divide every duration, every transfer that a placement may need and every release time. Take a schedule and
+Let g divide every duration, every transfer that a placement may need, every release time and, where the objective
+counts it, all relocation. Take a schedule and
 round each start, of tasks and transfers, down to a multiple of g. Rounding down keeps order and commutes with adding
 multiples of g, so precedence, what holds a device or a port one at a time, and release times still hold, and nothing
 ends later: deadlines hold, also when they are rounded down themselves, and no metric grows. Memory live at tick
@@ -19,7 +20,7 @@ import numpy as np
 from placeopt.ir import UNLIMITED, Int, Objective, Problem, Term
 from placeopt.schedule import Schedule, Transfers
 
-IN_TICKS = ("makespan", "total_cost", "max_load")
+IN_TICKS = ("makespan", "total_cost", "max_load", "relocation")
 """Metrics that are counted in ticks."""
 
 
@@ -51,6 +52,7 @@ def coarsened(problem: Problem) -> Coarse:
     arrays: dict[str, Any] = {
         "duration": problem.duration // unit,
         "latency": problem.latency // unit,
+        "relocation": problem.relocation // unit,
         "release": problem.release // unit,
         "deadline": np.where(problem.deadline == UNLIMITED, UNLIMITED, problem.deadline // unit),
         "byte_ticks_num": bandwidth[0],
@@ -76,11 +78,10 @@ def _common(problem: Problem) -> int:
     last = problem.n_devices - 1 - np.unique(label[::-1], return_index=True)[1]
     payload = np.unique(problem.payload)[:, None, None]
     moving = problem.transfer(payload, first[:, None], last[None, :])
-    return int(
-        np.gcd.reduce(
-            [np.gcd.reduce(ticks, axis=None) for ticks in (problem.duration, problem.release, problem.latency, moving)]
-        )
-    )
+    times = [problem.duration, problem.release, problem.latency, moving]
+    if "relocation" in problem.objective.metrics:
+        times.append(problem.relocation)
+    return int(np.gcd.reduce([np.gcd.reduce(ticks, axis=None) for ticks in times]))
 
 
 def _divided(num: Int, den: Int, by_num: int, by_den: int) -> tuple[Int, Int] | None:

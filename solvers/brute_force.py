@@ -1,12 +1,13 @@
 """Brute force: every placement and every order of a tiny problem, for what nobody has to believe.
 
-Nothing but a depth-first search that gives up what cannot be shorter than the best; `placeopt_solvers._enumeration`
+Nothing but a depth-first search that gives up what cannot be better than the best; `placeopt_solvers._enumeration`
 tells why what it leaves is complete. It shares no bound and no model with `cp-sat` and `milp`. Like theirs, its problem
 has been through the exact passes unless they are turned off.
 
 The number of combinations is that of placements, the product over colocation groups of the devices that they may use,
 times the orders of all operations: n! for n tasks, (n + e)! with the transfers of e edges where ports contend. Of more
-than `limit` the problem is refused, for the search may then take long: cp-sat is meant for those.
+than `limit` the problem is refused, for the search may then take long: cp-sat is meant for those. Of the metrics it
+knows makespan and relocation, which a part of a placement and an order bounds from below.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ from typing import ClassVar
 from pydantic import Field
 
 from placeopt.ir import Problem
-from placeopt.schedule import makespan
 from placeopt.solver import Answer, Info, Options, Settings, Termination
 
-from ._enumeration import Enumeration, StoppedError
+from ._enumeration import COUNTED, Enumeration, StoppedError
 from ._exact import ExactRun, nothing_to_place
 from ._warm_start import best_start
 
@@ -44,7 +44,9 @@ class BruteForce:
         exact=True,
         anytime=True,
         warm_start=True,
+        metrics=COUNTED,
         memory_models=("sum",),
+        combined=True,
     )
     settings_type: ClassVar[type[Settings]] = BruteForceSettings
 
@@ -63,8 +65,7 @@ class BruteForce:
                 f"placements and orders, more than the limit of {magnitude(math.log10(settings.limit))}; use cp-sat, "
                 "or raise the setting limit"
             )
-        known = None if start is None else makespan(problem, start)
-        search = Enumeration(problem, known, lambda: run.halted() is not None, run.best.offer)
+        search = Enumeration(problem, start, lambda: run.halted() is not None, run.best.offer)
         ending: Termination | None = None
         try:
             search.run()
@@ -75,7 +76,7 @@ class BruteForce:
             return run.ended(ending)
         if search.least is None:
             return run.ended(Termination.INFEASIBLE, "no placement and order keeps every rule")
-        run.best.raise_bound(search.least)
+        run.best.raise_bound(search.bound)
         return run.ended(Termination.OPTIMAL)
 
 

@@ -30,12 +30,25 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.ir import PARTS, UNLIMITED, Contention, MemoryModel, Metric, Objective, Problem, Term, build_problem
+from placeopt.ir import (
+    PARTS,
+    UNLIMITED,
+    Contention,
+    Int,
+    MemoryModel,
+    Metric,
+    Objective,
+    Problem,
+    Term,
+    build_problem,
+)
 from placeopt.schedule import Schedule, Transfers
 
 Value = tuple[int | Fraction, ...]
 
-METRICS: tuple[Metric, ...] = ("makespan", "total_cost", "max_load", "communication", "energy", "memory_balance")
+METRICS: tuple[Metric, ...] = (
+    "makespan", "total_cost", "max_load", "communication", "energy", "memory_balance", "relocation",
+)  # fmt: skip
 
 
 def optimum(problem: Problem) -> tuple[Value, Schedule] | None:
@@ -213,6 +226,7 @@ class _Search:
             "communication": self.bytes,
             "energy": self.energy,
             "memory_balance": max(shares, default=0),
+            "relocation": sum(int(self.problem.relocation[i, d]) for i, d in enumerate(self.device)),
         }
         levels = (
             sum((term.weight * metrics[term.metric] for term in level), Fraction(0))
@@ -285,8 +299,17 @@ def small_problem(rng: np.random.Generator, objective: Objective | None = None, 
         objective=_objective(rng) if objective is None else objective,
         contention=contention,
         memory_model=memory_model,
+        relocation=_relocation(rng, n, label) if rng.random() < 0.6 else None,
     )
     return _timed(problem, rng) if times else problem
+
+
+def _relocation(rng: np.random.Generator, n: int, label: Int) -> Int:
+    """(n, m) ticks of relocation: dear and alike on devices of one label, with or without a device to stay on."""
+    ticks = rng.integers(0, int(rng.choice([3, 12])), (n, len(label)))[:, label]
+    stays = rng.random(n) < rng.choice([0.0, 0.5, 1.0])
+    ticks[stays, rng.integers(0, len(label), n)[stays]] = 0
+    return np.asarray(ticks)
 
 
 def _timed(problem: Problem, rng: np.random.Generator) -> Problem:

@@ -48,6 +48,10 @@ def reducible_problem(rng: np.random.Generator) -> Problem:
         capacity = np.where(rng.random(m) < 0.2, UNLIMITED, rng.integers(total // m, total + 4, m))[label]
     groups = int(rng.integers(1, n + 1))
     apart, timed, urgent = rng.random() < 0.2, rng.random() < 0.5, rng.random() < 0.6
+    relocation = None
+    if rng.random() < 0.4 and not plain:
+        relocation = brute_force._relocation(rng, n, label)
+        relocation[rng.random(n) < rng.choice([0.2, 0.7])] = 0
     return build_problem(
         task_names=[f"t{i}" for i in range(n)],
         device_names=[f"d{d}" for d in range(m)],
@@ -76,4 +80,5 @@ def reducible_problem(rng: np.random.Generator) -> Problem:
         objective=None if plain else brute_force._objective(rng),
         contention=contention,
         memory_model=memory_model,
+        relocation=relocation,
     )

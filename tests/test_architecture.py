@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "kernels", "labels", "papers", "engines", "files"),
     ("markup",),
     ("units", "ir", "overview"),
-    ("graph", "groups", "levels", "orders"),
+    ("graph", "groups", "levels", "orders", "relocation"),
     ("schedule",),
     ("memory", "criticality"),
     ("objective",),

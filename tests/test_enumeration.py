@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from placeopt_solvers._enumeration import Enumeration
 from placeopt_solvers.brute_force import BruteForce, BruteForceSettings, combinations, magnitude
 
 import placeopt as po
-from placeopt.ir import Objective, Problem, build_problem
+from placeopt.ir import Objective, Problem, Term, build_problem
+from placeopt.objective import evaluate
 from placeopt.schedule import Schedule, makespan
 from placeopt.solver import Answer, Options, Termination
 from placeopt.verifier import verify
@@ -53,6 +55,35 @@ def test_it_proves_what_the_oracle_finds(times: bool) -> None:
         assert (makespan(case, answer.schedule), answer.bound) == (best[0][0], best[0][0])
         proved += 1
     assert proved > 50
+
+
+MOVING = (
+    Objective(((Term("relocation"),),)),
+    Objective(((Term("makespan"), Term("relocation", Fraction(1, 3))),)),
+    Objective(((Term("makespan", Fraction(2, 3)), Term("makespan"), Term("relocation", Fraction(1, 2))),)),
+    Objective(((Term("makespan"),), (Term("relocation"),))),
+    Objective(((Term("relocation"), Term("makespan", Fraction(0))), (Term("makespan"),))),
+)
+
+
+@pytest.mark.parametrize("objective", MOVING, ids=str)
+def test_it_proves_what_the_oracle_finds_of_relocation_too(objective: Objective) -> None:
+    proved = 0
+    for seed in range(40):
+        case = small_problem(np.random.default_rng(900 + seed), objective)
+        if case.memory_model == "peak":
+            continue
+        best, answer = optimum(case), answered(case)
+        assert (best is None) == (answer.termination is Termination.INFEASIBLE)
+        if best is not None:
+            assert answer.termination is Termination.OPTIMAL
+            assert answer.schedule is not None
+            assert verify(case, answer.schedule, best[0]).feasible
+            assert (evaluate(case, answer.schedule), answer.bound) == (best[0], best[0][0])
+            warm = answered(case, initial=best[1])
+            assert (warm.termination, warm.bound) == (Termination.OPTIMAL, best[0][0])
+            proved += case.relocation.any()
+    assert proved > 5
 
 
 def test_it_agrees_with_cp_sat_on_larger_problems() -> None:

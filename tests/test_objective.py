@@ -17,7 +17,8 @@ def example(**changes: Any) -> Problem:
     """a -> b, c, d on three devices.
 
     a's output of 6 bytes goes to b and c, 10 bytes of its own to d. From device s to t a byte takes 1/2 tick
-    after a latency of s + t. Energy: devices take 3, 4 and 5 nJ a tick, links 1/4 nJ a byte.
+    after a latency of s + t. Energy: devices take 3, 4 and 5 nJ a tick, links 1/4 nJ a byte. a and b are on x now, c
+    is on y, d is new.
     """
     arrays: dict[str, Any] = {
         "task_names": ("a", "b", "c", "d"),
@@ -36,6 +37,7 @@ def example(**changes: Any) -> Problem:
         "resident": [100, 10, 10, 10],
         "output": [6, 0, 0, 0],
         "capacity": [150, UNLIMITED, 30],
+        "relocation": [[0, 20, 30], [0, 8, 9], [5, 0, 6], [1, 2, 3]],
     }
     return build_problem(**(arrays | changes))
 
@@ -64,6 +66,9 @@ APART = Schedule(np.array([0, 1, 2, 2]), np.array([0, 6, 7, 9]))
         ("energy", TOGETHER, 12 * 3),
         ("energy", SPLIT, 6 * 3 + 7 * 4 + 2),  # 6 bytes at 1/4 nJ, rounded up
         ("energy", APART, 2 * 3 + 6 * 4 + 1 * 5 + 2 + 2 + 3),
+        ("relocation", TOGETHER, 5 + 1),  # c moves to x, d starts there
+        ("relocation", SPLIT, 8 + 1),
+        ("relocation", APART, 8 + 6 + 3),
         ("memory_balance", TOGETHER, 906_667),  # 136 of 150, rounded up
         ("memory_balance", SPLIT, 773_334),  # 116 of 150; y is unlimited
         ("memory_balance", APART, 706_667),  # 106 of 150, and 20 of 30

@@ -25,6 +25,7 @@ def stretched(problem: Problem, unit: int, rng: np.random.Generator) -> Problem:
         "duration": problem.duration * unit,
         "latency": problem.latency * unit,
         "release": problem.release * unit,
+        "relocation": problem.relocation * unit,
         "deadline": np.where(bounded, np.where(bounded, late, 0), UNLIMITED),
         "byte_ticks_num": problem.byte_ticks_num * unit,
         "byte_ticks_den": np.ones_like(problem.byte_ticks_den),

@@ -23,7 +23,9 @@ from placeopt.schedule import Schedule, Transfers
 from placeopt.verifier import Report, Rule, Violation, verify
 from placeopt.verifier.rules import RULES
 
-METRICS: tuple[Metric, ...] = ("makespan", "total_cost", "max_load", "communication", "energy", "memory_balance")
+METRICS: tuple[Metric, ...] = (
+    "makespan", "total_cost", "max_load", "communication", "energy", "memory_balance", "relocation",
+)  # fmt: skip
 
 
 def small(**changes: Any) -> Problem:
@@ -523,17 +525,18 @@ def measured(metrics: Sequence[Metric]) -> Problem:
         power_den=[2, 1],
         byte_energy_num=[[0, 1], [1, 0]],
         byte_energy_den=[[1, 4], [4, 1]],
+        relocation=[[0, 50], [3, 20], [100, 4]],
     )
 
 
 def test_every_metric_by_hand() -> None:
     # a on the cpu, b and c on the gpu: 2 + 2 + 1 ticks of computing, one transfer of 6 bytes in 4 ticks,
-    # ceil(2 * 3/2) + 2 * 5 + 1 * 5 + ceil(6/4) nanojoules, 7 of 9 bytes used.
+    # ceil(2 * 3/2) + 2 * 5 + 1 * 5 + ceil(6/4) nanojoules, 7 of 9 bytes used; a stays, b and c move for 20 + 4 ticks.
     report = verify(measured(METRICS), schedule([0, 1, 1], [0, 6, 8]))
-    assert report.objective == (9, 5 + 4, 3, 6, 3 + 10 + 5 + 2, 777_778)
+    assert report.objective == (9, 5 + 4, 3, 6, 3 + 10 + 5 + 2, 777_778, 24)
     # Everything on the cpu: nothing moves; 12 of 9 bytes is said as it is.
     report = verify(measured(METRICS), schedule([0, 0, 0], [0, 2, 4]))
-    assert report.objective == (8, 8, 8, 0, 3 + 3 + 6, 1_333_334)
+    assert report.objective == (8, 8, 8, 0, 3 + 3 + 6, 1_333_334, 103)
     assert [v.rule for v in report.violations] == [Rule.MEMORY]
 
 
@@ -824,7 +827,8 @@ def test_transfers_beyond_64_bits_do_not_wrap() -> None:
 @pytest.mark.parametrize("memory_model", ["sum", "peak"])
 def test_amounts_beyond_64_bits_do_not_wrap(memory_model: MemoryModel) -> None:
     big = 2**62
-    objective = Objective(((Term("memory_balance"),), (Term("energy"),), (Term("communication"),)))
+    metrics: tuple[Metric, ...] = ("memory_balance", "energy", "communication", "relocation")
+    objective = Objective(tuple((Term(metric),) for metric in metrics))
     problem = small(
         resident=[big, big, big],
         scratch=[big, big, big],
@@ -832,17 +836,18 @@ def test_amounts_beyond_64_bits_do_not_wrap(memory_model: MemoryModel) -> None:
         capacity=[big, UNLIMITED],
         power_num=[2**31 - 1] * 2,
         byte_energy_num=[[0, 1], [1, 0]],
+        relocation=[[big, 0], [big, big], [big, big]],
         memory_model=memory_model,
         objective=objective,
     )
     used = 6 * big if memory_model == "sum" else 4 * big
     report = verify(problem, schedule([0, 0, 0], [0, 2, 4]))
     assert [(v.rule, v.amount) for v in report.violations] == [(Rule.MEMORY, used - big)]
-    assert report.objective == (used // big * 10**6, 8 * (2**31 - 1), 0)
+    assert report.objective == (used // big * 10**6, 8 * (2**31 - 1), 0, 3 * big)
     # The gpu needs up to 2**64 bytes and has no limit.
     far = verify(problem, schedule([0, 1, 1], [0, big, big + 9]))
     assert [(v.rule, v.device, v.amount) for v in far.violations] == [(Rule.MEMORY, 0, big)]
-    assert far.objective == (2 * 10**6, 5 * (2**31 - 1) + 2 * big, 2 * big)
+    assert far.objective == (2 * 10**6, 5 * (2**31 - 1) + 2 * big, 2 * big, 3 * big)
 
 
 @pytest.mark.parametrize("kind", ["scratch", "output"])
@@ -1028,6 +1033,9 @@ class Naive:
         stated = {d: int(c) for d, c in enumerate(self.problem.capacity.tolist()) if c != UNLIMITED}
         return max((ceil(Fraction(self.needs[d] * 10**6, c or 1)) for d, c in stated.items()), default=0)
 
+    def relocation(self) -> int:
+        return sum(int(self.problem.relocation[task, d]) for task, d in self.device.items())
+
 
 def random_case(rng: random.Random, contention: Contention, memory_model: MemoryModel) -> tuple[Problem, Schedule]:
     """A problem made around a good schedule: what that needs is allowed, often not one byte more."""
@@ -1071,6 +1079,7 @@ def random_case(rng: random.Random, contention: Contention, memory_model: Memory
         power_den=np.array([rng.randint(1, 3) for _ in range(m)]),
         byte_energy_num=np.array(square(0, 3)),
         byte_energy_den=np.array(square(1, 3)),
+        relocation=np.array([[rng.choice((0, 1, 5)) for _ in range(m)] for _ in range(n)]),
         group=np.array(group),
         separation=[pair for pair in apart if rng.random() < 0.2],
         objective=Objective(levels),

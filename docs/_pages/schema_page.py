@@ -8,12 +8,14 @@ from typing import Any
 
 TITLES = {
     "BestKnown": "best_known",
+    "CurrentSpec": "current",
     "DeviceSpec": "a device",
     "GraphSpec": "graph",
     "LinkOverride": "an override of links",
     "LinkSpec": "a link",
     "LinksSpec": "links",
     "MemorySpec": "memory of a task",
+    "MigrationSpec": "migration of a task",
     "TaskSpec": "a task",
     "UnitsSpec": "units",
 }

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from placeopt.compiler.backward import forward_tasks
+from placeopt.compiler.current import Current
 from placeopt.compiler.devices import DeviceIndex
 from placeopt.compiler.durations import DurationTable, feasibility
 from placeopt.compiler.edges import edge_arrays
@@ -24,6 +25,7 @@ from placeopt.compiler.windows import check_windows, time_windows
 from placeopt.document import Document, collection_paused, read_document
 from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file_order, listing
 from placeopt.ir import NANO, UNLIMITED, Bool, Int, Objective, Problem, Term, build_problem
+from placeopt.relocation import shared_out
 from placeopt.spec import GraphFile, Spec, TaskSpec
 from placeopt.units import shown
 from placeopt.validation import validate
@@ -145,6 +147,7 @@ class Compilation:
         if not self.gaps.tasks and "tasks" not in document.data and "graph" not in document.data:
             self.issues.add("tasks is missing, and so is a graph file with tasks", ())
         self.placement = FixedPlacement(spec.placement, folder, self.issues)
+        self.current = Current(spec.current, folder, self.issues)
 
     def _graph(self, document: Document, folder: Path) -> tuple[Document | None, GraphFile | None, Sequence[Issue]]:
         if self.spec.graph is None:
@@ -187,6 +190,7 @@ class Compilation:
         self.placement.check(fixed, tasks, self.operations, index, allowed, feasible)
         self.placement.check_groups(fixed, tasks, labels, separation, index, feasible)
         table.restrict(fixed)
+        relocation = self.current.relocation(tasks, resident, index, links, scales, gaps)
         release, deadline = time_windows(tasks, scales)
         check_windows(tasks, release, deadline, table if known else None, index, scales, issues)
 
@@ -198,6 +202,9 @@ class Compilation:
             check_groups(tasks, labels, table.feasible, amounts, capacity, index, issues)
         if len(issues):
             raise issues.error()
+        objective = Objective(
+            tuple(tuple(Term(metric, weight) for metric, weight in level.items()) for level in spec.objective)
+        )
         return build_problem(
             name=spec.name,
             description=spec.description,
@@ -226,9 +233,9 @@ class Compilation:
             group=labels,
             separation=separation,
             forward=forward,
-            objective=Objective(
-                tuple(tuple(Term(metric, weight) for metric, weight in level.items()) for level in spec.objective)
-            ),
+            relocation=relocation,
+            runs_before_next_change=self.current.runs,
+            objective=shared_out(objective, self.current.runs),
             contention=spec.contention,
             memory_model=spec.memory_model,
         )
@@ -271,6 +278,8 @@ class Compilation:
                 issues.add(
                     "energy needs the power of devices or the energy of links; neither is stated", ("objective", place)
                 )
+            if "relocation" in level and spec.current is None and not issues.touch("current"):
+                issues.add("relocation needs the section current, where the tasks are now", ("objective", place))
 
     def _check_feasible(self, index: DeviceIndex, allowed: Bool, table: DurationTable) -> None:
         names = list(self.tasks)

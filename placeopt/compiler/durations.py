@@ -63,6 +63,30 @@ def _mask(name: str, task: TaskSpec, index: DeviceIndex, features: Sequence[str]
     return mask
 
 
+def by_device(
+    table: Durations, index: DeviceIndex, scales: Scales, path: Path, *, lenient: bool = False
+) -> tuple[Int, Bool]:
+    """(m,) ticks by a table at a path, and whether it says any; the most specific reference wins: name, pool, type.
+
+    References that stand for nothing are reported, unless `lenient`.
+    """
+    ticks = np.zeros(len(index), dtype=np.int64)
+    known = np.zeros(len(index), dtype=np.bool_)
+    found = [
+        (
+            index.levels(reference, None if lenient else (*path, reference), at_key=True),
+            scales.ticks(time, (*path, reference)),
+        )
+        for reference, time in table.items()
+    ]
+    for level in range(4):
+        for levels, value in found:
+            if levels[level]:
+                ticks[levels[level]] = value
+                known[levels[level]] = True
+    return ticks, known
+
+
 class DurationTable:
     """Fills the durations of all tasks; what no source gives a duration for becomes infeasible."""
 
@@ -117,20 +141,7 @@ class DurationTable:
         An operation may name types that this network lacks, so that one table serves many networks; a task may not.
         """
         if op is None or op not in self._rows:
-            ticks = np.zeros(len(self._index), dtype=np.int64)
-            known = np.zeros(len(self._index), dtype=np.bool_)
-            found = [
-                (
-                    self._index.levels(reference, None if op else (*path, reference), at_key=True),
-                    self._scales.ticks(time, (*path, reference)),
-                )
-                for reference, time in table.items()
-            ]
-            for level in range(4):
-                for levels, value in found:
-                    if levels[level]:
-                        ticks[levels[level]] = value
-                        known[levels[level]] = True
+            ticks, known = by_device(table, self._index, self._scales, path, lenient=op is not None)
             if op is not None:
                 self._rows[op] = (ticks, known)
         else:

@@ -1,4 +1,4 @@
-"""The part of a placement that a spec fixes: what stands in its `placement`, or in the plan file named there."""
+"""Placements in a spec: the part that it fixes, and where its tasks are now. Devices by task, or a plan file's name."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ from placeopt.units import shown
 from placeopt.validation import validate
 
 _FILE = "file"
-_KEY = ("placement", _FILE)
 
 
-class FixedPlacement:
-    """Tasks and the devices that they are fixed on; what is wrong is reported where the entry stands.
+class WrittenPlacement:
+    """Tasks and their devices as a section of a spec has them; what is wrong is reported where the entry stands.
 
     An entry of a plan file has its place there, and counts as an issue of the line that names the file.
     """
 
-    def __init__(self, written: dict[str, str], folder: Path, issues: Issues) -> None:
-        self._issues = issues
+    def __init__(self, written: dict[str, str], folder: Path, issues: Issues, *section: str) -> None:
+        self._issues, self._section = issues, section
         self._plan: Document | None = None
         self._entries = written
         if list(written) == [_FILE]:
@@ -41,17 +40,20 @@ class FixedPlacement:
         except DocumentError as error:
             for issue in error.issues:
                 if issue.line:
-                    self._issues.keep(issue, _KEY)
+                    self._issues.keep(issue, (*self._section, _FILE))
                 else:  # what is wrong with the file as a whole belongs to the line that names it
-                    self._issues.add(f"{issue.file}: {issue.message}", _KEY)
+                    self._issues.add(f"{issue.file}: {issue.message}", (*self._section, _FILE))
             return {}
         checked = validate(self._plan, PlanFile)
         for issue in checked.issues:
-            self._issues.keep(issue, _KEY)
+            self._issues.keep(issue, (*self._section, _FILE))
         return {} if checked.model is None else {name: task.device for name, task in checked.model.tasks.items()}
 
-    def devices(self, tasks: dict[str, TaskSpec], index: DeviceIndex, gaps: Gaps) -> Int:
-        """(n,) the device that each task is fixed on, -1 for a free one."""
+    def devices(self, tasks: dict[str, TaskSpec], index: DeviceIndex, gaps: Gaps, *, past: bool = False) -> Int:
+        """(n,) the device of each task, -1 for one without.
+
+        In a plan of the `past` devices may be gone: tasks on those are without one.
+        """
         fixed = np.full(len(tasks), -1, dtype=np.int64)
         if not self._entries:
             return fixed
@@ -74,9 +76,23 @@ class FixedPlacement:
             elif len(found) > 1:
                 names = listing([device_names[d] for d in found])
                 self._add(f"{shown(reference)} stands for {len(found)} devices ({names}); expected one", name)
-            elif not found and not gaps.devices:
+            elif not found and not gaps.devices and not (past and self._plan is not None):
                 self._add(self._issues.unknown_text("device", reference, device_names), name)
         return fixed
+
+    def _add(self, message: str, task: str, *, at_key: bool = False) -> None:
+        if self._plan is None:
+            self._issues.add(message, (*self._section, task), at_key=at_key)
+        else:
+            path = ("tasks", task) if at_key else ("tasks", task, "device")
+            self._issues.keep(self._plan.issue(message, path, at_key=at_key), (*self._section, _FILE))
+
+
+class FixedPlacement(WrittenPlacement):
+    """The part of the placement that a spec fixes."""
+
+    def __init__(self, written: dict[str, str], folder: Path, issues: Issues) -> None:
+        super().__init__(written, folder, issues, "placement")
 
     def place(self, task: str) -> Issue:
         """Where the entry of a task stands, in the spec or in the plan file, as an issue without a message."""
@@ -156,13 +172,6 @@ class FixedPlacement:
                 other, row = sorted(pair, key=place.__getitem__)
                 if fixed[row] == fixed[other]:
                     report(row, f", where task {shown(names[other])} is fixed, from which it is separated")
-
-    def _add(self, message: str, task: str, *, at_key: bool = False) -> None:
-        if self._plan is None:
-            self._issues.add(message, ("placement", task), at_key=at_key)
-        else:
-            path = ("tasks", task) if at_key else ("tasks", task, "device")
-            self._issues.keep(self._plan.issue(message, path, at_key=at_key), _KEY)
 
 
 def _objections(task: TaskSpec, device: int, index: DeviceIndex) -> list[str]:

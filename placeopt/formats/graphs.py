@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from placeopt.compiler import compile_spec
 from placeopt.errors import UsageError
-from placeopt.formats.problems import problem_header
+from placeopt.formats.problems import problem_header, start_ups
 from placeopt.ir import UNLIMITED, Problem
 from placeopt.units import shown
 
@@ -46,7 +46,7 @@ def from_networkx(
         links and header; what is given here takes their place.
     **header
         Further top-level keys of the spec: name, resolution, objective, contention, memory_model, operations, units,
-        placement.
+        placement, current.
 
     Raises
     ------
@@ -88,9 +88,10 @@ def to_networkx(problem: Problem) -> nx.DiGraph[str]:
     """The task graph, with the attributes that `from_networkx` reads.
 
     Nodes have `time` (ticks per device, the only one where the task is fixed), `memory` (bytes: resident, output,
-    scratch), `output` (bytes) where edges share it, `release`, `deadline` (ticks) and `backward_of` (a task) where the
-    task has one, and `colocate` and `separate` labels where it has any; edges have `payload` (bytes) unless shared. The
-    graph's attribute `placeopt` has the rest of the problem as a spec document: devices, links, resolution, objective.
+    scratch), `output` (bytes) where edges share it, `release`, `deadline` (ticks), `migration` (relocation, as ticks
+    to start up) and `backward_of` (a task) where the task has one, and `colocate` and `separate` labels where it has
+    any; edges have `payload` (bytes) unless shared. The graph's attribute `placeopt` has the rest of the problem as a
+    spec document: devices, links, resolution, objective.
     All of it is plain data, fit for JSON (`networkx.node_link_data`). Of two edges between the same tasks the later
     one stands for both.
     """
@@ -115,6 +116,8 @@ def to_networkx(problem: Problem) -> nx.DiGraph[str]:
             graph.nodes[name]["release"] = int(problem.release[i])
         if problem.deadline[i] != UNLIMITED:
             graph.nodes[name]["deadline"] = int(problem.deadline[i])
+        if problem.relocation[i].any():
+            graph.nodes[name]["migration"] = {"startup": start_ups(problem, i)}
         if problem.forward[i] != i:
             graph.nodes[name]["backward_of"] = names[problem.forward[i]]
         if sizes[labels[i]] > 1:

@@ -2,7 +2,7 @@
 
 Numbers without a unit are ticks, bytes, and bytes per tick, so that nothing is lost. Rates are written with enough
 digits for the compiler to find the same ratio again; the document's own groups, labels, operations and units are
-gone.
+gone, and so is the current placement: what relocation costs is written as start-up times, by task and device.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from placeopt.ir import NANO, UNLIMITED, Problem
+from placeopt.relocation import shared_out
 
 DIGITS = 60
 """Significant digits of numbers that no decimal is exact for."""
@@ -36,8 +37,11 @@ def problem_header(problem: Problem) -> dict[str, Any]:
     document["resolution"] = f"{decimal(problem.resolution)} s"
     document["devices"] = {name: _device(problem, d) for d, name in enumerate(problem.device_names)}
     document["links"] = {"overrides": _links(problem)}
-    levels = [{term.metric: _number(term.weight) for term in level} for level in problem.objective.levels]
-    document["objective"] = levels
+    runs = problem.runs_before_next_change
+    if problem.relocation.any() or runs != 1 or "relocation" in problem.objective.metrics:
+        document["current"] = {"runs_before_next_change": number(runs)}
+    stated = shared_out(problem.objective, 1 / runs)
+    document["objective"] = [{term.metric: number(term.weight) for term in level} for level in stated.levels]
     document["contention"] = problem.contention
     document["memory_model"] = problem.memory_model
     return document
@@ -58,8 +62,15 @@ def decimal(value: Fraction) -> str:
     return f"{text}e{exponent}" if exponent else text
 
 
-def _number(weight: Fraction) -> int | float:
-    return weight.numerator if weight.denominator == 1 else float(weight)
+def number(value: Fraction) -> int | float:
+    """A weight or a number of runs as a document has it."""
+    return value.numerator if value.denominator == 1 else float(value)
+
+
+def start_ups(problem: Problem, i: int) -> dict[str, int]:
+    """All relocation of a task as start-up times by device: what the document says of it, without saying where it
+    is now."""
+    return {problem.device_names[d]: int(problem.relocation[i, d]) for d in np.flatnonzero(problem.relocation[i])}
 
 
 def _device(problem: Problem, d: int) -> dict[str, Any]:
@@ -107,6 +118,8 @@ def _tasks(problem: Problem) -> dict[str, dict[str, Any]]:
             entry["release"] = int(problem.release[i])
         if problem.deadline[i] != UNLIMITED:
             entry["deadline"] = int(problem.deadline[i])
+        if problem.relocation[i].any():
+            entry["migration"] = {"startup": start_ups(problem, i)}
         if problem.forward[i] != i:
             entry["backward_of"] = problem.task_names[problem.forward[i]]
         if members[problem.group[i]] > 1:

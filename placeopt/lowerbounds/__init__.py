@@ -194,6 +194,12 @@ def _energy(classes: Classes) -> list[Bound]:
     ]
 
 
+def _relocation(classes: Classes) -> list[Bound]:
+    moving = _cheapest(classes, clipped(classes.problem.relocation[:, classes.leader]))
+    why = f"every group where it moves most cheaply takes {_time(classes.problem, moving)} of relocation"
+    return [Bound("cheapest", moving, why)]
+
+
 def _memory_balance(classes: Classes) -> list[Bound]:
     """The fullest device is no emptier than all of any devices together, and than some group alone makes its own."""
     lone = _fullest_alone(classes)
@@ -239,4 +245,5 @@ _BOUNDS: dict[Metric, Callable[[Classes], Iterable[Bound]]] = {
     "communication": _communication,
     "energy": _energy,
     "memory_balance": _memory_balance,
+    "relocation": _relocation,
 }

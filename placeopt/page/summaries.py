@@ -16,7 +16,7 @@ from placeopt.wording import MEANING, applied_text, first_metric, problem_line, 
 
 _KINDS: dict[Metric, str] = {
     "makespan": "ticks", "total_cost": "ticks", "max_load": "ticks", "communication": "bytes", "energy": "nanojoules",
-    "memory_balance": "millionths",
+    "memory_balance": "millionths", "relocation": "ticks",
 }  # fmt: skip
 
 Fact = tuple[str, str, str]

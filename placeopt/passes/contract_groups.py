@@ -7,8 +7,8 @@ So the problem is one of placements:
 
 - Release times and contention do not matter; edges only cost, and those that cost nothing (within a group, or
   without payload where no latency counts) and their order do not matter either.
-- A group's durations and memory add up on the device of the group. Of `energy`, which rounds up for each task, they
-  do so only if the rounded sum is the sum of the rounded; else the group stays as it is.
+- A group's durations, memory and relocation add up on the device of the group. Of `energy`, which rounds up for each
+  task, they do so only if the rounded sum is the sum of the rounded; else the group stays as it is.
 - An edge may leave from and arrive at any task of a group. Consumers of a group that share an output of a producer
   have one transfer: one edge is enough. Edges of their own are a transfer each, which stay apart unless ticks and
   energy are proportional to bytes.
@@ -19,9 +19,9 @@ So the problem is one of placements:
   through the group. If its tasks do not suffice for that, it stays as it is.
 
 **Proof.** By the above, feasible placements of the groups are the same in both problems, and every metric has the
-same value: loads, durations, memory and energy add up by groups, and the transfers are the same, of the same bytes
-between the same devices. The reduced problem has no cycle: one would lead through contracted groups off all cycles
-of groups, through tasks left as they are, or through both; the first contradicts the choice of these groups, the
+same value: loads, durations, memory, energy and relocation add up by groups, and the transfers are the same, of the
+same bytes between the same devices. The reduced problem has no cycle: one would lead through contracted groups off all
+cycles of groups, through tasks left as they are, or through both; the first contradicts the choice of these groups, the
 second the original, and with the third some contracted group would lie on a cycle of groups. A schedule is restored
 by re-timing the placement in topological order. ∎
 
@@ -72,7 +72,7 @@ class ContractGroups:
             feasible=allowed[problem.group],
             **{
                 name: _gathered(roles.whole, getattr(problem, name))
-                for name in ("duration", "resident", "output", "scratch")
+                for name in ("duration", "resident", "output", "scratch", "relocation")
             },
             release=np.zeros_like(problem.release),
             separation=roles.whole[problem.separation],

@@ -6,6 +6,7 @@ What the fused task of a cluster is:
 - Memory, never less than what the tasks hold: `resident` and `output` add up, since a fused task starts no later than
   each of its tasks and its output is held until the last consumer of any of them has its data. `scratch` adds up under
   the `sum` memory model; under `peak` the largest counts, as they run one at a time.
+- Relocation: the sum of the tasks' own.
 - Release time and deadline: such that all tasks keep theirs. A task that stands behind others need not wait
   for its own release time at the start of the fused task, by what those take at least.
 - Edges within a cluster are gone. Those between two clusters become one whose payload is the sum, so that no
@@ -123,6 +124,8 @@ def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
         power_den=problem.power_den,
         byte_energy_num=problem.byte_energy_num,
         byte_energy_den=problem.byte_energy_den,
+        relocation=gathered(problem.relocation) if problem.relocation.any() else None,
+        runs_before_next_change=problem.runs_before_next_change,
         group=group[first],
         separation=made.label[problem.separation],
         forward=_forward(problem, made, first),

@@ -14,9 +14,9 @@ How it is done here:
   a pair that must be apart stays as it is. So each task that follows has one group, of which a forward task is left.
 - What comes after backward tasks and shares a group with a task that does not (updates of weights) follows as well.
 - The reduced problem has the other tasks and the edges between them, on devices that all of their group may run on. The
-  first that is left of each group holds the memory of those that follow, and their separation. It holds it for the
-  whole run, and an output that one of them needs is held so too, which is cautious under `peak`. Their durations,
-  release times and deadlines do not count.
+  first that is left of each group holds the memory of those that follow, their relocation and their separation. It
+  holds memory for the whole run, and an output that one of them needs is held so too, which is cautious under `peak`.
+  Their durations, release times and deadlines do not count.
 - Restored schedules keep the order of the tasks that were placed; those that follow come behind on their devices, by
   falling bottom level (`placeopt.levels`), and all are timed anew.
 
@@ -85,6 +85,8 @@ def _without(problem: Problem, groups: Unions, follows: Bool) -> Reduction:
     leader = np.where(follows, lead[group], np.arange(problem.n_tasks))
     resident, output = problem.resident.copy(), problem.output.copy()
     np.add.at(resident, leader[behind], problem.memory[behind])
+    relocation = problem.relocation.copy()
+    np.add.at(relocation, leader[behind], problem.relocation[behind])
     edges = edges_of(problem)
     held = np.unique(edges.source[follows[edges.target]])  # until someone has it who is not there any more
     resident[held] += output[held]
@@ -96,6 +98,7 @@ def _without(problem: Problem, groups: Unions, follows: Bool) -> Reduction:
         edges=edges,
         feasible=groups.feasible[group],
         resident=resident,
+        relocation=relocation,
         output=output,
         group=group,
         separation=leader[problem.separation],

@@ -73,7 +73,7 @@ def rebuilt(
         task_names=[problem.task_names[i] for i in tasks.tolist()],
         device_names=[problem.device_names[d] for d in devices.tolist()],
         device_types=[problem.device_types[d] for d in devices.tolist()],
-        **{name: of(name, *cells) for name in ("duration", "feasible")},
+        **{name: of(name, *cells) for name in ("duration", "feasible", "relocation")},
         **{name: of(name, tasks) for name in ("resident", "output", "scratch", "release", "deadline", "group")},
         **{name: of(name, devices) for name in ("capacity", "power_num", "power_den")},
         **{name: of(name, *between) for name in _LINKS},
@@ -82,6 +82,7 @@ def rebuilt(
         shared=edges.shared,
         separation=place[arrays.pop("separation", problem.separation)],
         forward=np.where(forward < 0, np.arange(len(tasks)), forward),
+        runs_before_next_change=problem.runs_before_next_change,
         objective=problem.objective,
         contention=arrays.pop("contention", problem.contention),
         memory_model=problem.memory_model,
@@ -124,6 +125,13 @@ def projected_transfers(
 def counts_transfers(problem: Problem) -> bool:
     """Whether the objective counts what moves between devices, be it in ticks, bytes or energy."""
     return bool({"total_cost", "communication", "energy"} & set(problem.objective.metrics))
+
+
+def relocating(problem: Problem) -> Bool:
+    """(n,), whether it matters to the objective by its relocation alone where a task is."""
+    if "relocation" not in problem.objective.metrics:
+        return np.zeros(problem.n_tasks, dtype=np.bool_)
+    return np.asarray(problem.relocation.any(axis=1))
 
 
 def silent(problem: Problem) -> Bool:

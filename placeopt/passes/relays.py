@@ -1,8 +1,8 @@
 """Lets zero-time tasks that are a group of their own join a neighbour's group, where no other device is better for
 them.
 
-z is a task alone in its group that takes no time on any device it may use, has no memory that counts, is in no
-separated pair, and may run wherever the group g that it joins may. It joins g in one of these cases:
+z is a task alone in its group that takes no time on any device it may use, has no memory and no relocation that
+count, is in no separated pair, and may run wherever the group g that it joins may. It joins g in one of these cases:
 
 1. all neighbours of z are in g;
 2. all producers of z are in g, and no consumer gets more bytes from z than z gets from each producer;
@@ -45,6 +45,7 @@ from placeopt.passes.rebuilding import (
     projected_transfers,
     quiet_zero_time,
     rebuilt,
+    relocating,
     standing,
     triangular,
 )
@@ -67,7 +68,7 @@ class Relays:
         if problem.n_edges == 0 or at_odds(problem):
             return None
         allowed = problem.group_feasible()
-        candidate = quiet_zero_time(problem, allowed) & (standing(problem) == 0)
+        candidate = quiet_zero_time(problem, allowed) & (standing(problem) == 0) & ~relocating(problem)
         candidate[problem.separation] = False
         size = np.bincount(problem.group)
         candidate &= size[problem.group] == 1

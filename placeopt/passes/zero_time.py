@@ -9,7 +9,8 @@ chains at once:
 producer ends.
 
 The edges of a removed task become edges of the one that stands in for it (in rule 3 none are left to carry over),
-so there are never more than before. Its memory, release time (rule 2) and deadline (rules 1 and 3) go there too.
+so there are never more than before. Its memory, relocation, release time (rule 2) and deadline (rules 1 and 3) go there
+too.
 
 Exact under every objective, both contentions and both memory models, under these **conditions**, else the task stays:
 
@@ -17,7 +18,8 @@ Exact under every objective, both contentions and both memory models, under thes
 - rule 1 and 3: the release time of z is implied, no later than that of p and p's least duration (0 without
   producers);
 - rule 2: the deadline of z is implied, unlimited or no earlier than the latest start that c's own leaves;
-- rule 3: z has no memory that counts and is in no separated pair, for it leaves the problem altogether;
+- rule 3: z has no memory and no relocation that count and is in no separated pair, for it leaves the problem
+  altogether;
 - rule 1, where transfers cost or contend: at most one of p and those that it stands in for has an output shared
   outside the group, for one task has one shared output.
 
@@ -37,9 +39,9 @@ starts then; in rule 3 they start at 0 or later. The release time and the deadli
 *Values*: the makespan is the same, since z ends no later than some other task or at tick 0. Transfers are the same:
 edges within a group are none, and the others keep their payload, the devices at both ends, and whether they share a
 transfer (two shared edges of one producer to the same task become one, and were one transfer). Durations, loads and
-the energy of computing of z are 0. Its memory, held on the device of its group for as long as before, is that of
-the task that stands in for it; under `peak` only its `resident` counts, as its scratch is held for no time and no
-output of p or z is held at all. ∎
+the energy of computing of z are 0. Its relocation to the device of its group is counted with that of the task that
+stands in for it. Its memory, held on the device of its group for as long as before, is that of that task too; under
+`peak` only its `resident` counts, as its scratch is held for no time and no output of p or z is held at all. ∎
 
 O(n + e).
 """
@@ -62,6 +64,7 @@ from placeopt.passes.rebuilding import (
     projected_transfers,
     quiet_zero_time,
     rebuilt,
+    relocating,
     restored_transfers,
     standing,
 )
@@ -109,6 +112,7 @@ def _reduction(problem: Problem, *, forwards: bool) -> Reduction | None:
         return None
     free = standing(problem) == 0
     free[problem.separation] = False
+    free &= ~relocating(problem)
     release, deadline = problem.release.copy(), problem.deadline.copy()
     stand_in = np.arange(problem.n_tasks)
     least = least_durations(problem, allowed)
@@ -133,12 +137,15 @@ def _reduction(problem: Problem, *, forwards: bool) -> Reduction | None:
     moved = np.flatnonzero((stand_in != np.arange(problem.n_tasks)) & (stand_in != NOBODY))
     resident = problem.resident.copy()
     np.add.at(resident, stand_in[moved], standing(problem)[moved])
+    relocation = problem.relocation.copy()
+    np.add.at(relocation, stand_in[moved], problem.relocation[moved])
     reduced, origin = rebuilt(
         problem,
         tasks=kept,
         edges=_joined(problem, stand_in),
         feasible=allowed[problem.group],
         resident=resident,
+        relocation=relocation,
         release=release,
         deadline=deadline,
         separation=stand_in[problem.separation],

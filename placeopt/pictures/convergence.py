@@ -18,7 +18,7 @@ from placeopt.pictures.palette import Stroke, strokes
 
 PANELS = 24
 """Problems up to which each has a panel."""
-_TIMES = ("makespan", "total_cost", "max_load")
+_TIMES = ("makespan", "total_cost", "max_load", "relocation")
 _EARLIEST = 1e-3
 """Seconds at which a logarithmic axis begins at the earliest."""
 _WORST = 1.3

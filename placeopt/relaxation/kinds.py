@@ -35,8 +35,9 @@ class Kinds:
         The classes of each kind.
     allowed
         (g, k), whether a group may be on devices of the kind.
-    duration, energy, head, tail
-        (n, k) the least ticks, nanojoules, ticks before and ticks after of a task on any device of the kind.
+    duration, energy, relocation, head, tail
+        (n, k) the least ticks, nanojoules, ticks of relocation, ticks before and ticks after of a task on any device of
+        the kind.
     size
         (k,) devices.
     capacity
@@ -56,6 +57,7 @@ class Kinds:
     allowed: Bool
     duration: Int
     energy: Int
+    relocation: Int
     head: Int
     tail: Int
     size: Int
@@ -129,6 +131,7 @@ def kinds_of(classes: Classes, most: int = MOST) -> Kinds:
         allowed=allowed,
         duration=least(classes.duration, open_),
         energy=least(energy, open_),
+        relocation=least(clipped(problem.relocation[:, classes.leader]), open_),
         head=least(found.head, possible),
         tail=least(found.tail, possible),
         size=np.array([classes.size[list(kind)].sum() for kind in members], dtype=np.int64),

@@ -225,6 +225,13 @@ class Relaxation:
         payload = np.repeat(self.problem.payload[:, None], len(self.kinds.moves), axis=1)
         return self._cost("communication", np.zeros_like(self.kinds.duration), payload)
 
+    def _relocation(self) -> int:
+        moving = self.kinds.relocation
+        total = self._value("relocation", sum(moving.max(axis=1).tolist()))
+        columns = self.y[self.problem.group].reshape(-1)
+        self.programme.add_row([total, *columns], [1, *-moving.reshape(-1)])
+        return total
+
     def _cost(self, metric: Metric, running: Int, moving: Int) -> int:
         """At least the sum of what running tasks (n, k) and moving data (e, v) costs."""
         columns: list[Int] = [self.y[self.problem.group].reshape(-1)]
@@ -334,4 +341,5 @@ _METRICS: dict[Metric, Callable[[Relaxation], int]] = {
     "communication": Relaxation._communication,
     "energy": Relaxation._energy,
     "memory_balance": Relaxation._memory_balance,
+    "relocation": Relaxation._relocation,
 }

@@ -53,6 +53,11 @@ def _memory_balance(view: View) -> int:
     )
 
 
+def _relocation(view: View) -> int:
+    """Ticks of moving every task from where it is now to its device and starting it up there, one after the other."""
+    return sum(ticks[d] for ticks, d in zip(view.problem.relocation.tolist(), view.device.tolist(), strict=True))
+
+
 _METRICS: dict[Metric, Callable[[View], int]] = {
     "makespan": makespan_of,
     "total_cost": _total_cost,
@@ -60,6 +65,7 @@ _METRICS: dict[Metric, Callable[[View], int]] = {
     "communication": _communication,
     "energy": _energy,
     "memory_balance": _memory_balance,
+    "relocation": _relocation,
 }
 
 

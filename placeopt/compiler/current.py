@@ -1,0 +1,68 @@
+"""Where tasks are now, and what moving each of them to each device costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from placeopt.compiler.devices import DeviceIndex
+from placeopt.compiler.durations import by_device
+from placeopt.compiler.issues import Gaps, Issues
+from placeopt.compiler.links import LinkArrays
+from placeopt.compiler.placement import WrittenPlacement
+from placeopt.compiler.scales import LARGEST, Scales
+from placeopt.ir import Int
+from placeopt.relocation import relocation_ticks
+from placeopt.spec import CurrentSpec, MigrationSpec, TaskSpec
+from placeopt.syntax import Path as Place
+
+
+class Current:
+    """The section `current` of a spec, with the `migration` of its tasks."""
+
+    def __init__(self, section: CurrentSpec | None, folder: Path, issues: Issues) -> None:
+        self._stated = section is not None
+        self._section = section or CurrentSpec()
+        self.runs = self._section.runs_before_next_change
+        self._placement = WrittenPlacement(self._section.placement, folder, issues, "current", "placement")
+        self._issues = issues
+
+    def relocation(
+        self,
+        tasks: dict[str, TaskSpec],
+        resident: Int,
+        index: DeviceIndex,
+        links: LinkArrays,
+        scales: Scales,
+        gaps: Gaps,
+    ) -> Int | None:
+        """(n, m) ticks of relocation, None where the spec says nothing of it; `resident` (n,) bytes of each task."""
+        current = self._placement.devices(tasks, index, gaps, past=True)
+        if not self._stated and all(task.migration is None for task in tasks.values()):
+            return None
+        moved = resident.copy()
+        startup = np.zeros((len(tasks), len(index)), dtype=np.int64)
+        stated: list[tuple[slice, MigrationSpec | None, Place]] = [
+            (slice(None), self._section.migration, ("current", "migration"))
+        ]
+        stated += [
+            (slice(row, row + 1), task.migration, ("tasks", name, "migration"))
+            for row, (name, task) in enumerate(tasks.items())
+        ]
+        for rows, migration, path in stated:
+            if migration is not None and migration.bytes is not None:
+                moved[rows] = scales.size(migration.bytes, (*path, "bytes"))
+            if migration is not None and migration.startup is not None:
+                ticks, known = by_device(migration.startup, index, scales, (*path, "startup"))
+                startup[rows, known] = ticks[known]
+        slowest = float((links.byte_ticks_num / links.byte_ticks_den).max(initial=0))
+        moving = float(moved.astype(np.float64).sum()) * slowest + len(tasks) * float(1 + links.latency.max(initial=0))
+        total = moving + float(startup.max(axis=1, initial=0).astype(np.float64).sum())
+        if total > LARGEST:
+            self._issues.add(
+                f"the relocation of all tasks adds up to {total:.2g} ticks, more than 2^60; use a coarser resolution",
+                ("current",) if self._stated else ("tasks",),
+            )
+            return None
+        return relocation_ticks(current, moved, startup, links.latency, links.byte_ticks_num, links.byte_ticks_den)
