@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from placeopt.errors import UsageError
-from placeopt.ir import Objective, Problem
+from placeopt.ir import Problem
 from placeopt.lowerbounds import best_bound
 from placeopt.objective import evaluate
 from placeopt.schedule import Schedule
 from placeopt.simulation import retime
+from placeopt.solver import Clock, Options
 
-from ._annealing import annealed
+from ._cooling import annealer, coolings
 from ._heft import heft
+from ._incumbent import Incumbent
+from ._search import rounds_in, searched, sufficient
 from ._segments import segmented
 from ._serial import best_serial
 from ._validity import valid
-
-STEPS_A_SECOND = 250_000_000
-"""Elementary steps of annealing that a core makes in a second or less."""
 
 
 def best_start(problem: Problem, initial: Schedule | None, heuristics: bool) -> Schedule | None:
@@ -39,15 +38,26 @@ def best_start(problem: Problem, initial: Schedule | None, heuristics: bool) -> 
 def annealed_start(
     problem: Problem, start: Schedule, seconds: float, seed: int, stopped: Callable[[], bool]
 ) -> Schedule | None:
-    """A schedule with a shorter makespan than a valid one, by annealing for about so long; None if none is found.
+    """A better schedule than a valid one, by annealing for about so long; None if none is found.
 
-    The seconds become a number of steps, so that the same seed gives the same schedule on a slow machine too.
+    The seconds become a number of moves, so that the same seed gives the same schedule on a slow machine too.
     """
-    bound = best_bound(replace(problem, objective=Objective())).value
-    found = annealed(problem, start, int(bound), int(seconds * STEPS_A_SECOND), seed, stopped)
-    if found is not None and problem.contention == "port":
-        found = _retimed(problem, found)
-    return found if found is not None and valid(problem, found) else None
+    best = Incumbent(problem, Options(), Clock(None))
+    best.offer(start)
+    rounds = rounds_in(problem, seconds)
+    if rounds:
+        searched(
+            problem,
+            start,
+            annealer,
+            lambda number: coolings(problem, number, rounds),
+            best,
+            enough=sufficient(problem, float(best_bound(problem).value)),
+            seed=seed,
+            moves=rounds,
+            stopped=stopped,
+        )
+    return None if best.schedule is start else best.schedule
 
 
 def _retimed(problem: Problem, schedule: Schedule) -> Schedule | None:

@@ -13,6 +13,7 @@ from placeopt.registry import GROUP, find_solver
 from placeopt.report.catalog import FAMILIES, setting_cards
 
 WHEN = {
+    "annealing": "full memory decides, up to some thousand tasks, and there is time",
     "bil": "chains on unlike devices; else to compare",
     "brute-force": "up to six tasks or so: to check others",
     "celeritas": "transfers cost more than work, and little memory on each device",
@@ -29,6 +30,7 @@ WHEN = {
     "heuristic-g": "a baseline: what submodular placement is compared with",
     "lc": "to compare: clusters by longest paths",
     "lns": "some hundred to many thousand tasks, and time: makespans shorter than any heuristic's",
+    "local-search": "as annealing; often as good in less time",
     "lookahead-heft": "small graphs: heft that looks one step further",
     "m-etf": "little memory on each device",
     "m-sct": "little memory on each device, transfers no longer than tasks",
@@ -50,6 +52,7 @@ WHEN = {
     "submodular-g": "to compare with; better with communication=true",
     "submodular-gi": "to compare with; better with communication=true",
     "sufferage": "tasks that lose much on any but their best device",
+    "tabu": "to compare with annealing and local-search",
     "topo-fill": "a baseline: device after device, each until it is full",
     "wba": "there is time for many randomised schedules: the best of them",
 }

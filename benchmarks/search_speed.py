@@ -1,0 +1,110 @@
+"""How many states a search evaluates a second, beside timing each anew.
+
+    python benchmarks/search_speed.py [--tasks 40 300 36000] [--rounds 9]
+
+Instance: `layered_document(n, 4, seed=0, ccr=1)` (6 devices from 10,000 tasks on), HEFT's schedule as the start,
+without contention and with ports. A state is evaluated after each move of annealing's mix of moves, at a temperature
+of half a mean task, in coolings of a tenth of a second on one thread; the start is found again before each. `anew` is
+the same kernel called from Python, asked to time every task of the same state; `simulated` is `fifo_makespan` of
+`placeopt.simulation`, which knows a placement but no order, likewise. Medians, CPU seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from placeopt_solvers._cooling import annealer
+from placeopt_solvers._search import Search
+from rich.console import Console
+from rich.table import Table
+
+import placeopt as po
+from placeopt.generate.layered_graphs import layered_document
+from placeopt.ir import Contention, Problem
+from placeopt.search.decoding import decode
+from placeopt.search.state import COST, VALID
+from placeopt.simulation import fifo_makespan, make_evaluator
+
+PART = 0.1
+"""Seconds of one measurement, about."""
+
+
+def instance(tasks: int, contention: Contention) -> Problem:
+    """The layered graph of so many tasks."""
+    document = layered_document(tasks, 4 if tasks < 10_000 else 6, seed=0, ccr=1.0)
+    return replace(po.compile(document), contention=contention)
+
+
+def rate(function: Callable[[int], int], rounds: int) -> float:
+    """Median of evaluations a second of CPU time; `function` is told how many to make and says how many it made."""
+    count, seconds = 10, 0.0
+    while seconds < PART:
+        count *= 2
+        begin = time.process_time()
+        function(count)
+        seconds = time.process_time() - begin
+    found = []
+    for _ in range(rounds):
+        begin = time.process_time()
+        made = function(count)
+        found.append(made / (time.process_time() - begin))
+    return statistics.median(found)
+
+
+def walked(search: Search, start: po.Schedule, count: int) -> int:
+    """Evaluate about so many states from the start on."""
+    search.go_to(start)
+    warm = 0.5 * search.value / search.problem.n_tasks
+    return search.step(count, warm, warm, -math.inf)
+
+
+def decoded(search: Search, count: int) -> int:
+    """Time the state anew so many times."""
+    run = decode.compiled()
+    for _ in range(count):
+        search.state.number[VALID] = 0
+        search.state.cost[COST] = run(search.case, search.state, 0, math.inf)
+    return count
+
+
+def simulated(problem: Problem, start: po.Schedule, count: int) -> int:
+    """Simulate the placement so many times."""
+    evaluator, device = make_evaluator(problem, 10**9), np.array(start.device)
+    run = fifo_makespan.compiled()
+    for _ in range(count):
+        run(evaluator.case, device, evaluator.work)
+    return count
+
+
+def main() -> None:
+    """Measure each and print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--tasks", type=int, nargs="+", default=[40, 300, 36_000])
+    parser.add_argument("--rounds", type=int, default=9)
+    asked = parser.parse_args()
+    table = Table(title="states evaluated a second")
+    for header in ("tasks", "edges", "contention", "search", "anew", "simulated"):
+        table.add_column(header, justify="right")
+    for tasks in asked.tasks:
+        for contention in ("none", "port"):
+            problem = instance(tasks, contention)
+            start = po.solve(problem, "heft").schedule
+            assert start is not None
+            search = annealer(problem, start, 0, 10**9)
+            rates = [
+                rate(lambda count, s=search, at=start: walked(s, at, count), asked.rounds),
+                rate(lambda count, s=search: decoded(s, count), asked.rounds),
+                rate(lambda count, p=problem, at=start: simulated(p, at, count), asked.rounds),
+            ]
+            table.add_row(f"{tasks:,}", f"{problem.n_edges:,}", contention, *(f"{value:,.0f}" for value in rates))
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()

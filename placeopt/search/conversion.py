@@ -1,0 +1,59 @@
+"""From a schedule to a state and back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placeopt.ir import Problem
+from placeopt.schedule import Schedule, Transfers, durations, edge_transfers
+from placeopt.search.case import Case
+from placeopt.search.decoding import decode
+from placeopt.search.moving import settle
+from placeopt.search.proposals import MODULUS
+from placeopt.search.state import HELD, LONGEST, NEWS, SEED, STEP, State
+
+
+def make_state(case: Case, problem: Problem, seed: int) -> State:
+    """Room for a search; `load_schedule` fills it."""
+    n, m = problem.duration.shape
+    g, e = problem.n_groups, problem.n_edges
+    shift = max(2 * m - 1, 15).bit_length()
+    size = {"home": g, "best_home": g, "delay": e, "moved": LONGEST, "origin": LONGEST, "stamp": max(n, m, g)}
+    size |= {"load": m, "room": m, "free": m, "send": m, "receive": m}
+    size |= {"arrive": e if case.port else 0, "number": NEWS + 1}
+    shared = bool(case.port and problem.shared.any())
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(State._fields, (n,)) | {name: (k,) for name, k in size.items()}
+    shapes |= dict.fromkeys(("owner", "written", "sent"), (n, m) if shared else (0, 0))
+    shapes |= dict.fromkeys(("freed", "time", "code"), (n,) if case.peak else (0,))
+    shapes |= {"level": (3, m) if case.peak else (0, 0), "marks": ((n >> shift) + 1, 3 * m + 3)}
+    arrays = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
+    arrays["number"][STEP] = shift
+    arrays["number"][SEED] = seed % (MODULUS - 1) + 1
+    arrays["written"][...] = -1
+    return State(**arrays | {"cost": np.array([0.0] * HELD + [np.inf])})
+
+
+def load(problem: Problem, state: State, schedule: Schedule) -> None:
+    """Give the state the schedule's placement and, as far as its times tell, its order."""
+    end = schedule.start + durations(problem, schedule.device)
+    # Starts first; of those that start together the one that ends first, then as the problem's order has them.
+    rank = np.empty(problem.n_tasks, dtype=np.int64)
+    rank[problem.order] = np.arange(problem.n_tasks)
+    state.order[:] = np.lexsort((rank, end, schedule.start))
+    state.home[problem.group] = schedule.device
+
+
+def current_schedule(problem: Problem, case: Case, state: State) -> Schedule:
+    """The schedule of a state, timed anew."""
+    steps = problem.n_tasks + problem.n_edges
+    settle.select(steps)(case, state)
+    decode.select(steps)(case, state, 0, np.inf)
+    if not case.timed:  # nothing asks for times, so there are none
+        timed = case._replace(timed=True)
+        decode.select(steps)(timed, state, 0, np.inf)
+    transfers = None
+    if case.port:
+        edges = np.flatnonzero(edge_transfers(problem, state.device) == np.arange(problem.n_edges))
+        at = case.slot[edges]
+        transfers = Transfers(edges, state.arrive[at] - state.delay[at])
+    return Schedule(state.device, state.end - state.ticks, transfers)

@@ -1,0 +1,73 @@
+"""A walk through states: moves tried one after the other, accepted at temperatures that fall."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placeopt.ir import Int
+from placeopt.kernels import kernel
+from placeopt.search.case import Case
+from placeopt.search.decoding import decode
+from placeopt.search.proposals import draw, find_critical, propose, undo
+from placeopt.search.state import COST, FIXED, GUIDE, HELD, NEWS, PENALTY, State
+
+Float = NDArray[np.float64]
+
+REFRESH = 64
+"""Accepted moves after which the critical chain is looked for again."""
+
+
+@kernel(allocates=False)
+def hold(state: State, worth: float) -> None:
+    """Keep the state as the best so far."""
+    state.cost[HELD] = worth
+    state.number[NEWS] = 1
+    for p in range(len(state.order)):
+        state.best_order[p] = state.order[p]
+    for g in range(len(state.home)):
+        state.best_home[g] = state.home[g]
+
+
+@kernel(draw, propose, undo, decode, find_critical, hold, allocates=False)
+def walk(case: Case, state: State, shares: Int, rounds: int, hot: float, cold: float, enough: float) -> int:
+    """Try so many moves at temperatures that fall from `hot` to `cold`; how many were evaluated.
+
+    Temperatures of 0 accept what does not cost more, infinite ones accept everything. `shares` (6,) are the
+    percentages of the kinds of moves, added up. The best state that breaks no rule replaces the one held if it costs
+    less; at `enough` or less the walk ends.
+    """
+    n = len(state.order)
+    evaluated, accepted = 0, 0
+    for at in range(rounds):
+        number = draw(state, 100)
+        kind = 0
+        while shares[kind] <= number:
+            kind += 1
+        fixed = state.cost[FIXED]
+        first = propose(case, state, kind)
+        if first >= n:
+            continue
+        limit = state.cost[COST]
+        if hot == math.inf:
+            limit = hot
+        elif hot > 0:
+            limit -= hot * (cold / hot) ** (at / rounds) * math.log(1.0 - draw(state, 1 << 24) / (1 << 24))
+        value = decode(case, state, first, limit)
+        evaluated += 1
+        if value > limit:
+            undo(case, state)
+            state.cost[FIXED] = fixed
+            continue
+        state.cost[COST] = value
+        worth = value - state.cost[GUIDE]
+        if state.cost[PENALTY] == 0.0 and worth < state.cost[HELD]:
+            hold(state, worth)
+            if worth <= enough:
+                break
+        if accepted % REFRESH == 0 and case.timed:
+            find_critical(case, state)
+        accepted += 1
+    return evaluated

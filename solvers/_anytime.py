@@ -1,0 +1,84 @@
+"""What searches share around their loop: where they begin, when they end, and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from pydantic import Field
+
+from placeopt.ir import Problem
+from placeopt.lowerbounds import best_bound
+from placeopt.schedule import Schedule
+from placeopt.solver import Answer, Clock, Options, Settings, Termination
+
+from ._incumbent import Incumbent
+from ._search import Cooling, Search, any_start, rounds_in, searched, sufficient
+from ._warm_start import best_start
+
+DEFAULT = 10.0
+"""Seconds worth of moves where neither a time limit nor a number of rounds is given."""
+
+SHARE = 0.85
+"""Of the time limit that one worker's moves are to take: it ends by their number, not by the clock."""
+
+
+class SearchSettings(Settings):
+    """Settings of every search."""
+
+    rounds: int | None = Field(default=None, gt=0)
+    """Moves that each worker tries. Without it, as many as the time limit has room for: with one worker a number that
+    depends on the problem and the limit alone, so that the same seed gives the same schedule; with more, until the
+    limit. With neither, as many as a core tries in about ten seconds."""
+
+
+def search(
+    problem: Problem,
+    options: Options,
+    settings: SearchSettings,
+    make: Callable[[Problem, Schedule, int, int], Search],
+    coolings: Callable[[Problem, int, int], Iterator[Cooling]],
+) -> Answer:
+    """Search with the walkers that `make` gives and with `coolings` of a worker, by its number and its moves."""
+    clock = Clock(options.time_limit)
+    best = Incumbent(problem, options, clock)
+    bound = best_bound(problem).value
+    start = best_start(problem, options.initial, True)
+    if start is not None:
+        best.offer(start, "start" if options.initial is None else "initial")
+    begin = start or any_start(problem)
+    if begin is None:
+        return Answer(Termination.FAILED, message="no placement keeps all groups and separations on feasible devices")
+    if problem.n_tasks == 0:
+        return Answer(Termination.OPTIMAL, begin, bound)
+    endless = settings.rounds is None and options.time_limit is not None and options.workers > 1
+    seconds = DEFAULT if options.time_limit is None else SHARE * options.time_limit
+    rounds = settings.rounds or max(rounds_in(problem, seconds), 1)
+
+    def each(number: int) -> Iterator[Cooling]:
+        while True:
+            yield from coolings(problem, number, rounds)
+            if not endless:
+                return
+
+    evaluated = searched(
+        problem,
+        begin,
+        make,
+        each,
+        best,
+        enough=sufficient(problem, float(bound), options.gap_limit),
+        seed=options.seed,
+        workers=options.workers,
+        moves=rounds,
+        stopped=lambda: options.should_stop() or clock.over,
+    )
+    message = "" if best.schedule is not None else "no state that was tried keeps all limits of memory and deadlines"
+    if best.values is not None and len(best.values) == 1 and best.values[0] == bound:
+        why = Termination.OPTIMAL
+    elif options.should_stop():
+        why = Termination.INTERRUPTED
+    elif clock.over:
+        why = Termination.TIME_LIMIT
+    else:
+        why = Termination.COMPLETED if best.schedule is not None else Termination.FAILED
+    return Answer(why, best.schedule, bound, message, {"evaluated": evaluated})
