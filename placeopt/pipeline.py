@@ -35,7 +35,7 @@ def solve(
     gap_limit: float | None = None,
     seed: int = 0,
     workers: int | None = None,
-    initial: Schedule | None = None,
+    initial: Schedule | str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
     passes: Sequence[str | Pass] | None = None,
@@ -58,7 +58,7 @@ def solve(
     workers
         Threads that the solver may use; all cores unless given.
     initial
-        A schedule to start from.
+        A schedule to start from, or the name of a solver that makes one first, in at most half of the time limit.
     on_progress
         Called with every new incumbent or bound, perhaps from another thread.
     should_stop
@@ -90,6 +90,13 @@ def solve(
     chosen = read_settings(found, settings)
     chosen_passes = _passes((EXACT_PASSES if found.info.exact else ()) if passes is None else passes)
     names = tuple(map(pass_text, chosen_passes))
+    begun = reducing = time.monotonic()
+    if isinstance(initial, str):
+        make_options(time_limit=time_limit, gap_limit=gap_limit, seed=seed, workers=workers)  # for what is wrong there
+        half = None if time_limit is None else time_limit / 2
+        initial = _first_schedule(problem, initial, half, seed, workers, should_stop)
+        reducing = time.monotonic()
+        time_limit = None if time_limit is None else max(time_limit - (reducing - begun), LEAST)
     heard: list[Progress] = []
 
     def hear(progress: Progress) -> None:
@@ -113,15 +120,14 @@ def solve(
         raise UnsupportedError(f"{solver} does not support {missing}; solvers that support this problem: {able}")
 
     run = Run(problem, solver, chosen, options, names, checked("bound_time", bound_time, positive=True), _versions())
-    begun = time.monotonic()
     proof = prove_infeasible(problem)
     chain = apply_passes(problem, chosen_passes) if proof is None else Chain(problem)
     if proof is None and chain.steps and chain.exact:
         proof = prove_infeasible(chain.problem)
     if proof is None:
-        answer, beside = _answer(run, found, chain, time.monotonic() - begun)
+        answer = _answer(run, found, chain, time.monotonic() - reducing)
     else:
-        answer, beside = Answer(Termination.INFEASIBLE, message=proof.reason), None
+        answer = Answer(Termination.INFEASIBLE, message=proof.reason)
     solved = time.monotonic()
     judgement: Judgement = (None, None) if answer.schedule is None else restored(run, chain, answer.schedule)
     verified = time.monotonic()
@@ -132,7 +138,7 @@ def solve(
     values = None if report is None else report.objective
     known = values[0] if values is not None and report is not None and report.feasible else None
     judged = time.monotonic()
-    best = _best_of(run, answer, beside, chain, known)
+    best = _best_of(run, answer, chain, known)
     bounded = time.monotonic() - judged
     bound, source = (None, None) if best is None else (best.value, best.name)
     check_values(run, answer, bound, source, judgement)
@@ -159,13 +165,35 @@ def solve(
     )
 
 
+def _first_schedule(
+    problem: Problem,
+    solver: str,
+    time_limit: float | None,
+    seed: int,
+    workers: int | None,
+    should_stop: Callable[[], bool] | None,
+) -> Schedule | None:
+    """The schedule of a solver for another to start from; None if the problem is proved to have none.
+
+    Raises
+    ------
+    UsageError
+        If the solver finds none.
+    """
+    found = solve(problem, solver, time_limit=time_limit, seed=seed, workers=workers, should_stop=should_stop)
+    if found.schedule is None and found.termination is not Termination.INFEASIBLE:
+        why = f": {found.message}" if found.message else ""
+        raise UsageError(f"initial: {solver} found no schedule to start from{why}; expected another solver, or a plan")
+    return found.schedule
+
+
 def _passes(wanted: Sequence[str | Pass]) -> tuple[Pass, ...]:
     """The passes asked for, all of which exist."""
     return tuple(find_pass(each) for each in ((wanted,) if isinstance(wanted, str) else wanted))
 
 
-def _answer(run: Run, solver: Solver, chain: Chain, spent: float) -> tuple[Answer, Bound | None]:
-    """The solver's answer to the reduced problem, and the best bound proved beside it.
+def _answer(run: Run, solver: Solver, chain: Chain, spent: float) -> Answer:
+    """The solver's answer to the reduced problem, with the best bound proved beside it.
 
     What the passes took, `spent` seconds, is part of the time limit.
     """
@@ -177,13 +205,13 @@ def _answer(run: Run, solver: Solver, chain: Chain, spent: float) -> tuple[Answe
     # A companion stops the solver at some moment of the clock: not where the same answer is wanted every time.
     repeatable = options.workers == 1 or getattr(run.settings, "deterministic", False)
     try:
-        if not solver.info.anytime or repeatable or not chain.exact:
-            return solver.solve(chain.problem, options, run.settings), None
+        if not solver.info.anytime or solver.info.bounding or repeatable or not chain.exact:
+            return solver.solve(chain.problem, options, run.settings)
         from placeopt.companion import Companion  # with all bounds behind it: a heuristic need not wait for them
 
         with Companion(chain.problem, options) as companion:
             answer = solver.solve(chain.problem, companion.options, run.settings)
-        return companion.concluded(answer), companion.best
+        return companion.concluded(answer)
     except InternalError as error:
         raise run.disagreement(str(error)) from error
 
@@ -201,17 +229,17 @@ def _for_the_original(answer: Answer, chain: Chain) -> Answer:
     return replace(answer, termination=termination, bound=None, message=message)
 
 
-def _best_of(run: Run, answer: Answer, beside: Bound | None, chain: Chain, known: Value | None) -> Bound | None:
+def _best_of(run: Run, answer: Answer, chain: Chain, known: Value | None) -> Bound | None:
     """The best proven bound, named by who proved it; an infeasible problem has none.
 
-    `beside` was proved beside the solver, `known` is the value of a feasible schedule.
+    `known` is the value of a feasible schedule.
     """
     if answer.termination is Termination.INFEASIBLE:
         return None
     options, problem = run.options, chain.problem if chain.exact else run.problem
     found = [best_bound(run.problem)]
     if answer.bound is not None:
-        found.append(Bound(run.solver, answer.bound, "") if beside is None or answer.bound > beside.value else beside)
+        found.append(Bound(answer.bound_source or run.solver, answer.bound, ""))
     if run.bound_time is not None and (known is None or max(bound.value for bound in found) < known):
         from placeopt.bounding import bounds
 

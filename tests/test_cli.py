@@ -96,6 +96,10 @@ class TestSolve:
         done = run("solve", HEFT_10, "-s", "cp-sat", "--initial", plan, "--json")
         assert json.loads(done.out)["objective"] == 73
 
+    def test_an_initial_solver_is_run_first(self) -> None:
+        done = run("solve", HEFT_10, "-s", "cp-sat", "--initial", "cpop", "--json")
+        assert json.loads(done.out)["objective"] == 73
+
     @pytest.mark.parametrize("target", ["missing/plan.json", "."])
     def test_an_unwritable_target_loses_nothing(self, tmp_path: Path, target: str) -> None:
         done = run("solve", HEFT_10, "--out", tmp_path / target)
@@ -187,6 +191,7 @@ class TestMistakes:
             (["solve", HEFT_10, "--set", "x=1"], 'heft has no setting "x"'),
             (["solve", HEFT_10, "--set", "x=1", "--set", "x=2"], "x is set twice"),
             (["solve", HEFT_10, "--initial", HEFT_10], "placeopt_plan is missing"),
+            (["solve", HEFT_10, "--initial", "hefft"], "no such file, and no solver of that name; did you mean heft"),
             (["verify", HEFT_10, "missing.json"], "missing.json: no such file"),
             (["simulate", HEFT_10, "missing.json"], "missing.json: no such file"),
             (["solvers", "nope"], 'unknown solver "nope"'),

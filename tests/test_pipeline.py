@@ -166,6 +166,23 @@ def test_options_and_settings_reach_the_solver() -> None:
     assert settings.speed == 7
 
 
+def test_a_solver_named_as_initial_makes_the_first_schedule() -> None:
+    problem = chain()
+    solved(Answer(Termination.FAILED, message="no"), problem, time_limit=3, initial="heft")
+    options, _ = Fake.seen
+    assert options.initial is not None
+    assert options.initial.start.tolist() == po.solve(problem, "heft").schedule.start.tolist()
+    assert 2.5 < options.time_limit <= 3
+
+
+def test_a_solver_named_as_initial_must_find_a_schedule() -> None:
+    problem = chain(separation=[(0, 1)])
+    with pytest.raises(po.UsageError, match=r"initial: single found no schedule to start from: no single device"):
+        solved(Answer(Termination.FAILED, message="no"), problem, initial="single")
+    with pytest.raises(po.UsageError, match="time_limit is 0"):
+        solved(Answer(Termination.FAILED, message="no"), problem, initial="single", time_limit=0)
+
+
 def test_no_schedule_leaves_everything_absent() -> None:
     result = solved(Answer(Termination.FAILED, message="gave up"))
     assert (result.schedule, result.feasible, result.objective, result.gap, result.makespan) == (None,) * 5

@@ -24,7 +24,7 @@ from placeopt.cli.options import (
 )
 from placeopt.cli.plot import save_pictures, wanted_pictures
 from placeopt.cli.watching import on_interrupt, watched
-from placeopt.errors import UsageError
+from placeopt.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,7 +55,8 @@ def solve(
     seed: Annotated[int, typer.Option("--seed", help="Same seed with one worker, same answer.")] = 0,
     workers: Annotated[int | None, typer.Option("--workers", "-w", help="Threads; all cores by default.")] = None,
     initial: Annotated[
-        Path | None, typer.Option("--initial", metavar="PLAN", help="A plan file to start from.")
+        str | None,
+        typer.Option("--initial", metavar="PLAN|SOLVER", help="A plan file, or a solver's schedule, to start from."),
     ] = None,
     passes: Annotated[
         list[str] | None,
@@ -100,7 +101,7 @@ def solve(
     from placeopt.pipeline import make_options, read_settings
     from placeopt.pipeline import solve as solve_problem
     from placeopt.plan import read_plan
-    from placeopt.registry import find_solver
+    from placeopt.registry import find_solver, solver_names
 
     settings = assignments(sets)
     if require_gap is not None and not require_gap >= 0:
@@ -116,6 +117,10 @@ def solve(
         limit = DEFAULT_LIMIT
     bounding = seconds(bound_time, "--bound-time")
     # Mistakes in options are told before a large file is read.
+    given = None if initial is None or Path(initial).exists() else initial  # a file goes before a solver of its name
+    if given is not None and given not in solver_names():
+        hint = suggestion(given, solver_names())
+        raise UsageError(f'--initial "{given}": no such file, and no solver of that name{hint}')
     read_settings(found, settings)
     make_options(time_limit=limit, gap_limit=gap, seed=seed, workers=workers)
     for name in names or ():
@@ -129,7 +134,7 @@ def solve(
     read = time.monotonic()
     compiled = compile_document(document)
     built = time.monotonic()
-    start = None if initial is None else read_plan(initial, compiled).schedule
+    start = given or (None if initial is None else read_plan(Path(initial), compiled).schedule)
 
     messages = stderr_console()
     if start is not None and not info.warm_start:
