@@ -29,11 +29,11 @@ from ._validity import valid
 EACH = 0.05
 """Deterministic time for a stretch."""
 
-SOLVING, MODELLING, DECODING, ALWAYS = 8.0, 3e-4, 4e-6, 0.004
+SOLVING, MODELLING, DECODING, ALWAYS = 6.0, 7e-5, 1e-6, 0.012
 """Seconds, about, of a unit of deterministic time, a variable of a model, a task or edge decoded, any stretch."""
 
-GROWTH, SHRINKAGE = 1.05, 0.93
-"""Of the size of a kind: after a stretch was solved to the end, and after one that was not."""
+GROWTH, SHRINKAGE = 1.05, 0.95
+"""Of the size of a kind: when even what was tried before is solved to the end in vain; when it is not solved."""
 
 FORGETTING, CURIOSITY = 0.9, 0.2
 """How much of a kind's rate is kept at each try; share of stretches whose kind is drawn whatever the rates."""
@@ -132,7 +132,7 @@ class Search:
         seconds = ALWAYS + (self.problem.n_tasks + self.problem.n_edges) * DECODING
         if _hopeless(part):
             return Trial(kind, stretch, None, None, seconds)
-        found = solved(part, state, EACH, self.seed + number, stopped, shorter=False)
+        found = solved(part, state, EACH, self.seed + number, stopped)
         return Trial(kind, stretch, part, found, seconds + found.work * SOLVING + found.size * MODELLING)
 
     def _take(self, trial: Trial) -> None:
@@ -147,16 +147,16 @@ class Search:
         kind.seconds += trial.seconds
         share = gain / max(before.span, 1) / trial.seconds
         kind.rate = FORGETTING * kind.rate + (1 - FORGETTING) * share
+        n, proved = self.problem.n_tasks, trial.found is None or trial.found.proved
         if gain > 0:
             self.chooser.succeeded(before, stretch)
         else:
+            if not proved:
+                kind.size = max(kind.size * SHRINKAGE, min(FEWEST, n))
+            elif self.chooser.failures_of(before, stretch) >= 1:
+                kind.size = min(kind.size * GROWTH, n)
             self.chooser.failed(before, stretch)
-        n, proved = self.problem.n_tasks, trial.found is None or trial.found.proved
-        if proved and gain == 0:
-            kind.size = min(kind.size * GROWTH, n)
-            self.complete = len(stretch.free) == n and bool(stretch.free.all())
-        elif not proved:
-            kind.size = max(kind.size * SHRINKAGE, min(FEWEST, n))
+            self.complete = proved and len(stretch.free) == n and bool(stretch.free.all())
 
     def _gain(self, trial: Trial) -> int:
         """Ticks by which the schedule became shorter."""

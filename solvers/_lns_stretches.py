@@ -25,7 +25,7 @@ Name = Literal["time", "devices", "critical"]
 FEWEST = 6
 """Free tasks at least."""
 
-FIRST_SIZE = {"time": 32, "devices": 40, "critical": 24}
+FIRST_SIZE = {"time": 40, "devices": 40, "critical": 32}
 """Free tasks of the first stretches of each kind, for four devices."""
 
 LONGEST = 240
@@ -71,7 +71,7 @@ class Chooser:
     def stretch(self, state: State, kind: Kind) -> Stretch:
         """A stretch of a kind, one that failed seldom."""
         drawn = [self._drawn(state, kind) for _ in range(DRAWN)]
-        return min(drawn, key=lambda found: self._failed(state, found))
+        return min(drawn, key=lambda found: self.failures_of(state, found))
 
     def failed(self, state: State, stretch: Stretch) -> None:
         """Remember that a stretch was tried in vain."""
@@ -82,7 +82,8 @@ class Chooser:
         length = stretch.last - stretch.first
         self.failures[state.sequence[max(stretch.first - length, 0) : stretch.last + length]] = 0
 
-    def _failed(self, state: State, stretch: Stretch) -> float:
+    def failures_of(self, state: State, stretch: Stretch) -> float:
+        """How often the free tasks of a stretch were tried in vain, on average."""
         tasks = state.sequence[stretch.first : stretch.last][stretch.free]
         return float(self.failures[tasks].mean()) if len(tasks) else float("inf")
 

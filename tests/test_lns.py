@@ -68,7 +68,7 @@ def started(problem: Problem) -> Schedule:
 
 
 def passing(state: State, stretch: Stretch, device: Int) -> int:
-    """The makespan that tasks outside a stretch have by themselves, by its plain definition; `device` is the new one."""
+    """The makespan that tasks outside a stretch have by themselves, by its plain definition, on new devices."""
     problem, position = state.problem, state.position
     before, behind = position < stretch.first, position >= stretch.last
     inside = ~before & ~behind
@@ -116,7 +116,7 @@ def test_a_part_tells_the_makespan_of_the_whole() -> None:
             kind.size = float(rng.integers(3, 12))
             stretch = chooser.stretch(state, kind)
             part = part_of(state, stretch)
-            found = solved(part, state, 0.2, seed, never, shorter=False)
+            found = solved(part, state, 0.2, seed, never)
             assert found.device is not None
             sequence, device = changed(state, part, stretch, found)
             after = decoded(problem, sequence, device)
