@@ -222,7 +222,7 @@ class TestJobs:
             ({"workers": 0}, "workers is 0"),
             ({"threads": 0}, "threads is 0; expected a whole number from 1 to 1,000"),
             ({"time_limit": -1}, "time_limit is -1"),
-            ({"resume": True}, "resume needs the ledger"),
+            ({"resume": True}, "add --out FILE, .*in Python resume=True with ledger=FILE"),
             ({"workers": 1, "dask": "tcp://nowhere:1"}, "workers, executor and dask do not go together"),
             ({"ledger": tmp_path}, "cannot write .*: Is a directory"),
         ):
@@ -377,6 +377,11 @@ class TestTables:
         assert (entry.slr, entry.seconds, entry.peak_memory) == (4.0, 0.25, 30)
         assert entry.message == "1 of 5 runs killed: killed after all"
 
+    def test_ratios_have_three_decimals_whatever_their_size(self) -> None:
+        runs = [a_record(solver=name, value=value) for name, value in (("s", 100), ("t", 7941), ("u", 123_456))]
+        lines = printed(Comparison(tuple(runs)), 80).splitlines()
+        assert [line.split()[4] for line in lines[2:]] == ["1.000", "79.410", "1,234.560"]
+
     def test_printed_with_the_spread_over_seeds(self) -> None:
         runs = [a_record(seed=seed, value=value) for seed, value in enumerate((10, 12, 11))]
         text = printed(Comparison((*runs, failed("crashed", "boom", seed=3))), 80)
@@ -468,6 +473,9 @@ class TestTables:
         write_markdown(out, Comparison((a_record(problem="a|b_*", settings={"x": "<i>"}),)))
         assert r"### a\|b\_\*: best 10 ms" in out.getvalue()
         assert "| s:x=&lt;i> |" in out.getvalue()
+        out = io.StringIO()
+        write_markdown(out, Comparison((a_record(problem="`a` [x](y) ~~b~~ $c$ &lt;"),)))
+        assert r"### \`a\` \[x\](y) \~\~b\~\~ \$c\$ &amp;lt;: best 10 ms" in out.getvalue()
 
     def test_nothing_to_show(self) -> None:
         comparison = Comparison(())
@@ -737,7 +745,7 @@ class TestCommand:
             ((full, "--solvers", "hefd"), 'unknown solver "hefd"'),
             ((tmp_path / "none.yaml",), "none.yaml"),
             ((full, "--time-limit", "soon"), "--time-limit"),
-            ((full, "--resume"), "resume needs the ledger"),
+            ((full, "--resume"), "--resume does not say with what to go on: add --out FILE"),
         ):
             done = run("compare", *arguments)
             assert done.code == 2
@@ -781,7 +789,8 @@ def test_a_comparison_as_a_data_frame() -> None:
 
 def test_a_comparison_in_words_and_in_a_notebook() -> None:
     comparison = Comparison((a_record(), failed("refused", "<no>", solver="t")), expected=3)
-    assert repr(comparison) == "Comparison(2 of 3 runs of 2 solvers on 1 problems)"
+    assert repr(comparison) == "Comparison(2 of 3 runs of 2 solvers on 1 problem)"
+    assert repr(Comparison((a_record(),))) == "Comparison(1 run of 1 solver on 1 problem)"
     assert str(comparison).splitlines() == [
         "p: best 10 ms (s), bound 5 ms (load), gap 50.00%",
         "solver  makespan     gap  ratio    SLR    time  memory",

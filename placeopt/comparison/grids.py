@@ -212,7 +212,7 @@ def _percent(share: float | None) -> str:
 
 
 def _ratio(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{ratio:.3f}" if ratio < 100 else f"{ratio:.0f}"
+    return "-" if ratio is None else f"{ratio:,.3f}"
 
 
 def _time(seconds: float | None) -> str:

@@ -96,7 +96,10 @@ def compare(
     if sum(each is not None for each in (executor, dask, workers)) > 1:
         raise UsageError("workers, executor and dask do not go together: each says where runs are handed out")
     if resume and ledger is None:
-        raise UsageError("resume needs the ledger to go on with (--out FILE)")
+        raise UsageError(
+            "--resume does not say with what to go on: add --out FILE, the file that the comparison was written to "
+            "(in Python resume=True with ledger=FILE)"
+        )
     choices = read_choices(solvers)
     read = read_problems(problems)
     tag = uuid.uuid4().hex

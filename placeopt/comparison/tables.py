@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from placeopt.comparison.ledger import read_ledger
 from placeopt.comparison.records import Record, settings_text
 from placeopt.comparison.verdicts import FAILED, Standing, Value, Verdict, feasible_levels, feasible_value
+from placeopt.overview import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -275,8 +276,10 @@ class Comparison:
         return picture
 
     def __repr__(self) -> str:
-        done = f"{len(self.records)} of {self.expected}" if self.expected > len(self.records) else len(self.records)
-        return f"Comparison({done} runs of {len(self.solvers)} solvers on {len(self.by_problem)} problems)"
+        missing = self.expected > len(self.records)
+        runs = f"{len(self.records):,} of " * missing + counted(self.expected if missing else len(self.records), "run")
+        solvers, problems = counted(len(self.solvers), "solver"), counted(len(self.by_problem), "problem")
+        return f"Comparison({runs} of {solvers} on {problems})"
 
     def __str__(self) -> str:
         from placeopt.comparison.grids import as_text

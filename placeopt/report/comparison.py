@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable
 from typing import TextIO
 
@@ -42,7 +43,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 def write_markdown(out: TextIO, comparison: Comparison) -> None:
     """All tables of a comparison as Markdown."""
     for place, grid in enumerate(grids(comparison)):
-        lines = [f"### {_escaped(grid.title)}", "", _line(grid.headers)]
+        lines = [f"### {_escaped(grid.title)}", "", _line(map(_escaped, grid.headers))]
         lines.append(_line(["---" if c < grid.left or c in grid.words else "---:" for c in range(len(grid.headers))]))
         lines += [_line(map(_escaped, row)) for row in grid.rows]
         if grid.notes:
@@ -63,4 +64,5 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+    """The text with every sign that Markdown would take for its own, links, code and mathematics too, as itself."""
+    return re.sub(r"([\\`*_~$|\[\]])", r"\\\1", text.replace("&", "&amp;").replace("<", "&lt;"))
