@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("objective",),
     ("simulation", "verifier", "lowerbounds", "metrics", "pictures", "traces"),
     ("solver",),
-    ("registry", "result", "wording", "frames", "passes", "relaxation", "sct", "search", "submodular"),
+    ("registry", "result", "wording", "frames", "passes", "policies", "relaxation", "sct", "search", "submodular"),
     ("heuristics",),
     ("bounding",),
     ("companion",),

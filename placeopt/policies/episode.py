@@ -1,0 +1,178 @@
+"""An episode: a policy moves tasks one at a time, from a given placement, for a number of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.random import Generator
+
+from placeopt.errors import UsageError
+from placeopt.groups import group_memory
+from placeopt.ir import Int, Problem
+from placeopt.policies.protocol import Policy
+from placeopt.policies.simulator import Simulator
+from placeopt.policies.state import Space, State, Step
+from placeopt.simulation.run import checked_placement
+
+TRIES = 10_000
+"""Random placements drawn before `random_placement` gives up."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Episode:
+    """What came of an episode of s steps; index 0 is before the first.
+
+    Attributes
+    ----------
+    policy
+        Its name.
+    current
+        (s + 1,) observed makespan of the placement the search stands at after each step, in ticks.
+    best
+        (s + 1,) least makespan observed so far.
+    expected
+        (s + 1,) makespan without noise of the placement that `best` was observed of; the same as `best` without noise.
+    evaluations, estimates
+        (s + 1,) what it had cost by then (`placeopt.policies.Ledger`).
+    device
+        (n,) the placement of the least makespan observed.
+    history
+        The moves.
+    """
+
+    policy: str
+    current: Int
+    best: Int
+    expected: Int
+    evaluations: Int
+    estimates: Int
+    device: Int
+    history: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        for name in ("current", "best", "expected", "evaluations", "estimates", "device"):
+            getattr(self, name).flags.writeable = False
+
+
+def run_episode(
+    problem: Problem, policy: Policy, device: Sequence[int] | Int, *, steps: int, noise: float = 0.0, seed: int = 0
+) -> Episode:
+    """Run a policy from a placement (n,), which counts as the first evaluation.
+
+    The policy and the noise have a stream of random numbers each, so that a policy makes the same choices whatever the
+    noise, as long as it sees the same.
+
+    Raises
+    ------
+    UsageError
+        If `device` is no placement of the problem, `steps` or `noise` makes no sense, or the policy moves a task to
+        where it may not be.
+    """
+    placement, simulator, rng = _prepared(problem, device, steps, noise, seed)
+    space = Space(problem)
+    policy.begin(problem, steps, rng)
+    run = simulator.run(placement)
+    state = State(problem, placement, run, 0, steps, run.makespan, (), space, simulator)
+    best, kept = run.makespan, placement
+    rows = [(run.makespan, best, simulator.expected(kept), 1, 0)]
+    for _ in range(steps):
+        task, to = _checked(policy, state)
+        moved, run = state.look(task, to)
+        if run.makespan < best:
+            best, kept = run.makespan, moved
+        made = Step(task, to, run.makespan, kept=True)
+        after = state.after(moved, run, best, made)
+        if moved is state.device or policy.keep(state, after):
+            state = after
+        else:
+            state = state.after(state.device, state.run, best, replace(made, kept=False))
+        ledger = simulator.ledger
+        expected = simulator.expected(kept) if kept is moved else rows[-1][2]
+        rows.append((state.makespan, best, expected, ledger.evaluations, ledger.estimates))
+    return _episode(policy.name, rows, kept, state.history)
+
+
+def sample_placements(
+    problem: Problem, device: Sequence[int] | Int, *, steps: int, noise: float = 0.0, seed: int = 0
+) -> Episode:
+    """GiPH's baseline "random placement sampling" as an episode: each step executes another random placement.
+
+    Raises
+    ------
+    UsageError
+        As `run_episode` and `random_placement` do.
+    """
+    first, simulator, rng = _prepared(problem, device, steps, noise, seed)
+    kept = first
+    run = simulator.run(first)
+    rows = [(run.makespan, run.makespan, simulator.expected(first), 1, 0)]
+    for _ in range(steps):
+        placement = random_placement(problem, rng)
+        run = simulator.run(placement)
+        better = run.makespan < rows[-1][1]
+        if better:
+            kept = placement
+        best, expected = (run.makespan, simulator.expected(placement)) if better else rows[-1][1:3]
+        rows.append((run.makespan, best, expected, simulator.ledger.evaluations, 0))
+    return _episode("random", rows, kept, ())
+
+
+def random_placement(problem: Problem, rng: Generator) -> Int:
+    """(n,) a placement, each feasible one as likely as any other: each group's device is drawn from its own.
+
+    Raises
+    ------
+    UsageError
+        If TRIES placements in turn overfill a device or break separation.
+    """
+    feasible, memory = problem.group_feasible(), group_memory(problem)
+    options = [np.flatnonzero(row) for row in feasible]
+    left, right = problem.group[problem.separation].T if len(problem.separation) else (np.empty(0, np.int64),) * 2
+    for _ in range(TRIES):
+        home = np.array([devices[rng.integers(len(devices))] for devices in options], dtype=np.int64)
+        used = np.zeros(problem.n_devices, dtype=np.int64)
+        np.add.at(used, home, memory)
+        if (used <= problem.capacity).all() and (home[left] != home[right]).all():
+            device = home[problem.group]
+            device.flags.writeable = False
+            return device
+    raise UsageError(
+        f"none of {TRIES} random placements fits into memory and keeps apart what must be apart; start from a schedule "
+        "of the solver random instead, which finds such placements in another way"
+    )
+
+
+def _prepared(
+    problem: Problem, device: Sequence[int] | Int, steps: int, noise: float, seed: int
+) -> tuple[Int, Simulator, Generator]:
+    if problem.n_tasks == 0:
+        raise UsageError("a problem without tasks has nothing to move")
+    if steps < 0:
+        raise UsageError(f"steps: {steps} is negative; expected an integer from 0 up")
+    if not 0 <= noise < 1:
+        raise UsageError(f"noise: {noise} is out of range; expected a share from 0 to less than 1")
+    placement = checked_placement(problem, device)
+    placement.flags.writeable = False
+    for_policy, for_noise = np.random.default_rng(seed).spawn(2)
+    return placement, Simulator(problem, steps + 1, noise, for_noise), for_policy
+
+
+def _episode(name: str, rows: Sequence[tuple[int, ...]], device: Int, history: tuple[Step, ...]) -> Episode:
+    current, best, expected, evaluations, estimates = np.array(rows, dtype=np.int64).T.copy()
+    return Episode(name, current, best, expected, evaluations, estimates, device, history)
+
+
+def _checked(policy: Policy, state: State) -> tuple[int, int]:
+    task, to = (int(index) for index in policy.move(state))
+    if not 0 <= task < state.problem.n_tasks:
+        raise UsageError(f"policy {policy.name}: no task {task}; expected 0 to {state.problem.n_tasks - 1}")
+    if to not in state.options(task).tolist():
+        names = state.problem.device_names
+        where = names[to] if 0 <= to < len(names) else f"device {to}"
+        raise UsageError(
+            f"policy {policy.name}: {state.problem.task_names[task]} may not move to {where}; "
+            f"expected one of {', '.join(names[d] for d in state.options(task))}"
+        )
+    return task, to

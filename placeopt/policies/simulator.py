@@ -1,0 +1,98 @@
+"""Placements executed first in first out, with or without noise, and counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+
+from placeopt.ir import Int, Problem
+from placeopt.schedule import edge_transfers
+from placeopt.simulation.loops import FIFO, fill_ticks, make_case, make_work, run_events, run_fifo
+from placeopt.simulation.run import steps_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What one execution of a placement came to.
+
+    Attributes
+    ----------
+    start, end
+        (n,) ticks at which each task started and ended.
+    edge_ticks
+        (e,) ticks that the data of each edge took, once it was sent; 0 on the same device.
+    makespan
+        Ticks from 0 to the end of the last task.
+    """
+
+    start: Int
+    end: Int
+    edge_ticks: Int
+    makespan: int
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What a search has cost so far.
+
+    Attributes
+    ----------
+    evaluations
+        Placements executed.
+    estimates
+        Finish times worked out, of a task on a device beside the rest of a placement.
+    """
+
+    evaluations: int = 0
+    estimates: int = 0
+
+
+class Simulator:
+    """Executes placements of one problem, one after another on the same arrays (so in one thread only).
+
+    With `noise` a task or transfer of w ticks takes a time uniform in [w (1 - noise), w (1 + noise)], drawn anew for
+    each execution (GiPH, appendix B.5), as in `placeopt.simulation.simulate_noisy`.
+    """
+
+    def __init__(self, problem: Problem, evaluations: int, noise: float, rng: Generator) -> None:
+        self.problem, self.noise, self.ledger = problem, noise, Ledger()
+        self._rng, self._case, self._work = rng, make_case(problem), make_work(problem)
+        steps = steps_of(problem, self._case.port) * evaluations
+        self._fill, self._fifo, self._events = (
+            fill_ticks.select(steps),
+            run_fifo.select(steps),
+            run_events.select(steps),
+        )
+
+    def run(self, device: Int) -> Run:
+        """Execute a placement (n,); it is not checked."""
+        self.ledger.evaluations += 1
+        return self._execute(device, self.noise)
+
+    def expected(self, device: Int) -> int:
+        """The makespan without noise, in ticks; for whoever judges a search, so not counted."""
+        return self._execute(device, 0.0).makespan
+
+    def _execute(self, device: Int, noise: float) -> Run:
+        case, work = self._case, self._work
+        self._fill(case, device, work)
+        if noise:
+            self._disturb(device, noise)
+        if case.port:
+            makespan = self._events(case.graph, device, FIFO, True, work)
+        else:
+            makespan = self._fifo(case.graph, device, work)
+        start = work.start.copy()
+        return Run(start, start + work.task_ticks, work.edge_ticks.copy(), int(makespan))
+
+    def _disturb(self, device: Int, noise: float) -> None:
+        work, n = self._work, len(device)
+        share = noise * (2 * self._rng.random(n + len(work.edge_ticks)) - 1)
+        edge_share = share[n:]
+        if self.problem.shared.any():  # one transfer for several consumers takes one time
+            carrier = edge_transfers(self.problem, device)
+            edge_share = edge_share[np.where(carrier >= 0, carrier, 0)]
+        work.task_ticks[:] += np.rint(work.task_ticks * share[:n]).astype(np.int64)
+        work.edge_ticks[:] += np.rint(work.edge_ticks * edge_share).astype(np.int64)

@@ -1,0 +1,180 @@
+"""What a policy sees: a placement, how it ran, where tasks could go, and what has been tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from placeopt.groups import group_memory, group_separation
+from placeopt.ir import Int, Problem
+from placeopt.policies.simulator import Run, Simulator
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A move that was made, the makespan in ticks that came of it, and whether the search went on from there."""
+
+    task: int
+    device: int
+    makespan: int
+    kept: bool
+
+
+class Space:
+    """The moves of a problem: each takes a task, and its colocation group, to a device with room that may run it."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.memory, self.feasible = group_memory(problem), problem.group_feasible()
+        self.apart_start, self.apart = group_separation(problem)
+        self.group: list[int] = problem.group.tolist()
+        order = np.argsort(problem.group, kind="stable")
+        first = np.searchsorted(problem.group[order], np.arange(1, problem.n_groups))
+        self.members = np.split(order, first)
+
+    def options(self, device: Int, task: int) -> Int:
+        """The devices, in order, on which a task may be beside the rest of a placement (n,); its own among them."""
+        k = self.group[task]
+        allowed = self.feasible[k].copy()
+        if self.memory[k]:
+            room = self.problem.capacity.copy()
+            np.subtract.at(room, device, self.problem.memory)
+            allowed &= self.memory[k] <= room
+        for rival in self.apart[self.apart_start[k] : self.apart_start[k + 1]].tolist():
+            allowed[device[self.members[rival][0]]] = False
+        allowed[device[task]] = True
+        return np.flatnonzero(allowed)
+
+    def moved(self, device: Int, task: int, to: int) -> Int:
+        """The placement (n,) after a move."""
+        placement = device.copy()
+        placement[self.members[self.group[task]]] = to
+        placement.flags.writeable = False
+        return placement
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """Where a search stands.
+
+    Attributes
+    ----------
+    problem
+        What is to be placed.
+    device
+        (n,) the current placement.
+    run
+        How it was executed: starts, ends and transfers in ticks, with noise if the episode has noise.
+    step, steps
+        How many moves have been made, and how many the episode has.
+    best
+        The least makespan observed so far, in ticks.
+    history
+        All moves so far, in order.
+    """
+
+    problem: Problem
+    device: Int
+    run: Run
+    step: int
+    steps: int
+    best: int
+    history: tuple[Step, ...]
+    _space: Space
+    _simulator: Simulator
+    _memo: dict[Any, Any] = field(default_factory=dict)
+
+    def after(self, device: Int, run: Run, best: int, made: Step) -> State:
+        """The state one step later, at a placement and its execution; what is known of these stays known."""
+        history = (*self.history, made)
+        memo = self._memo if run is self.run else {}
+        space, simulator = self._space, self._simulator
+        return State(self.problem, device, run, self.step + 1, self.steps, best, history, space, simulator, memo)
+
+    @property
+    def makespan(self) -> int:
+        """Of the current placement, in ticks, as it was observed."""
+        return self.run.makespan
+
+    def options(self, task: int) -> Int:
+        """The devices, in order, to which the task may move; its own among them."""
+        found: Int = self._once(("options", task), lambda: self._space.options(self.device, task))
+        return found
+
+    def finish_times(self, task: int) -> Int:
+        """Ticks at which the task would end on each of its `options` if it started with its last input.
+
+        The earliest finish time (EFT) of GiPH: arrivals are those of the current placement, and nobody asks whether the
+        device is busy. Costs an estimate for each device, once for a placement.
+        """
+        return self._once(("finish", task), lambda: self._finish_times(task))  # type: ignore[no-any-return]
+
+    def evaluate(self, task: int, device: int) -> int:
+        """The makespan, in ticks, that a move leads to. Costs an execution, which the move itself then does not."""
+        return self.look(task, device)[1].makespan
+
+    def look(self, task: int, device: int) -> tuple[Int, Run]:
+        """The placement after a move, and its execution."""
+
+        def execute() -> tuple[Int, Run]:
+            placement = self._space.moved(self.device, task, device)
+            return placement, self._simulator.run(placement)
+
+        if device == self.device[task]:
+            return self.device, self.run
+        return self._once(("run", self._space.group[task], device), execute)  # type: ignore[no-any-return]
+
+    def critical_path(self) -> list[int]:
+        """The tasks that the makespan hangs on, first to last: each starts with an input or when its device is free."""
+        return self._once("path", self._critical_path)  # type: ignore[no-any-return]
+
+    def _once(self, key: Any, work: Callable[[], Any]) -> Any:
+        if key not in self._memo:
+            self._memo[key] = work()
+        return self._memo[key]
+
+    def _finish_times(self, task: int) -> Int:
+        problem, devices = self.problem, self.options(task)
+        self._simulator.ledger.estimates += len(devices)
+        ready = np.full(len(devices), problem.release[task])
+        edges = problem.in_edge[problem.in_start[task] : problem.in_start[task + 1]]
+        if len(edges):
+            producers = problem.edge_source[edges]
+            moving = problem.transfer(problem.payload[edges, None], self.device[producers, None], devices)
+            moving[problem.group[producers] == problem.group[task]] = 0
+            ready = np.maximum(ready, (self.run.end[producers, None] + moving).max(axis=0))
+        finish: Int = ready + problem.duration[task, devices]
+        return finish
+
+    def _critical_path(self) -> list[int]:
+        problem, run = self.problem, self.run
+        start, end, moving = run.start.tolist(), run.end.tolist(), run.edge_ticks.tolist()
+        before = [-1] * problem.n_tasks
+        last = [-1] * problem.n_devices
+        for i in self._sequence():
+            before[i] = last[self.device[i]]
+            last[self.device[i]] = i
+        path = [int(run.end.argmax())] if problem.n_tasks else []
+        while path:
+            i = path[-1]
+            latest, cause = -1, before[i]
+            if cause >= 0:
+                latest = end[cause]
+            for k in problem.in_edge[problem.in_start[i] : problem.in_start[i + 1]].tolist():
+                u = int(problem.edge_source[k])
+                if end[u] + moving[k] > latest:
+                    latest, cause = end[u] + moving[k], u
+            if cause < 0 or latest < start[i]:  # at its release, or under ports behind another's transfer
+                break
+            path.append(cause)
+        return path[::-1]
+
+    def _sequence(self) -> list[int]:
+        """The tasks by start; of those that start at one tick the first to end, then producers first."""
+        position = np.empty(self.problem.n_tasks, dtype=np.int64)
+        position[self.problem.order] = np.arange(self.problem.n_tasks)
+        found: list[int] = np.lexsort((position, self.run.end, self.run.start)).tolist()
+        return found
