@@ -27,6 +27,7 @@ from rich.console import Console
 import placeopt as po
 from placeopt import registry
 from placeopt.comparison.execution import Silence, execute
+from placeopt.comparison.grids import grids
 from placeopt.comparison.isolation import lost_record
 from placeopt.comparison.jobs import Job, pack, read_choices, unpack
 from placeopt.comparison.ledger import Ledger, read_ledger
@@ -342,7 +343,7 @@ class TestRogues:
         data = json.loads(json.dumps(rough.to_dict(), allow_nan=False))
         assert data["runs"] == rough.rows()
         assert data["problems"][0]["best_found"] == 7
-        assert [row["solver"] for row in data["summary"]] == list(rough.solvers)
+        assert [row["solver"] for row in data["summary"]] == list(rough.ranking)
         assert data["profile"]["heft"] == [[1.0, 1.0]]
 
         out = io.StringIO()
@@ -407,7 +408,7 @@ class TestTables:
             (*two("a", 10, 20), *two("b", 40, 10), *two("c", 10, None), *two("d", None, None), *nothing)
         )
         assert comparison.common() == ("a", "b")
-        s, t, u = comparison.summary()
+        t, s, u = comparison.summary()  # the best ratio first
         assert (s["solved"], s["wins"], s["infeasible"], s["refused"]) == (3, 2, 1, 0)
         assert (t["solved"], t["wins"], t["infeasible"], t["refused"]) == (2, 1, 2, 0)
         assert (u["solved"], u["wins"], u["failed"], u["refused"], u["ratio"], u["seconds"]) == (0, 0, 0, 4, None, None)
@@ -437,6 +438,27 @@ class TestTables:
         assert (comparison.steady(), comparison.common()) == (("s", "t"), ("a", "b"))
         assert [row["ratio"] for row in comparison.summary()] == [1.0, pytest.approx(8**0.5), None]
         assert [row["ratio_solved"] for row in comparison.summary()][2] == 1.0
+
+    def test_one_order_everywhere(self) -> None:
+        """The least ratio first, of equal ones who solved more; without a ratio last, by what was solved, then own."""
+        values = {
+            "late": (11, 10, 10, 10), "same": (10, 10, 10, None), "best": (10, 10, 10, 10),
+            "one": (None, None, None, 20), "none": (None,) * 4, "able": (None, None, None, 10),
+        }  # fmt: skip
+        comparison = Comparison(
+            tuple(
+                a_record(solver=solver, value=row[k], problem=name, fingerprint=name)
+                if row[k]
+                else failed("crashed", "boom", solver=solver, problem=name, fingerprint=name)
+                for k, name in enumerate("abcd")
+                for solver, row in values.items()
+            )
+        )
+        order = ("best", "same", "late", "able", "one", "none")
+        assert comparison.ranking == order
+        assert [row["solver"] for row in comparison.summary()] == list(order)
+        assert tuple(comparison.profile()) == order
+        assert [tuple(row[0] for row in grid.rows) for grid in grids(comparison)[-2:]] == [order, order]
 
     def test_lexicographic_ties_are_no_wins(self) -> None:
         records = a_record(levels=(10, 2)), a_record(solver="t", levels=(10, 3))

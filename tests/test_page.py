@@ -141,6 +141,7 @@ def test_a_comparison() -> None:
     assert [group["label"] for group in data["convergence"]] == ["p1", "p2"]
     # In the colours of the pictures, the best first.
     named = leaders(comparison().profile())
+    assert [row["solver"] for row in table["solvers"]] == list(comparison().ranking) == list(named)
     assert tuple(profile) == named
     assert [line["color"] for line in table["profile"]] == [stroke.color for stroke in strokes(len(named))]
 

@@ -128,6 +128,7 @@ def test_a_rejected_plan_shows_its_violations(opened: Callable[..., Opened]) -> 
 
 def test_sorting_sorts(opened: Callable[..., Opened]) -> None:
     page = opened(comparison_page(comparison()))
+    assert page.column("#solver-table", "solver") == list(comparison().ranking)
     table = "#run-table"
     page.tab.click(f"{table} th:has-text('objective') button")
     assert page.column(table, "objective") == ["12 ms", "12 ms", "20 ms", "30 ms", "100 ms", "-"]

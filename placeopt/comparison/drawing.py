@@ -48,7 +48,7 @@ def draw_comparison(
     from placeopt.pictures.ranking import leaders
 
     steps = comparison.profile()
-    profile = {solver: steps[solver] for solver in shown}
+    profile = {solver: line for solver, line in steps.items() if solver in shown}
     order = leaders(profile)
     if kind == "profile":
         solved = sum(standing.best is not None for standing in comparison.standings.values())

@@ -157,8 +157,6 @@ def _reason(entry: Entry) -> str:
 
 def _summary_grid(comparison: Comparison) -> Grid:
     summary, common, problems = comparison.summary(), comparison.common(), len(comparison.by_problem)
-    place = {row["solver"]: number for number, row in enumerate(summary)}
-    summary.sort(key=lambda row: (-row["solved"], row["ratio_solved"] or 0.0, place[row["solver"]]))
     alone = len(common) < problems  # else the means over the solver's own problems are those over all
     own = ("own",) if alone else ()
     headers = ("solver", "solved", "ratio", *own, "gap", "wins", "infeas.", "failed", "refused", "time")
@@ -192,14 +190,11 @@ def _summary_grid(comparison: Comparison) -> Grid:
 
 def _profile_grid(comparison: Comparison) -> Grid:
     profile = comparison.profile()
-    place = {solver: number for number, solver in enumerate(profile)}
 
     def share(solver: str, tau: float) -> float:
         return max((share for ratio, share in profile[solver] if ratio <= tau), default=0.0)
 
-    shares = {solver: tuple(share(solver, tau) for tau in TAUS) for solver in profile}
-    order = sorted(profile, key=lambda solver: (tuple(-each for each in shares[solver]), place[solver]))
-    rows = tuple((visible(solver, 40), *(f"{each:.0%}" for each in shares[solver])) for solver in order)
+    rows = tuple((visible(solver, 40), *(f"{share(solver, tau):.0%}" for tau in TAUS)) for solver in profile)
     return Grid(
         "performance profile: share of the problems solved within this ratio to the best",
         ("solver", *(f"{tau:g}" for tau in TAUS)),

@@ -200,7 +200,7 @@ class Comparison:
         return found
 
     def summary(self) -> list[dict[str, Any]]:
-        """One dict for every solver, over all problems.
+        """One dict for every solver, over all problems: in the order of `ranking`.
 
         problems, solved   problems it was run on; those it has a feasible schedule for
         ratio              geometric mean of objective / best found over the `common` problems, if it solved all
@@ -233,19 +233,29 @@ class Comparison:
                 "refused": sum(entry.verdict == "refused" for entry in mine),
                 "seconds": _median(entry.seconds for entry in mine),
             })  # fmt: skip
-        return rows
+        return sorted(rows, key=_rank)
+
+    @cached_property
+    def ranking(self) -> tuple[str, ...]:
+        """The solvers, best first: by their ratio, then by how many problems they solved, then in the given order.
+
+        Those without a ratio, which did not solve all of the `common` problems, come last; among them who solved more,
+        then who did it with a smaller ratio of its own.
+        """
+        return tuple(row["solver"] for row in self.summary())
 
     def profile(self) -> dict[str, list[tuple[float, float]]]:
         """For each solver, the share of problems that it solves within a ratio tau of the best, as steps (tau, share).
 
         E. D. Dolan, J. J. Moré: Benchmarking optimization software with performance profiles. Mathematical Programming
         91 (2002), doi:10.1007/s101070100263; section 2, with the (median) objective for t. Problems that no solver
-        solved do not count.
+        solved do not count. The solvers stand in the order of `ranking`.
         """
         known = [label for label, standing in self.standings.items() if standing.best is not None]
         steps: dict[str, list[tuple[float, float]]] = {}
-        for solver, solved in self._solved().items():
-            ratios = sorted(entry.ratio for entry in solved.values() if entry.ratio is not None)
+        solved = self._solved()
+        for solver in self.ranking:
+            ratios = sorted(entry.ratio for entry in solved[solver].values() if entry.ratio is not None)
             steps[solver] = [
                 (ratio, (place + 1) / len(known))
                 for place, ratio in enumerate(ratios)
@@ -312,6 +322,14 @@ class Comparison:
             "profile": {solver: [list(step) for step in steps] for solver, steps in self.profile().items()},
             "expected": self.expected,
         }
+
+
+def _rank(row: Mapping[str, Any]) -> tuple[float, int, float]:
+    """Where a row of the summary stands: see `Comparison.ranking`."""
+    ratio, own = row["ratio"], row["ratio_solved"]
+    if ratio is not None:
+        return ratio, -row["solved"], 0.0
+    return math.inf, -row["solved"], math.inf if own is None else own
 
 
 def _entry(label: str, solver: str, records: Sequence[Record], standing: Standing) -> Entry:

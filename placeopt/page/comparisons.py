@@ -8,7 +8,6 @@ from placeopt.comparison.tables import Comparison, solver_label
 from placeopt.overview import counted
 from placeopt.page.summaries import kind_of
 from placeopt.pictures.palette import Stroke, strokes
-from placeopt.pictures.ranking import ranked
 
 
 def comparison_data(comparison: Comparison) -> dict[str, Any]:
@@ -58,7 +57,7 @@ def _profile(comparison: Comparison) -> list[dict[str, Any]]:
 
 def _strokes(comparison: Comparison) -> dict[str, Stroke]:
     """How each solver is drawn, the best first: in the colours of the pictures."""
-    order = ranked(comparison.profile())
+    order = comparison.ranking
     return dict(zip(order, strokes(len(order)), strict=True))
 
 

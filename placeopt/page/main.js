@@ -119,18 +119,18 @@ const inked = (color) => color ?? theme().ink;
 function showComparison({ note, solvers, runs, profile }) {
   reveal("comparison");
   byId("comparison-note").textContent = note;
-  const number = (value) => (value === null ? "-" : value.toFixed(3));
+  const number = (value) => (value === null ? "-" : value.toLocaleString("en", { minimumFractionDigits: 3, maximumFractionDigits: 3 }));
   const share = (value) => (value === null ? "-" : shareText(value, 2));
   const seconds = (value) => (value === null ? "-" : secondsText(value, 3));
   const word = (key, title, more = {}) => ({ title, word: true, value: (row) => row[key], text: (row) => row[key] ?? "-", ...more });
   const amount = (key, title, text, more = {}) => ({ title, value: (row) => row[key], text: (row) => text(row[key], row), ...more });
   const least = Math.min(...solvers.map((row) => row.ratio ?? Infinity));
   makeTable(byId("solver-table"), [
-    word("solver", "solver"),
+    word("solver", "solver"), amount("feasible", "solved", countText),
     amount("ratio", "mean ratio to best", number, { mark: (row) => (row.ratio === least ? "best" : "") }),
-    amount("gap", "mean gap", share), amount("wins", "wins", countText), amount("feasible", "feasible", countText), amount("infeasible", "infeasible", countText),
+    amount("gap", "mean gap", share), amount("wins", "wins", countText), amount("infeasible", "infeasible", countText),
     amount("failed", "failed", countText), amount("refused", "refused", countText), amount("seconds", "median time", seconds),
-  ], solvers, "Solvers").sortBy("mean ratio to best");
+  ], solvers, "Solvers"); // in the order in which they come: best first
   const several = new Set(runs.map((row) => row.seed)).size > 1;
   const runTable = makeTable(byId("run-table"), [
     word("problem", "problem"), word("solver", "solver"),

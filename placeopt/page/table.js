@@ -1,6 +1,6 @@
 // Tables that sort by a click on a header: words by their letters, numbers by their size, what is missing always last.
 
-/** columns: {title, value(row), text(row), word, long, mark(row), color(row)}; returns what filters and sorts its rows. */
+/** columns: {title, value(row), text(row), word, long, mark(row), color(row)}; returns what filters its rows. */
 function makeTable(frame, columns, rows, label) {
   const body = element("tbody");
   const headers = columns.map((column) => {
@@ -43,10 +43,6 @@ function makeTable(frame, columns, rows, label) {
 
   body.append(...lines.map(({ line }) => line));
   frame.replaceChildren(element("table", { "aria-label": label }, element("thead", {}, element("tr", {}, ...headers)), body));
-  const sortBy = (title) => {
-    const place = columns.findIndex((column) => column.title === title);
-    sort(columns[place], headers[place]);
-  };
   /** Shows only the rows that hold the text; returns how many these are. */
   const filter = (text) => {
     const wanted = text.trim().toLowerCase();
@@ -57,5 +53,5 @@ function makeTable(frame, columns, rows, label) {
     }
     return shown;
   };
-  return { filter, sortBy };
+  return { filter };
 }

@@ -31,7 +31,10 @@ class Outcome:
 
 
 def draw_profile(profile: Mapping[str, Steps], *, problems: int, title: str = "") -> Picture:
-    """The performance profile: for each solver the share of problems that it solves within a ratio of the best."""
+    """The performance profile: for each solver the share of problems that it solves within a ratio of the best.
+
+    The solvers of `profile` stand best first.
+    """
     note = f"{_counted(problems, 'problem')}; higher and further left is better"
     if any(ratio > WORST for steps in profile.values() for ratio, _ in steps):
         note += f" \u00b7 ratios beyond {WORST:g} are not shown"
