@@ -343,6 +343,15 @@ class TestDrawing:
         ):
             assert picture._repr_png_().startswith(b"\x89PNG")
 
+    def test_courses_of_one_colour_differ_in_their_dashes(self) -> None:
+        courses = [Course("p", f"s{i}", ((0.1, 20.0 + i, 5.0), (1.0, 9.0, 5.0), (2.0, 9.0, 6.0))) for i in range(14)]
+        picture = draw_convergence(courses)
+        # In the panel, a line and a bound of each; the bounds of two solvers of one colour look the same.
+        for lines, looks in ((picture.axes[0].lines, 14 + 7), (picture.legends[0].get_lines(), 14 + 1)):
+            drawn = [line for line in lines if line.get_linestyle() != "None"]
+            found = {(line.get_color(), line.get_linestyle(), str(line._dash_pattern)) for line in drawn}  # type: ignore[attr-defined]
+            assert len(found) == looks
+
     def test_a_profile_has_a_line_for_each_solver(self) -> None:
         profile = {f"s{i:02}": [(1.0 + i / 10, 1.0)] for i in range(20)}
         picture = draw_profile(profile, problems=1)

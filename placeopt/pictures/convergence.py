@@ -21,6 +21,8 @@ PANELS = 24
 _TIMES = ("makespan", "total_cost", "max_load", "relocation")
 _EARLIEST = 1e-3
 """Seconds at which a logarithmic axis begins at the earliest."""
+_BOUND = (1.0, 1.6)
+"""Dashes of bounds: dots, which no line of a solver that is named has."""
 _WORST = 1.3
 """Times the best value of a problem: worse ones run off the top."""
 
@@ -110,12 +112,9 @@ def _draw(courses: Sequence[Course], order: Sequence[str], title: str) -> Pictur
             axes.text(
                 0.5, 0.5, "no run tells of its course", transform=axes.transAxes, ha="center", color=palette.MUTED
             )
-    entries: list[tuple[Any, str]] = [
-        (line_sample(stroke_of[solver].color, width=2.0, marker=stroke_of[solver].marker), short(solver, 40))
-        for solver in named
-    ]
+    entries: list[tuple[Any, str]] = [(_sample(stroke_of[solver]), short(solver, 40)) for solver in named]
     if any(bounds(course)[0] for course in told):
-        entries.append((line_sample(palette.MUTED, dashes=(4, 2)), "lower bound"))
+        entries.append((line_sample(palette.MUTED, dashes=_BOUND), "lower bound"))
     if len(named) < len(solvers):
         entries.append((line_sample(palette.MUTED, width=0, marker="."), f"{len(solvers) - len(named)} others"))
     line_legend(picture, entries)
@@ -134,11 +133,13 @@ def _draw_panel(axes: Axes, courses: Sequence[Course], stroke_of: dict[str, Stro
     for course in courses:
         stroke = stroke_of.get(course.solver)
         color = palette.MUTED if stroke is None else stroke.color
+        line: Any = "-" if stroke is None or not stroke.dashes else (0, stroke.dashes)
         times, values = incumbents(course)
         if values:
             axes.step(
-                np.maximum(times, least), np.array(values) * scale, where="post", color=color, linewidth=1.8, zorder=3
-            )
+                np.maximum(times, least), np.array(values) * scale, where="post", color=color, linewidth=1.8,
+                linestyle=line, zorder=3,
+            )  # fmt: skip
             axes.plot(
                 [max(times[0], least)] if len(course.points) == 1 else np.maximum(times[:-1], least),
                 np.array(values[:1] if len(course.points) == 1 else values[:-1]) * scale,
@@ -149,9 +150,9 @@ def _draw_panel(axes: Axes, courses: Sequence[Course], stroke_of: dict[str, Stro
         times, values = bounds(course)
         if values and len(course.points) > 1:
             axes.step(np.maximum(times, least), np.array(values) * scale, where="post", color=color, linewidth=1.3,
-                      linestyle=(0, (4, 2)), zorder=2)  # fmt: skip
+                      linestyle=(0, _BOUND), zorder=2)  # fmt: skip
     if proved is not None and not any(bounds(course)[0] for course in courses if len(course.points) > 1):
-        axes.axhline(proved * scale, color=palette.MUTED, linewidth=1.3, linestyle=(0, (4, 2)), zorder=2)
+        axes.axhline(proved * scale, color=palette.MUTED, linewidth=1.3, linestyle=(0, _BOUND), zorder=2)
     if logarithmic:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -160,6 +161,10 @@ def _draw_panel(axes: Axes, courses: Sequence[Course], stroke_of: dict[str, Stro
     axes.set_ylim(low * scale, high * scale)
     axes.set_ylabel(label, fontsize=8.5)
     axes.grid(axis="y")
+
+
+def _sample(stroke: Stroke) -> Any:
+    return line_sample(stroke.color, width=2.0, dashes=stroke.dashes, marker=stroke.marker)
 
 
 def _range(courses: Sequence[Course], best: float | None, proved: float | None) -> tuple[float, float]:
