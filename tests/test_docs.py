@@ -185,6 +185,7 @@ class TestSolvers:
         page = solver_page(name)
         info = find_solver(name).info
         assert page.startswith(f"# {name}\n")
+        assert f"\n\n| | {name} |\n|---|---|\n| guarantee | " in page  # the first row is no header
         for text in (info.guarantee, info.complexity, info.citation):
             assert text.replace("<", "&lt;").replace("|", "\\|") in page or text in page
         for key, field in find_solver(name).settings_type.model_fields.items():

@@ -14,6 +14,7 @@ from placeopt.report.catalog import FAMILIES, setting_cards
 
 WHEN = {
     "annealing": "full memory decides, up to some thousand tasks, and there is time",
+    "auto": "always, unless you know better: it tries what the others do and keeps the best",
     "bil": "chains on unlike devices; else to compare",
     "brute-force": "up to six tasks or so: to check others",
     "celeritas": "transfers cost more than work, and little memory on each device",
@@ -137,7 +138,7 @@ def solver_page(name: str) -> str:
     ]
     parts = [
         f"# {name}\n\n{sentence(text(info.summary))}",
-        "\n".join(f"| {label} | {cell(value)} |" for label, value in facts).replace("\n", "\n|---|---|\n", 1),
+        "\n".join([f"| | {name} |", "|---|---|", *(f"| {label} | {cell(value)} |" for label, value in facts)]),
         "n tasks, e edges, m devices.",
         f"    placeopt solve PROBLEM --solver {name}\n\nSource: [`{source_path(name)}`](../{source_path(name)}?source)",
         "## What it does, and where it departs from its paper\n\n" + prose(inspect.getdoc(module_of(name)) or ""),
