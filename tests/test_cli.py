@@ -15,6 +15,7 @@ from commandline import run
 
 from placeopt import registry
 from placeopt.ir import Problem
+from placeopt.report.console import folded
 from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 PROBLEMS = Path(__file__).parents[1] / "problems"
@@ -152,6 +153,15 @@ def test_time_limit_without_a_schedule_exits_with_3(monkeypatch: pytest.MonkeyPa
     assert "time limit reached" in done.out
     assert "no schedule" in done.out
     assert "stopped after the default limit of 60 s" in done.err
+
+
+def test_the_problem_line_is_broken_after_commas() -> None:
+    line = "inception: 235 tasks, 301 edges, 4 devices, CCR 0.123, memory 7.53 GiB of 48 GiB"
+    assert folded(line, 80) == line
+    assert folded(line, 79) == "inception: 235 tasks, 301 edges, 4 devices, CCR 0.123,\nmemory 7.53 GiB of 48 GiB"
+    assert folded(line, 30).splitlines()[0] == "inception: 235 tasks,"
+    assert all(len(part) <= 30 for part in folded(line, 30).splitlines())
+    assert folded("a name without one " * 9, 40) == "a name without one " * 9
 
 
 def test_ctrl_c_prints_and_saves_the_incumbent(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,8 +18,23 @@ from placeopt.wording import DEVICE_HEADERS, SHOWN, device_cells, problem_line, 
 
 
 def print_problem(console: Console, problem: Problem) -> None:
-    """The problem line: wrapped between words on a terminal, one line elsewhere."""
-    console.print(Text(problem_line(problem)), soft_wrap=not console.is_terminal)
+    """The problem line: on a terminal broken after commas where it is too long, one line elsewhere."""
+    line = problem_line(problem)
+    console.print(Text(folded(line, console.width) if console.is_terminal else line), soft_wrap=not console.is_terminal)
+
+
+def folded(line: str, width: int) -> str:
+    """The line broken after commas, so that no amount is parted from its unit; what has no comma is left to others."""
+    lines = [""]
+    pieces = line.split(", ")
+    for place, piece in enumerate(pieces):
+        text = piece + "," * (place + 1 < len(pieces))
+        grown = f"{lines[-1]} {text}" if lines[-1] else text
+        if lines[-1] and cell_len(grown) > width:
+            lines.append(text)
+        else:
+            lines[-1] = grown
+    return "\n".join(lines)
 
 
 def print_result(console: Console, result: Result) -> None:
