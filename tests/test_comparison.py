@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -167,6 +168,7 @@ class TestRecords:
             (a_record().to_json().replace('_levels":[10]', '_levels":[]'), "objective_levels is .*; expected numbers"),
             (a_record().to_json().replace('"resolution":0.001', '"resolution":0'), "resolution is 0; expected seconds"),
             (a_record().to_json().replace('"violations":[]', '"violations":[1]'), "violations is not a list of"),
+            (a_record().to_json().replace('"place":[0,0]', '"place":[0]'), "place is .0.; expected the numbers"),
             ('{"a":' * 20_000, "nested too deeply"),
         ],
     )
@@ -308,7 +310,9 @@ class TestRogues:
 
     def test_the_ledger_has_it_all(self, rough: Comparison, ledger: Path) -> None:
         assert sorted(map(Record.to_json, read_ledger(ledger))) == sorted(map(Record.to_json, rough.records))
-        assert Comparison.read(ledger).rows() == rough.rows()  # heft first, then the rogues: the order of names
+        read = Comparison.read(ledger)
+        assert sorted(read.rows(), key=lambda row: row["solver"]) == rough.rows()
+        assert read.solvers[0] == "heft"  # the first that was asked for
 
     def test_the_table_at_80_and_140_columns(self, rough: Comparison) -> None:
         for width in (80, 140):
@@ -438,6 +442,29 @@ class TestTables:
         assert (comparison.steady(), comparison.common()) == (("s", "t"), ("a", "b"))
         assert [row["ratio"] for row in comparison.summary()] == [1.0, pytest.approx(8**0.5), None]
         assert [row["ratio_solved"] for row in comparison.summary()][2] == 1.0
+
+    def test_a_ledger_keeps_the_order_of_the_matrix(self, tmp_path: Path) -> None:
+        def runs(problem: int, *solvers: tuple[str, int]) -> list[Record]:
+            name = "ab"[problem]
+            return [
+                a_record(solver=solver, problem=name, fingerprint=name, place=(problem, place), seed=seed)
+                for seed in (1, 0)
+                for solver, place in solvers
+            ]
+
+        # Runs end in any order; the comparison of t and s went on with u alone.
+        written = [*runs(1, ("s", 1), ("t", 0)), *runs(0, ("s", 1), ("t", 0)), *runs(0, ("u", 0))]
+        path = tmp_path / "out.jsonl"
+        path.write_text("".join(f"{record.to_json()}\n" for record in written))
+        found = Comparison.read(path)
+        assert [(record.problem, record.solver, record.seed) for record in found.records] == [
+            *(("a", solver, seed) for solver in "tus" for seed in (0, 1)),
+            *(("b", solver, seed) for solver in "ts" for seed in (0, 1)),
+        ]
+        assert found.standings["a"].best_solver == "t"  # as the comparison had it, of those with the same value
+        # Lines of older versions have no place: those that came first come first.
+        path.write_text("".join(re.sub(r',"place":\[.,.\]', "", record.to_json()) + "\n" for record in written))
+        assert [record.solver for record in Comparison.read(path).records] == list("ssttssttuu")
 
     def test_one_order_everywhere(self) -> None:
         """The least ratio first, of equal ones who solved more; without a ratio last, by what was solved, then own."""

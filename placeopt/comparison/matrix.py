@@ -114,10 +114,11 @@ def compare(
             time_limit=options.time_limit,
             grace=grace,
             threads=options.workers,
+            place=(row, number),
             tag=f"{tag}/{fingerprint}/{number}/{seed}",
             packed=packed,
         )
-        for problem, file, fingerprint, packed in (
+        for row, (problem, file, fingerprint, packed) in enumerate(
             (problem, file, problem.fingerprint(), pack(problem)) for problem, file in read
         )
         for number, (solver, settings) in enumerate(choices)
@@ -168,5 +169,5 @@ def _finished(records: Iterable[Record], jobs: Iterable[Job]) -> dict[Key, Recor
     for record in records:
         job = wanted.get(record.key)
         if job is not None and record.status != "lost":
-            found[job.key] = replace(record, problem=job.problem, file=job.file)
+            found[job.key] = replace(record, problem=job.problem, file=job.file, place=job.place)
     return found

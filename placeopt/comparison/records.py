@@ -44,6 +44,8 @@ class Run:
         None for none.
     threads
         That the solver may use.
+    place
+        Numbers of its problem and of its solver in the comparison that ran it; (0, 0) in ledgers without it.
     """
 
     problem: str
@@ -54,6 +56,7 @@ class Run:
     seed: int
     time_limit: float | None
     threads: int = 1
+    place: tuple[int, int] = (0, 0)
 
     @property
     def key(self) -> Key:
@@ -109,12 +112,13 @@ class Record(Run):
             If the line is no record, or only the beginning of one.
         """
         data = read_line(line)
-        missing = [field.name for field in fields(cls) if field.name not in data and field.name != "threads"]
+        missing = [field.name for field in fields(cls) if field.name not in data and field.name not in _LATER]
         if missing:
             raise ValueError(f"no key {', '.join(missing)}")
         known = {field.name: data[field.name] for field in fields(cls) if field.name in data}
         check(known)
-        return cls(**known | {"progress": tuple(map(tuple, known["progress"]))})
+        place = tuple(known.get("place", (0, 0)))
+        return cls(**known | {"progress": tuple(map(tuple, known["progress"])), "place": place})
 
 
 def read_line(line: str) -> dict[str, Any]:
@@ -145,6 +149,9 @@ def check(data: Mapping[str, Any]) -> None:
     _check_kinds(data, _KINDS, "")
     if data.get("status", STATUSES[0]) not in STATUSES:
         raise ValueError(f"status is {data['status']!r}; expected one of {', '.join(STATUSES)}")
+    place = data.get("place", [0, 0])
+    if not (len(place) == 2 and all(type(number) is int for number in place)):
+        raise ValueError(f"place is {place!r}; expected the numbers of a problem and of a solver")
     for point in data.get("progress", ()):
         check_point(point)
     result = data.get("result")
@@ -209,7 +216,11 @@ _KINDS: dict[str, Any] = {
     "peak_memory": int | None,
     "wall": int | float,
     "threads": int,
+    "place": list,
 }
+
+_LATER = ("threads", "place")
+"""Keys that lines of older versions do not have."""
 
 _RESULT_KINDS: dict[str, Any] = {
     "termination": str,

@@ -8,10 +8,10 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from placeopt.comparison.ledger import read_ledger
-from placeopt.comparison.records import Record, settings_text
+from placeopt.comparison.records import Record
 from placeopt.comparison.verdicts import FAILED, Standing, Value, Verdict, feasible_levels, feasible_value
 from placeopt.overview import counted
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from placeopt.pictures.canvas import Picture
+
+
+T = TypeVar("T")
 
 
 def solver_label(record: Record) -> str:
@@ -80,23 +83,30 @@ class Comparison:
 
     @classmethod
     def read(cls, ledger: str | os.PathLike[str]) -> Comparison:
-        """What a ledger holds, in the order of names; of runs that were repeated, the last.
+        """What a ledger holds, problems and solvers in the order of the comparison that wrote it; of runs that were
+        repeated, the last.
+
+        Where several comparisons wrote it, and gave one place to different problems or solvers, those that came first
+        in the ledger come first.
 
         Raises
         ------
         UsageError
             If the file cannot be read or is no ledger.
         """
+        last = {(record.file, record.problem, record.key): record for record in read_ledger(ledger)}
+        records = tuple(last.values())
+        problems = _ordered(((record.problem, record.fingerprint), record.place[0]) for record in records)
+        solvers = _ordered((solver_label(record), record.place[1]) for record in records)
 
-        def place(record: Record) -> tuple[Any, ...]:
+        def place(record: Record) -> tuple[int, int, int, float, int]:
             limit = math.inf if record.time_limit is None else record.time_limit
             return (
-                record.file or "", record.problem, record.fingerprint, record.solver, settings_text(record.settings),
-                record.seed, limit, record.threads,
+                problems[record.problem, record.fingerprint], solvers[solver_label(record)], record.seed, limit,
+                record.threads,
             )  # fmt: skip
 
-        last = {place(record): record for record in read_ledger(ledger)}
-        return cls(tuple(last[key] for key in sorted(last)), expected=len(last))
+        return cls(tuple(sorted(records, key=place)), expected=len(records))
 
     @cached_property
     def by_problem(self) -> dict[str, tuple[Record, ...]]:
@@ -322,6 +332,14 @@ class Comparison:
             "profile": {solver: [list(step) for step in steps] for solver, steps in self.profile().items()},
             "expected": self.expected,
         }
+
+
+def _ordered(places: Iterable[tuple[T, int]]) -> dict[T, int]:
+    """The rank of each thing by the least place that it has; ties in the order in which they come."""
+    least: dict[T, int] = {}
+    for thing, place in places:
+        least[thing] = min(place, least.get(thing, place))
+    return {thing: rank for rank, thing in enumerate(sorted(least, key=least.__getitem__))}
 
 
 def _rank(row: Mapping[str, Any]) -> tuple[float, int, float]:
