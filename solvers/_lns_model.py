@@ -21,10 +21,11 @@ import numpy as np
 
 from placeopt.ir import UNLIMITED, Bool, Int, Problem, build_problem
 from placeopt.memory import peak_memory
-from placeopt.schedule import Schedule
+from placeopt.schedule import Schedule, Transfers, edge_transfers
+from placeopt.simulation import retime
 from placeopt.solver import ALL_METRICS
 
-from ._lns_state import State
+from ._lns_state import State, decoded
 
 FAST: dict[str, object] = {
     "cp_model_presolve": False,
@@ -58,7 +59,7 @@ class Part:
     tasks
         (k,) tasks of the whole problem, in sequence.
     problem
-        Theirs, with what is left of the memory and the makespan as objective. Ports are free for what moves inside.
+        Theirs, with what is left of the memory, without ports, and with the makespan as objective.
     free
         (k,) whether a task may change its place in the order and, if its whole group is free, its device.
     allowed
@@ -145,7 +146,6 @@ def _bare(problem: Problem, state: State, tasks: Int, pairs: Int, edge: Int, mov
         feasible=problem.feasible[tasks],
         edges=pairs,
         payload=problem.payload[edge],
-        shared=problem.shared[edge],
         latency=problem.latency,
         byte_ticks_num=problem.byte_ticks_num,
         byte_ticks_den=problem.byte_ticks_den,
@@ -153,7 +153,6 @@ def _bare(problem: Problem, state: State, tasks: Int, pairs: Int, edge: Int, mov
         separation=both,
         resident=problem.memory[tasks] if limited else None,
         capacity=_room(problem, state, tasks) if limited else None,
-        contention=problem.contention,
     )
     # What is left of the memory tells devices apart, but not in any way that the model asks classes for.
     return replace(small, device_class=problem.device_class)
@@ -293,14 +292,45 @@ def solved(part: Part, state: State, limit: float, seed: int, stopped: Callable[
     )
 
 
-def changed(state: State, part: Part, stretch: Stretch, found: Found) -> tuple[Int, Int]:
-    """The sequence and placement (n,) with a part as it was found; other stretches may have changed since."""
+def changed(state: State, part: Part, stretch: Stretch, found: Found) -> Schedule:
+    """The whole schedule with a part as it was found, timed anew; other stretches may have changed since."""
     assert found.device is not None
     assert found.start is not None
-    problem, device, sequence = state.problem, state.device.copy(), state.sequence.copy()
+    problem, device = state.problem, state.device.copy()
     device[part.tasks] = found.device
     end = found.start + problem.duration[part.tasks, found.device]
+    if problem.contention == "port":
+        return _booked(state, part, stretch, device, found.start + part.origin, end + part.origin)
+    sequence = state.sequence.copy()
     place = np.empty(len(part.tasks), dtype=np.int64)
     place[part.problem.order] = np.arange(len(place))
     sequence[stretch.first : stretch.last] = part.tasks[np.lexsort((place, end, found.start))]
-    return sequence, device
+    return decoded(problem, sequence, device)
+
+
+def _booked(state: State, part: Part, stretch: Stretch, device: Int, start: Int, end: Int) -> Schedule:
+    """A part put back among transfers that keep their order on the ports; those of its tasks leave when data is there.
+
+    What is behind the stretch is put off until the devices are free, so that orders stay as they are.
+    """
+    problem, position = state.problem, state.position
+    starts, ends = state.start.copy(), state.end.copy()
+    starts[part.tasks], ends[part.tasks] = start, end
+    last = np.zeros(problem.n_devices, dtype=np.int64)
+    np.maximum.at(last, device[part.tasks], end)
+    behind = position >= stretch.last
+    late = int((last[device[behind]] - starts[behind]).max(initial=0))
+    starts[behind] += late
+    ends[behind] += late
+    leaves = ends[problem.edge_source]
+    given = state.schedule.transfers
+    if given is not None:
+        before = np.full(problem.n_edges, -1, dtype=np.int64)
+        before[given.edge] = given.start
+        carrier = edge_transfers(problem, state.device)
+        before = np.where(carrier >= 0, before[carrier], -1)
+        inside = ~behind & (position >= stretch.first)
+        stays = (before >= 0) & ~inside[problem.edge_source] & ~inside[problem.edge_target]
+        leaves[stays] = before[stays] + late * behind[problem.edge_source[stays]]
+    moved = np.flatnonzero(edge_transfers(problem, device) == np.arange(problem.n_edges))
+    return retime(problem, Schedule(device, starts, Transfers(moved, leaves[moved])))

@@ -22,14 +22,14 @@ from placeopt.ir import Problem
 from placeopt.schedule import Schedule
 
 from ._lns_model import Found, Part, Stretch, changed, part_of, solved
-from ._lns_state import State, decoded
+from ._lns_state import State
 from ._lns_stretches import FEWEST, Chooser, Kind
 from ._validity import valid
 
-EACH = 0.05
+EACH = 0.04
 """Deterministic time for a stretch."""
 
-SOLVING, MODELLING, DECODING, ALWAYS = 6.0, 7e-5, 1e-6, 0.012
+SOLVING, MODELLING, DECODING, ALWAYS = 8.0, 7e-5, 1e-6, 0.012
 """Seconds, about, of a unit of deterministic time, a variable of a model, a task or edge decoded, any stretch."""
 
 GROWTH, SHRINKAGE = 1.05, 0.95
@@ -163,7 +163,7 @@ class Search:
         before, found = self.state, trial.found
         if trial.part is None or found is None or found.device is None:
             return 0
-        after = decoded(self.problem, *changed(before, trial.part, trial.stretch, found))
+        after = changed(before, trial.part, trial.stretch, found)
         span = int((after.start + self.problem.duration[np.arange(self.problem.n_tasks), after.device]).max())
         if span > before.span or not valid(self.problem, after):
             return 0

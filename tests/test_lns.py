@@ -12,7 +12,7 @@ from brute_force import optimum, small_problem
 from placeopt_solvers._heft import heft
 from placeopt_solvers._lns_model import Stretch, changed, part_of, solved
 from placeopt_solvers._lns_search import Search
-from placeopt_solvers._lns_state import State, decoded, latest_starts, starts, tails
+from placeopt_solvers._lns_state import State, latest_starts, starts, tails
 from placeopt_solvers._lns_stretches import Chooser
 from placeopt_solvers._validity import valid
 from placeopt_solvers._warm_start import best_start
@@ -118,8 +118,8 @@ def test_a_part_tells_the_makespan_of_the_whole() -> None:
             part = part_of(state, stretch)
             found = solved(part, state, 0.2, seed, never)
             assert found.device is not None
-            sequence, device = changed(state, part, stretch, found)
-            after = decoded(problem, sequence, device)
+            after = changed(state, part, stretch, found)
+            device = after.device
             assert valid(problem, after), (seed, kind.name)
             own = device[part.tasks]
             end = after.start[part.tasks] + problem.duration[part.tasks, own]
