@@ -26,10 +26,18 @@ LEAST = 1e-3
 
 
 class Companion:
-    """Proves bounds from when it is entered until it is left; `options` are those for the solver meanwhile."""
+    """Proves bounds from when it is entered until it is left; `options` are those for the solver meanwhile.
 
-    def __init__(self, problem: Problem, options: Options) -> None:
+    It waits for `delay` seconds first, DELAY unless given, and uses `workers` threads: all but one of those asked for,
+    unless given.
+    """
+
+    def __init__(
+        self, problem: Problem, options: Options, *, delay: float | None = None, workers: int | None = None
+    ) -> None:
         self._problem, self._asked = problem, options
+        self._delay = DELAY if delay is None else delay
+        self.workers = max(options.workers - 1, 1) if workers is None else workers
         self._clock = Clock(options.time_limit)
         self._leave = threading.Event()
         self._lock = threading.Lock()
@@ -50,6 +58,11 @@ class Companion:
         self._leave.set()
         self._thread.join()
 
+    @property
+    def busy(self) -> bool:
+        """Whether it proves something, or is about to."""
+        return self._thread.is_alive()
+
     def concluded(self, answer: Answer) -> Answer:
         """The solver's answer with the bound, where that is better; and optimal, where the bound is why it stopped."""
         best = self.best
@@ -59,21 +72,21 @@ class Companion:
         if best is None or answer.termination is Termination.INFEASIBLE:
             return answer
         if answer.bound is None or best.value > answer.bound:
-            answer = replace(answer, bound=best.value)
+            answer = replace(answer, bound=best.value, bound_source=best.name)
         if answer.termination is Termination.INTERRUPTED and self._enough() and not self._asked.should_stop():
             optimal = self._objective == best.value
             answer = replace(answer, termination=Termination.OPTIMAL if optimal else Termination.COMPLETED)
         return answer
 
     def _run(self) -> None:
-        if self._leave.wait(DELAY) or self._clock.over:
+        if self._leave.wait(self._delay) or self._clock.over:
             return
         try:
             bounds(
                 self._problem,
                 time_limit=1e9 if self._clock.remaining is None else max(self._clock.remaining, LEAST),
                 known=self._objective,
-                workers=max(self._asked.workers - 1, 1),
+                workers=self.workers,
                 on_bound=self._prove,
                 should_stop=lambda: self._leave.is_set() or self._asked.should_stop(),
             )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from placeopt.ir import Objective, Problem
 from placeopt.objective import Value
+from placeopt.passes import apply_passes
 from placeopt.registry import find_solver, solver_names
 from placeopt.schedule import Schedule
 from placeopt.solver import Options, unsupported
@@ -27,6 +28,23 @@ def heuristic_schedules(problem: Problem, seed: int = 0) -> Iterator[tuple[str, 
                 schedule = solver.solve(simpler, Options(seed=seed), solver.settings_type()).schedule
                 if schedule is not None:
                     yield name, schedule
+
+
+def heuristic_schedule(name: str, problem: Problem, options: Options, passes: Sequence[str] = ()) -> Schedule | None:
+    """The schedule of a heuristic behind passes, mapped back; None if it has none, or does not take the problem.
+
+    It goes for the makespan if it does not know the objective. The placement is feasible, times may break rules.
+    """
+    chain = apply_passes(problem, passes)
+    if passes and not chain.steps:
+        return None  # the passes have nothing to do, and without them the heuristic has its own turn
+    solver, reduced = find_solver(name), chain.problem
+    if unsupported(solver.info, reduced) is not None:
+        reduced = replace(reduced, objective=Objective())
+    if unsupported(solver.info, reduced) is not None:
+        return None
+    schedule = solver.solve(reduced, options, solver.settings_type()).schedule
+    return None if schedule is None else chain.restore(schedule)
 
 
 def reachable(problem: Problem) -> Value | None:

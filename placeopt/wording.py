@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Violations, and devices of a notebook's table, that are shown."""
 
+MEMBERS = 6
+"""Members of a portfolio that are shown, best first."""
+
 DEVICE_HEADERS = ("device", "type", "tasks", "busy", "share", "memory", "of capacity")
 """Columns of `device_cells`; the first two hold words."""
 
@@ -98,12 +101,28 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
         facts.append(("objective", f"{problem.objective} = {value_text(result.objective, problem, metric)}"))
         for level, value in enumerate((result.values or ())[1:], start=1):
             facts.append(("", f"then {value_text(value, problem, problem.objective.levels[level][0].metric)}"))
+    facts += _portfolio_facts(result)
     if result.bound is not None:
         facts.append(("bound", f"{value_text(result.bound, problem, metric)}, proved by {result.bound_source}"))
     if result.gap is not None:
         proved = ", the schedule is optimal" if result.gap <= 0 and len(problem.objective.levels) == 1 else ""
         facts.append(("gap", f"{result.gap:.2%}{proved}"))
     return facts
+
+
+def _portfolio_facts(result: Result) -> list[tuple[str, str]]:
+    """Which member of a portfolio found the schedule, and the best of what the members came up with."""
+    if not result.stats.get("found by"):
+        return []
+    metric, resolution = first_metric(result.problem), result.problem.resolution
+    entries = [entry for entry in result.stats.get("members", ()) if entry["value"] is not None]
+    shown = [
+        f"{entry['name']} {amount_text(entry['value'], metric, resolution, ticks=False)} in {entry['seconds']:.2f} s"
+        for entry in sorted(entries, key=lambda entry: float(entry["value"]))[:MEMBERS]
+    ]
+    more = len(entries) - len(shown)
+    shown += [f"{more} more in --json"] if more > 0 else []
+    return [("found by", visible(str(result.stats["found by"]))), ("members", "; ".join(shown))]
 
 
 def device_cells(use: DeviceUse, makespan: int, resolution: Fraction) -> tuple[str, ...]:

@@ -11,13 +11,17 @@ from placeopt.solver import Clock, Options, Progress
 
 
 class Incumbent:
-    """Keeps the best and tells whoever watches; may be called from several threads."""
+    """Keeps the best and tells whoever watches; may be called from several threads.
+
+    `found_by` is the message with which the best schedule came, `bound_by` who proved the bound.
+    """
 
     def __init__(self, problem: Problem, options: Options, clock: Clock) -> None:
         self.problem = problem
         self.schedule: Schedule | None = None
         self.values: tuple[Value, ...] | None = None
         self.bound: Value | None = None
+        self.found_by, self.bound_by = "", ""
         self._on_progress, self._clock = options.on_progress, clock
         self._lock = threading.Lock()
 
@@ -27,15 +31,15 @@ class Incumbent:
         with self._lock:
             if self.values is not None and values >= self.values:
                 return False
-            self.schedule, self.values = schedule, values
+            self.schedule, self.values, self.found_by = schedule, values, message
             self._report(message)
             return True
 
-    def raise_bound(self, bound: Value) -> None:
+    def raise_bound(self, bound: Value, source: str = "") -> None:
         """Take a proven lower bound of the first level if it is better."""
         with self._lock:
             if self.bound is None or bound > self.bound:
-                self.bound = bound
+                self.bound, self.bound_by = bound, source
                 self._report("")
 
     def _report(self, message: str) -> None:

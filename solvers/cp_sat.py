@@ -17,6 +17,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from pydantic import Field
+
 from placeopt.errors import InternalError
 from placeopt.ir import Problem
 from placeopt.lowerbounds import best_bound
@@ -66,6 +68,9 @@ class CpSatSettings(Settings):
     """How much of the model the linear relaxation has: 0 nothing, 2 everything; None chooses by the objective."""
     deterministic: bool = False
     """Same answer for any number of workers: the strategies take turns on one thread, which is slower than a race."""
+    work: float | None = Field(default=None, gt=0)
+    """CP-SAT's deterministic time for each level of the objective, at most: a unit takes about some seconds. With one
+    worker the answer then depends on no clock."""
     max_size: int = 1_000_000
     """Literals, intervals and rows above which no model is built; a million take about 2 GB."""
 
@@ -249,6 +254,8 @@ class _Run(ExactRun):
             parameters["cp_model_probing_level"] = 0
         if self.clock.remaining is not None:
             parameters["max_time_in_seconds"] = self.clock.remaining
+        if self.settings.work is not None:
+            parameters["max_deterministic_time"] = self.settings.work
         if self.options.gap_limit is not None:
             parameters["relative_gap_limit"] = self.options.gap_limit
         outcome = minimised(

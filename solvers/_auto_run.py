@@ -1,0 +1,257 @@
+"""One run of the portfolio: whose turn it is, for how long, and when it ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from placeopt.bounding import bounds
+from placeopt.companion import Companion
+from placeopt.ir import Problem
+from placeopt.lowerbounds import best_bound
+from placeopt.schedule import Schedule
+from placeopt.solver import Answer, Options, Termination
+
+from ._auto_members import affordable, schedules, segments
+from ._auto_standings import Standings
+from ._cooling import annealer, coolings
+from ._exact import ExactRun
+from ._search import Cooling, any_start, rounds_in, searched, sufficient
+from ._validity import valid
+
+PATIENCE = 60.0
+"""Seconds that it plans for where there is no time limit."""
+
+QUICK = 0.3
+"""Of the time limit after which no further heuristic begins: only where code has to be compiled first."""
+
+SMALL, MEDIUM = 60, 400
+"""Tasks up to which CP-SAT mostly proves the optimum at once, and up to which it may with a good schedule to start
+from."""
+
+FIRST, LONGEST = 0.15, 10.0
+"""Part of the time that CP-SAT gets, and seconds at most."""
+
+WORK = 0.25
+"""Deterministic time of CP-SAT to a second."""
+
+SEARCHING = 0.5
+"""Part of the time that one worker plans for the search; bounds have what is left."""
+
+TURNS = 8
+"""Turns that the search is cut into."""
+
+SHORTEST, LONG = 0.5, 8.0
+"""Seconds of a turn, at least and at most."""
+
+COLD = 300
+"""Moves for each task below which a turn does not heat up: there would be no time to cool."""
+
+LEARNING = 0.5
+"""How much the last turn of a member counts in its rate."""
+
+
+@dataclass(slots=True)
+class Searcher:
+    """A member that improves schedules: `rate` is what its turns gained, in parts of the value a second."""
+
+    name: str
+    turn: Callable[[Schedule, float, int], None]
+    needs_schedule: bool = False
+    rate: float | None = None
+
+    def learn(self, before: float | None, after: float | None, seconds: float) -> None:
+        """Take in what a turn gained."""
+        gain = 1.0 if before is None and after is not None else 0.0
+        if before and after is not None:
+            gain = (before - after) / abs(before) / seconds
+        self.rate = gain if self.rate is None else LEARNING * gain + (1 - LEARNING) * self.rate
+
+
+class Run(ExactRun):
+    """One solve; with a companion that proves bounds beside it, or without."""
+
+    best: Standings
+
+    def __init__(self, problem: Problem, options: Options, companion: Companion | None) -> None:
+        super().__init__(problem, options)
+        self.best = Standings(problem, options, self.clock)
+        self.companion = companion
+        self.span = PATIENCE if options.time_limit is None else options.time_limit
+        self.least = best_bound(problem)
+        self.proved: Termination | None = None
+        self.turns = 0
+        self.length = min(max(SEARCHING * self.span / TURNS, SHORTEST), LONG)
+        self.searchers = [Searcher("annealing", self._anneal)]
+        if problem.objective.single == "makespan":
+            self.searchers.append(Searcher("lns", self._repair, needs_schedule=True))
+
+    def answer(self) -> Answer:
+        """The best schedule and bound of all members, and why there is no better."""
+        self._tried()
+        small, medium = self.problem.n_tasks <= SMALL, self.problem.n_tasks <= MEDIUM
+        steps = (
+            (not small, self._turn),
+            (medium, self._exact),
+            (True, self._search),
+            (self.companion is None, self._bound),
+        )
+        for wanted, step in steps:
+            if wanted and not self._over():
+                step()
+        return self._concluded()
+
+    @property
+    def threads(self) -> int:
+        """Threads that the companion leaves."""
+        beside = self.companion.workers if self.companion is not None and self.companion.busy else 0
+        return max(self.options.workers - beside, 1)
+
+    def _tried(self) -> None:
+        """The initial schedule and the heuristics' turns."""
+        initial = self.options.initial
+        if initial is not None and valid(self.problem, initial):
+            self._offer(initial, "initial")
+        for at, member in enumerate(affordable(self.problem, self.span)):
+            # Whatever the limit, there is the initial schedule or heft's.
+            if (at or self.best.schedule is not None) and (self._over() or self.clock.elapsed > QUICK * self.span):
+                return
+            with self.best.turn(member.name):
+                for schedule in schedules(member, self.problem, self.options.seed):
+                    self._offer(schedule, member.name)
+        with self.best.turn("segments"):
+            for schedule in segments(self.problem):
+                self._offer(schedule, "segments")
+
+    def _offer(self, schedule: Schedule, name: str) -> None:
+        if self.best.offer(schedule, name) and self.best.bound is None:
+            # Bounds of an infeasible problem mean nothing: they count once there is a schedule.
+            self.best.raise_bound(self.least.value, self.least.name)
+
+    def _exact(self) -> None:
+        """CP-SAT's turn."""
+        seconds = min(FIRST * self.span, LONGEST)
+        from .cp_sat import CpSat, CpSatSettings
+
+        remaining = self.clock.remaining
+        alone = self.options.workers == 1
+        options = replace(
+            self.options,
+            # With one worker the work ends it, not the clock.
+            time_limit=remaining if alone or (remaining is not None and remaining < seconds) else seconds,
+            workers=self.threads,
+            initial=self.best.schedule,
+            on_progress=self.best.overhear("cp-sat"),
+        )
+        settings = CpSatSettings(hint=self.best.schedule is None, work=seconds * WORK if alone else None)
+        with self.best.turn("cp-sat"):
+            answer = CpSat().solve(self.problem, options, settings)
+            if answer.schedule is not None:
+                self._offer(answer.schedule, "cp-sat")
+            if answer.bound is not None and self.best.schedule is not None:
+                self.best.raise_bound(answer.bound, "cp-sat")
+        if answer.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
+            self.proved = answer.termination
+
+    def _search(self) -> None:
+        """Turns of the searchers: as much work as is planned, or until time is up."""
+        work = SEARCHING * self.span if self.options.workers == 1 else self.span
+        endless = self.options.workers > 1 and self.clock.limit is not None
+        while (endless or self.turns * self.length < work) and not self._over():
+            self._turn()
+
+    def _turn(self) -> None:
+        """The turn of the searcher that gained most lately, new ones first; where none gained anything, of each."""
+        start = self.best.schedule or any_start(self.problem)
+        if start is None:
+            self.proved = Termination.FAILED
+            self.message = "no placement keeps all groups and separations on feasible devices"
+            return
+        able = [each for each in self.searchers if self.best.schedule is not None or not each.needs_schedule]
+        rates = [math.inf if each.rate is None else each.rate for each in able]
+        searcher = able[rates.index(max(rates)) if any(rates) else self.turns % len(able)]
+        before = self._value()
+        with self.best.turn(searcher.name):
+            searcher.turn(start, self.length, self.options.seed + self.turns)
+        searcher.learn(before, self._value(), self.length)
+        self.turns += 1
+
+    def _anneal(self, start: Schedule, seconds: float, number: int) -> None:
+        """A turn of annealing, or of a descent where the graph is too large to cool in time."""
+        rounds = max(rounds_in(self.problem, seconds), 1)
+        cooled = descent if rounds < COLD * self.problem.n_tasks else coolings
+        searched(
+            self.problem,
+            start,
+            annealer,
+            lambda worker: cooled(self.problem, number + worker, rounds),
+            self.best,
+            enough=sufficient(self.problem, float(self._bound_known()), self.options.gap_limit),
+            seed=number,
+            workers=self.threads,
+            moves=rounds,
+            stopped=lambda: self._over() is not None,
+            message="annealing",
+        )
+
+    def _repair(self, start: Schedule, seconds: float, number: int) -> None:
+        """A turn of large neighbourhood search."""
+        from .lns import improve
+
+        improve(
+            self.problem,
+            start,
+            seconds,
+            number,
+            lambda: self._over() is not None,
+            lambda schedule: self._offer(schedule, "lns"),
+            self.threads,
+        )
+
+    def _bound(self) -> None:
+        """Slow bounds in the time that is left; the schedule stands."""
+        values, remaining = self.best.values, self.clock.remaining
+        if values is None:
+            return
+        with self.best.turn("bounds"):
+            bounds(
+                self.problem,
+                time_limit=self.span * (1 - SEARCHING) if remaining is None else remaining,
+                workers=1,
+                known=values[0],
+                on_bound=lambda bound: self.best.raise_bound(bound.value, bound.name),
+                should_stop=lambda: self._over() is not None,
+            )
+
+    def _value(self) -> float | None:
+        return None if self.best.values is None else float(self.best.values[0])
+
+    def _bound_known(self) -> float:
+        return float(self.best.bound if self.best.bound is not None else self.least.value)
+
+    def _over(self) -> Termination | None:
+        """Why to stop now, None to go on."""
+        return self.proved or self._enough() or self.halted()
+
+    def _enough(self) -> Termination | None:
+        """How to end where the schedule held is as good as wanted."""
+        values, bound = self.best.values, self.best.bound
+        if values is None or bound is None or len(values) > 1:
+            return None
+        if values[0] == bound:
+            return Termination.OPTIMAL
+        limit = self.options.gap_limit
+        return Termination.COMPLETED if limit is not None and values[0] - bound <= limit * values[0] else None
+
+    def _concluded(self) -> Answer:
+        why = self._over() or (Termination.COMPLETED if self.best.schedule is not None else Termination.FAILED)
+        self.stats = {"found by": self.best.found_by, "members": self.best.table()}
+        if why is Termination.FAILED and not self.message:
+            self.message = "no member found a schedule that keeps every rule, and none proved that there is none"
+        return replace(self.ended(why), bound_source=self.best.bound_by)
+
+
+def descent(problem: Problem, number: int, rounds: int) -> Iterator[Cooling]:  # noqa: ARG001 - as coolings have it
+    """Moves that cost nothing, and no others."""
+    yield Cooling(rounds, 0.0, 0.0)

@@ -1,0 +1,233 @@
+"""The portfolio: every member's turn, who is named for what, and when it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from placeopt_solvers import _auto_members, _auto_run
+from placeopt_solvers._auto_members import MEMBERS, affordable, schedules, segments
+from placeopt_solvers._auto_standings import Standings
+from placeopt_solvers.auto import Auto
+
+import placeopt as po
+from placeopt.generate.layered_graphs import layered_problem
+from placeopt.ir import Objective, Problem, Term, build_problem
+from placeopt.objective import evaluate
+from placeopt.result import Result
+from placeopt.schedule import Schedule
+from placeopt.solver import Clock, Options, Progress, Settings, Termination
+
+PROBLEMS = Path(__file__).parents[1] / "problems"
+
+
+def tight(tasks: int = 30, devices: int = 3, seed: int = 0, **rest: Any) -> Problem:
+    """A random layered problem whose memory is scarce and whose transfers are dear."""
+    return layered_problem(tasks, devices, seed=seed, ccr=2.0, tightness=0.8, width=4, **rest)
+
+
+def solved(problem: Problem, **options: Any) -> Result:
+    return po.solve(problem, "auto", **{"time_limit": 4, "workers": 1} | options)
+
+
+class TestMembers:
+    @pytest.mark.parametrize("seed", range(3))
+    def test_none_beats_the_answer(self, seed: int) -> None:
+        problem = tight(seed=seed)
+        answer = Auto().solve(problem, Options(time_limit=2), Settings())
+        assert answer.schedule is not None
+        best = evaluate(problem, answer.schedule)
+        for member in MEMBERS:
+            for schedule in schedules(member, problem, 0):
+                assert best <= evaluate(problem, schedule), member.name
+        for schedule in segments(problem):
+            assert best <= evaluate(problem, schedule)
+
+    def test_a_single_device_is_always_among_them(self) -> None:
+        names = [member.name for member in affordable(tight(), 1e-9)]
+        assert names == ["heft", "single"]
+        assert len(affordable(tight(), 60)) == len(MEMBERS)
+        # Whatever looks at all pairs of ready tasks and devices again and again has no room on large graphs.
+        large = affordable(layered_problem(20_000, 6, seed=1), 60)
+        assert {"etf", "celeritas"} <= {member.name for member in large}
+        assert all(member.rate is not None for member in large)
+
+    def test_one_device_wins_where_transfers_are_dear(self) -> None:
+        # b and c end sooner side by side, and heft sees too late that what they send to d takes longer than all that.
+        problem = build_problem(
+            task_names="abcd", device_names="xy", duration=[[3, 3], [10, 10], [10, 10], [3, 3]], payload=[5, 5, 20, 20],
+            edges=[(0, 1), (0, 2), (1, 3), (2, 3)], byte_ticks_num=np.ones((2, 2), np.int64),
+        )  # fmt: skip
+        result = solved(problem)
+        assert result.objective == 26
+        assert result.termination is Termination.OPTIMAL
+        assert result.stats["found by"] == "single"
+        assert next(each["value"] for each in result.stats["members"] if each["name"] == "heft") > 26
+
+    def test_wrong_schedules_are_nobodys(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        problem = tight()
+        full = Schedule(np.zeros(problem.n_tasks, np.int64), np.zeros(problem.n_tasks, np.int64))
+        monkeypatch.setattr(_auto_members, "heuristic_schedule", lambda *_: full)
+        assert list(schedules(MEMBERS[0], problem, 0)) == []
+        elsewhere = Schedule(np.full(problem.n_tasks, 9), np.zeros(problem.n_tasks, np.int64))
+        monkeypatch.setattr(_auto_members, "heuristic_schedule", lambda *_: elsewhere)
+        assert list(schedules(MEMBERS[0], problem, 0)) == []
+
+
+class TestAnswer:
+    def test_small_problems_are_proved_without_compiled_code(self) -> None:
+        program = (
+            "import sys, placeopt as po\n"
+            f"result = po.solve(po.load({str(PROBLEMS / 'heft-10.yaml')!r}), 'auto', workers=1)\n"
+            "print(result.termination.value, result.makespan, 'numba' in sys.modules)"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert done.stdout.split()[0] == "optimal"
+        assert done.stdout.split()[2] == "False"
+
+    def test_names_who_found_it_and_who_proved_it(self) -> None:
+        result = solved(po.load(PROBLEMS / "heft-10.yaml"))
+        members = {each["name"]: each for each in result.stats["members"]}
+        assert result.termination is Termination.OPTIMAL
+        assert result.bound_source == "cp-sat"
+        assert members[result.stats["found by"]]["value"] == result.objective
+        assert all(each["value"] is None or each["value"] >= result.objective for each in members.values())
+        assert all(each["seconds"] >= 0 for each in members.values())
+        assert json.loads(json.dumps(result.to_dict()))["stats"]["members"] == result.stats["members"]
+        shown = result.summary()
+        assert f"found by     {result.stats['found by']}" in shown
+        assert "more in --json" in shown
+
+    def test_quick_bounds_are_named_too(self) -> None:
+        problem = build_problem(task_names="ab", device_names="xy", duration=[[2, 2], [3, 3]])
+        result = solved(problem)
+        assert result.termination is Termination.OPTIMAL
+        assert result.bound_source not in (None, "auto", "cp-sat")
+
+    @pytest.mark.parametrize("workers", [1, 2])
+    def test_stops_at_the_gap_that_is_wanted(self, workers: int) -> None:
+        result = solved(tight(), gap_limit=0.9, workers=workers)
+        assert result.termination in (Termination.COMPLETED, Termination.OPTIMAL)
+        assert {each["name"] for each in result.stats["members"]} <= {member.name for member in MEMBERS}
+
+    def test_infeasible_is_proved(self) -> None:
+        # Seven groups of three bytes in three devices of eight: two each at most; no quick proof sees it.
+        problem = build_problem(
+            task_names=[f"t{i}" for i in range(7)], device_names="xyz", duration=np.ones((7, 3), np.int64),
+            resident=np.full(7, 3), capacity=np.full(3, 8),
+        )  # fmt: skip
+        answer = Auto().solve(problem, Options(time_limit=20), Settings())
+        assert answer.termination is Termination.INFEASIBLE
+        assert answer.schedule is None
+        assert answer.bound is None
+
+    def test_an_initial_schedule_is_never_lost(self) -> None:
+        problem = tight()
+        best = solved(problem).schedule
+        assert best is not None
+        answer = Auto().solve(problem, Options(time_limit=1e-6, initial=best), Settings())
+        assert answer.schedule is not None
+        assert evaluate(problem, answer.schedule) <= evaluate(problem, best)
+
+    @pytest.mark.parametrize(
+        "objective",
+        [
+            Objective(((Term("makespan"), Term("communication", Fraction(1, 1000))),)),
+            Objective(((Term("communication"),), (Term("makespan"),))),
+            Objective(((Term("energy"),),)),
+        ],
+        ids=str,
+    )
+    def test_other_objectives(self, objective: Objective) -> None:
+        problem = replace(tight(12, 2), objective=objective)
+        auto, exact = solved(problem), po.solve(problem, "cp-sat", workers=1)
+        assert auto.termination is exact.termination is Termination.OPTIMAL
+        assert auto.values == exact.values
+
+
+class TestLimits:
+    def test_a_stop_keeps_the_best(self) -> None:
+        stop = threading.Event()
+        heard: list[Progress] = []
+
+        def hear(progress: Progress) -> None:
+            heard.append(progress)
+            stop.set()
+
+        result = solved(tight(40), time_limit=60, workers=2, on_progress=hear, should_stop=stop.is_set)
+        assert result.termination is Termination.INTERRUPTED
+        assert result.feasible
+        assert heard[0].message == "heft"
+        assert result.objective <= heard[-1].objective
+
+    def test_ends_by_itself_without_a_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_auto_run, "PATIENCE", 1.0)
+        result = solved(tight(90), time_limit=None)
+        assert result.termination in (Termination.COMPLETED, Termination.OPTIMAL)
+        assert result.feasible
+        names = [each["name"] for each in result.stats["members"]]
+        assert "annealing" in names
+        assert names.index("cp-sat") > names.index("heft")
+
+    def test_what_is_told_only_gets_better(self) -> None:
+        heard: list[Progress] = []
+        solved(tight(90), workers=2, time_limit=3, on_progress=heard.append)
+        values = [each.objective for each in heard if each.objective is not None]
+        assert values == sorted(values, reverse=True)
+        assert {each.message for each in heard} > {"heft"}
+
+
+class TestStandings:
+    def test_a_value_is_heard_before_its_schedule(self) -> None:
+        problem = build_problem(task_names="ab", device_names="xy", duration=[[2, 2], [3, 3]])
+        heard: list[Progress] = []
+        best = Standings(problem, Options(on_progress=heard.append), Clock(None))
+        best.offer(Schedule(np.array([0, 0]), np.array([0, 2])), "heft")
+        hear = best.overhear("cp-sat")
+        hear(Progress(0.0, 3, 2))
+        hear(Progress(0.0, 4, 1))
+        best.raise_bound(3, "load")
+        assert [(each.objective, each.bound) for each in heard] == [(5, None), (5, 2), (3, 2), (3, 3)]
+        assert best.values == (5,)
+        assert (best.found_by, best.bound_by) == ("heft", "load")
+
+    def test_turns_add_up(self) -> None:
+        problem = build_problem(task_names="a", device_names="x", duration=[[2]])
+        best = Standings(problem, Options(), Clock(None))
+        for _ in range(2):
+            with best.turn("annealing"):
+                best.offer(Schedule(np.array([0]), np.array([3])), "annealing")
+        with best.turn("lns"):
+            pass
+        assert [(each["name"], each["value"]) for each in best.table()] == [("annealing", 5), ("lns", None)]
+
+
+def test_same_seed_same_schedule_under_other_hashes() -> None:
+    program = (
+        "import placeopt as po\nfrom placeopt_solvers import _auto_run\n"
+        "from placeopt.generate.layered_graphs import layered_problem\n_auto_run.PATIENCE = 1.0\n"  # no clock at all
+        "problem = layered_problem(70, 3, seed=5, ccr=2.0, tightness=0.8, width=4)\n"
+        "result = po.solve(problem, 'auto', workers=1, seed=3)\n"
+        "print(result.schedule.device.tolist(), result.schedule.start.tolist())"
+    )
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONHASHSEED": seed},
+        )
+        for seed in ("1", "2")
+    ]
+    first, second = (run.communicate()[0] for run in runs)
+    assert first == second
+    assert first.count(",") > 100
