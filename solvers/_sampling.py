@@ -28,7 +28,7 @@ from ._placement import grouped, packings
 from ._sampling_loops import KNOWN, LATE, LEFT, MODULUS, SEED, SPAN, TRIES, Rules, State, draw, draw_home, sample
 from ._validity import valid
 
-STEPS_A_SECOND = 25_000_000
+STEPS_A_SECOND = 12_000_000
 """Tasks and edges that a core looks at in a second or less."""
 
 PYTHON_STEPS = 10_000
@@ -128,7 +128,7 @@ class _Search:
             return
         state.home[:], state.room[:], state.device[:] = home, room, schedule.device
         state.numbers[LEFT] = self.moves
-        fifo_makespan(self.case, state.device, self.work)
+        fifo_makespan.select(self.each)(self.case, state.device, self.work)
 
     def count(self, placements: int | None) -> int:
         """How many placements to look at: so many drawn ones and what comes after them, or what the limit allows."""
