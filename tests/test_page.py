@@ -115,6 +115,7 @@ def test_a_plan_that_breaks_rules_lists_them() -> None:
     data, _ = embedded(plan_page(problem, wrong, report))
     assert len(data["summary"]["violations"]) == len(report.violations) > 3
     assert data["summary"]["status"]["kind"] == "bad"
+    assert [fact[0] for fact in data["summary"]["facts"]] == ["makespan"]  # a bound of what breaks rules says nothing
 
 
 def test_a_task_where_it_may_not_run_has_no_chart() -> None:
@@ -144,6 +145,17 @@ def test_a_comparison() -> None:
     assert [row["solver"] for row in table["solvers"]] == list(comparison().ranking) == list(named)
     assert tuple(profile) == named
     assert [line["color"] for line in table["profile"]] == [stroke.color for stroke in strokes(len(named))]
+
+
+def test_a_comparison_tells_of_each_problem_what_all_runs_know() -> None:
+    runs = [*comparison().records, record("p3", "alpha", 10), record("p4", "alpha", None)]
+    data, _ = embedded(comparison_page(Comparison(tuple(runs))))
+    told = ("problem", "best", "best_solver", "bound", "bound_source", "known")
+    assert [tuple(row[key] for key in told) for row in data["comparison"]["problems"]] == [
+        ("p1", 20, "beta", 10, "load", ""), ("p2", 12, "alpha", 10, "load", ""),
+        ("p3", 10, "alpha", 10, "load", "proved optimal"), ("p4", None, None, None, None, "no feasible schedule"),
+    ]  # fmt: skip
+    assert data["comparison"]["problems"][0]["gap"] == 0.5
 
 
 def test_a_verdict_is_not_told_twice() -> None:
@@ -212,6 +224,11 @@ def test_solve_and_export_write_both(tmp_path: Path) -> None:
     done = run("export", problem, plan, "--trace", again, "--report", tmp_path / "again.html")
     assert (done.code, done.out, done.err) == (0, "", "")
     assert again.read_text() == trace.read_text()
+    # The plan has the quick bound of a solve, and the same gap.
+    solved, saved = ({fact[0]: fact for fact in embedded(file.read_text())[0]["summary"]["facts"]}
+                     for file in (page, tmp_path / "again.html"))  # fmt: skip
+    assert solved["bound"] == saved["bound"] == ["bound", "14 s", "proved by critical-path"]
+    assert solved["gap"] == saved["gap"]
 
 
 def test_export_tells_of_a_plan_that_breaks_rules(tmp_path: Path) -> None:

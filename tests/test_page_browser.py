@@ -129,6 +129,9 @@ def test_a_rejected_plan_shows_its_violations(opened: Callable[..., Opened]) -> 
 def test_sorting_sorts(opened: Callable[..., Opened]) -> None:
     page = opened(comparison_page(comparison()))
     assert page.column("#solver-table", "solver") == list(comparison().ranking)
+    assert page.column("#problem-table", "best found") == ["20 ms", "12 ms"]
+    assert page.column("#problem-table", "found by") == ["beta", "alpha"]
+    assert page.column("#problem-table", "gap") == ["50.00%", "16.67%"]
     table = "#run-table"
     page.tab.click(f"{table} th:has-text('objective') button")
     assert page.column(table, "objective") == ["12 ms", "12 ms", "20 ms", "30 ms", "100 ms", "-"]

@@ -22,6 +22,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
     )
     return {
         "note": note,
+        "problems": [_problem(comparison, label) for label in comparison.by_problem],
         "solvers": [
             {
                 "solver": row["solver"],
@@ -38,6 +39,29 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
         ],
         "runs": [_run(row) for row in comparison.rows()],
         "profile": _profile(comparison) if len(comparison.by_problem) > 1 else None,
+    }
+
+
+def _problem(comparison: Comparison, label: str) -> dict[str, Any]:
+    """What all runs together know of a problem."""
+    standing = comparison.standings[label]
+    result = next((record.result for record in comparison.by_problem[label] if record.result is not None), None)
+    gap = standing.gap(standing.best)
+    known = "" if standing.best is not None else "no feasible schedule"
+    if any(entry.verdict == "no solution" for entry in comparison.entries[label]):
+        known = "proved to have no schedule"
+    elif gap is not None and gap <= 0:
+        known = "proved optimal"
+    return {
+        "problem": label,
+        "best": standing.best,
+        "best_solver": standing.best_solver,
+        "bound": standing.bound,
+        "bound_source": standing.bound_source,
+        "gap": gap,
+        "known": known,
+        "kind": kind_of(None if result is None else result["objective_name"].split(", then ")[0]),
+        "resolution": None if result is None else result["resolution"],
     }
 
 

@@ -116,7 +116,7 @@ function showConvergence(groups) {
 /** A colour of the data; none stands for the ink of the page. */
 const inked = (color) => color ?? theme().ink;
 
-function showComparison({ note, solvers, runs, profile }) {
+function showComparison({ note, problems, solvers, runs, profile }) {
   reveal("comparison");
   byId("comparison-note").textContent = note;
   const number = (value) => (value === null ? "-" : value.toLocaleString("en", { minimumFractionDigits: 3, maximumFractionDigits: 3 }));
@@ -131,11 +131,16 @@ function showComparison({ note, solvers, runs, profile }) {
     amount("gap", "mean gap", share), amount("wins", "wins", countText), amount("infeasible", "infeasible", countText),
     amount("failed", "failed", countText), amount("refused", "refused", countText), amount("seconds", "median time", seconds),
   ], solvers, "Solvers"); // in the order in which they come: best first
+  const value = (known, row) => valueText(known, row.kind, row.resolution);
+  makeTable(byId("problem-table"), [
+    word("problem", "problem"), amount("best", "best found", value), word("best_solver", "found by"), amount("bound", "best bound", value),
+    word("bound_source", "proved by"), amount("gap", "gap", share), word("known", "known"),
+  ], problems, "Problems");
   const several = new Set(runs.map((row) => row.seed)).size > 1;
   const runTable = makeTable(byId("run-table"), [
     word("problem", "problem"), word("solver", "solver"),
     ...(several ? [amount("seed", "seed", String)] : []),
-    amount("objective", "objective", (value, row) => valueText(value, row.kind, row.resolution), { mark: (row) => (row.ratio === 1 ? "best" : "") }),
+    amount("objective", "objective", value, { mark: (row) => (row.ratio === 1 ? "best" : "") }),
     amount("gap", "gap", share), amount("ratio", "ratio to best", number), amount("slr", "SLR", number),
     amount("seconds", "time", seconds), amount("memory", "peak memory", (value) => (value === null ? "-" : sizeText(value))),
     word("verdict", "verdict", { long: true, mark: (row) => (row.good ? "" : "bad") }),

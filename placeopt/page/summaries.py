@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from placeopt.ir import Metric, Problem
+from placeopt.lowerbounds import best_bound
 from placeopt.objective import Value
 from placeopt.overview import counted
 from placeopt.pictures.palette import HUES
-from placeopt.result import Result, number
+from placeopt.result import Result, number, relative_gap
 from placeopt.units import time_text
 from placeopt.verifier import Report, Violation
 from placeopt.wording import MEANING, applied_text, first_metric, problem_line, value_text
@@ -32,14 +33,7 @@ def result_summary(result: Result) -> dict[str, Any]:
     """The summary of a solve."""
     problem = result.problem
     solved = "" if result.wall_time.solve is None else f"in {result.wall_time.solve:.2f} s, seed {result.seed}"
-    facts: list[Fact] = _values(problem, result.values)
-    if result.bound is not None:
-        said = value_text(result.bound, problem, first_metric(problem), ticks=False)
-        facts.append(("bound", said, f"proved by {result.bound_source}"))
-    if result.gap is not None:
-        optimal = result.gap <= 0 and len(problem.objective.levels) == 1
-        least = "the schedule is optimal" if optimal else "no schedule is better by more than this share"
-        facts.append(("gap", f"{result.gap:.2%}", least))
+    facts = _values(problem, result.values) + _bounds(problem, result.bound, result.bound_source, result.gap)
     facts.append(("solver", result.solver, solved))
     facts.append(("termination", MEANING[result.termination], ""))
     if result.passes is not None and result.passes.names:
@@ -54,11 +48,19 @@ def result_summary(result: Result) -> dict[str, Any]:
 
 
 def plan_summary(problem: Problem, report: Report) -> dict[str, Any]:
-    """The summary of a plan that the verifier has looked at."""
+    """The summary of a plan that the verifier has looked at, with the best of the quick bounds, as of a solve.
+
+    Of a plan that breaks rules neither bound nor gap is told: the problem may have no schedule, so that a bound of it
+    means nothing.
+    """
+    facts = _values(problem, report.objective)
+    if report.feasible and report.objective:
+        bound = best_bound(problem)
+        facts += _bounds(problem, bound.value, bound.name, relative_gap(report.objective[0], bound.value))
     return {
         "subtitle": _subtitle(problem),
         "status": _status(report.feasible, len(report.violations)),
-        "facts": _values(problem, report.objective),
+        "facts": facts,
         "message": problem.description,
         "violations": _violations(report.violations),
     }
@@ -111,6 +113,18 @@ def _values(problem: Problem, values: Sequence[Value] | None) -> list[Fact]:
         name = metric.replace("_", " ") if metric else "objective"
         exact = f"{number(value):,} ticks" if kind_of(metric) == "ticks" else ""
         facts.append((name if level == 0 else f"then {name}", value_text(value, problem, metric, ticks=False), exact))
+    return facts
+
+
+def _bounds(problem: Problem, bound: Value | None, source: str | None, gap: float | None) -> list[Fact]:
+    facts: list[Fact] = []
+    if bound is not None:
+        said = value_text(bound, problem, first_metric(problem), ticks=False)
+        facts.append(("bound", said, f"proved by {source}"))
+    if gap is not None:
+        optimal = gap <= 0 and len(problem.objective.levels) == 1
+        least = "the schedule is optimal" if optimal else "no schedule is better by more than this share"
+        facts.append(("gap", f"{gap:.2%}", least))
     return facts
 
 
