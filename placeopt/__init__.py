@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from placeopt.plan import read_plan as read_plan
     from placeopt.plan import write_plan as write_plan
     from placeopt.registry import solver_names as solvers  # noqa: F401  the public name
+    from placeopt.replacement import Replacement as Replacement
+    from placeopt.replacement import replace as replace
     from placeopt.result import Result as Result
     from placeopt.schedule import Schedule as Schedule
     from placeopt.schedule import Transfers as Transfers
@@ -88,6 +90,8 @@ _HOME = {
     "read_plan": ("placeopt.plan", "read_plan"),
     "write_plan": ("placeopt.plan", "write_plan"),
     "solvers": ("placeopt.registry", "solver_names"),
+    "Replacement": ("placeopt.replacement", "Replacement"),
+    "replace": ("placeopt.replacement", "replace"),
     "Result": ("placeopt.result", "Result"),
     "Schedule": ("placeopt.schedule", "Schedule"),
     "Transfers": ("placeopt.schedule", "Transfers"),

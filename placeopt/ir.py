@@ -411,6 +411,16 @@ def build_problem(
     return problem
 
 
+_DERIVED = {"edge_source", "edge_target", "out_start", "in_start", "in_edge", "order", "device_class"}
+
+
+def amended(problem: Problem, **changes: Any) -> Problem:
+    """The problem with some of what `build_problem` takes changed, and what follows from that worked out anew."""
+    given = {field.name: getattr(problem, field.name) for field in fields(problem) if field.name not in _DERIVED}
+    edges = np.column_stack((problem.edge_source, problem.edge_target))
+    return build_problem(**{**given, "edges": edges, **changes})
+
+
 @kernel()
 def topological_order(out_start: Int, edge_target: Int, in_degree: Int, order: Int) -> int:
     """Fill `order` with a topological order and return how many tasks it holds (fewer than n: a cycle).

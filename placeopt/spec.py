@@ -149,7 +149,8 @@ class MigrationSpec(_Model):
     bytes: Payload | None = None
     """Data that moves there over the link from its current device; the task's `resident` memory unless given."""
     startup: Durations | None = None
-    """Time to start up there: one for every device, or per device name or type. None on devices not named."""
+    """Time to start up there: one for every device, or per device name or type; none on devices not named. Types that
+    no device here has are ignored: they may come."""
 
 
 Migration = Annotated[MigrationSpec, _widen(_as_migration, Payload | MigrationSpec)]
@@ -173,7 +174,7 @@ class TaskSpec(_Model):
     after: After = Field(default_factory=dict)
     """Producers whose data the task needs: a name, a list, or names with the payload of that edge alone."""
     migration: Migration | None = None
-    """What moving it costs; a bare amount is `bytes`. What is left out is that of the section `current`."""
+    """What moving it costs; a bare amount is `bytes`. What is left out stands in the section `current`."""
     backward_of: Name | None = None
     """The forward task whose gradient this one computes: passes that place the two together look at it."""
     release: Time | None = None
@@ -291,6 +292,7 @@ class CurrentSpec(_Model):
     """What moving a task costs unless it says otherwise; a bare amount is `bytes`."""
 
 
+Devices = Annotated[dict[Name, Annotated[DeviceSpec, _widen(_as_mapping, DeviceSpec | None)]], Field(min_length=1)]
 Tasks = dict[Name, Annotated[TaskSpec, _widen(_as_mapping, TaskSpec | None)]]
 
 
@@ -303,6 +305,21 @@ class GraphFile(_Model):
     source: str = ""
     operations: dict[Name, Durations] = Field(default_factory=dict)
     tasks: Tasks
+
+
+class NetworkFile(_Model):
+    """A file with the devices that take the place of a problem's own. Bare numbers mean what they mean there."""
+
+    placeopt: Version = 1
+    name: str = ""
+    description: str = ""
+    source: str = ""
+    operations: dict[Name, Durations] = Field(default_factory=dict)
+    """Durations of operations on these devices; those of the problem count where it has none."""
+    devices: Devices
+    """All devices that there are now."""
+    links: LinksSpec | None = None
+    """The links between them; the problem's own unless given."""
 
 
 class GraphSpec(_Model):
@@ -333,7 +350,7 @@ class Spec(_Model):
     """Units of bare numbers."""
     operations: dict[Name, Durations] = Field(default_factory=dict)
     """Durations by operation and device name or type. Types that no device here has are ignored."""
-    devices: dict[Name, Annotated[DeviceSpec, _widen(_as_mapping, DeviceSpec | None)]] = Field(min_length=1)
+    devices: Devices
     """The devices."""
     links: LinksSpec = Field(default_factory=LinksSpec)
     """The links between devices; free unless given."""
@@ -343,7 +360,7 @@ class Spec(_Model):
     """The tasks."""
     placement: Placement = Field(default_factory=dict)
     """Where some tasks must stand: a device's name by task, or `{file: plan.json}`, where a plan has them."""
-    current: Annotated[CurrentSpec, _widen(_as_mapping, CurrentSpec | None)] | None = None
+    current: Annotated[CurrentSpec | None, _widen(_as_mapping, CurrentSpec | None)] = None
     """Where the tasks are now, and what moving them costs."""
     objective: ObjectiveSpec = Field(default_factory=_makespan)
     """What to minimise: a metric, a weighted sum, or a list in lexicographic order."""

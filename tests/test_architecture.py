@@ -34,7 +34,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("compiler", "plan"),
     ("generate", "formats", "profiling"),
     ("pipeline", "claims", "arguments"),
-    ("explanation", "comparison"),
+    ("explanation", "comparison", "replacement"),
     ("testing", "page", "report"),
     ("cli", "__init__", "__main__"),
 )

@@ -19,7 +19,16 @@ from placeopt.verifier import Rule
 
 FOLDER = Path(__file__).parents[1] / "problems"
 FILES = sorted(FOLDER.glob("*.yaml"))
-PROVED_FAST = ("edge-perception", "five-node", "heft-10", "peft-10", "sensor-fusion", "vgg19", "vgg19-tight")
+PROVED_FAST = (
+    "edge-perception",
+    "five-node",
+    "heft-10",
+    "peft-10",
+    "sensor-fusion",
+    "sensor-fusion-later",
+    "vgg19",
+    "vgg19-tight",
+)
 GNMT = {"layers": 8, "width": 1024, "bidirectional": True, "batch": 128, "source_length": 25, "target_length": 25}
 
 
@@ -33,7 +42,7 @@ def test_there_are_the_problems_that_the_documentation_names() -> None:
     sizes = [
         f"{model}{network}" for model in ("vgg19", "resnet50", "inception") for network in ("", "-medium", "-tight")
     ]
-    small = ("edge-perception", "five-node", "heft-10", "peft-10", "sensor-fusion")
+    small = ("edge-perception", "five-node", "heft-10", "peft-10", "sensor-fusion", "sensor-fusion-later")
     assert {path.stem for path in FILES} == {*small, "gnmt", *sizes}
 
 
@@ -49,7 +58,7 @@ def test_the_header_says_what_is_known(path: Path) -> None:
     assert plan.fingerprint == problem.fingerprint(), "the plan was made for another version of the problem"
     report = po.verify(problem, plan.schedule, plan.claim)
     assert report.feasible, report.violations
-    assert report.objective == (known.objective,)
+    assert [float(value) for value in report.objective or ()] == [known.objective]
     assert known.bound is not None
     assert best_bound(problem).value <= known.bound <= known.objective
 
@@ -59,7 +68,8 @@ def test_known_optima_are_proved(name: str) -> None:
     path = FOLDER / f"{name}.yaml"
     result = po.solve(po.load(path), "cp-sat", time_limit=60)
     assert result.termination is po.Termination.OPTIMAL
-    assert (result.objective, result.bound) == (best_known(path).objective, best_known(path).bound)
+    proved = [float(value) for value in (result.objective, result.bound) if value is not None]
+    assert proved == [best_known(path).objective, best_known(path).bound]
 
 
 def test_heft_gives_what_its_paper_says() -> None:

@@ -17,6 +17,7 @@ from placeopt.cli import (
     judge,
     plot,
     profile,
+    replace,
     solve,
     submodular,
 )
@@ -50,6 +51,7 @@ def _global(
 
 
 app.command("solve")(solve.solve)
+app.command("replace")(replace.replace)
 app.command("compare")(compare.compare)
 app.command("verify")(judge.verify)
 app.command("export")(export.export)

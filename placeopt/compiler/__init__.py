@@ -124,13 +124,23 @@ class Compilation:
     """One spec on its way to a problem.
 
     What was found broken in the document is missing from `spec`; checks that would stumble over the hole are left
-    out, so that one mistake is reported once.
+    out, so that one mistake is reported once. Where devices have changed, `network` is the document of those in `spec`,
+    and `former` has the names, pools and types of those before: what is said of them counts for nothing.
     """
 
-    def __init__(self, spec: Spec, document: Document, issues: Sequence[Issue], folder: Path) -> None:
-        self.spec = spec
+    def __init__(
+        self,
+        spec: Spec,
+        document: Document,
+        issues: Sequence[Issue],
+        folder: Path,
+        *,
+        network: Document | None = None,
+        former: frozenset[str] = frozenset(),
+    ) -> None:
+        self.spec, self.document, self.folder, self._former = spec, document, folder, former
         graph_document, graph, graph_issues = self._graph(document, folder)
-        self.issues = Issues(document, graph_document)
+        self.issues = Issues(document, graph_document, network)
         for issue in [*issues, *graph_issues]:
             self.issues.keep(issue)
         self.gaps = Gaps.left_by(self.issues, graph_missing=spec.graph is not None and graph is None)
@@ -168,7 +178,7 @@ class Compilation:
     def problem(self) -> Problem:
         """The compiled problem, or every issue as a SpecError."""
         spec, tasks, issues, gaps = self.spec, self.tasks, self.issues, self.gaps
-        index = DeviceIndex(spec.devices, issues, complete=not gaps.devices)
+        index = DeviceIndex(spec.devices, issues, complete=not gaps.devices, former=self._former)
         resolution = self._resolution()
         scales = Scales(resolution, spec.units, issues, sound=not gaps.scales and not issues.touch("resolution"))
         power, capacity = self._devices(index, scales)
@@ -278,7 +288,7 @@ class Compilation:
                 issues.add(
                     "energy needs the power of devices or the energy of links; neither is stated", ("objective", place)
                 )
-            if "relocation" in level and spec.current is None and not issues.touch("current"):
+            if "relocation" in level and spec.current is None and not self.gaps.current:
                 issues.add("relocation needs the section current, where the tasks are now", ("objective", place))
 
     def _check_feasible(self, index: DeviceIndex, allowed: Bool, table: DurationTable) -> None:

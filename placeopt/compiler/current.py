@@ -19,7 +19,7 @@ from placeopt.syntax import Path as Place
 
 
 class Current:
-    """The section `current` of a spec, with the `migration` of its tasks."""
+    """The section `current` of a spec, with the `migration` of its tasks, which says nothing without it."""
 
     def __init__(self, section: CurrentSpec | None, folder: Path, issues: Issues) -> None:
         self._stated = section is not None
@@ -27,6 +27,8 @@ class Current:
         self.runs = self._section.runs_before_next_change
         self._placement = WrittenPlacement(self._section.placement, folder, issues, "current", "placement")
         self._issues = issues
+        self.moved: Int = np.zeros(0, dtype=np.int64)
+        """(n,) bytes that move with each task, once `relocation` has looked."""
 
     def relocation(
         self,
@@ -37,11 +39,11 @@ class Current:
         scales: Scales,
         gaps: Gaps,
     ) -> Int | None:
-        """(n, m) ticks of relocation, None where the spec says nothing of it; `resident` (n,) bytes of each task."""
+        """(n, m) ticks of relocation, None where the spec has no such section; `resident` (n,) bytes of each task."""
         current = self._placement.devices(tasks, index, gaps, past=True)
+        moved = self.moved = resident.copy()
         if not self._stated and all(task.migration is None for task in tasks.values()):
             return None
-        moved = resident.copy()
         startup = np.zeros((len(tasks), len(index)), dtype=np.int64)
         stated: list[tuple[slice, MigrationSpec | None, Place]] = [
             (slice(None), self._section.migration, ("current", "migration"))
@@ -54,15 +56,17 @@ class Current:
             if migration is not None and migration.bytes is not None:
                 moved[rows] = scales.size(migration.bytes, (*path, "bytes"))
             if migration is not None and migration.startup is not None:
-                ticks, known = by_device(migration.startup, index, scales, (*path, "startup"))
+                ticks, known = by_device(migration.startup, index, scales, (*path, "startup"), lenient=True)
                 startup[rows, known] = ticks[known]
+        if not self._stated or gaps.scales:
+            return None
         slowest = float((links.byte_ticks_num / links.byte_ticks_den).max(initial=0))
         moving = float(moved.astype(np.float64).sum()) * slowest + len(tasks) * float(1 + links.latency.max(initial=0))
         total = moving + float(startup.max(axis=1, initial=0).astype(np.float64).sum())
         if total > LARGEST:
             self._issues.add(
                 f"the relocation of all tasks adds up to {total:.2g} ticks, more than 2^60; use a coarser resolution",
-                ("current",) if self._stated else ("tasks",),
+                ("current",),
             )
             return None
         return relocation_ticks(current, moved, startup, links.latency, links.byte_ticks_num, links.byte_ticks_den)

@@ -24,13 +24,22 @@ class Device:
 class DeviceIndex:
     """All devices, and the indices that a name, a pool or a type stands for.
 
-    References that stand for nothing are reported, unless the index is not `complete`.
+    References that stand for nothing are reported, unless the index is not `complete` or they are `former` ones, of
+    devices that are gone.
     """
 
-    def __init__(self, specs: dict[str, DeviceSpec], issues: Issues, *, complete: bool = True) -> None:
+    def __init__(
+        self,
+        specs: dict[str, DeviceSpec],
+        issues: Issues,
+        *,
+        complete: bool = True,
+        former: frozenset[str] = frozenset(),
+    ) -> None:
         self.devices: list[Device] = []
         self._issues = issues
         self._complete = complete
+        self._former = former
         self._names: dict[str, list[int]] = {}
         self._pools: dict[str, list[int]] = {}
         self._types: dict[str, list[int]] = {}
@@ -50,6 +59,11 @@ class DeviceIndex:
                 self._pools.setdefault(pool, []).append(place)
                 self._types.setdefault(spec.type or pool, []).append(place)
         self._everything = list(range(len(self.devices)))
+
+    @property
+    def references(self) -> frozenset[str]:
+        """All names, pools and types."""
+        return frozenset((*self._names, *self._pools, *self._types))
 
     def __len__(self) -> int:
         return len(self.devices)
@@ -71,7 +85,7 @@ class DeviceIndex:
             self._pools.get(reference, []),
             self._names.get(reference, []),
         )
-        if path is not None and self._complete and not any(found):
+        if path is not None and self._complete and not any(found) and reference not in self._former:
             known = list(dict.fromkeys([*self._names, *self._pools, *self._types]))
             self._issues.unknown("device", reference, known, path, at_key=at_key)
         return found

@@ -13,10 +13,12 @@ from placeopt.units import shown
 
 
 class Issues:
-    """Every issue found so far, each at its place in the document, or in the graph file for tasks that stand there."""
+    """Every issue found so far, each at its place in the document, or in the graph file for tasks that stand there, or
+    in the file of a network for the sections that it has."""
 
-    def __init__(self, document: Document, graph: Document | None = None) -> None:
+    def __init__(self, document: Document, graph: Document | None = None, network: Document | None = None) -> None:
         self._documents = [document] if graph is None else [document, graph]
+        self._network = network
         self._found: dict[tuple[Path, str], Issue] = {}
         self._touched: set[Path] = set()
         self._search = Search()
@@ -69,6 +71,10 @@ class Issues:
         return SpecError(in_file_order(self._found.values()))
 
     def _document(self, path: Path) -> Document:
+        # Of operations, a network may have some and leave others as they were.
+        of_network = path[:2] if path[:1] == ("operations",) else path[:1]
+        if self._network is not None and path and _holds(self._network, of_network):
+            return self._network
         holder = self._documents[0]
         if len(self._documents) > 1 and not _holds(holder, path[:2]) and _holds(self._documents[1], path[:2]):
             holder = self._documents[1]
@@ -93,7 +99,7 @@ class Gaps:
     """What structural issues left out of a spec: nothing is blamed on a hole that was blamed before.
 
     Each says whether names may be missing: of devices (or pools, types), of features, of tasks, of operations;
-    `scales` whether the units of bare numbers or the tick are unknown.
+    `scales` whether the units of bare numbers or the tick are unknown, `current` whether where the tasks are now is.
     """
 
     devices: bool
@@ -101,6 +107,7 @@ class Gaps:
     tasks: bool
     operations: bool
     scales: bool
+    current: bool
 
     @classmethod
     def left_by(cls, issues: Issues, *, graph_missing: bool) -> Gaps:
@@ -118,4 +125,5 @@ class Gaps:
             tasks="tasks" in sections or no_graph,
             operations="operations" in sections or no_graph,
             scales=bool({"units", "resolution"} & sections) or issues.touch("units") or issues.touch("resolution"),
+            current="current" in sections,
         )

@@ -1,0 +1,115 @@
+"""placeopt replace: an existing plan on a changed network, moved at least cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from placeopt.cli.options import (
+    AsJson,
+    Out,
+    PlanPath,
+    ProblemFile,
+    Sets,
+    assignments,
+    check_folder,
+    print_json,
+    seconds,
+    stderr_console,
+    stdout_console,
+    write_document,
+)
+from placeopt.cli.watching import on_interrupt, watched
+from placeopt.errors import UsageError
+
+DEFAULT_LIMIT = 60.0
+"""Seconds after which a solver that would go on is stopped."""
+
+
+def replace(
+    problem: ProblemFile,
+    plan: PlanPath,
+    devices: Annotated[
+        Path,
+        typer.Option(
+            "--devices", "-d", metavar="FILE", help="The devices that there are now, and links where they changed."
+        ),
+    ],
+    solver: Annotated[str, typer.Option("--solver", "-s", help="The solver; it has to know relocation.")] = "cp-sat",
+    runs: Annotated[
+        float | None, typer.Option("--runs", help="How many runs the new placement serves, before the next change.")
+    ] = None,
+    time_limit: Annotated[
+        str | None,
+        typer.Option("--time-limit", "-t", metavar="TIME", help="Stop after this time, 60s by default; or `none`."),
+    ] = None,
+    gap: Annotated[float | None, typer.Option("--gap", help="Stop once a gap of at most this is proved: 0.05.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Same seed with one worker, same answer.")] = 0,
+    workers: Annotated[int | None, typer.Option("--workers", "-w", help="Threads; all cores by default.")] = None,
+    sets: Sets = None,
+    out: Out = None,
+    out_problem: Annotated[
+        Path | None,
+        typer.Option(
+            "--out-problem", metavar="FILE", help="Write the changed problem to this file: what the new plan is for."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move an existing plan to a changed network at least cost: tasks stay unless moving them pays, or they must go."""
+    from placeopt.formats.problems import problem_document
+    from placeopt.pipeline import make_options, read_settings
+    from placeopt.plan import plan_document, write_plan
+    from placeopt.registry import find_solver
+    from placeopt.replacement import changed_problem, replaced
+
+    settings = assignments(sets)
+    limit = None if time_limit == "none" else seconds(time_limit, "--time-limit")
+    if time_limit is None:
+        limit = DEFAULT_LIMIT
+    read_settings(find_solver(solver), settings)
+    make_options(time_limit=limit, gap_limit=gap, seed=seed, workers=workers)
+    inputs = [path for path in (problem, plan, devices) if path.exists()]
+    for option, path in (("--out", out), ("--out-problem", out_problem)):
+        if path is not None:
+            check_folder(path)
+            if path.exists() and any(path.samefile(given) for given in inputs):
+                raise UsageError(f"{option} {path} is one of the files given; expected another one")
+    messages = stderr_console()
+    changed = changed_problem(problem, plan, devices, runs)
+    with on_interrupt() as stop:
+        found = watched(
+            lambda tell: replaced(
+                changed, solver, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, on_progress=tell,
+                should_stop=stop.is_set, **settings,
+            ),
+            changed.problem, messages, limit,
+        )  # fmt: skip
+    result = found.result
+    if out_problem is not None:
+        write_document(problem_document(found.problem), out_problem)
+    if out is not None and result.schedule is not None:
+        try:
+            write_plan(out, plan_document(found.problem, result.schedule, solver=solver, objective=result.values))
+        except OSError as error:
+            raise UsageError(f"cannot write {out}: {error.strerror or error}") from None
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        from placeopt.report.console import print_problem, print_result
+        from placeopt.report.replacement import print_moves, print_network
+
+        console = stdout_console()
+        print_problem(console, found.problem)
+        print_network(console, found)
+        print_result(console, result)
+        print_moves(console, found)
+    if out is not None and result.schedule is None:
+        messages.print(f"there is no schedule to write to {out}", soft_wrap=True)
+    if stop.is_set():
+        raise typer.Exit(130)
+    if result.schedule is None:
+        raise typer.Exit(3 if result.termination.value == "time_limit" else 1)
+    raise typer.Exit(0 if result.feasible else 1)
