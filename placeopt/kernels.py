@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable
+from functools import cache
 from types import FunctionType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
@@ -24,6 +25,40 @@ LEAN = {"_nrt": False, "forceinline": True}
 P = ParamSpec("P")
 R = TypeVar("R")
 _lock = threading.RLock()
+_watchers: list[Callable[[bool], None]] = []
+
+
+def watch_compiling(tell: Callable[[bool], None]) -> None:
+    """Have `tell(True)` called whenever machine code is about to be made in this process, `tell(False)` once it is.
+
+    Code that comes from the cache is not made. Numba is not loaded for it; what is compiled before the first kernel of
+    the process is not told.
+    """
+    _watchers.append(tell)
+
+
+@cache
+def _listen() -> None:
+    """Tell the watchers of every compilation from now on, and of those that it asks for itself as a part of it."""
+    from numba.core import event
+
+    depth = 0
+
+    def tell(step: int) -> None:
+        nonlocal depth  # of compilations in each other: Numba has one lock for all of them
+        before, depth = depth, depth + step
+        if 0 in (before, depth):
+            for watcher in _watchers:
+                watcher(depth > 0)
+
+    class Listener(event.Listener):  # type: ignore[misc,unused-ignore]
+        def on_start(self, event: Any) -> None:  # noqa: ARG002
+            tell(1)
+
+        def on_end(self, event: Any) -> None:  # noqa: ARG002
+            tell(-1)
+
+    event.register("numba:compile", Listener())  # type: ignore[no-untyped-call,unused-ignore]
 
 
 class Kernel(Generic[P, R]):
@@ -71,6 +106,7 @@ class Kernel(Generic[P, R]):
     def _compile(self, callable_from_python: bool) -> Callable[P, R]:
         from numba import njit
 
+        _listen()
         plain = self.plain
         assert isinstance(plain, FunctionType)
         # Compiled code can only call compiled code: give a copy of the function the compiled twins
