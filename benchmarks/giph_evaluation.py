@@ -1,0 +1,213 @@
+"""GiPH's evaluation (Hu et al. 2023, section 5.1, Figures 4 and 5): SLR of search policies against their steps.
+
+    python benchmarks/giph_evaluation.py [steps] [costs] [--cases 150] [--images docs/images]
+
+Both parts unless one is named. Every policy makes 2 |V| steps from the same random placement, drawn uniformly. The SLR
+is that of the best placement so far: its makespan over the critical path of least durations (section 5). With noise it
+is the placement that was observed best, and its SLR the one without noise, which is about what it will come to on
+average; the least SLR observed, which the paper reports and which chance makes low, is given too. Problems: see
+`giph_sets.py`; there is one network, or ten. Intervals are those of 95 %; differences are paired by problem.
+
+steps       SLR against search steps, single and multiple networks, with and without 20 % noise; sets of other sizes;
+            SLR against depth. Constructive heuristics beside them: their own schedules, without noise.
+costs       the same at equal numbers of placements executed and of finish times worked out: policies that cost less
+            go on at other random placements until they have used as much.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from giph_sets import case, interval
+from rich.console import Console
+from rich.table import Table
+
+import placeopt as po
+from placeopt.ir import Problem
+from placeopt.metrics import critical_path, shape
+from placeopt.policies import POLICIES, Episode, random_placement, run_episode, sample_placements
+
+SEARCHES = ("random", *POLICIES)
+REFERENCE = "random-task-eft"
+HEURISTICS = ("heft", "lookahead-heft", "peft", "cpop", "gdl", "min-min")
+GRID = np.linspace(0, 2, 41)
+"""Steps for each task at which curves are drawn."""
+DEPTHS = (0, 12, 18, 26, 34, 100)
+"""Borders of the depths that are averaged over."""
+
+console = Console(width=150)
+
+
+def searched(problem: Problem, name: str, device: np.ndarray, steps: int, noise: float, seed: int) -> Episode:
+    """An episode of a policy, or of random placements."""
+    if name == "random":
+        return sample_placements(problem, device, steps=steps, noise=noise, seed=seed)
+    return run_episode(problem, POLICIES[name](), device, steps=steps, noise=noise, seed=seed)
+
+
+def first_placement(problem: Problem, index: int) -> np.ndarray:
+    """The random placement that all policies start from."""
+    return random_placement(problem, np.random.default_rng([7, index]))
+
+
+@cache
+def constructed(name: str, kind: str, index: int, networks: int) -> float:
+    """The SLR of a heuristic's schedule."""
+    problem = case(kind, index, networks)
+    makespan = po.solve(problem, name).makespan
+    assert makespan is not None
+    return makespan / critical_path(problem)
+
+
+class Course:
+    """What all policies came to on a set: for each an array with a row for each problem."""
+
+    def __init__(self, kind: str, networks: int, noise: float, cases: int, names: Sequence[str] = SEARCHES) -> None:
+        self.title = f"{'single network' if networks == 1 else f'{networks} networks'}, {kind} sizes" + (
+            f", noise {noise:g}" if noise else ""
+        )
+        self.slr: dict[str, np.ndarray] = {}
+        self.observed: dict[str, np.ndarray] = {}
+        self.cost: dict[str, np.ndarray] = {}
+        problems = [case(kind, index, networks) for index in range(cases)]
+        self.tasks = np.array([problem.n_tasks for problem in problems])
+        self.depth = np.array([shape(problem).depth for problem in problems])
+        for name in names:
+            rows, observed, costs = [], [], []
+            for index, problem in enumerate(problems):
+                n, least = problem.n_tasks, critical_path(problem)
+                found = searched(problem, name, first_placement(problem, index), 2 * n, noise, index)
+                rows.append(found.expected[np.floor(GRID * n + 1e-9).astype(int)] / least)
+                observed.append(found.best[-1] / least)
+                costs.append((found.evaluations[-1] / n, found.estimates[-1] / n))
+            self.slr[name], self.observed[name] = np.array(rows), np.array(observed)
+            self.cost[name] = np.array(costs)
+        for name in HEURISTICS:
+            self.slr[name] = np.array([constructed(name, kind, index, networks) for index in range(cases)])[:, None]
+
+    def print(self) -> None:
+        """The table."""
+        table = Table(title=f"{self.title}: {len(self.tasks)} problems, {self.tasks.mean():.1f} tasks on average")
+        for header in ("search", "SLR after |V|/2", "|V|", "2 |V| steps", "less task-eft", "better/equal/worse",
+                       "observed", "executed", "estimates"):  # fmt: skip
+            table.add_column(header, justify="left" if header == "search" else "right", no_wrap=True)
+        reference = self.slr[REFERENCE][:, -1]
+        for name, rows in self.slr.items():
+            last = rows[:, -1]
+            mean, half = interval(last)
+            gap, gap_half = interval(last - reference)
+            wins = [100 * np.mean(sign) for sign in (last < reference, last == reference, last > reference)]
+            search = name in self.cost
+            table.add_row(
+                name,
+                f"{rows[:, 10].mean():.3f}" if search else "",
+                f"{rows[:, 20].mean():.3f}" if search else "",
+                f"{mean:.3f} ± {half:.3f}",
+                "" if name == REFERENCE else f"{gap:+.3f} ± {gap_half:.3f}",
+                "" if name == REFERENCE else " / ".join(f"{share:.0f}" for share in wins) + " %",
+                f"{self.observed[name].mean():.3f}" if search else "",
+                f"{self.cost[name][:, 0].mean():.2f}" if search else "",
+                f"{self.cost[name][:, 1].mean():.1f}" if search else "",
+            )
+        console.print(table)
+
+    def print_depths(self) -> None:
+        """SLR by depth, as the paper's Figure 5."""
+        table = Table(title=f"{self.title}: final SLR by depth of the graph (mean, standard deviation)")
+        table.add_column("search")
+        bins = [(low, high) for low, high in pairwise(DEPTHS) if self._within(low, high).any()]
+        for low, high in bins:
+            chosen = self._within(low, high)
+            depths = self.depth[chosen]
+            table.add_column(f"{depths.min()}-{depths.max()} ({chosen.sum()})", justify="right")
+        for name in (*SEARCHES, "heft"):
+            cells = [self.slr[name][self._within(low, high), -1] for low, high in bins]
+            table.add_row(name, *(f"{values.mean():.2f} ({values.std():.2f})" for values in cells))
+        console.print(table)
+
+    def _within(self, low: int, high: int) -> np.ndarray:
+        return (self.depth >= low) & (self.depth < high)
+
+
+def spent(problem: Problem, name: str, index: int, budget: int, what: str, noise: float) -> float:
+    """The SLR that a policy reaches with so many `evaluations` or `estimates`, starting again while some are left."""
+    rng = np.random.default_rng([7, index])
+    used, best, expected = 0, None, 0
+    round_ = 0
+    while used < budget:
+        device = random_placement(problem, rng)
+        found = searched(problem, name, device, 2 * problem.n_tasks, noise, index + 100_000 * round_)
+        cost = used + getattr(found, what)
+        last = int(np.searchsorted(cost, budget, side="right")) - 1
+        if last >= 0 and (best is None or found.best[last] < best):
+            best, expected = int(found.best[last]), int(found.expected[last])
+        used, round_ = int(cost[-1]), round_ + 1
+    return expected / critical_path(problem)
+
+
+def print_costs(cases: int, noise: float) -> None:
+    """SLR at equal costs: as much as `annealing`, and `annealing-2`, spends on the problem."""
+    problems = [case("released", index, 10) for index in range(cases)]
+    table = Table(title=f"10 networks, released sizes, noise {noise:g}: SLR at equal costs, {cases} problems")
+    for header in (
+        "as much as",
+        "in",
+        "spent/|V|",
+        "by the policy",
+        REFERENCE,
+        "greedy",
+        "random",
+        "less task-eft",
+    ):
+        table.add_column(header, justify="left" if header in ("as much as", "in") else "right")
+    for name, what in (("annealing", "evaluations"), ("annealing-2", "evaluations"), ("annealing-2", "estimates"),
+                       ("annealing", "estimates")):  # fmt: skip
+        own, others, shares = [], {REFERENCE: [], "random-task-greedy": [], "random": []}, []
+        for index, problem in enumerate(problems):
+            found = searched(problem, name, first_placement(problem, index), 2 * problem.n_tasks, noise, index)
+            budget = int(getattr(found, what)[-1])
+            own.append(found.expected[-1] / critical_path(problem))
+            shares.append(budget / problem.n_tasks)
+            for other, values in others.items():
+                if what == "evaluations" or other == REFERENCE:
+                    values.append(spent(problem, other, index, budget, what, noise))
+        gap, half = interval(np.array(own) - np.array(others[REFERENCE]))
+        means = [f"{np.mean(values):.3f}" if values else "" for values in others.values()]
+        kind = "placements executed" if what == "evaluations" else "finish times"
+        table.add_row(name, kind, f"{np.mean(shares):.1f}", f"{np.mean(own):.3f}", *means, f"{gap:+.3f} ± {half:.3f}")
+    console.print(table)
+
+
+def main() -> None:
+    """Run the parts, print the tables, draw the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help="steps, costs")
+    parser.add_argument("--cases", type=int, default=150, help="problems in each set")
+    parser.add_argument("--images", type=Path, metavar="FOLDER", help="where figures go; none without it")
+    arguments = parser.parse_args()
+    parts = arguments.parts or ["steps", "costs"]
+    if "steps" in parts:
+        courses = []
+        for noise, networks in ((0.0, 1), (0.0, 10), (0.2, 1), (0.2, 10)):
+            courses.append(Course("released", networks, noise, arguments.cases))
+            courses[-1].print()
+        courses[1].print_depths()
+        if arguments.images is not None:
+            from giph_figures import draw_depths, draw_steps
+
+            draw_steps(courses, GRID).write(arguments.images / "giph-steps.png")
+            draw_depths(courses[1], DEPTHS).write(arguments.images / "giph-depth.png")
+        for kind in ("named", "larger"):
+            Course(kind, 10, 0.0, arguments.cases // 3).print()
+    if "costs" in parts:
+        for noise in (0.0, 0.2):
+            print_costs(arguments.cases // 3, noise)
+
+
+if __name__ == "__main__":
+    main()
