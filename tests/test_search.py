@@ -16,10 +16,10 @@ from placeopt.objective import evaluate
 from placeopt.schedule import makespan
 from placeopt.search import Case, State, current_schedule, load, make_case, make_state
 from placeopt.search.case import OVERFULL
-from placeopt.search.decoding import decode
-from placeopt.search.moving import settle
+from placeopt.search.decoding import decode, look_ahead, rewind
+from placeopt.search.moving import accept, settle
 from placeopt.search.proposals import EXCHANGE, KINDS, MOVE, SHIFT, SWAP, find_critical, propose, undo
-from placeopt.search.state import COST, CRITICAL, FIXED, GUIDE, HELD, MOVED, PENALTY, PUT
+from placeopt.search.state import COST, CRITICAL, FIXED, GUIDE, HELD, KNOWN, LAST, MOVED, PENALTY, PUT, TIMED
 from placeopt.search.walk import walk
 from placeopt.simulation import retime, simulate
 from placeopt.verifier import verify
@@ -109,13 +109,16 @@ def test_costs_after_moves_and_undone_moves_are_those_worked_out_anew(
     problem = constrained(1, contention=contention, memory_model=memory_model, objective=objective)
     case, state = placed(problem, 5)
     rng = np.random.default_rng(7)
-    changed = 0
+    changed = early = 0
     for step in range(150):
+        if step % 5 == 0 and case.timed:
+            look_ahead(case, state)
         before, fixed, cost = snapshot(state), state.cost[FIXED], state.cost[COST]
         first = propose(case, state, step % KINDS)
         if first >= problem.n_tasks:
             assert snapshot(state) == before
             continue
+        early += state.number[KNOWN] <= state.number[LAST] + 1
         limit = cost * float(rng.choice([0.9, 1.0, 1.1])) if step % 4 else math.inf
         value = decode(case, state, first, limit)
         fresh = anew(problem, case, state)
@@ -128,8 +131,48 @@ def test_costs_after_moves_and_undone_moves_are_those_worked_out_anew(
         else:
             assert math.isclose(value, fresh, rel_tol=1e-12)
             state.cost[COST] = value
+            accept(state)
             changed += 1
     assert changed > 30
+    assert early > 30 or not case.timed
+
+
+@pytest.mark.parametrize("kind", range(KINDS))
+@pytest.mark.parametrize("rest", [{}, {"deadline": np.full(240, 500)}], ids=["", "deadlines"])
+def test_times_join_again_behind_a_change(kind: int, rest: dict[str, Any]) -> None:
+    """On a long order most changes are over long before its end, and what they cost is right all the same."""
+    problem = constrained(9, n=240, m=3, tight=2.0, **rest)
+    case, state = placed(problem, 5)
+    rng = np.random.default_rng(kind)
+    joined = given_up = 0
+    for step in range(120):
+        if step % 7 == 0:
+            look_ahead(case, state)
+        times = state.end.tolist()
+        first = propose(case, state, kind)
+        if first >= problem.n_tasks:
+            continue
+        limit = state.cost[COST] + float(rng.choice([-1.0, 0.0, 30.0, 200.0]))
+        fixed = state.cost[FIXED]
+        value = decode(case, state, first, limit)
+        fresh = anew(problem, case, state)
+        if value > limit:
+            assert fresh > limit
+            given_up += 1
+        else:
+            assert math.isclose(value, fresh, rel_tol=1e-12)
+            joined += state.number[TIMED] < problem.n_tasks
+        if value > limit or step % 3 == 0:  # taken back although it was good enough: as tabu search does
+            if value <= limit:
+                rewind(case, state, first)
+            undo(case, state)
+            state.cost[FIXED] = fixed
+            assert state.end.tolist() == times
+        else:
+            state.cost[COST] = value
+            accept(state)
+    assert given_up > 10
+    assert joined > (5 if kind in (SHIFT, MOVE, SWAP) else 0)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -236,6 +279,20 @@ def test_critical_tasks_lead_from_the_end_to_the_beginning(contention: str) -> N
         assert end[before] <= end[after] - ticks[after]
     first = chain[-1]
     assert end[first] - ticks[first] in (0, problem.release[first]) or contention == "port"
+
+
+@pytest.mark.parametrize("contention", ["none", "port"])
+def test_what_follows_a_task_is_the_rest_of_the_longest_chain(contention: str) -> None:
+    """Without ports some task ends exactly as long before the last one as is said; with them no sooner."""
+    problem = constrained(8, contention=contention, tight=2.0)
+    case, state = placed(problem, 4)
+    look_ahead(case, state)
+    follows = state.end + state.after
+    assert follows.max() <= state.end.max()
+    if contention == "none":
+        find_critical(case, state)
+        chain = state.critical[: state.number[CRITICAL]]
+        assert (follows[chain] == state.end.max()).all()
 
 
 def test_compiled_walks_are_the_same() -> None:

@@ -18,6 +18,7 @@ def make_state(case: Case, problem: Problem, seed: int) -> State:
     n, m = problem.duration.shape
     g, e = problem.n_groups, problem.n_edges
     shift = max(2 * m - 1, 15).bit_length()
+    count = -(-n >> shift)
     size = {"home": g, "best_home": g, "delay": e, "moved": LONGEST, "origin": LONGEST, "stamp": max(n, m, g)}
     size |= {"load": m, "room": m, "free": m, "send": m, "receive": m}
     size |= {"arrive": e if case.port else 0, "number": NEWS + 1}
@@ -25,7 +26,9 @@ def make_state(case: Case, problem: Problem, seed: int) -> State:
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(State._fields, (n,)) | {name: (k,) for name, k in size.items()}
     shapes |= dict.fromkeys(("owner", "written", "sent"), (n, m) if shared else (0, 0))
     shapes |= dict.fromkeys(("freed", "time", "code"), (n,) if case.peak else (0,))
-    shapes |= {"level": (3, m) if case.peak else (0, 0), "marks": ((n >> shift) + 1, 3 * m + 3)}
+    shapes |= {"level": (3, m) if case.peak else (0, 0)}
+    shapes |= dict.fromkeys(("marks", "old_marks"), (count + 1, 3 * m + 1))
+    shapes |= dict.fromkeys(("latest", "late", "old_latest", "old_late"), (count,))
     arrays = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
     arrays["number"][STEP] = shift
     arrays["number"][SEED] = seed % (MODULUS - 1) + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from placeopt.ir import ratio_ceil
 from placeopt.kernels import kernel
 from placeopt.search.case import BYTES, JOULES, TICKS, Case, moving_ticks
-from placeopt.search.state import COUNTER, FIXED, VALID, State
+from placeopt.search.state import COUNTER, FIXED, KNOWN, LAST, VALID, State
 
 
 @kernel(moving_ticks, ratio_ceil, allocates=False)
@@ -64,6 +64,7 @@ def relocate(case: Case, state: State, g: int, to: int) -> int:
     for at in range(case.member_start[g], case.member_start[g + 1]):
         i = case.member[at]
         first = min(first, state.position[i])
+        state.number[LAST] = max(state.number[LAST], state.position[i])
         state.device[i] = to
         state.load[away] -= state.ticks[i]
         state.ticks[i] = case.duration[i, to]
@@ -109,6 +110,7 @@ def rotate(state: State, taken: int, put: int) -> int:
             position[order[p]] = p
     order[put] = i
     position[i] = put
+    state.number[LAST] = max(state.number[LAST], taken, put)
     return min(taken, put)
 
 
@@ -135,4 +137,10 @@ def settle(case: Case, state: State) -> None:
     if case.priced:
         for i in range(len(state.order)):
             state.cost[FIXED] += sending_price(case, state, i)
-    state.number[VALID] = 0
+    state.number[VALID], state.number[KNOWN], state.number[LAST] = 0, len(state.order), len(state.order)
+
+
+@kernel(allocates=False)
+def accept(state: State) -> None:
+    """Stay with the last change: what follows the tasks up to where it reached has to be worked out again."""
+    state.number[KNOWN] = max(state.number[KNOWN], state.number[LAST] + 1)

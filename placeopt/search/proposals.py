@@ -16,7 +16,7 @@ from __future__ import annotations
 from placeopt.kernels import kernel
 from placeopt.search.case import Case
 from placeopt.search.moving import allowed, relocate, rotate
-from placeopt.search.state import CRITICAL, LONGEST, MOVED, PUT, SEED, TAKEN, State
+from placeopt.search.state import CRITICAL, LAST, LONGEST, MOVED, PUT, SEED, TAKEN, State
 
 MODULUS = 2**31 - 1
 """Of the random numbers."""
@@ -116,7 +116,7 @@ def undo(case: Case, state: State) -> None:
 def propose(case: Case, state: State, kind: int) -> int:
     """Change the state by a move of the kind; the first position that changes, n if nothing does."""
     n, m = len(state.order), len(state.room)
-    state.number[MOVED], state.number[PUT] = 0, -1
+    state.number[MOVED], state.number[PUT], state.number[LAST] = 0, -1, -1
     i = pick(state)
     if kind == SHIFT or m == 1:
         return shift(case, state, i)

@@ -14,11 +14,13 @@ Float = NDArray[np.float64]
 LONGEST = 512
 """Groups that one proposal takes to another device, at most."""
 
-VALID, STEP, COUNTER, SEED, MOVED, TAKEN, PUT, CRITICAL, NEWS = range(9)
-"""Places of `State.number`: the first position whose times are not those of the state; the logarithm to base 2 of
-the positions between two marks; the number of the evaluation; the random numbers; groups that the last proposal moved,
-the place in the order from which it took a task and the one where it put it, -1 if it left the order alone; tasks known
-to be critical; 1 once a better best has been found."""
+VALID, KNOWN, LAST, TIMED, STEP, COUNTER, SEED, MOVED, TAKEN, PUT, CRITICAL, NEWS = range(12)
+"""Places of `State.number`: the first position whose times are not those of the state; the first one from which on
+`after` holds; the last position that the last proposal touched; the one before which the last evaluation stopped timing
+tasks, n + 1 if it came to the end; the logarithm to base 2 of the positions between two marks; the number of the
+evaluation; the random numbers; groups that the last proposal moved, the place in the order from which it took a task
+and the one where it put it, -1 if it left the order alone; tasks known to be critical; 1 once a better best has been
+found."""
 
 COST, FIXED, GUIDE, PENALTY, HELD = range(5)
 """Places of `State.cost`: what the state costs; what tasks and transfers ask for apart from times; parts of the last
@@ -39,13 +41,20 @@ class State(NamedTuple):
     end, arrive
         (n,) ticks at which tasks end, (e,) at which in-edges' data is there; right before position number[VALID].
         `arrive` is kept under ports only.
+    after
+        (n,) from position number[KNOWN] on: ticks from each task's end to the end of the last task, at least, as long
+        as nothing behind it changes.
     load, room
         (m,) ticks of computing on each device; bytes left on it under the `sum` model, negative where it is overfull.
     free, send, receive
         (m,) when devices and ports become free.
     marks
-        (c, 3 m + 3) before every 2^number[STEP]-th position: `free`, `send`, `receive`, makespan, lateness; and the
-        number of the evaluation that timed the positions from there to the next.
+        (c + 1, 3 m + 1) before every 2^number[STEP]-th position and after the last: `free`, `send`, `receive`; and the
+        number of the evaluation that timed the positions from there to the next mark.
+    latest, late
+        (c,) the latest end and the lateness of all tasks between a mark and the next.
+    old_end, old_marks, old_latest, old_late
+        What the last evaluation wrote over, ends by position.
     owner, written, sent
         (n, m) under ports, for shared outputs: the position of the consumer that had it sent to the device, the
         evaluation in which that was, and when it arrives there. Else empty.
@@ -73,12 +82,19 @@ class State(NamedTuple):
     delay: Int
     end: Int
     arrive: Int
+    after: Int
     load: Int
     room: Int
     free: Int
     send: Int
     receive: Int
     marks: Int
+    latest: Int
+    late: Int
+    old_end: Int
+    old_marks: Int
+    old_latest: Int
+    old_late: Int
     owner: Int
     written: Int
     sent: Int

@@ -14,9 +14,10 @@ import math
 from placeopt.ir import Int
 from placeopt.kernels import kernel
 from placeopt.search.case import Case
-from placeopt.search.decoding import decode
+from placeopt.search.decoding import decode, look_ahead, rewind
+from placeopt.search.moving import accept
 from placeopt.search.proposals import draw, find_critical, propose, undo
-from placeopt.search.state import COST, FIXED, GUIDE, HELD, MOVED, PENALTY, PUT, SEED, VALID, State
+from placeopt.search.state import COST, FIXED, GUIDE, HELD, KNOWN, MOVED, PENALTY, PUT, SEED, State
 from placeopt.search.walk import hold
 
 REFRESH = 16
@@ -53,7 +54,7 @@ def forbid(state: State, until: Int, still: Int, now: int, tenure: int) -> None:
         still[state.order[state.number[PUT]]] = end
 
 
-@kernel(drawn, forbidden, forbid, undo, decode, find_critical, hold, allocates=False)
+@kernel(drawn, forbidden, forbid, undo, decode, rewind, look_ahead, accept, find_critical, hold, allocates=False)
 def prowl(
     case: Case,
     state: State,
@@ -73,6 +74,8 @@ def prowl(
     n = len(state.order)
     evaluated = 0
     for now in range(begin, begin + rounds):
+        if case.timed and state.number[KNOWN] > 0:
+            look_ahead(case, state)
         best, chosen = math.inf, 0
         fixed = state.cost[FIXED]
         for _ in range(candidates):
@@ -87,9 +90,10 @@ def prowl(
                 or (state.cost[PENALTY] == 0.0 and value - state.cost[GUIDE] < state.cost[HELD])
             ):
                 best, chosen = value, seed
+            if value < math.inf:
+                rewind(case, state, first)
             undo(case, state)
             state.cost[FIXED] = fixed
-            state.number[VALID] = min(state.number[VALID], first)
         if chosen == 0:
             continue
         after = state.number[SEED]
@@ -97,6 +101,7 @@ def prowl(
         first = drawn(case, state, shares)  # the same move, for the same random numbers
         state.number[SEED] = after
         state.cost[COST] = decode(case, state, first, math.inf)
+        accept(state)
         forbid(state, until, still, now, tenure)
         worth = state.cost[COST] - state.cost[GUIDE]
         if state.cost[PENALTY] == 0.0 and worth < state.cost[HELD]:

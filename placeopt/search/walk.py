@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 from placeopt.ir import Int
 from placeopt.kernels import kernel
 from placeopt.search.case import Case
-from placeopt.search.decoding import decode
+from placeopt.search.decoding import decode, look_ahead
+from placeopt.search.moving import accept
 from placeopt.search.proposals import draw, find_critical, propose, undo
-from placeopt.search.state import COST, FIXED, GUIDE, HELD, NEWS, PENALTY, State
+from placeopt.search.state import COST, FIXED, GUIDE, HELD, KNOWN, NEWS, PENALTY, State
 
 Float = NDArray[np.float64]
+
+AHEAD = 16
+"""Moves after which what follows each task is worked out again."""
 
 REFRESH = 64
 """Accepted moves after which the critical chain is looked for again."""
@@ -31,7 +35,7 @@ def hold(state: State, worth: float) -> None:
         state.best_home[g] = state.home[g]
 
 
-@kernel(draw, propose, undo, decode, find_critical, hold, allocates=False)
+@kernel(draw, propose, undo, decode, look_ahead, accept, find_critical, hold, allocates=False)
 def walk(case: Case, state: State, shares: Int, rounds: int, hot: float, cold: float, enough: float) -> int:
     """Try so many moves at temperatures that fall from `hot` to `cold`; how many were evaluated.
 
@@ -46,6 +50,8 @@ def walk(case: Case, state: State, shares: Int, rounds: int, hot: float, cold: f
         kind = 0
         while shares[kind] <= number:
             kind += 1
+        if at % AHEAD == 0 and case.timed and state.number[KNOWN] > 0:
+            look_ahead(case, state)
         fixed = state.cost[FIXED]
         first = propose(case, state, kind)
         if first >= n:
@@ -62,6 +68,7 @@ def walk(case: Case, state: State, shares: Int, rounds: int, hot: float, cold: f
             state.cost[FIXED] = fixed
             continue
         state.cost[COST] = value
+        accept(state)
         worth = value - state.cost[GUIDE]
         if state.cost[PENALTY] == 0.0 and worth < state.cost[HELD]:
             hold(state, worth)
