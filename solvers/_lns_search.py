@@ -26,16 +26,17 @@ from ._lns_state import State
 from ._lns_stretches import FEWEST, Chooser, Kind
 from ._validity import valid
 
-EACH = 0.04
-"""Deterministic time for a stretch."""
+EACH, LONGER, LONGEST = 0.04, 1 / 25, 6.0
+"""Deterministic time for a stretch; how much more for each in vain since the last gain, in parts; times that, at most.
+"""
 
-SOLVING, MODELLING, DECODING, ALWAYS = 8.0, 7e-5, 1e-6, 0.012
+SOLVING, MODELLING, DECODING, ALWAYS = 8.0, 1.5e-4, 1e-6, 0.012
 """Seconds, about, of a unit of deterministic time, a variable of a model, a task or edge decoded, any stretch."""
 
 GROWTH, SHRINKAGE = 1.05, 0.95
 """Of the size of a kind: when even what was tried before is solved to the end in vain; when it is not solved."""
 
-FORGETTING, CURIOSITY = 0.9, 0.2
+FORGETTING, CURIOSITY = 0.9, 0.4
 """How much of a kind's rate is kept at each try; share of stretches whose kind is drawn whatever the rates."""
 
 POLL = 0.05
@@ -62,6 +63,8 @@ class Search:
         The best schedule so far; while it is sought, one as short.
     spent
         Work so far, about seconds of one core.
+    tried, vain
+        Stretches tried in all, and since the last that gained something.
     complete
         Whether the whole problem was one stretch, solved to the end: there is nothing else to try.
     """
@@ -81,6 +84,7 @@ class Search:
         self.chooser = Chooser(problem, seed)
         self.spent = 0.0
         self.tried = 0
+        self.vain = 0
         self.complete = False
 
     def run(self, seconds: float, bound: int) -> None:
@@ -132,7 +136,7 @@ class Search:
         seconds = ALWAYS + (self.problem.n_tasks + self.problem.n_edges) * DECODING
         if _hopeless(part):
             return Trial(kind, stretch, None, None, seconds)
-        found = solved(part, state, EACH, self.seed + number, stopped)
+        found = solved(part, state, EACH * min(1 + LONGER * self.vain, LONGEST), self.seed + number, stopped)
         return Trial(kind, stretch, part, found, seconds + found.work * SOLVING + found.size * MODELLING)
 
     def _take(self, trial: Trial) -> None:
@@ -146,8 +150,10 @@ class Search:
         kind.ticks += gain
         kind.seconds += trial.seconds
         share = gain / max(before.span, 1) / trial.seconds
-        kind.rate = FORGETTING * kind.rate + (1 - FORGETTING) * share
+        news = max(1 - FORGETTING, 1 / kind.tried)
+        kind.rate = share if kind.tried == 1 else (1 - news) * kind.rate + news * share
         n, proved = self.problem.n_tasks, trial.found is None or trial.found.proved
+        self.vain = 0 if gain > 0 else self.vain + 1
         if gain > 0:
             self.chooser.succeeded(before, stretch)
         else:

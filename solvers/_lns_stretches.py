@@ -10,6 +10,7 @@ taken.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,7 +26,7 @@ Name = Literal["time", "devices", "critical"]
 FEWEST = 6
 """Free tasks at least."""
 
-FIRST_SIZE = {"time": 40, "devices": 40, "critical": 32}
+FIRST_SIZE = {"time": 25, "devices": 30, "critical": 20}
 """Free tasks of the first stretches of each kind, for four devices."""
 
 LONGEST = 240
@@ -46,7 +47,7 @@ class Kind:
     tried, gains, ticks, seconds
         Stretches solved, those that made the schedule shorter, by how many ticks in all, and what they took.
     rate
-        Share of the makespan gained a second, of late.
+        Share of the makespan gained a second, of late; infinite before the first try.
     """
 
     name: Name
@@ -55,7 +56,7 @@ class Kind:
     gains: int = 0
     ticks: int = 0
     seconds: float = 0.0
-    rate: float = 1.0
+    rate: float = math.inf
 
 
 class Chooser:

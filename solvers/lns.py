@@ -8,13 +8,19 @@ The schedule is kept as a sequence of the tasks by start. A stretch of the seque
 (`_lns_stretches`: consecutive tasks, those of two devices, clusters on the critical path); the others keep their
 device and their order. CP-SAT gives the free ones devices and starts (`_lns_model`): what comes before is in exact
 heads, what comes after in exact tails, so that it minimises the makespan of the whole while the model has the size of
-the stretch. What it finds is timed anew as a whole, checked, and taken if it is no longer. Sizes grow while stretches
-are solved to the end without gain and shrink when they are not; kinds that gained more a second come more often.
+the stretch. What it finds is timed anew as a whole, checked, and taken if it is no longer. Sizes grow once stretches
+that were tried before are solved to the end in vain, and shrink when they are not solved; kinds that gained more a
+second come more often; the longer nothing is gained, the more time a stretch gets.
+
+Measured on one core of a machine with others at work, CPU seconds: layered graphs of six tasks a layer, four equal
+devices and CCR 1 come 8% (1,000 tasks, 15 s) and 9% (300 tasks, 8 s) below HEFT, seven per cent above the best bound.
+Where memory decides, as in graphs of neural networks on small devices, annealing finds more.
 
 Feasible devices, colocation, separation, release times, deadlines and memory under the `sum` model are exact in the
 parts. Departures where it is not so: under `peak` a part may take what the tasks outside it leave at their worst time,
-and a schedule that does not fit is dropped; under port contention parts are solved without ports, then booked in the
-order of their starts.
+and a schedule that does not fit is dropped; under port contention parts are solved as if ports were free, and
+transfers then booked around the others: that gains where transfers are light, and next to nothing where ports decide.
+Of idle devices that are alike in a part, three are offered to it.
 
 A start must keep all rules; where neither the schedule given nor any heuristic's does so but for deadlines, the search
 makes the schedule shorter without regard to them until they are kept.
