@@ -259,6 +259,22 @@ CASES: tuple[Case, ...] = (
         "3 of 10 bytes and 1 of 4",
     ),
     Case(
+        "relocation",
+        lambda: _problem([[1, 1]] * 2, relocation=np.array([[0, 9], [4, 1]]), objective=_objective("relocation")),
+        1,
+        "t0 stays on d0, t1 starts up on d1",
+    ),
+    Case(
+        "makespan and relocation",
+        lambda: _problem(
+            [[6, 6]] * 2,
+            relocation=np.array([[0, 4], [0, 4]]),
+            objective=Objective(((Term("makespan"), Term("relocation", Fraction(1, 2))),)),
+        ),
+        8,
+        "one task leaves d0 for 4 / 2 ticks, and 6 of 12 are saved",
+    ),
+    Case(
         "weighted sum",
         lambda: _diamond(
             separation=[(1, 2)],

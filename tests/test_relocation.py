@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
+from commandline import run
 from texts import compiled, edited
 
 import placeopt as po
@@ -157,6 +158,16 @@ class TestProblem:
     def test_heuristics_for_the_makespan_refuse(self) -> None:
         with pytest.raises(po.UnsupportedError, match=r"heft does not support .* makespan \+ relocation; .* cp-sat, "):
             po.solve(compiled(TEXT), "heft")
+
+
+def test_inspect_tells_of_it(tmp_path: Path) -> None:
+    stated = edited(TEXT, ("placement: {camera", "runs_before_next_change: 1200\n  placement: {camera"))
+    (tmp_path / "p.yaml").write_text(stated, encoding="utf-8")
+    data = json.loads(run("inspect", tmp_path / "p.yaml", "--json").out)
+    assert (data["tasks_with_relocation"], data["runs_before_next_change"]) == (3, 1200)
+    text = run("inspect", tmp_path / "p.yaml").out
+    assert "3 tasks may move at a cost, which serves 1,200 runs" in text
+    assert "makespan + relocation / 1200" in text
 
 
 def test_formats_keep_it() -> None:

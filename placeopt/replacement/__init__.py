@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from placeopt.errors import InternalError
 from placeopt.ir import Problem
-from placeopt.objective import METRICS
+from placeopt.objective import METRICS, simplified
 from placeopt.pipeline import solve
 from placeopt.registry import find_solver
 from placeopt.relocation import GONE
@@ -111,7 +111,7 @@ class Replacement:
         """The result as plain data, ready for JSON, and what moves."""
         stay = self.stay
         return self.result.to_dict() | {
-            "runs_before_next_change": number(self.problem.runs_before_next_change),
+            "runs_before_next_change": number(simplified(self.problem.runs_before_next_change)),
             "relocation": self.relocation,
             "devices_gone": list(self.gone),
             "devices_new": list(self.new),

@@ -12,9 +12,12 @@ from placeopt.errors import visible
 from placeopt.ir import UNLIMITED, Problem
 from placeopt.lowerbounds import bounds, prove_infeasible
 from placeopt.metrics import ccr, shape
+from placeopt.objective import simplified
+from placeopt.overview import counted
 from placeopt.report.bounding import bounds_data, bounds_table
 from placeopt.report.console import print_problem
 from placeopt.report.passes import exact_passes, print_exact_passes
+from placeopt.result import number
 from placeopt.units import size_text, time_text
 
 
@@ -43,6 +46,8 @@ def inspection(problem: Problem) -> dict[str, Any]:
         "latest_release": int(problem.release.max(initial=0)),
         "deadlines": int(stated.sum()),
         "earliest_deadline": int(problem.deadline[stated].min()) if stated.any() else None,
+        "tasks_with_relocation": int(problem.relocation.any(axis=1).sum()),
+        "runs_before_next_change": number(simplified(problem.runs_before_next_change)),
         "depth": form.depth,
         "width": form.width,
         "ccr": ccr(problem),
@@ -82,6 +87,9 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
     facts.add_row("groups", f"{found['groups']:,} after colocation, {found['separated_pairs']:,} separated pairs")
     if found["release_times"] or found["deadlines"]:
         facts.add_row("times", _times(problem, found))
+    if found["tasks_with_relocation"]:
+        moving, runs = counted(found["tasks_with_relocation"], "task"), counted(found["runs_before_next_change"], "run")
+        facts.add_row("relocation", f"{moving} may move at a cost, which serves {runs}")
     memory = {key: size_text(amount) for key, amount in found["memory"].items()}
     facts.add_row(
         "memory",
