@@ -166,10 +166,13 @@ class Search:
 
     def _gain(self, trial: Trial) -> int:
         """Ticks by which the schedule became shorter."""
-        before, found = self.state, trial.found
-        if trial.part is None or found is None or found.device is None:
+        before, part, found = self.state, trial.part, trial.found
+        if part is None or found is None or found.device is None or found.start is None:
             return 0
-        after = changed(before, trial.part, trial.stretch, found)
+        here, now = before.device[part.tasks], before.start[part.tasks] - part.origin
+        if np.array_equal(found.device, here) and np.array_equal(found.start, now):
+            return 0  # what it had already
+        after = changed(before, part, trial.stretch, found)
         span = int((after.start + self.problem.duration[np.arange(self.problem.n_tasks), after.device]).max())
         if span > before.span or not valid(self.problem, after):
             return 0

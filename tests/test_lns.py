@@ -237,6 +237,27 @@ def test_compiled_and_plain_kernels_agree() -> None:
     assert answers[0][0] == state.start.tolist()
 
 
+def test_ticks_without_a_need_are_left_out() -> None:
+    """The same problem in ticks a thousand times shorter has the same schedule, and its values are told in them."""
+    problem = constrained(5)
+    finer = replace(
+        problem,
+        duration=problem.duration * 1000,
+        latency=problem.latency * 1000,
+        byte_ticks_num=problem.byte_ticks_num * 1000,
+        release=problem.release * 1000,
+    )
+    seen: list[Any] = []
+    plain, fine = (
+        po.solve(each, "lns", time_limit=3, workers=1, on_progress=lambda told: seen.append(told.objective))
+        for each in (problem, finer)
+    )
+    assert plain.objective is not None
+    assert plain.stats["stretches"] > 0
+    assert fine.objective == plain.objective * 1000
+    assert seen[-1] == fine.objective
+
+
 def test_work_is_counted() -> None:
     problem = constrained(2, n=40)
     search = Search(problem, started(problem), 0, never, ignored)
