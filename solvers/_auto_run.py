@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from placeopt.bounding import bounds
 from placeopt.companion import Companion
 from placeopt.ir import Problem
 from placeopt.lowerbounds import best_bound
-from placeopt.schedule import Schedule
-from placeopt.solver import Answer, Options, Termination
+from placeopt.schedule import Schedule, makespan
+from placeopt.solver import Answer, Clock, Options, Termination
 
 from ._auto_members import affordable, schedules, segments
 from ._auto_standings import Standings
+from ._auto_windows import ADVANCE, Sweep, Window, windowed
+from ._cooling import COLD as FALL
 from ._cooling import annealer, coolings
 from ._exact import ExactRun
+from ._incumbent import Incumbent
 from ._search import Cooling, any_start, rounds_in, searched, sufficient
 from ._validity import valid
 
@@ -47,6 +51,18 @@ SHORTEST, LONG = 0.5, 8.0
 
 COLD = 300
 """Moves for each task below which a turn does not heat up: there would be no time to cool."""
+
+LARGE = 6_000
+"""Tasks above which windows alone improve a schedule, where they apply."""
+
+SWEEP, EACH = 0.6, (0.05, 1.0)
+"""Part of the planned work that takes windows once through the graph; seconds of a window, at least and at most."""
+
+KEEPING = 5e-7
+"""Seconds for each task and edge that it takes to cut a window out and to fit it in again."""
+
+WARM = 1.5
+"""First temperature in a window, as a part of its value shared out over its tasks."""
 
 LEARNING = 0.5
 """How much the last turn of a member counts in its rate."""
@@ -83,9 +99,15 @@ class Run(ExactRun):
         self.proved: Termination | None = None
         self.turns = 0
         self.length = min(max(SEARCHING * self.span / TURNS, SHORTEST), LONG)
-        self.searchers = [Searcher("annealing", self._anneal)]
-        if problem.objective.single == "makespan":
-            self.searchers.append(Searcher("lns", self._repair, needs_schedule=True))
+        self.sweep: Sweep | None = None
+        self.searchers: list[Searcher] = []
+        timed = problem.objective.single == "makespan"
+        if timed and windowed(problem):
+            self.searchers.append(Searcher("windows", self._slide, needs_schedule=True))
+        if not self.searchers or problem.n_tasks <= LARGE:
+            self.searchers.append(Searcher("annealing", self._anneal))
+            if timed:
+                self.searchers.append(Searcher("lns", self._repair, needs_schedule=True))
 
     def answer(self) -> Answer:
         """The best schedule and bound of all members, and why there is no better."""
@@ -169,6 +191,7 @@ class Run(ExactRun):
             self.message = "no placement keeps all groups and separations on feasible devices"
             return
         able = [each for each in self.searchers if self.best.schedule is not None or not each.needs_schedule]
+        able = able or [Searcher("annealing", self._anneal)]
         rates = [math.inf if each.rate is None else each.rate for each in able]
         searcher = able[rates.index(max(rates)) if any(rates) else self.turns % len(able)]
         before = self._value()
@@ -194,6 +217,36 @@ class Run(ExactRun):
             stopped=lambda: self._over() is not None,
             message="annealing",
         )
+
+    def _slide(self, start: Schedule, seconds: float, number: int) -> None:
+        """Windows, on from where the last turn ended."""
+        problem = self.problem
+        if self.sweep is None or self.sweep.state.span > makespan(problem, start):
+            self.sweep = Sweep(problem, start)
+        planned = SWEEP * SEARCHING * self.span * ADVANCE / problem.n_tasks
+        each = min(max(planned, EACH[0]), EACH[1])
+
+        def solve(window: Window, at: int) -> Schedule | None:
+            best = Incumbent(window.problem, Options(), Clock(None))
+            best.offer(window.schedule)
+            rounds = rounds_in(window.problem, each)
+            hot = WARM / window.problem.n_tasks
+            searched(
+                window.problem,
+                window.schedule,
+                partial(annealer, bound=window.bound),
+                lambda _: iter([Cooling(rounds, hot, hot * FALL)]),
+                best,
+                seed=number + at,
+                moves=rounds * problem.n_tasks // ADVANCE,
+                stopped=lambda: self._over() is not None,
+            )
+            return None if best.schedule is window.schedule else best.schedule
+
+        while seconds > 0 and not self._over():
+            self.sweep.step(solve, self.threads)
+            self._offer(self.sweep.state.schedule, "windows")
+            seconds -= each + KEEPING * (problem.n_tasks + problem.n_edges)
 
     def _repair(self, start: Schedule, seconds: float, number: int) -> None:
         """A turn of large neighbourhood search."""

@@ -68,12 +68,22 @@ class Search:
     """One walker: its state, and the best that it has found.
 
     `moves` to come, at least, decide on compiled code; `shares` are the percentages of the kinds of moves, as
-    `placeopt.search.proposals` lists them.
+    `placeopt.search.proposals` lists them; `bound` is a lower bound of the makespan where a quick one is known.
     """
 
-    def __init__(self, problem: Problem, start: Schedule, seed: int, moves: int, shares: Sequence[int]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        start: Schedule,
+        seed: int,
+        moves: int,
+        shares: Sequence[int],
+        bound: int | None = None,
+    ) -> None:
         self.problem = problem
-        self.case = make_case(problem, int(best_bound(replace(problem, objective=Objective())).value))
+        if bound is None:
+            bound = int(best_bound(replace(problem, objective=Objective())).value)
+        self.case = make_case(problem, bound)
         self.state = make_state(self.case, problem, seed)
         self._judge = make_state(self.case, problem, 0)
         self.shares = np.cumsum(np.array(shares, dtype=np.int64))

@@ -14,9 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from placeopt_solvers import _auto_members, _auto_run
+from placeopt_solvers import _auto_members, _auto_run, _auto_windows
 from placeopt_solvers._auto_members import MEMBERS, affordable, schedules, segments
 from placeopt_solvers._auto_standings import Standings
+from placeopt_solvers._auto_windows import Sweep, Window, window_of
+from placeopt_solvers._lns_state import State
+from placeopt_solvers._validity import valid
 from placeopt_solvers.auto import Auto
 
 import placeopt as po
@@ -25,6 +28,7 @@ from placeopt.ir import Objective, Problem, Term, build_problem
 from placeopt.objective import evaluate
 from placeopt.result import Result
 from placeopt.schedule import Schedule
+from placeopt.simulation import retime
 from placeopt.solver import Clock, Options, Progress, Settings, Termination
 
 PROBLEMS = Path(__file__).parents[1] / "problems"
@@ -41,16 +45,19 @@ def solved(problem: Problem, **options: Any) -> Result:
 
 class TestMembers:
     @pytest.mark.parametrize("seed", range(3))
-    def test_none_beats_the_answer(self, seed: int) -> None:
+    def test_the_best_of_them_is_the_first_answer(self, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         problem = tight(seed=seed)
-        answer = Auto().solve(problem, Options(time_limit=2), Settings())
+        for later in ("_turn", "_exact", "_search", "_bound"):
+            monkeypatch.setattr(_auto_run.Run, later, lambda _: None)
+        answer = Auto().solve(problem, Options(), Settings())
         assert answer.schedule is not None
-        best = evaluate(problem, answer.schedule)
-        for member in MEMBERS:
-            for schedule in schedules(member, problem, 0):
-                assert best <= evaluate(problem, schedule), member.name
-        for schedule in segments(problem):
-            assert best <= evaluate(problem, schedule)
+        found = {member.name: list(schedules(member, problem, 0)) for member in MEMBERS}
+        found["segments"] = list(segments(problem))
+        values = {name: min(evaluate(problem, each) for each in those) for name, those in found.items() if those}
+        assert len(values) > 15
+        assert evaluate(problem, answer.schedule) == min(values.values()) == values[answer.stats["found by"]]
+        shown = {each["name"]: each["value"] for each in answer.stats["members"] if each["value"] is not None}
+        assert shown == {name: value[0] for name, value in values.items()}
 
     def test_a_single_device_is_always_among_them(self) -> None:
         names = [member.name for member in affordable(tight(), 1e-9)]
@@ -152,6 +159,72 @@ class TestAnswer:
         auto, exact = solved(problem), po.solve(problem, "cp-sat", workers=1)
         assert auto.termination is exact.termination is Termination.OPTIMAL
         assert auto.values == exact.values
+
+
+class TestWindows:
+    def stretch(self, **rest: Any) -> tuple[Problem, State]:
+        problem = layered_problem(60, 3, seed=2, ccr=3.0, width=4, **rest)
+        schedule = next(schedules(MEMBERS[0], problem, 0))
+        return problem, State(problem, schedule)
+
+    @pytest.mark.parametrize("rest", [{}, {"tightness": 0.8}], ids=["roomy", "tight"])
+    def test_its_schedule_is_the_stretch_of_the_whole(self, rest: dict[str, Any]) -> None:
+        _, state = self.stretch(**rest)
+        for first, last in ((0, 20), (15, 40), (45, 60)):
+            window = window_of(state, first, last)
+            assert valid(window.problem, window.schedule)
+            count = last - first
+            shift = state.start[window.tasks] - window.schedule.start[:count]
+            assert len(np.unique(shift)) == 1
+            # Nothing is cut off from what it waits for: the earliest times are those of the whole.
+            again = retime(window.problem, window.schedule)
+            assert np.array_equal(again.start[:count] + shift[0], state.start[window.tasks])
+
+    def test_any_outcome_fits_the_whole(self) -> None:
+        problem, state = self.stretch(tightness=0.8)
+        random = np.random.default_rng(3)
+        window = window_of(state, 10, 45)
+        taken = 0
+        for _ in range(30):
+            home = window.schedule.device.copy()
+            home[random.integers(35, size=3)] = random.integers(3, size=3)
+            changed = retime(window.problem, Schedule(home, window.schedule.start))
+            if not valid(window.problem, changed):
+                continue
+            sweep = Sweep(problem, state.schedule)
+            sweep._take([(10, window, changed)])
+            taken += sweep.state.schedule is not state.schedule
+            assert valid(problem, sweep.state.schedule)
+            assert sweep.state.span <= state.span
+        assert taken > 0
+
+    @pytest.mark.parametrize("lanes", [1, 2])
+    def test_a_sweep_goes_through_everything(self, lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_auto_windows, "SIZE", 16)
+        monkeypatch.setattr(_auto_windows, "ADVANCE", 8)
+        problem, state = self.stretch()
+        sweep = Sweep(problem, state.schedule)
+        seen: set[int] = set()
+
+        def look(window: Window, _: int) -> None:
+            seen.update(window.tasks.tolist())
+
+        for _ in range(8 // lanes):
+            sweep.step(look, lanes)
+        assert seen == set(range(problem.n_tasks))
+
+    def test_makes_large_graphs_shorter(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_auto_run, "PATIENCE", 2.0)
+        monkeypatch.setattr(_auto_run, "LARGE", 100)
+        monkeypatch.setattr(_auto_windows, "SIZE", 100)
+        monkeypatch.setattr(_auto_windows, "ADVANCE", 50)
+        problem = layered_problem(600, 4, seed=1, ccr=10.0, width=8)
+        answer = Auto().solve(problem, Options(), Settings())
+        assert answer.stats["found by"] == "windows"
+        assert answer.schedule is not None
+        assert valid(problem, answer.schedule)
+        values = {each["name"]: each["value"] for each in answer.stats["members"]}
+        assert values["windows"] < min(value for name, value in values.items() if value and name != "windows")
 
 
 class TestLimits:
