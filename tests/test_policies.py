@@ -89,6 +89,13 @@ class TestState:
         assert state_of(chain(release=np.array([1, 20])), [0, 1]).finish_times(1).tolist() == [25, 25, 22]
         assert state_of(chain(group=np.array([0, 0])), [0, 0]).finish_times(1).tolist() == [8, 8, 5]
 
+    def test_policies_can_change_nothing(self) -> None:
+        state = state_of(chain(), [0, 1])
+        run = state.run
+        for array in (state.device, run.start, run.end, run.edge_ticks, state.options(0), state.finish_times(0)):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 1
+
     def test_options_keep_the_rules(self) -> None:
         problem = build_problem(
             task_names=list("abcd"),

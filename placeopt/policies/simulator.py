@@ -32,6 +32,10 @@ class Run:
     edge_ticks: Int
     makespan: int
 
+    def __post_init__(self) -> None:
+        for array in (self.start, self.end, self.edge_ticks):
+            array.flags.writeable = False
+
 
 @dataclass(slots=True)
 class Ledger:

@@ -133,7 +133,9 @@ class State:
 
     def _once(self, key: Any, work: Callable[[], Any]) -> Any:
         if key not in self._memo:
-            self._memo[key] = work()
+            self._memo[key] = found = work()
+            if isinstance(found, np.ndarray):
+                found.flags.writeable = False
         return self._memo[key]
 
     def _finish_times(self, task: int) -> Int:
