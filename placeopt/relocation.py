@@ -13,8 +13,9 @@ What the paper leaves open, and choices:
 
 - Migration takes what a transfer of so many bytes takes on the link of the network as it is now, latency included. No
   bytes are no transfer.
-- Relocations are added up, as if one task moved after the other. The paper sums over tasks too; that some may move at
-  the same time it does not say.
+- Relocations are added up, as if one task moved after the other. How those of several tasks go together the paper does
+  not say.
+- The static data of a task (table 2) is no part of the cost, as in the paper: loading it is part of starting up.
 - A task whose device is gone has lost what it had there, or has it from elsewhere: it starts up, like a new one.
 - The paper divides by a frequency, without its unit. Here it is the number of runs until the next change.
 """

@@ -273,6 +273,7 @@ def small_problem(rng: np.random.Generator, objective: Objective | None = None, 
         total = int((resident + output + scratch).sum())
         room = rng.integers(int(resident.max()) + 1 + total // (2 * m), total + 5, m)
         capacity = np.where(rng.random(m) < 0.2, UNLIMITED, room)[label]
+    aside = rng.spawn(1)[0]  # what is drawn here leaves the rest of the problem as it is
     share = rng.random()
     pairs = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < 0.15 and share < 0.3]
     problem = build_problem(
@@ -299,7 +300,7 @@ def small_problem(rng: np.random.Generator, objective: Objective | None = None, 
         objective=_objective(rng) if objective is None else objective,
         contention=contention,
         memory_model=memory_model,
-        relocation=_relocation(rng, n, label) if rng.random() < 0.6 else None,
+        relocation=_relocation(aside, n, label) if aside.random() < 0.6 else None,
     )
     return _timed(problem, rng) if times else problem
 

@@ -225,7 +225,7 @@ def test_a_path_is_no_problem() -> None:
 
 def test_a_solver_refuses_what_it_does_not_support_and_names_who_does() -> None:
     energy = po.Objective(((po.Term("energy"),),))
-    with pytest.raises(po.UnsupportedError, match=r"fake does not support objective energy; .*: cp-sat"):
+    with pytest.raises(po.UnsupportedError, match=r"fake does not support objective energy; .* cp-sat"):
         solved(Answer(Termination.FAILED), chain(objective=energy))
     both = po.Objective(((po.Term("makespan"),), (po.Term("total_cost"),)))
     with pytest.raises(po.UnsupportedError, match="the combined objective makespan, then total_cost"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -254,10 +255,13 @@ class TestBounds:
     @pytest.mark.parametrize("metric", METRICS)
     def test_of_every_metric_where_memory_parts_a_chain(self, metric: str) -> None:
         objective = Objective(((Term(metric),),))  # type: ignore[arg-type]
-        problem = chain([5, 3, 7], [2, 2], objective=objective, byte_energy_num=np.full((2, 2), 2), power_num=[1, 1])
+        rest: dict[str, Any] = {"objective": objective, "byte_energy_num": np.full((2, 2), 2), "power_num": [1, 1]}
+        if metric == "relocation":  # three would stay on the first device, where two fit: the second one goes
+            rest["relocation"] = [[0, 9], [0, 2], [0, 5], [3, 0]]
+        problem = chain([5, 3, 7], [2, 2], **rest)
         expected = {
             "makespan": 43, "total_cost": 43, "max_load": 20, "communication": 3, "energy": 46,
-            "memory_balance": 1_000_000,
+            "memory_balance": 1_000_000, "relocation": 2,
         }  # fmt: skip
         assert relaxed_bounds(problem)[0].value == expected[metric] == optimum(problem)[0][0]  # type: ignore[index]
 
