@@ -21,8 +21,9 @@ from ._cooling import COLD as FALL
 from ._cooling import annealer, coolings
 from ._exact import ExactRun
 from ._incumbent import Incumbent
-from ._search import Cooling, any_start, rounds_in, searched, sufficient
+from ._search import Cooling, Search, any_start, rounds_in, searched, sufficient
 from ._validity import valid
+from .local_search import descender, descents
 
 PATIENCE = 60.0
 """Seconds that it plans for where there is no time limit."""
@@ -30,14 +31,17 @@ PATIENCE = 60.0
 QUICK = 0.3
 """Of the time limit after which no further heuristic begins: only where code has to be compiled first."""
 
-SMALL, MEDIUM = 60, 400
-"""Tasks up to which CP-SAT mostly proves the optimum at once, and up to which it may with a good schedule to start
-from."""
+SMALL = 60
+"""Tasks up to which CP-SAT has its turn before the search: mostly it proves the optimum at once."""
 
-FIRST, LONGEST = 0.15, 10.0
-"""Part of the time that CP-SAT gets, and seconds at most."""
+FIRST, FIRST_OF_SMALL, LONGEST = 0.15, 0.4, 10.0
+"""Part of the time that a turn of CP-SAT gets, that it gets where it comes first, and seconds at most."""
 
-WORK = 0.25
+BUILDING = 2e-4
+"""Seconds that go by for each literal, interval and row of CP-SAT's model before it searches; larger models than a turn
+has time for are not made."""
+
+WORK = 0.1
 """Deterministic time of CP-SAT to a second."""
 
 SEARCHING = 0.5
@@ -106,16 +110,17 @@ class Run(ExactRun):
             self.searchers.append(Searcher("windows", self._slide, needs_schedule=True))
         if not self.searchers or problem.n_tasks <= LARGE:
             self.searchers.append(Searcher("annealing", self._anneal))
+            self.searchers.append(Searcher("local-search", self._descend))
             if timed:
                 self.searchers.append(Searcher("lns", self._repair, needs_schedule=True))
 
     def answer(self) -> Answer:
         """The best schedule and bound of all members, and why there is no better."""
         self._tried()
-        small, medium = self.problem.n_tasks <= SMALL, self.problem.n_tasks <= MEDIUM
+        small = self.problem.n_tasks <= SMALL
         steps = (
             (not small, self._turn),
-            (medium, self._exact),
+            (True, lambda: self._exact(FIRST_OF_SMALL if small else FIRST)),
             (True, self._search),
             (self.companion is None, self._bound),
         )
@@ -151,9 +156,15 @@ class Run(ExactRun):
             # Bounds of an infeasible problem mean nothing: they count once there is a schedule.
             self.best.raise_bound(self.least.value, self.least.name)
 
-    def _exact(self) -> None:
-        """CP-SAT's turn."""
-        seconds = min(FIRST * self.span, LONGEST)
+    def _exact(self, share: float) -> None:
+        """CP-SAT's turn, if its model is not too large for it."""
+        from ._cp_limits import model_size
+        from ._cp_pool import pools
+
+        seconds = min(share * self.span, LONGEST)
+        most = int(seconds / BUILDING)
+        if self.problem.n_edges > most or model_size(pools(self.problem, True).problem) > most:
+            return
         from .cp_sat import CpSat, CpSatSettings
 
         remaining = self.clock.remaining
@@ -180,8 +191,14 @@ class Run(ExactRun):
         """Turns of the searchers: as much work as is planned, or until time is up."""
         work = SEARCHING * self.span if self.options.workers == 1 else self.span
         endless = self.options.workers > 1 and self.clock.limit is not None
+        companion = self.companion
+        asked = False
         while (endless or self.turns * self.length < work) and not self._over():
             self._turn()
+            if companion is not None and not asked and not companion.busy and not self._over():
+                # On several threads CP-SAT proves bounds that it does not find on one.
+                self._exact(FIRST)
+                asked = True
 
     def _turn(self) -> None:
         """The turn of the searcher that gained most lately, new ones first; where none gained anything, of each."""
@@ -202,12 +219,28 @@ class Run(ExactRun):
 
     def _anneal(self, start: Schedule, seconds: float, number: int) -> None:
         """A turn of annealing, or of a descent where the graph is too large to cool in time."""
+        cold = rounds_in(self.problem, seconds) < COLD * self.problem.n_tasks
+        self._walk(start, seconds, number, "annealing", annealer, descent if cold else coolings)
+
+    def _descend(self, start: Schedule, seconds: float, number: int) -> None:
+        """A turn of iterated local search."""
+        self._walk(start, seconds, number, "local-search", descender, descents)
+
+    def _walk(
+        self,
+        start: Schedule,
+        seconds: float,
+        number: int,
+        name: str,
+        make: Callable[[Problem, Schedule, int, int], Search],
+        cooled: Callable[[Problem, int, int], Iterator[Cooling]],
+    ) -> None:
+        """A turn of a search by moves."""
         rounds = max(rounds_in(self.problem, seconds), 1)
-        cooled = descent if rounds < COLD * self.problem.n_tasks else coolings
         searched(
             self.problem,
             start,
-            annealer,
+            make,
             lambda worker: cooled(self.problem, number + worker, rounds),
             self.best,
             enough=sufficient(self.problem, float(self._bound_known()), self.options.gap_limit),
@@ -215,7 +248,7 @@ class Run(ExactRun):
             workers=self.threads,
             moves=rounds,
             stopped=lambda: self._over() is not None,
-            message="annealing",
+            message=name,
         )
 
     def _slide(self, start: Schedule, seconds: float, number: int) -> None:

@@ -7,7 +7,7 @@ portfolios of algorithms). In this order:
 1. The exact passes make the problem smaller.
 2. Heuristics, alone and behind passes that unite tasks, each that the time limit has room for; `single` always.
 3. CP-SAT where the problem is small, from the best schedule so far: it proves the optimum, or that there is none.
-4. Annealing and large neighbourhood search in turn, more turns for whoever gained more.
+4. Annealing, local search and large neighbourhood search in turn, more turns for whoever gained more.
 5. CP-SAT again where a good schedule may let it prove the optimum.
 
 With two workers or more a companion proves bounds beside all that; with one they are proved in the time that is left.
@@ -36,7 +36,7 @@ class Auto:
 
     name: ClassVar[str] = "auto"
     info: ClassVar[Info] = Info(
-        summary="portfolio: heuristics, CP-SAT, annealing, large neighbourhood search and bounds together",
+        summary="portfolio: heuristics, CP-SAT, searches by moves and by parts, and bounds together",
         family="portfolio",
         guarantee="optimal, as far as time allows; else never worse than any of its members",
         complexity="anytime; heuristics in their own time",

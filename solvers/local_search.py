@@ -28,6 +28,9 @@ DESCENT = 40_000
 KICKS = (3, 8, 2, 20)
 """Moves of a perturbation, one size after the other."""
 
+descender = partial(Search, shares=SHARES)
+"""A walker of local search."""
+
 CITATION = """\
 @incollection{lourenco2003iterated,
   author = {Louren{\\c{c}}o, Helena R. and Martin, Olivier C. and St{\\"u}tzle, Thomas},
@@ -57,7 +60,7 @@ class LocalSearch:
 
     def solve(self, problem: Problem, options: Options, settings: SearchSettings) -> Answer:
         """The best schedule found within the limits."""
-        return search(problem, options, settings, partial(Search, shares=SHARES), descents)
+        return search(problem, options, settings, descender, descents)
 
 
 def descents(problem: Problem, number: int, rounds: int) -> Iterator[Cooling]:  # noqa: ARG001 - as other searches' coolings

@@ -9,7 +9,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-FAMILIES = ("portfolio", "exact", "list scheduling", "ready lists", "clustering", "fusion", "relaxations", "baselines")
+FAMILIES = (
+    "portfolio",
+    "exact",
+    "search",
+    "list scheduling",
+    "ready lists",
+    "clustering",
+    "fusion",
+    "relaxations",
+    "baselines",
+)
 """The families of our solvers in the order in which they are shown."""
 
 
