@@ -200,8 +200,10 @@ def main() -> None:
     elif arguments.auto is not None:
         console.print("the solver auto is not installed: left out")
     searches = [Adaption(name, arguments.auto or 0.0) for name in names]
+    slower = []
     for number in range(arguments.networks):
         documents, devices, slow = history(FIRST_SEED + number, arguments.changes)
+        slower.append(slow)
         for index in range(arguments.graphs):
             tasks = graph(number * arguments.graphs + index)
             problems = [
@@ -235,7 +237,7 @@ def main() -> None:
     if arguments.images is not None:
         from giph_figures import draw_changes
 
-        draw_changes(results, devices, slow).write(arguments.images / "giph-adaptivity.png")
+        draw_changes(results, devices, np.mean(slower, axis=0).tolist()).write(arguments.images / "giph-adaptivity.png")
 
 
 if __name__ == "__main__":

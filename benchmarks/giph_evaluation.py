@@ -1,8 +1,8 @@
 """GiPH's evaluation (Hu et al. 2023, section 5.1, Figures 4 and 5): SLR of search policies against their steps.
 
-    python benchmarks/giph_evaluation.py [steps] [costs] [--cases 150] [--images docs/images]
+    python benchmarks/giph_evaluation.py [steps] [costs] [optimum] [--cases 150] [--images docs/images]
 
-Both parts unless one is named. Every policy makes 2 |V| steps from the same random placement, drawn uniformly. The SLR
+All parts unless some are named. Every policy makes 2 |V| steps from the same random placement, drawn uniformly. The SLR
 is that of the best placement so far: its makespan over the critical path of least durations (section 5). With noise it
 is the placement that was observed best, and its SLR the one without noise, which is about what it will come to on
 average; the least SLR observed, which the paper reports and which chance makes low, is given too. Problems: see
@@ -12,6 +12,7 @@ steps       SLR against search steps, single and multiple networks, with and wit
             SLR against depth. Constructive heuristics beside them: their own schedules, without noise.
 costs       the same at equal numbers of placements executed and of finish times worked out: policies that cost less
             go on at other random placements until they have used as much.
+optimum     what there is to be found: the solver auto, SECONDS for each problem.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import placeopt as po
 from placeopt.ir import Problem
 from placeopt.metrics import critical_path, shape
 from placeopt.policies import POLICIES, Episode, random_placement, run_episode, sample_placements
+from placeopt.solver import Termination
 
 SEARCHES = ("random", *POLICIES)
 REFERENCE = "random-task-eft"
@@ -39,6 +41,9 @@ GRID = np.linspace(0, 2, 41)
 """Steps for each task at which curves are drawn."""
 DEPTHS = (0, 12, 18, 26, 34, 100)
 """Borders of the depths that are averaged over."""
+
+SECONDS = 4.0
+"""Of the solver auto."""
 
 console = Console(width=150)
 
@@ -183,14 +188,31 @@ def print_costs(cases: int, noise: float) -> None:
     console.print(table)
 
 
+def print_optimum(cases: int) -> None:
+    """SLR of the schedules that `auto` finds, and how many it proves optimal."""
+    slr, heft, proved = [], [], 0
+    for index in range(cases):
+        problem = case("released", index, 10)
+        result = po.solve(problem, "auto", time_limit=SECONDS, workers=1)
+        assert result.makespan is not None
+        slr.append(result.makespan / critical_path(problem))
+        heft.append(constructed("heft", "released", index, 10))
+        proved += result.termination is Termination.OPTIMAL
+    mean, half = interval(np.array(slr))
+    console.print(
+        f"10 networks, released sizes: auto, {SECONDS:g} s, {mean:.3f} ± {half:.3f}, "
+        f"proved optimal {proved} of {cases}; heft {np.mean(heft):.3f}"
+    )
+
+
 def main() -> None:
     """Run the parts, print the tables, draw the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="steps, costs")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="steps, costs, optimum")
     parser.add_argument("--cases", type=int, default=150, help="problems in each set")
     parser.add_argument("--images", type=Path, metavar="FOLDER", help="where figures go; none without it")
     arguments = parser.parse_args()
-    parts = arguments.parts or ["steps", "costs"]
+    parts = arguments.parts or ["steps", "costs", "optimum"]
     if "steps" in parts:
         courses = []
         for noise, networks in ((0.0, 1), (0.0, 10), (0.2, 1), (0.2, 10)):
@@ -207,6 +229,8 @@ def main() -> None:
     if "costs" in parts:
         for noise in (0.0, 0.2):
             print_costs(arguments.cases // 3, noise)
+    if "optimum" in parts:
+        print_optimum(arguments.cases // 3)
 
 
 if __name__ == "__main__":

@@ -102,13 +102,13 @@ def draw_depths(course: Any, borders: Sequence[int]) -> Picture:
         return picture
 
 
-def draw_changes(slr: Mapping[str, np.ndarray], devices: Sequence[int], slow: Sequence[int]) -> Picture:
+def draw_changes(slr: Mapping[str, np.ndarray], devices: Sequence[int], slow: Sequence[float]) -> Picture:
     """SLR after each change of the network: the paper's Figure 6; `slr[name]` (graphs, changes + 1)."""
     with styled():
         picture = new_picture(
             5.0,
             "A network that loses devices and gets slower ones: SLR after every change",
-            "mean and 95 % confidence interval; searches go on from the placement before the change",
+            "mean and 95 % confidence interval; policies go on from the placement before the change",
         )
         legend(picture, list(slr))
         upper, lower = picture.subplots(2, 1, sharex=True, height_ratios=(4, 1))
@@ -129,12 +129,9 @@ def draw_changes(slr: Mapping[str, np.ndarray], devices: Sequence[int], slow: Se
         lower.step(changes, devices, where="mid", color=palette.INK, linewidth=1.2)
         lower.step(changes, slow, where="mid", color=palette.LIMIT, linewidth=1.2, linestyle=(0, (3, 1.5)))
         lower.set_ylabel("devices")
-        lower.set_ylim(0, max(devices) + 2)
-        lower.annotate("in all", (changes[-1], devices[-1]), xytext=(-4, -10), textcoords="offset points", ha="right")
-        lower.annotate(
-            "of them slower", (changes[-1], slow[-1]), xytext=(-4, -10), textcoords="offset points", ha="right",
-            color=palette.LIMIT,
-        )  # fmt: skip
+        lower.set_ylim(0, 1.4 * max(devices))
+        lower.text(0.15, devices[0] + 1.5, "in all", va="bottom")
+        lower.text(0.15, 2.0, "of them slower", va="bottom", color=palette.LIMIT)
         lower.set_xlabel("changes of the network")
         lower.xaxis.set_major_locator(MaxNLocator(integer=True))
         return picture
