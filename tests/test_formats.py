@@ -176,6 +176,8 @@ class TestGraphs:
         problem = load(path)
         gone = ("placeopt", "devices", "links", "tasks", "graph", "operations", "units")
         header = {key: data[key] for key in data if key not in gone}
+        if "current" in header:  # what moving costs stands in the graph
+            header["current"] = {**header["current"], "placement": {}}
         # A graph's numbers are ticks and bytes; devices and links keep their units.
         again = from_networkx(to_networkx(problem), data["devices"], links=data.get("links"), **header)
         assert again.fingerprint() == problem.fingerprint()

@@ -51,6 +51,7 @@ class Current:
         stated += [
             (slice(row, row + 1), task.migration, ("tasks", name, "migration"))
             for row, (name, task) in enumerate(tasks.items())
+            if task.migration is not None
         ]
         for rows, migration, path in stated:
             if migration is not None and migration.bytes is not None:
