@@ -22,6 +22,7 @@ from placeopt_solvers._cp_placement import relabelled
 from placeopt_solvers._cp_search import lower_bound
 from placeopt_solvers._validity import valid
 from placeopt_solvers.cp_sat import CpSat, CpSatSettings
+from test_conformance import BRIEF
 
 import placeopt as po
 from placeopt.ir import UNLIMITED, Contention, MemoryModel, Objective, Problem, Term, build_problem
@@ -99,7 +100,7 @@ def test_no_heuristic_is_better(seed: int) -> None:
     assert exact.objective is not None
     for name in solver_names():
         if find_solver(name).info.family not in ("exact", "relaxations"):
-            found = po.solve(problem, name, time_limit=60)
+            found = po.solve(problem, name, time_limit=60, **BRIEF.get(name, {}))
             assert found.objective is not None
             assert found.objective >= exact.objective
 
