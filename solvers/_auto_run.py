@@ -141,8 +141,8 @@ class Run(ExactRun):
         if initial is not None and valid(self.problem, initial):
             self._offer(initial, "initial")
         for at, member in enumerate(affordable(self.problem, self.span)):
-            # Whatever the limit, there is the initial schedule or heft's.
-            if (at or self.best.schedule is not None) and (self._over() or self.clock.elapsed > QUICK * self.span):
+            # Heft has its turn whatever the limit and the initial schedule.
+            if at and (self._over() or self.clock.elapsed > QUICK * self.span):
                 return
             with self.best.turn(member.name):
                 for schedule in schedules(member, self.problem, self.options.seed):

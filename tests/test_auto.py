@@ -48,7 +48,7 @@ class TestMembers:
     def test_the_best_of_them_is_the_first_answer(self, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         problem = tight(seed=seed)
         for later in ("_turn", "_exact", "_search", "_bound"):
-            monkeypatch.setattr(_auto_run.Run, later, lambda _: None)
+            monkeypatch.setattr(_auto_run.Run, later, lambda *_: None)
         answer = Auto().solve(problem, Options(), Settings())
         assert answer.schedule is not None
         found = {member.name: list(schedules(member, problem, 0)) for member in MEMBERS}
@@ -304,3 +304,14 @@ def test_same_seed_same_schedule_under_other_hashes() -> None:
     first, second = (run.communicate()[0] for run in runs)
     assert first == second
     assert first.count(",") > 100
+
+
+def test_heft_has_its_turn_whatever_the_initial_schedule_and_the_limit() -> None:
+    problem = layered_problem(80, 4, seed=1, ccr=1.0, device_types=2)
+    heft = po.solve(problem, "heft")
+    slow = po.solve(problem, "met").schedule
+    assert slow is not None
+    assert heft.objective is not None
+    found = po.solve(problem, "auto", initial=slow, time_limit=1e-6, workers=1)
+    assert found.objective is not None
+    assert found.objective <= heft.objective
