@@ -366,7 +366,7 @@ class TestCommand:
         cases: list[tuple[list[object], str]] = [
             (["--runs", 0], "runs is 0.0; expected a finite number that is positive"),
             (["--solver", "heft"], "heft does not support the combined objective makespan + relocation"),
-            (["--set", "nothing=1"], 'cp-sat has no setting "nothing"'),
+            (["--set", "nothing=1"], 'auto has no setting "nothing"'),
             (["--out", plan], "is one of the files given"),
             (["--out-problem", new], "is one of the files given"),
             (["--out", tmp_path / "no" / "plan.json"], "there is no folder"),

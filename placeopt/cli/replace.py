@@ -37,7 +37,7 @@ def replace(
             "--devices", "-d", metavar="FILE", help="The devices that there are now, and links where they changed."
         ),
     ],
-    solver: Annotated[str, typer.Option("--solver", "-s", help="The solver; it has to know relocation.")] = "cp-sat",
+    solver: Annotated[str, typer.Option("--solver", "-s", help="The solver; it has to know relocation.")] = "auto",
     runs: Annotated[
         float | None, typer.Option("--runs", help="How many runs the new placement serves, before the next change.")
     ] = None,

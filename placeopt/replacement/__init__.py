@@ -137,7 +137,7 @@ def replace(
     plan: str | Path | Schedule | Mapping[str, str],
     devices: str | Path | Mapping[str, Any] | Problem,
     *,
-    solver: str = "cp-sat",
+    solver: str = "auto",
     runs: float | Fraction | None = None,
     **options: Any,
 ) -> Replacement:
