@@ -11,6 +11,7 @@ from placeopt.bounding import bounds
 from placeopt.companion import Companion
 from placeopt.ir import Problem
 from placeopt.lowerbounds import best_bound
+from placeopt.objective import Value, evaluate
 from placeopt.schedule import Schedule, makespan
 from placeopt.solver import Answer, Clock, Options, Termination
 
@@ -41,8 +42,8 @@ BUILDING = 2e-4
 """Seconds that go by for each literal, interval and row of CP-SAT's model before it searches; larger models than a turn
 has time for are not made."""
 
-WORK = 0.1
-"""Deterministic time of CP-SAT to a second."""
+UNIT, WEIGHT = 2.0, 400
+"""Seconds of a unit of CP-SAT's deterministic time: so many, and one for each so many literals, intervals and rows."""
 
 SEARCHING = 0.5
 """Part of the time that one worker plans for the search; bounds have what is left."""
@@ -68,21 +69,30 @@ KEEPING = 5e-7
 WARM = 1.5
 """First temperature in a window, as a part of its value shared out over its tasks."""
 
+STARTS, BRIEF = 4, 0.5
+"""Schedules that annealing starts from before it goes on with the best, and their part of a turn."""
+
 LEARNING = 0.5
 """How much the last turn of a member counts in its rate."""
 
 
 @dataclass(slots=True)
 class Searcher:
-    """A member that improves schedules: `rate` is what its turns gained, in parts of the value a second."""
+    """A member that improves schedules: `rate` is what its turns gained, in parts of the value a second.
+
+    A turn takes a schedule to start from, seconds and a seed, and returns the seconds that it meant to take. Before its
+    rate counts, there are `trials` to come.
+    """
 
     name: str
-    turn: Callable[[Schedule, float, int], None]
+    turn: Callable[[Schedule, float, int], float]
     needs_schedule: bool = False
+    trials: int = 1
     rate: float | None = None
 
     def learn(self, before: float | None, after: float | None, seconds: float) -> None:
         """Take in what a turn gained."""
+        self.trials -= 1
         gain = 1.0 if before is None and after is not None else 0.0
         if before and after is not None:
             gain = (before - after) / abs(before) / seconds
@@ -101,15 +111,17 @@ class Run(ExactRun):
         self.span = PATIENCE if options.time_limit is None else options.time_limit
         self.least = best_bound(problem)
         self.proved: Termination | None = None
-        self.turns = 0
+        self.turns, self.worked = 0, 0.0
         self.length = min(max(SEARCHING * self.span / TURNS, SHORTEST), LONG)
         self.sweep: Sweep | None = None
+        self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
+        self.annealed = 0
         self.searchers: list[Searcher] = []
         timed = problem.objective.single == "makespan"
         if timed and windowed(problem):
             self.searchers.append(Searcher("windows", self._slide, needs_schedule=True))
         if not self.searchers or problem.n_tasks <= LARGE:
-            self.searchers.append(Searcher("annealing", self._anneal))
+            self.searchers.append(Searcher("annealing", self._anneal, trials=STARTS))
             self.searchers.append(Searcher("local-search", self._descend))
             if timed:
                 self.searchers.append(Searcher("lns", self._repair, needs_schedule=True))
@@ -118,10 +130,10 @@ class Run(ExactRun):
         """The best schedule and bound of all members, and why there is no better."""
         self._tried()
         small = self.problem.n_tasks <= SMALL
-        steps = (
-            (not small, self._turn),
+        steps: tuple[tuple[bool, Callable[[], None]], ...] = (
+            (not small, lambda: self._search(STARTS)),
             (True, lambda: self._exact(FIRST_OF_SMALL if small else FIRST)),
-            (True, self._search),
+            (True, lambda: self._search(None)),
             (self.companion is None, self._bound),
         )
         for wanted, step in steps:
@@ -147,9 +159,16 @@ class Run(ExactRun):
             with self.best.turn(member.name):
                 for schedule in schedules(member, self.problem, self.options.seed):
                     self._offer(schedule, member.name)
+                    self._remember(schedule)
         with self.best.turn("segments"):
             for schedule in segments(self.problem):
                 self._offer(schedule, "segments")
+
+    def _remember(self, schedule: Schedule) -> None:
+        """Keep a schedule for annealing to start from, if it is among the best that differ in value."""
+        values = evaluate(self.problem, schedule)
+        if self.problem.n_tasks <= LARGE and all(values != known for known, _ in self.starts):
+            self.starts = sorted([*self.starts, (values, schedule)], key=lambda start: start[0])[:STARTS]
 
     def _offer(self, schedule: Schedule, name: str) -> None:
         if self.best.offer(schedule, name) and self.best.bound is None:
@@ -163,7 +182,10 @@ class Run(ExactRun):
 
         seconds = min(share * self.span, LONGEST)
         most = int(seconds / BUILDING)
-        if self.problem.n_edges > most or model_size(pools(self.problem, True).problem) > most:
+        if self.problem.n_edges > most:
+            return
+        size = model_size(pools(self.problem, True).problem)
+        if size > most:
             return
         from .cp_sat import CpSat, CpSatSettings
 
@@ -177,7 +199,8 @@ class Run(ExactRun):
             initial=self.best.schedule,
             on_progress=self.best.overhear("cp-sat"),
         )
-        settings = CpSatSettings(hint=self.best.schedule is None, work=seconds * WORK if alone else None)
+        work = seconds / (UNIT + size / WEIGHT) if alone else None
+        settings = CpSatSettings(hint=self.best.schedule is None, work=work)
         with self.best.turn("cp-sat"):
             answer = CpSat().solve(self.problem, options, settings)
             if answer.schedule is not None:
@@ -187,13 +210,13 @@ class Run(ExactRun):
         if answer.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
             self.proved = answer.termination
 
-    def _search(self) -> None:
-        """Turns of the searchers: as much work as is planned, or until time is up."""
+    def _search(self, most: int | None) -> None:
+        """Turns of the searchers: as much work as is planned, or until time is up; at most so many turns."""
         work = SEARCHING * self.span if self.options.workers == 1 else self.span
         endless = self.options.workers > 1 and self.clock.limit is not None
         companion = self.companion
         asked = False
-        while (endless or self.turns * self.length < work) and not self._over():
+        while (endless or self.worked < work) and not self._over() and (most is None or self.turns < most):
             self._turn()
             if companion is not None and not asked and not companion.busy and not self._over():
                 # On several threads CP-SAT proves bounds that it does not find on one.
@@ -209,22 +232,34 @@ class Run(ExactRun):
             return
         able = [each for each in self.searchers if self.best.schedule is not None or not each.needs_schedule]
         able = able or [Searcher("annealing", self._anneal)]
-        rates = [math.inf if each.rate is None else each.rate for each in able]
+        rates = [math.inf if each.rate is None or each.trials > 0 else each.rate for each in able]
         searcher = able[rates.index(max(rates)) if any(rates) else self.turns % len(able)]
         before = self._value()
         with self.best.turn(searcher.name):
-            searcher.turn(start, self.length, self.options.seed + self.turns)
-        searcher.learn(before, self._value(), self.length)
+            seconds = searcher.turn(start, self.length, self.options.seed + self.turns)
+        self.worked += seconds
+        searcher.learn(before, self._value(), seconds)
         self.turns += 1
 
-    def _anneal(self, start: Schedule, seconds: float, number: int) -> None:
-        """A turn of annealing, or of a descent where the graph is too large to cool in time."""
-        cold = rounds_in(self.problem, seconds) < COLD * self.problem.n_tasks
-        self._walk(start, seconds, number, "annealing", annealer, descent if cold else coolings)
+    def _anneal(self, start: Schedule, seconds: float, number: int) -> float:
+        """A turn of annealing, or of a descent where the graph is too large to cool in time.
 
-    def _descend(self, start: Schedule, seconds: float, number: int) -> None:
+        The first turns are short, each from another heuristic's schedule: from which of them annealing gets furthest
+        cannot be told from their values.
+        """
+        at = self.annealed
+        self.annealed += 1
+        if at < STARTS:
+            seconds *= BRIEF
+            start = self.starts[at][1] if at < len(self.starts) else start
+        cold = rounds_in(self.problem, seconds) < COLD * self.problem.n_tasks
+        self._walk(start, seconds, number, "annealing", annealer, descent if cold else _cooled(at))
+        return seconds
+
+    def _descend(self, start: Schedule, seconds: float, number: int) -> float:
         """A turn of iterated local search."""
         self._walk(start, seconds, number, "local-search", descender, descents)
+        return seconds
 
     def _walk(
         self,
@@ -241,7 +276,7 @@ class Run(ExactRun):
             self.problem,
             start,
             make,
-            lambda worker: cooled(self.problem, number + worker, rounds),
+            lambda worker: cooled(self.problem, worker, rounds),
             self.best,
             enough=sufficient(self.problem, float(self._bound_known()), self.options.gap_limit),
             seed=number,
@@ -251,7 +286,7 @@ class Run(ExactRun):
             message=name,
         )
 
-    def _slide(self, start: Schedule, seconds: float, number: int) -> None:
+    def _slide(self, start: Schedule, seconds: float, number: int) -> float:
         """Windows, on from where the last turn ended."""
         problem = self.problem
         if self.sweep is None or self.sweep.state.span > makespan(problem, start):
@@ -276,12 +311,14 @@ class Run(ExactRun):
             )
             return None if best.schedule is window.schedule else best.schedule
 
-        while seconds > 0 and not self._over():
+        left = seconds
+        while left > 0 and not self._over():
             self.sweep.step(solve, self.threads)
             self._offer(self.sweep.state.schedule, "windows")
-            seconds -= each + KEEPING * (problem.n_tasks + problem.n_edges)
+            left -= each + KEEPING * (problem.n_tasks + problem.n_edges)
+        return seconds
 
-    def _repair(self, start: Schedule, seconds: float, number: int) -> None:
+    def _repair(self, start: Schedule, seconds: float, number: int) -> float:
         """A turn of large neighbourhood search."""
         from .lns import improve
 
@@ -294,6 +331,7 @@ class Run(ExactRun):
             lambda schedule: self._offer(schedule, "lns"),
             self.threads,
         )
+        return seconds
 
     def _bound(self) -> None:
         """Slow bounds in the time that is left; the schedule stands."""
@@ -336,6 +374,11 @@ class Run(ExactRun):
         if why is Termination.FAILED and not self.message:
             self.message = "no member found a schedule that keeps every rule, and none proved that there is none"
         return replace(self.ended(why), bound_source=self.best.bound_by)
+
+
+def _cooled(turn: int) -> Callable[[Problem, int, int], Iterator[Cooling]]:
+    """Coolings whose temperatures go with the turns, whatever the seed."""
+    return lambda problem, worker, rounds: coolings(problem, turn + worker, rounds)
 
 
 def descent(problem: Problem, number: int, rounds: int) -> Iterator[Cooling]:  # noqa: ARG001 - as coolings have it

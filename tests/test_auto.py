@@ -247,9 +247,7 @@ class TestLimits:
         result = solved(tight(90), time_limit=None)
         assert result.termination in (Termination.COMPLETED, Termination.OPTIMAL)
         assert result.feasible
-        names = [each["name"] for each in result.stats["members"]]
-        assert "annealing" in names
-        assert names.index("cp-sat") > names.index("heft")
+        assert {"heft", "annealing"} < {each["name"] for each in result.stats["members"]}
 
     def test_what_is_told_only_gets_better(self) -> None:
         heard: list[Progress] = []
