@@ -320,12 +320,13 @@ def build_problem(
     def numbers(values: Int | Sequence[int] | None, shape: tuple[int, ...], default: int) -> Int:
         if values is None:
             return np.full(shape, default, dtype=np.int64)
-        return np.array(values, dtype=np.int64).reshape(shape)
+        # In the order of C whatever the caller's: compiled code is made once more for arrays in another one.
+        return np.array(values, dtype=np.int64, order="C").reshape(shape)
 
     e = len(pairs)
     edge_payload = numbers(payload, (e,), 0)[by_source]
     edge_shared = (np.zeros(e, np.bool_) if shared is None else np.array(shared, np.bool_).reshape(e))[by_source]
-    allowed = np.ones((n, m), np.bool_) if feasible is None else np.array(feasible, np.bool_).reshape(n, m)
+    allowed = np.ones((n, m), np.bool_) if feasible is None else np.array(feasible, np.bool_, order="C").reshape(n, m)
     ticks = np.where(allowed, numbers(duration, (n, m), 0), 0)
     out_start = np.searchsorted(source, np.arange(n + 1)).astype(np.int64)
     in_edge = np.argsort(target, kind="stable").astype(np.int64)

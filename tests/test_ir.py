@@ -323,3 +323,22 @@ class TestObjective:
     ) -> None:
         objective = Objective(levels)
         assert (str(objective), objective.metrics, objective.single) == (text, metrics, single)
+
+
+def test_arrays_in_another_order_are_brought_into_that_of_c() -> None:
+    """Compiled code is made for one order: for another it would be made once more."""
+    duration, feasible = np.asfortranarray([[1, 2, 3], [4, 5, 6]]), np.asfortranarray([[True, True, False], [True] * 3])
+    links = np.asfortranarray(np.arange(9).reshape(3, 3))
+    built = build_problem(
+        task_names=["a", "b"],
+        device_names=["x", "y", "z"],
+        duration=duration,
+        feasible=feasible,
+        latency=links,
+        byte_ticks_num=links,
+        edges=np.asfortranarray([[0, 1], [1, 0]])[:1],
+    )
+    tables = {f.name: getattr(built, f.name) for f in fields(built)}
+    for name, array in tables.items():
+        assert not isinstance(array, np.ndarray) or array.flags.c_contiguous, name
+    assert built.duration.tolist() == [[1, 2, 0], [4, 5, 6]]
