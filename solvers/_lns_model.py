@@ -270,7 +270,7 @@ def solved(part: Part, state: State, limit: float, seed: int, stopped: Callable[
     model.base.hint(Schedule(now, state.start[part.tasks] - part.origin))
     parameters: dict[str, object] = {
         "num_workers": 1,
-        "random_seed": seed,
+        "random_seed": seed % 2**31,
         **FAST,
         "max_deterministic_time": limit,
         "catch_sigint_signal": False,

@@ -190,6 +190,13 @@ def test_same_seed_same_schedule() -> None:
     assert np.array_equal(found[0].start, found[1].start)
 
 
+def test_any_seed_will_do() -> None:
+    """OR-Tools takes none above that."""
+    problem = constrained(3)
+    found = po.solve(problem, "lns", seed=2**31 - 1, time_limit=1.0, workers=1)
+    assert found.feasible
+
+
 def test_workers_share_the_stretches() -> None:
     problem = constrained(1, n=120)
     start = started(problem)
