@@ -18,6 +18,9 @@ from ._warm_start import best_start
 DEFAULT = 10.0
 """Seconds worth of moves where neither a time limit nor a number of rounds is given."""
 
+BRIEF = 1.0
+"""Seconds; below such a limit there is no time to load compiled code, and plain code searches."""
+
 SHARE = 0.85
 """Of the time limit that one worker's moves are to take: it ends by their number, not by the clock."""
 
@@ -52,7 +55,8 @@ def search(
         return Answer(Termination.OPTIMAL, begin, bound)
     endless = settings.rounds is None and options.time_limit is not None and options.workers > 1
     seconds = DEFAULT if options.time_limit is None else SHARE * options.time_limit
-    rounds = settings.rounds or max(rounds_in(problem, seconds), 1)
+    brief = settings.rounds is None and options.time_limit is not None and options.time_limit < BRIEF
+    rounds = settings.rounds or max(rounds_in(problem, seconds, plain=brief), 1)
 
     def each(number: int) -> Iterator[Cooling]:
         while True:
@@ -69,7 +73,7 @@ def search(
         enough=sufficient(problem, float(bound), options.gap_limit),
         seed=options.seed,
         workers=options.workers,
-        moves=rounds,
+        moves=0 if brief else rounds,
         stopped=lambda: options.should_stop() or clock.over,
     )
     message = "" if best.schedule is not None else "no state that was tried keeps all limits of memory and deadlines"

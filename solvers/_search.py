@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placeopt.ir import UNLIMITED, Objective, Problem
+from placeopt.kernels import COMPILE_ABOVE
 from placeopt.lowerbounds import best_bound
 from placeopt.schedule import Schedule
 from placeopt.search import current_schedule, load, make_case, make_state
@@ -34,6 +35,12 @@ from ._validity import valid
 PROPOSING, TIMING, BOOKING = 0.7e-6, 2e-9, 5e-9
 """Seconds that a move costs apart from timing tasks, and that a task or an edge costs, without and with ports. On a
 slow core; only budgets hang on them."""
+
+PLAIN_PROPOSING, PLAIN_TIMING = 150e-6, 2e-6
+"""The same in plain Python."""
+
+OVERHEAD = 40
+"""Elementary steps of plain Python that a move costs apart from timing, in the measure of `placeopt.kernels`."""
 
 CHUNK = 0.03
 """Seconds, about, between two looks at whether to stop."""
@@ -58,10 +65,12 @@ class Cooling:
     onward: bool = False
 
 
-def rounds_in(problem: Problem, seconds: float) -> int:
-    """Moves that a core tries in so many seconds, at least about."""
-    step = BOOKING if problem.contention == "port" else TIMING
-    return int(seconds / (PROPOSING + step * (problem.n_tasks + problem.n_edges)))
+def rounds_in(problem: Problem, seconds: float, *, plain: bool = False) -> int:
+    """Moves that a core tries in so many seconds, at least about, in compiled or in plain code."""
+    fixed, step = PROPOSING, BOOKING if problem.contention == "port" else TIMING
+    if plain:
+        fixed, step = PLAIN_PROPOSING, PLAIN_TIMING
+    return int(seconds / (fixed + step * (problem.n_tasks + problem.n_edges)))
 
 
 class Search:
@@ -90,7 +99,7 @@ class Search:
         assert self.shares[-1] == 100
         assert len(shares) == KINDS
         self.evaluated = 0
-        steps = moves * (problem.n_tasks + problem.n_edges)
+        self.steps = steps = moves * (OVERHEAD + problem.n_tasks + problem.n_edges)
         self._settle, self._decode, self._walk = settle.select(steps), decode.select(steps), walk.select(steps)
         self.go_to(start)
         value = abs(float(self.state.cost[COST] - self.state.cost[PENALTY])) or 1.0
@@ -129,7 +138,7 @@ class Search:
         """Walk through one cooling; whether it came to its end. `news` is called when there is a new best."""
         rounds, scale = cooling.rounds, self.value
         hot, cold = cooling.hot * scale, cooling.cold * scale
-        size = max(rounds_in(self.problem, CHUNK), 1)
+        size = max(rounds_in(self.problem, CHUNK, plain=self.steps <= COMPILE_ABOVE), 1)
         for begin in range(0, rounds, size):
             if stopped() or self.state.cost[HELD] <= enough:
                 return False

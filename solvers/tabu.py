@@ -81,7 +81,7 @@ class TabuSearch(Search):
     def __init__(self, problem: Problem, start: Schedule, seed: int, moves: int, settings: TabuSettings) -> None:
         super().__init__(problem, start, seed, moves, SHARES)
         self._settings, self._round = settings, 0
-        self._prowl = prowl.select(moves * (problem.n_tasks + problem.n_edges))
+        self._prowl = prowl.select(self.steps)
         self._until = np.zeros((problem.n_groups, problem.n_devices), dtype=np.int64)
         self._still = np.zeros(problem.n_tasks, dtype=np.int64)
 

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._heft import heft
-from placeopt_solvers._search import any_start
+from placeopt_solvers._search import any_start, rounds_in
 from placeopt_solvers._validity import valid
 from placeopt_solvers._warm_start import annealed_start, best_start
 from test_search import OBJECTIVES, constrained
 
 import placeopt as po
 from placeopt.ir import Objective, Problem, Term, build_problem
+from placeopt.kernels import Kernel
 from placeopt.objective import evaluate
 from placeopt.schedule import Schedule, makespan
 from placeopt.solver import Termination
@@ -75,6 +76,21 @@ def test_the_same_seed_gives_the_same_schedule(name: str) -> None:
     found = [po.solve(problem, name, rounds=FEW, seed=seed, workers=1).schedule for seed in (5, 5, 6)]
     starts = [None if each is None else (each.device.tolist(), each.start.tolist()) for each in found]
     assert starts[0] == starts[1] != starts[2]
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_under_brief_limits_plain_code_searches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading compiled code takes longer than such a limit; moves are counted as slow as they are then."""
+    problem = constrained(1, tight=0.5)
+    assert rounds_in(problem, 0.1, plain=True) < rounds_in(problem, 0.1) / 20
+
+    def compiled(kernel: Kernel[..., Any]) -> None:
+        pytest.fail(f"{kernel.__name__} is compiled")
+
+    monkeypatch.setattr(Kernel, "compiled", compiled)
+    found = po.solve(problem, name, time_limit=0.3, workers=1)
+    assert found.feasible
+    assert found.stats["evaluated"] <= rounds_in(problem, 0.3, plain=True)
 
 
 def test_hash_seeds_make_no_difference() -> None:
