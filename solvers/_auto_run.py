@@ -72,13 +72,10 @@ WARM = 1.5
 STARTS, BRIEF = 4, 0.5
 """Schedules that annealing starts from before it goes on with the best, and their part of a turn."""
 
-LEARNING = 0.5
-"""How much the last turn of a member counts in its rate."""
-
 
 @dataclass(slots=True)
 class Searcher:
-    """A member that improves schedules: `rate` is what its turns gained, in parts of the value a second.
+    """A member that improves schedules: `rate` is what its last turn gained, in parts of the value a second.
 
     A turn takes a schedule to start from, seconds and a seed, and returns the seconds that it meant to take. Before its
     rate counts, there are `trials` to come.
@@ -93,10 +90,9 @@ class Searcher:
     def learn(self, before: float | None, after: float | None, seconds: float) -> None:
         """Take in what a turn gained."""
         self.trials -= 1
-        gain = 1.0 if before is None and after is not None else 0.0
+        self.rate = 1.0 if before is None and after is not None else 0.0
         if before and after is not None:
-            gain = (before - after) / abs(before) / seconds
-        self.rate = gain if self.rate is None else LEARNING * gain + (1 - LEARNING) * self.rate
+            self.rate = (before - after) / abs(before) / seconds
 
 
 class Run(ExactRun):
@@ -224,7 +220,7 @@ class Run(ExactRun):
                 asked = True
 
     def _turn(self) -> None:
-        """The turn of the searcher that gained most lately, new ones first; where none gained anything, of each."""
+        """The turn of who gained most in its last turn, new ones first; where nobody gained anything, of each."""
         start = self.best.schedule or any_start(self.problem)
         if start is None:
             self.proved = Termination.FAILED
