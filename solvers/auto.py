@@ -8,8 +8,8 @@ portfolios of algorithms). In this order:
 2. Heuristics, alone and behind passes that unite tasks, each that the time limit has room for; `single` always.
 3. Annealing for a while from each of the best schedules.
 4. CP-SAT where its model is small enough, from the best schedule so far: it proves the optimum, or that there is none.
-5. Annealing, local search, large neighbourhood search and a sweep of windows in turn, more turns for whoever gains more;
-   CP-SAT once more when the bounds beside it are done.
+5. Annealing, local search, large neighbourhood search and a sweep of windows in turn, more turns for whoever gains
+   more; CP-SAT once more when the bounds beside it are done.
 
 With two workers or more a companion proves bounds beside all that; with one they are proved in the time that is left.
 It ends as soon as the gap is as small as wanted. One worker's turns are counted in moves and CP-SAT's deterministic
