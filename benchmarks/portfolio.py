@@ -8,9 +8,10 @@ The sets, all of them unless some are named:
                dnn/*.json; they do not come with placeopt
     problems   problems/*.yaml
     balanced   `layered_problem(n, 4, seed=s, ccr=1.0, device_types=1)`, n = 300 and 1,000, seeds 0 to --seeds - 1
+    narrow     the same with 4 tasks a layer, as many as devices: transfers are hard to hide
     dear       the same with 1,000 tasks, ccr 10 and 8 tasks a layer: transfers take longer than tasks
-    giph       `random_document(n, 8, seed=s, ccr=1.0)`, GiPH's graphs and networks (Hu et al., MLSys 2023), n = 100
-               and 300, the same seeds
+    giph       `random_document(100, 8, seed=s, data=10, delay=2)`, GiPH's graphs and networks (Hu et al., MLSys 2023)
+               with a CCR of about 2 (transfers over work, all edges counted), the same seeds
     large      `layered_problem(36000, 6, seed=0, ccr=c, device_types=1, width=w)`: c = 10 without a width, and with 12,
                24 and 48 tasks a layer
 
@@ -66,6 +67,12 @@ def balanced(seeds: int) -> Iterator[Case]:
         yield layered(f"balanced, {tasks:,} tasks", tasks, 4, seeds, ccr=1.0)
 
 
+def narrow(seeds: int) -> Iterator[Case]:
+    """As many tasks a layer as devices."""
+    for tasks in (300, 1000):
+        yield layered(f"narrow, {tasks:,} tasks", tasks, 4, seeds, ccr=1.0, width=4)
+
+
 def dear(seeds: int) -> Iterator[Case]:
     """Transfers that take longer than tasks."""
     yield layered("dear transfers, 1,000 tasks", 1000, 4, seeds, ccr=10.0, width=8)
@@ -73,14 +80,10 @@ def dear(seeds: int) -> Iterator[Case]:
 
 def giph(seeds: int) -> Iterator[Case]:
     """GiPH's graphs on GiPH's networks."""
-    for tasks in (100, 300):
-        yield (
-            f"giph, {tasks} tasks",
-            [
-                lambda tasks=tasks, seed=seed: po.compile(random_document(tasks, 8, seed=seed, ccr=1.0))
-                for seed in range(seeds)
-            ],
-        )
+    makers = [
+        lambda seed=seed: po.compile(random_document(100, 8, seed=seed, data=10, delay=2)) for seed in range(seeds)
+    ]
+    yield "giph, 100 tasks", makers
 
 
 def large(_: int) -> Iterator[Case]:
@@ -90,7 +93,7 @@ def large(_: int) -> Iterator[Case]:
         yield layered(f"36,000 tasks, ccr 10, width {width}", 36_000, 6, 1, ccr=10.0, width=width)
 
 
-SETS = {each.__name__: each for each in (dnn, problems, balanced, dear, giph, large)}
+SETS = {each.__name__: each for each in (dnn, problems, balanced, narrow, dear, giph, large)}
 
 
 def main() -> None:
