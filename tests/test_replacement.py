@@ -291,6 +291,7 @@ class TestWhatIsGiven:
             (PROBLEM, {"s": "x"}, SLOWER, {}, 'the problem has no device "x"'),
             (other, plan, other, {}, "the schedule is none of this problem"),
             (PROBLEM, AT_HOME, SLOWER, {"runs": 0}, "runs is 0.0; expected a finite number that is positive"),
+            (PROBLEM, AT_HOME, SLOWER, {"runs": 1e-300}, "runs is 1e-300; expected at least 1e-06"),
             (PROBLEM, AT_HOME, SLOWER, {"solver": "cpsat"}, "cp-sat"),
         ]
         for given, where, devices, options, said in cases:

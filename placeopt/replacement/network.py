@@ -25,6 +25,9 @@ from placeopt.validation import validate
 
 IN_TICKS = ("makespan", "total_cost", "max_load", "relocation")
 """Metrics that relocation can be added to as it is."""
+FEWEST = 1e-6
+"""Runs that a placement may serve, at least: relocation is weighed by their inverse, and solvers reckon with that."""
+
 Source = str | Path | Mapping[str, Any] | Spec
 """A problem file, or a document made in code."""
 
@@ -66,6 +69,8 @@ def changed_problem(
     """The tasks of a plan on a changed network; see `placeopt.replacement.replace`."""
     if runs is not None:
         checked_number("runs", float(runs), positive=True)
+        if runs < FEWEST:
+            raise UsageError(f"runs is {runs}; expected at least {FEWEST}: with fewer, moving a task never pays")
         runs = Fraction(str(runs))
     if isinstance(problem, Problem) and isinstance(devices, Problem):
         return _on_problem(problem, devices, plan, runs)
