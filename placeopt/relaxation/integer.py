@@ -176,7 +176,8 @@ def _cp_sat(
         named = [columns[j] for j in row.columns.tolist()]
         total = cp_model.LinearExpr.weighted_sum(named, row.coefficients.tolist())
         model.add(total == row.low if row.equation else total >= row.low)
-    terms = sorted(programme.objective.items())
+    # What cannot be more than 0 may have coefficients beyond 64 bits.
+    terms = [(j, c) for j, c in sorted(programme.objective.items()) if programme.upper[j]]
     model.minimize(cp_model.LinearExpr.weighted_sum([columns[j] for j, _ in terms], [c for _, c in terms]))
     solver = cp_model.CpSolver()
     parameters = solver.parameters
