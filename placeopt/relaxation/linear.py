@@ -47,9 +47,10 @@ class LinearProgramme:
         self._model = mathopt.Model()
         lower = np.array([float(low) for low in programme.lower]) / self._column_unit
         upper = np.array([float(high) for high in programme.upper]) / self._column_unit
-        self._variables = [
-            self._model.add_variable(lb=low, ub=high) for low, high in zip(lower.tolist(), upper.tolist(), strict=True)
-        ]
+        self._variables: list[mathopt.Variable] = []
+        for place, (low, high) in enumerate(zip(lower.tolist(), upper.tolist(), strict=True)):
+            self._heed(place)
+            self._variables.append(self._model.add_variable(lb=low, ub=high))
         self._rows: list[mathopt.LinearConstraint] = []
         self._row_unit: list[float] = []
         self._model.minimize_linear_objective(
@@ -98,9 +99,13 @@ class LinearProgramme:
 
     def _update(self) -> None:
         for place, row in enumerate(self._programme.rows[len(self._rows) :]):
-            if place % CHECK_EVERY == CHECK_EVERY - 1 and self._programme.should_stop():
-                raise BuildStoppedError
+            self._heed(place)
             self._add(row)
+
+    def _heed(self, place: int) -> None:
+        """Ask now and then whether to go on."""
+        if place % CHECK_EVERY == CHECK_EVERY - 1 and self._programme.should_stop():
+            raise BuildStoppedError
 
     def _add(self, row: Row) -> None:
         scaled = row.coefficients * self._column_unit[row.columns]
