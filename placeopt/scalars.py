@@ -66,15 +66,26 @@ class UnitOf(_Of):
         return self._dimension.units[value]
 
 
+EXTREME = 1e30
+"""The largest weight, and the inverse of the smallest."""
+
+
 def _weight(value: Any) -> Fraction:
     if not is_number(value) or value < 0:
         raise ValueError(f"{units.shown(value)} is no weight; expected a number that is not negative")
-    return Fraction(str(value))
+    return _moderate(value)
 
 
 def _positive(value: Any) -> Fraction:
     if not is_number(value) or value <= 0:
         raise ValueError(f"expected a positive number, got {units.shown(value)}")
+    return _moderate(value)
+
+
+def _moderate(value: int | float) -> Fraction:
+    """The number, exactly; beyond EXTREME and its inverse floats of objectives would overflow."""
+    if value and not 1 / EXTREME <= value <= EXTREME:
+        raise ValueError(f"{units.shown(value)} is out of range; expected a number from {1 / EXTREME:g} to {EXTREME:g}")
     return Fraction(str(value))
 
 
