@@ -122,7 +122,8 @@ def test_workers_share_what_they_find(name: str) -> None:
     alone = po.solve(problem, name, rounds=FEW, workers=1)
     together = po.solve(problem, name, rounds=FEW, workers=3, time_limit=60)
     assert together.feasible
-    assert together.stats["evaluated"] > 1.5 * alone.stats["evaluated"]
+    optimal = together.termination is Termination.OPTIMAL  # which ends them all at once
+    assert optimal or together.stats["evaluated"] > 1.5 * alone.stats["evaluated"]
 
 
 @pytest.mark.parametrize("name", SEARCHES)
