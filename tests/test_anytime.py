@@ -29,6 +29,9 @@ SEARCHES = ("annealing", "local-search", "tabu")
 FEW = 1200
 """Moves that plain Python makes in a moment."""
 
+MANY = 4000
+"""Moves that take it seconds, and are not yet worth compiling for."""
+
 
 def never() -> bool:
     return False
@@ -129,15 +132,15 @@ def test_workers_share_what_they_find(name: str) -> None:
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_search_ends_when_told_and_when_its_start_is_optimal(name: str) -> None:
     problem = constrained(3)
-    told = po.solve(problem, name, rounds=10**7, workers=1, should_stop=lambda: True)
+    told = po.solve(problem, name, rounds=MANY, workers=1, should_stop=lambda: True)
     assert told.termination is Termination.INTERRUPTED
     assert told.feasible
     chain = build_problem(
         task_names=["a", "b"], device_names=["x", "y"], duration=np.ones((2, 2), dtype=np.int64), edges=[(0, 1)]
     )
-    proved = po.solve(chain, name, rounds=10**7, workers=1)
+    proved = po.solve(chain, name, rounds=MANY, workers=1)
     assert (proved.termination, proved.objective, proved.stats["evaluated"]) == (Termination.OPTIMAL, 2, 0)
-    close = po.solve(constrained(3), name, rounds=10**7, workers=1, gap_limit=0.9)
+    close = po.solve(constrained(3), name, rounds=MANY, workers=1, gap_limit=0.9)
     assert close.termination is Termination.COMPLETED
 
 
@@ -185,7 +188,7 @@ def test_no_placement_at_all_is_told() -> None:
 
 def test_starts_are_kept_where_nothing_better_is_found() -> None:
     problem = constrained(6)
-    first = po.solve(problem, "annealing", rounds=FEW * 4, workers=1).schedule
+    first = po.solve(problem, "annealing", rounds=FEW, workers=1).schedule
     assert first is not None
     again = po.solve(problem, "local-search", rounds=20, workers=1, initial=first)
     assert again.makespan is not None
