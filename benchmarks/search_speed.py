@@ -43,6 +43,7 @@ def instance(tasks: int, contention: Contention) -> Problem:
 
 def rate(function: Callable[[int], int], rounds: int) -> float:
     """Median of evaluations a second of CPU time; `function` is told how many to make and says how many it made."""
+    function(10)  # loads or compiles
     count, seconds = 10, 0.0
     while seconds < PART:
         count *= 2

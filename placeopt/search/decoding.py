@@ -19,6 +19,9 @@ from placeopt.search.case import BALANCE, LATE, LOAD, MAKESPAN, OVERFULL, Case
 from placeopt.search.state import COUNTER, FIXED, GUIDE, KNOWN, LAST, PENALTY, STEP, TIMED, VALID, State
 from placeopt.simulation.loops import pop, push
 
+MARKS = 8
+"""Marks from which on times from before a change are kept: on shorter orders timing tasks again is as fast."""
+
 
 @kernel(allocates=False)
 def standing_cost(case: Case, state: State) -> float:
@@ -120,10 +123,10 @@ def booked(case: Case, state: State, k: int, p: int, d: int) -> int:
 def rewind(case: Case, state: State, first: int) -> None:
     """Bring back the times from before the last evaluation, which began with position `first`; before `undo`.
 
-    Under ports, and where there were none to bring back, the next evaluation begins no later than this one.
+    Under ports, on short orders and where there are none to bring back, the next evaluation begins no later than this.
     """
     n, shift = len(state.order), state.number[STEP]
-    if case.port or state.number[VALID] < n:
+    if case.port or len(state.latest) < MARKS or state.number[VALID] < n:
         state.number[VALID] = min(state.number[VALID], first)
         return
     c, timed = first >> shift, min(state.number[TIMED], n)
@@ -163,7 +166,7 @@ def decode(case: Case, state: State, begin: int, limit: float) -> float:
     marks, shift = state.marks, state.number[STEP]
     first = min(begin, state.number[VALID])
     # Whether there are times from before the change: then they may join again behind it, and are kept until then.
-    warm = not case.port and state.number[VALID] == n
+    warm = not case.port and len(state.latest) >= MARKS and state.number[VALID] == n
     touched = horizon = state.number[LAST]
     joined = False
     c = first >> shift
