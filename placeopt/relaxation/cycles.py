@@ -16,10 +16,13 @@ from placeopt.ir import Int
 from placeopt.kernels import kernel
 from placeopt.relaxation.model import Relaxation
 from placeopt.relaxation.network import Network
-from placeopt.relaxation.programme import Float, Row, row
+from placeopt.relaxation.programme import BuildStoppedError, Float, Row, row
 
 SMALLEST = 0.02
 """Violation from which on a cycle is worth a row."""
+
+STEPS = 20_000_000
+"""Neighbours looked at, at most, between two looks at whether to stop."""
 
 LONGEST = 256
 """Pairs on a way around, at most."""
@@ -39,10 +42,16 @@ class Cycles:
         around = np.empty((len(pairs), LONGEST), dtype=np.int64)
         count, length = np.zeros(len(pairs), dtype=np.int64), np.zeros(len(pairs))
         search = ways_around.select(len(pairs) * 16 * len(network.start))
-        search(
-            network.start, network.neighbour, network.pair, relaxation.low, relaxation.high, moved, pairs,
-            moved[pairs] - SMALLEST, around, count, length,
-        )  # fmt: skip
+        limit = moved[pairs] - SMALLEST
+        piece = max(STEPS // max(len(network.neighbour), 1), 1)
+        for begin in range(0, len(pairs), piece):
+            if relaxation.programme.should_stop():
+                raise BuildStoppedError
+            part = slice(begin, begin + piece)
+            search(
+                network.start, network.neighbour, network.pair, relaxation.low, relaxation.high, moved, pairs[part],
+                limit[part], around[part], count[part], length[part],
+            )  # fmt: skip
         found = []
         for place in np.flatnonzero(count).tolist():
             there = relaxation.w[pairs[place]]
