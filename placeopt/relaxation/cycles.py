@@ -21,7 +21,7 @@ from placeopt.relaxation.programme import BuildStoppedError, Float, Row, row
 SMALLEST = 0.02
 """Violation from which on a cycle is worth a row."""
 
-STEPS = 20_000_000
+STEPS = 1_000_000
 """Neighbours looked at, at most, between two looks at whether to stop."""
 
 LONGEST = 256
