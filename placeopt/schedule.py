@@ -62,6 +62,17 @@ class Schedule:
         _read_only_fields(self, "device", "start")
 
 
+def sequence(problem: Problem, schedule: Schedule) -> Int:
+    """(n,) the tasks by start, of those that start together by end, then as in `Problem.order`.
+
+    Where no task starts before its inputs are there, that is a topological order.
+    """
+    rank = np.empty(problem.n_tasks, dtype=np.int64)
+    rank[problem.order] = np.arange(problem.n_tasks)
+    end = schedule.start + durations(problem, schedule.device)
+    return np.lexsort((rank, end, schedule.start)).astype(np.int64)
+
+
 def durations(problem: Problem, device: Int) -> Int:
     """(n,) ticks of every task on its device."""
     return problem.duration[np.arange(problem.n_tasks), device]

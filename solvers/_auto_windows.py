@@ -20,7 +20,7 @@ import numpy as np
 from placeopt.ir import UNLIMITED, Int, Problem, build_problem
 from placeopt.schedule import Schedule, durations, makespan
 
-from ._lns_state import State, decoded
+from ._lns_state import State, decoded, positions
 
 SIZE = 600
 """Tasks of a window."""
@@ -138,7 +138,7 @@ class Sweep:
         """Keep each part with which the whole is no longer."""
         problem, span = self.problem, self.state.span
         device, sequence = self.state.device, self.state.sequence
-        rank = _positions(problem.order)
+        rank = positions(problem.order)
         best: Schedule | None = None
         for first, window, schedule in found:
             if schedule is None:
@@ -153,9 +153,3 @@ class Sweep:
                 best, span, device, sequence = changed, makespan(problem, changed), homes, line
         if best is not None:
             self.state = State(problem, best)
-
-
-def _positions(order: Int) -> Int:
-    position = np.empty_like(order)
-    position[order] = np.arange(len(order))
-    return position

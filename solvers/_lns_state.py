@@ -16,7 +16,7 @@ import numpy as np
 from placeopt.ir import UNLIMITED, Int, Problem
 from placeopt.kernels import kernel
 from placeopt.memory import sum_memory
-from placeopt.schedule import Schedule, durations, edge_ticks
+from placeopt.schedule import Schedule, durations, edge_ticks, sequence
 from placeopt.simulation import retime
 
 REPEATS = 40
@@ -66,7 +66,7 @@ class State:
         ticks = durations(problem, self.device)
         self.end: Int = self.start + ticks
         self.span = int(self.end.max(initial=0))
-        self.sequence: Int = np.lexsort((_positions(problem.order), self.end, self.start)).astype(np.int64)
+        self.sequence = sequence(problem, schedule)
         self.tail, self.latest = np.zeros_like(ticks), np.full_like(ticks, UNLIMITED)
         moving = edge_ticks(problem, self.device)
         chain = problem.out_start, problem.edge_target, moving, self.device, ticks
@@ -80,7 +80,7 @@ class State:
     @cached_property
     def position(self) -> Int:
         """(n,) the place of each task in the sequence."""
-        return _positions(self.sequence)
+        return positions(self.sequence)
 
     @cached_property
     def used(self) -> Int:
@@ -137,7 +137,7 @@ class State:
 def decoded(problem: Problem, sequence: Int, device: Int) -> Schedule:
     """The earliest schedule that runs a topological order of the tasks, ports booked as their turns come. O(n + e)."""
     if problem.contention == "port":
-        return retime(problem, Schedule(device, _positions(sequence)))
+        return retime(problem, Schedule(device, positions(sequence)))
     start, free = np.zeros(problem.n_tasks, dtype=np.int64), np.zeros(problem.n_devices, dtype=np.int64)
     starts.select((problem.n_tasks + problem.n_edges) * REPEATS)(
         sequence,
@@ -154,7 +154,7 @@ def decoded(problem: Problem, sequence: Int, device: Int) -> Schedule:
     return Schedule(device, start)
 
 
-def _positions(sequence: Int) -> Int:
+def positions(sequence: Int) -> Int:
     position = np.empty_like(sequence)
     position[sequence] = np.arange(len(sequence))
     return position

@@ -11,6 +11,7 @@ its turn comes. The order may be that of the starts, so no schedule is out of re
     moving      a group to another device with all sums, a task to another place in the order; and back
     proposals   the moves of a search
     walk        moves tried and accepted at falling temperatures
+    tabu        the best of some moves made each round, and not taken back for a while
 
 Kernels read and write NamedTuples of arrays; all they need is allocated once. Compiled and plain code do the same.
 """

@@ -154,9 +154,7 @@ def make_case(problem: Problem, bound: int = 0) -> Case:
         label=label,
         kind=kind.astype(np.int64),
         table=np.ascontiguousarray(table, dtype=np.int64),
-        feasible=problem.group_feasible() & (group_memory(problem)[:, None] <= problem.capacity)
-        if not peak
-        else problem.group_feasible(),
+        feasible=problem.group_feasible() & (peak | (group_memory(problem)[:, None] <= problem.capacity)),
         memory=group_memory(problem),
         apart_start=apart_start,
         apart=apart,

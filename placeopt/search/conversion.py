@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.ir import Problem
-from placeopt.schedule import Schedule, Transfers, durations, edge_transfers
+from placeopt.schedule import Schedule, Transfers, edge_transfers, sequence
 from placeopt.search.case import Case
 from placeopt.search.decoding import decode
 from placeopt.search.moving import settle
@@ -38,11 +38,7 @@ def make_state(case: Case, problem: Problem, seed: int) -> State:
 
 def load(problem: Problem, state: State, schedule: Schedule) -> None:
     """Give the state the schedule's placement and, as far as its times tell, its order."""
-    end = schedule.start + durations(problem, schedule.device)
-    # Starts first; of those that start together the one that ends first, then as the problem's order has them.
-    rank = np.empty(problem.n_tasks, dtype=np.int64)
-    rank[problem.order] = np.arange(problem.n_tasks)
-    state.order[:] = np.lexsort((rank, end, schedule.start))
+    state.order[:] = sequence(problem, schedule)
     state.home[problem.group] = schedule.device
 
 

@@ -13,6 +13,7 @@ Feasibility and separation are kept; memory and deadlines have their price (`pla
 
 from __future__ import annotations
 
+from placeopt.ir import Int
 from placeopt.kernels import kernel
 from placeopt.search.case import Case
 from placeopt.search.moving import allowed, relocate, rotate
@@ -172,6 +173,19 @@ def propose(case: Case, state: State, kind: int) -> int:
             elif state.home[h] == to:
                 first = min(first, take(case, state, h, here))
     return first
+
+
+@kernel(draw, propose, allocates=False)
+def drawn(case: Case, state: State, shares: Int) -> int:
+    """A move of a random kind, made; the first position that changes, n if nothing does.
+
+    `shares` (6,) are the percentages of the kinds, added up.
+    """
+    number = draw(state, 100)
+    kind = 0
+    while shares[kind] <= number:
+        kind += 1
+    return propose(case, state, kind)
 
 
 @kernel(draw, allocates=False)

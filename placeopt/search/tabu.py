@@ -16,22 +16,12 @@ from placeopt.kernels import kernel
 from placeopt.search.case import Case
 from placeopt.search.decoding import decode, look_ahead, rewind
 from placeopt.search.moving import accept
-from placeopt.search.proposals import draw, find_critical, propose, undo
+from placeopt.search.proposals import draw, drawn, find_critical, undo
 from placeopt.search.state import COST, FIXED, GUIDE, HELD, KNOWN, MOVED, PENALTY, PUT, SEED, State
 from placeopt.search.walk import hold
 
 REFRESH = 16
 """Rounds after which the critical chain is looked for again."""
-
-
-@kernel(draw, propose, allocates=False)
-def drawn(case: Case, state: State, shares: Int) -> int:
-    """A move of a random kind, made; the first position that changes."""
-    number = draw(state, 100)
-    kind = 0
-    while shares[kind] <= number:
-        kind += 1
-    return propose(case, state, kind)
 
 
 @kernel(allocates=False)

@@ -12,7 +12,7 @@ from placeopt.kernels import kernel
 from placeopt.search.case import Case
 from placeopt.search.decoding import decode, look_ahead
 from placeopt.search.moving import accept
-from placeopt.search.proposals import draw, find_critical, propose, undo
+from placeopt.search.proposals import draw, drawn, find_critical, undo
 from placeopt.search.state import COST, FIXED, GUIDE, HELD, KNOWN, NEWS, PENALTY, State
 
 Float = NDArray[np.float64]
@@ -35,7 +35,7 @@ def hold(state: State, worth: float) -> None:
         state.best_home[g] = state.home[g]
 
 
-@kernel(draw, propose, undo, decode, look_ahead, accept, find_critical, hold, allocates=False)
+@kernel(draw, drawn, undo, decode, look_ahead, accept, find_critical, hold, allocates=False)
 def walk(case: Case, state: State, shares: Int, rounds: int, hot: float, cold: float, enough: float) -> int:
     """Try so many moves at temperatures that fall from `hot` to `cold`; how many were evaluated.
 
@@ -46,14 +46,10 @@ def walk(case: Case, state: State, shares: Int, rounds: int, hot: float, cold: f
     n = len(state.order)
     evaluated, accepted = 0, 0
     for at in range(rounds):
-        number = draw(state, 100)
-        kind = 0
-        while shares[kind] <= number:
-            kind += 1
         if at % AHEAD == 0 and case.timed and state.number[KNOWN] > 0:
             look_ahead(case, state)
         fixed = state.cost[FIXED]
-        first = propose(case, state, kind)
+        first = drawn(case, state, shares)
         if first >= n:
             continue
         limit = state.cost[COST]
