@@ -62,7 +62,7 @@ def walked(search: Search, start: po.Schedule, count: int) -> int:
     """Evaluate about so many states from the start on."""
     search.go_to(start)
     warm = 0.5 * search.value / search.problem.n_tasks
-    return search.step(count, warm, warm, -math.inf)
+    return search.step(0, count, count, warm, warm, -math.inf)
 
 
 def decoded(search: Search, count: int) -> int:

@@ -8,7 +8,7 @@ from placeopt.ir import Int
 from placeopt.kernels import kernel
 
 
-@kernel()
+@kernel(allocates=False)
 def longest_paths(order: Int, out_start: Int, edge_target: Int, weight: Int, before: Int) -> None:
     """Raise `before` (n,) to the largest sum of weights (n,) over a path that ends just before each task.
 
@@ -21,7 +21,7 @@ def longest_paths(order: Int, out_start: Int, edge_target: Int, weight: Int, bef
             before[j] = max(before[j], length)
 
 
-@kernel()
+@kernel(allocates=False)
 def join_components(left: Int, right: Int, parent: Int) -> None:
     """Unite the sets of every pair; `parent` (n,), each its own at first, ends as the smallest member of its set."""
     for e in range(len(left)):

@@ -97,7 +97,7 @@ def through_ports(case: Case, line: Timeline, i: int, d: int, book: bool) -> int
     return ready
 
 
-@kernel(transfer_ticks, in_order_of_ends, through_ports, allocates=False)
+@kernel(transfer_ticks, in_order_of_ends, through_ports, allocates=False, inline=True)
 def note_arrivals(case: Case, line: Timeline, i: int) -> None:
     """Fill `line.ready` with the tick from which task i can start on each device, for all its producers are placed."""
     ready, arrival = line.ready, line.arrival
@@ -107,7 +107,8 @@ def note_arrivals(case: Case, line: Timeline, i: int) -> None:
         for d in range(m):
             ready[d] = through_ports(case, line, i, d, False)
         return
-    ready[:] = case.release[i]
+    for d in range(m):
+        ready[d] = case.release[i]
     for k in range(case.in_start[i], case.in_start[i + 1]):
         u = case.in_source[k]
         payload = case.in_payload[k]
@@ -129,7 +130,7 @@ def note_arrivals(case: Case, line: Timeline, i: int) -> None:
                 ready[b] = there
 
 
-@kernel(transfer_ticks, in_order_of_ends, through_ports, allocates=False)
+@kernel(transfer_ticks, in_order_of_ends, through_ports, allocates=False, inline=True)
 def arrival_on(case: Case, line: Timeline, i: int, d: int) -> int:
     """The tick from which task i can start on device d, for all its producers are placed."""
     if case.port:
@@ -148,7 +149,7 @@ def arrival_on(case: Case, line: Timeline, i: int, d: int) -> int:
     return ready
 
 
-@kernel(allocates=False)
+@kernel(allocates=False, inline=True)
 def stays_apart(case: Case, line: Timeline, g: int, d: int) -> bool:
     """Whether no group that must be apart from group g is on device d."""
     for k in range(case.apart_start[g], case.apart_start[g + 1]):  # noqa: SIM110 - Numba has no all() of a generator
@@ -157,20 +158,20 @@ def stays_apart(case: Case, line: Timeline, g: int, d: int) -> bool:
     return True
 
 
-@kernel(stays_apart, allocates=False)
+@kernel(stays_apart, allocates=False, inline=True)
 def may_take(case: Case, line: Timeline, g: int, d: int) -> bool:
     """Whether group g, not placed yet, may and can go to device d."""
     return bool(case.feasible[g, d]) and case.memory[g] <= line.room[d] and stays_apart(case, line, g, d)
 
 
-@kernel(may_take, allocates=False)
+@kernel(may_take, allocates=False, inline=True)
 def open_to(case: Case, line: Timeline, i: int, d: int) -> bool:
     """Whether task i, not placed yet, may and can go to device d: its group's home, if it has one."""
     home = line.home[case.group[i]]
     return bool(home == d) if home >= 0 else may_take(case, line, case.group[i], d)
 
 
-@kernel(allocates=False)
+@kernel(allocates=False, inline=True)
 def first_gap(gap_start: Int, gap_end: Int, count: int, ready: int, duration: int) -> int:
     """Index of the first of a device's gaps that has room for the duration at or after `ready`."""
     low, high = 0, count - 1
@@ -185,7 +186,7 @@ def first_gap(gap_start: Int, gap_end: Int, count: int, ready: int, duration: in
     return low
 
 
-@kernel(first_gap, allocates=False)
+@kernel(first_gap, allocates=False, inline=True)
 def earliest(case: Case, line: Timeline, i: int, d: int, ready: int) -> tuple[int, int]:
     """The earliest start of task i on device d from `ready` on, and the gap that it lies in, for `occupy`."""
     ticks = case.duration[i, d]
@@ -203,7 +204,7 @@ def earliest(case: Case, line: Timeline, i: int, d: int, ready: int) -> tuple[in
     return max(ready, line.gap_start[d, gap]), gap
 
 
-@kernel(in_order_of_ends, through_ports, allocates=False)
+@kernel(in_order_of_ends, through_ports, allocates=False, inline=True)
 def settle(case: Case, line: Timeline, i: int, d: int, start: int) -> None:
     """Put task i on device d from `start` on: its group goes there too, and with ports its inputs are sent."""
     g = case.group[i]
@@ -217,7 +218,7 @@ def settle(case: Case, line: Timeline, i: int, d: int, start: int) -> None:
     line.end[i] = start + case.duration[i, d]
 
 
-@kernel(settle, allocates=False)
+@kernel(settle, allocates=False, inline=True)
 def occupy(case: Case, line: Timeline, i: int, d: int, start: int, gap: int) -> None:
     """Put task i on device d from `start` on, inside the gap that `earliest` told; its group goes there too."""
     settle(case, line, i, d, start)
@@ -252,7 +253,7 @@ def occupy(case: Case, line: Timeline, i: int, d: int, start: int, gap: int) -> 
             gap_end[k] = gap_end[k + 1]
 
 
-@kernel(settle, allocates=False)
+@kernel(settle, allocates=False, inline=True)
 def append(case: Case, line: Timeline, i: int, d: int, start: int) -> None:
     """Put task i on device d from `start` on, after all that runs there; for heuristics that look for no gaps."""
     settle(case, line, i, d, start)

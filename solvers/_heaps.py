@@ -34,7 +34,7 @@ def make_heaps(n: int, m: int) -> Heaps:
     return Heaps(np.empty((n, m), dtype=np.int64), np.empty((n, m), dtype=np.int32), np.zeros(m, dtype=np.int64))
 
 
-@kernel(allocates=False)
+@kernel(allocates=False, inline=True)
 def push(heaps: Heaps, d: int, key: int, item: int) -> None:
     """Add an entry to the heap of device d."""
     at = heaps.size[d]
@@ -51,7 +51,7 @@ def push(heaps: Heaps, d: int, key: int, item: int) -> None:
     heaps.item[at, d] = item
 
 
-@kernel(allocates=False)
+@kernel(allocates=False, inline=True)
 def pop(heaps: Heaps, d: int) -> None:
     """Remove the head of device d's heap."""
     heaps.size[d] -= 1

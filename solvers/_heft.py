@@ -83,7 +83,7 @@ def priority_list(problem: Problem, rank: Float) -> Int:
     return np.lexsort((depth, -rank))
 
 
-@kernel()
+@kernel(allocates=False)
 def _tied_depths(order: Int, out_start: Int, edge_target: Int, rank: Float, depth: Int) -> None:
     for i in order:
         for k in range(out_start[i], out_start[i + 1]):

@@ -19,9 +19,6 @@ from placeopt.memory import sum_memory
 from placeopt.schedule import Schedule, durations, edge_ticks, sequence
 from placeopt.simulation import retime
 
-REPEATS = 40
-"""Times that a search decodes a sequence, at least: what compiling has to pay for."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Around:
@@ -71,11 +68,11 @@ class State:
         moving = edge_ticks(problem, self.device)
         chain = problem.out_start, problem.edge_target, moving, self.device, ticks
         behind = np.zeros(problem.n_devices, dtype=np.int64)
-        work = (problem.n_tasks + problem.n_edges) * REPEATS
-        tails.select(work)(self.sequence, *chain, behind, self.tail)
+        work = problem.n_tasks + problem.n_edges
+        tails.select(work, chunked=True)(self.sequence, *chain, behind, self.tail)
         if (problem.deadline != UNLIMITED).any():
             due = np.full(problem.n_devices, UNLIMITED, dtype=np.int64)
-            latest_starts.select(work)(self.sequence, *chain, problem.deadline, due, self.latest)
+            latest_starts.select(work, chunked=True)(self.sequence, *chain, problem.deadline, due, self.latest)
 
     @cached_property
     def position(self) -> Int:
@@ -139,7 +136,7 @@ def decoded(problem: Problem, sequence: Int, device: Int) -> Schedule:
     if problem.contention == "port":
         return retime(problem, Schedule(device, positions(sequence)))
     start, free = np.zeros(problem.n_tasks, dtype=np.int64), np.zeros(problem.n_devices, dtype=np.int64)
-    starts.select((problem.n_tasks + problem.n_edges) * REPEATS)(
+    starts.select(problem.n_tasks + problem.n_edges, chunked=True)(
         sequence,
         problem.in_start,
         problem.in_edge,
@@ -160,7 +157,7 @@ def positions(sequence: Int) -> Int:
     return position
 
 
-@kernel()
+@kernel(allocates=False)
 def starts(
     sequence: Int,
     in_start: Int,
@@ -185,7 +182,7 @@ def starts(
         free[d] = begin + ticks[i]
 
 
-@kernel()
+@kernel(allocates=False)
 def tails(
     sequence: Int, out_start: Int, target: Int, moving: Int, device: Int, ticks: Int, behind: Int, tail: Int
 ) -> None:
@@ -200,7 +197,7 @@ def tails(
         behind[d] = tail[i]
 
 
-@kernel()
+@kernel(allocates=False)
 def latest_starts(
     sequence: Int,
     out_start: Int,

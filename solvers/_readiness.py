@@ -61,7 +61,7 @@ def make_ready(problem: Problem, notes: int = 0) -> Ready:
 
 def scan_steps(problem: Problem) -> int:
     """Elementary steps of a heuristic that looks at all ready tasks in each step, where most are ready at once."""
-    return work_steps(problem) + problem.n_tasks**2 // 4
+    return work_steps(problem) + problem.n_tasks**2
 
 
 def ready_built(problem: Problem, line: Timeline, stuck: int) -> Built:

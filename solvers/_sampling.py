@@ -17,6 +17,7 @@ import math
 import numpy as np
 
 from placeopt.ir import Problem
+from placeopt.kernels import runs_compiled
 from placeopt.objective import Value, evaluate
 from placeopt.schedule import Schedule, lateness
 from placeopt.simulation import fifo_makespan, make_case, make_work, simulate
@@ -39,6 +40,9 @@ ENOUGH = 20
 
 CHUNK = 200_000
 """Steps between two looks at the clock: some hundredths of a second."""
+
+SLOWER = 50
+"""How many times as long plain Python takes, at most."""
 
 FIRST = 10
 """Placements drawn to see whether most break a rule."""
@@ -142,10 +146,10 @@ class _Search:
     def run(self, placements: int | None) -> Termination:
         """Look at so many placements, drawn ones counted; why it ended."""
         count = self.count(placements)
-        look = sample.select(self.each * count)
+        look = sample.select(self.each * count, chunked=True)
         chunk = max(CHUNK // self.each, 1) if self.simple else 1
         while count > 0:
-            size = min(chunk, count)
+            size = min(chunk if runs_compiled(look) else max(chunk // SLOWER, 1), count)
             look(self.case, self.rules, self.state, self.work, size, self.moves, self.tries)
             count -= size
             self.looked += size

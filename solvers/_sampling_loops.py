@@ -74,6 +74,13 @@ SEED, LEFT, LATE, SPAN, KNOWN = range(5)
 
 
 @kernel(allocates=False)
+def copy(source: Int, target: Int) -> None:
+    """Copy an array. A slice assignment takes Numba half a second to compile."""
+    for at in range(len(source)):
+        target[at] = source[at]
+
+
+@kernel(allocates=False)
 def draw(numbers: Int, below: int) -> int:
     """A pseudo-random number in 0..below - 1, where below < 2^31: Park and Miller's generator, its upper digits."""
     numbers[SEED] = numbers[SEED] * 48271 % MODULUS
@@ -89,7 +96,7 @@ def rivalled(rules: Rules, home: Int, k: int, d: int, upto: int) -> bool:
     return False
 
 
-@kernel(draw, rivalled)
+@kernel(copy, draw, rivalled, allocates=False)
 def draw_home(rules: Rules, state: State, tries: int) -> bool:
     """Draw each group's device from its own until a placement keeps memory and separation; whether one did.
 
@@ -97,7 +104,7 @@ def draw_home(rules: Rules, state: State, tries: int) -> bool:
     """
     g = len(rules.memory)
     for _ in range(tries):
-        state.room[:] = rules.capacity
+        copy(rules.capacity, state.room)
         fine = True
         for k in range(g):
             first = rules.option_start[k]
@@ -108,9 +115,9 @@ def draw_home(rules: Rules, state: State, tries: int) -> bool:
                 fine = False
                 break
         if fine:
-            state.home[:] = state.trial
+            copy(state.trial, state.home)
             return True
-    state.room[:] = rules.capacity
+    copy(rules.capacity, state.room)
     for k in range(g):
         state.room[state.home[k]] -= rules.memory[k]
     return False
@@ -125,7 +132,7 @@ def may(rules: Rules, k: int, d: int) -> bool:
     return bool(at < rules.option_start[k + 1])
 
 
-@kernel(draw, rivalled, may)
+@kernel(draw, rivalled, may, allocates=False)
 def mix_home(rules: Rules, state: State, changes: int) -> None:
     """Change `home` at random: a group goes elsewhere, or two exchange their devices, where all rules are kept.
 
@@ -206,7 +213,7 @@ def relocate(case: Case, rules: Rules, state: State, work: Work) -> bool:
     return True
 
 
-@kernel(draw_home, mix_home, relocate, fifo_makespan)
+@kernel(copy, draw_home, mix_home, relocate, fifo_makespan, allocates=False)
 def sample(case: Case, rules: Rules, state: State, work: Work, count: int, steps: int, tries: int) -> None:
     """Look at so many placements and keep the best: by lateness, then by makespan, first in first out.
 
@@ -231,4 +238,4 @@ def sample(case: Case, rules: Rules, state: State, work: Work, count: int, steps
             late = max(late, work.start[i] + work.task_ticks[i] - rules.deadline[i])
         if numbers[KNOWN] == 0 or late < numbers[LATE] or (late == numbers[LATE] and span < numbers[SPAN]):
             numbers[LATE], numbers[SPAN], numbers[KNOWN] = late, span, 1
-            state.best[:] = state.device
+            copy(state.device, state.best)

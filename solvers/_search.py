@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placeopt.ir import UNLIMITED, Objective, Problem
-from placeopt.kernels import COMPILE_ABOVE
+from placeopt.kernels import runs_compiled
 from placeopt.lowerbounds import best_bound
 from placeopt.schedule import Schedule
 from placeopt.search import current_schedule, load, make_case, make_state
@@ -100,7 +100,8 @@ class Search:
         assert len(shares) == KINDS
         self.evaluated = 0
         self.steps = steps = moves * (OVERHEAD + problem.n_tasks + problem.n_edges)
-        self._settle, self._decode, self._walk = settle.select(steps), decode.select(steps), walk.select(steps)
+        self._settle, self._decode = settle.select(steps, chunked=True), decode.select(steps, chunked=True)
+        self._move: Callable[..., int] = walk.select(steps, chunked=True)
         self.go_to(start)
         value = abs(float(self.state.cost[COST] - self.state.cost[PENALTY])) or 1.0
         held = max(float(self.case.memory.sum()), 1.0)
@@ -138,24 +139,31 @@ class Search:
         """Walk through one cooling; whether it came to its end. `news` is called when there is a new best."""
         rounds, scale = cooling.rounds, self.value
         hot, cold = cooling.hot * scale, cooling.cold * scale
-        size = max(rounds_in(self.problem, CHUNK, plain=self.steps <= COMPILE_ABOVE), 1)
+        size = max(rounds_in(self.problem, CHUNK), 1)
         for begin in range(0, rounds, size):
-            if stopped() or self.state.cost[HELD] <= enough:
-                return False
             count = min(size, rounds - begin)
             first, last = (
                 hot * (cold / hot) ** (done / rounds) if 0 < cold < math.inf else hot for done in (begin, begin + count)
             )
-            self.evaluated += self.step(count, first, last, enough)
-            if self.state.number[NEWS]:
-                self.state.number[NEWS] = 0
-                news()
+            # What happens between two chunks changes the walk, so that their size is the same in plain Python, which
+            # looks more often at whether to stop.
+            done = 0
+            while done < count:
+                if stopped() or self.state.cost[HELD] <= enough:
+                    return False
+                part = count if runs_compiled(self._move) else max(rounds_in(self.problem, CHUNK, plain=True), 1)
+                end = min(done + part, count)
+                self.evaluated += self.step(done, end, count, first, last, enough)
+                done = end
+                if self.state.number[NEWS]:
+                    self.state.number[NEWS] = 0
+                    news()
             self._weigh()
         return True
 
-    def step(self, count: int, hot: float, cold: float, enough: float) -> int:
-        """Try so many moves; how many were evaluated."""
-        return self._walk(self.case, self.state, self.shares, count, hot, cold, enough)
+    def step(self, begin: int, end: int, count: int, hot: float, cold: float, enough: float) -> int:
+        """Try the moves `begin` to `end` of a chunk of `count`; how many were evaluated."""
+        return self._move(self.case, self.state, self.shares, begin, end, count, hot, cold, enough)
 
     def _weigh(self) -> None:
         """Let broken limits cost more while the state breaks one, less while it does not."""

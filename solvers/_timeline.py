@@ -119,8 +119,8 @@ class Timeline(NamedTuple):
 
 
 def work_steps(problem: Problem) -> int:
-    """Elementary steps of list scheduling: every edge meets every device, and a task some eight times as long."""
-    return (8 * problem.n_tasks + problem.n_edges) * problem.n_devices
+    """Elementary steps of list scheduling: two for each edge on each device, sixteen for each task."""
+    return (16 * problem.n_tasks + 2 * problem.n_edges) * problem.n_devices
 
 
 def make_case(problem: Problem, groups: Groups) -> Case:

@@ -124,7 +124,7 @@ def favourites_first(problem: Problem, groups: Groups, favourites: Favourites, w
         arrival=np.full((m, m), NEVER, dtype=np.int64),
         urgent=make_heaps(n, m),
     )
-    placed = place_favourites.select(2 * work_steps(problem))(make_case(problem, groups), line, pairs, waiting)
+    placed = place_favourites.select(4 * work_steps(problem))(make_case(problem, groups), line, pairs, waiting)
     return ready_built(problem, line, pairs.missing, placed)
 
 

@@ -81,22 +81,23 @@ class TabuSearch(Search):
     def __init__(self, problem: Problem, start: Schedule, seed: int, moves: int, settings: TabuSettings) -> None:
         super().__init__(problem, start, seed, moves, SHARES)
         self._settings, self._round = settings, 0
-        self._prowl = prowl.select(self.steps)
+        self._move = prowl.select(self.steps, chunked=True)
         self._until = np.zeros((problem.n_groups, problem.n_devices), dtype=np.int64)
         self._still = np.zeros(problem.n_tasks, dtype=np.int64)
 
-    def step(self, count: int, hot: float, cold: float, enough: float) -> int:  # noqa: ARG002 - nothing cools here
-        """Try so many moves; how many were evaluated."""
-        candidates, begin = self._settings.candidates, self._round
-        self._round += max(count // candidates, 1)
-        return self._prowl(
+    def step(self, begin: int, end: int, count: int, hot: float, cold: float, enough: float) -> int:  # noqa: ARG002
+        """Try the moves `begin` to `end` of a chunk, in whole rounds; how many were evaluated. Nothing cools here."""
+        candidates, first = self._settings.candidates, self._round
+        rounds = -(-end // candidates) + (-begin // candidates)
+        self._round += rounds
+        return self._move(
             self.case,
             self.state,
             self.shares,
             self._until,
             self._still,
-            begin,
-            self._round - begin,
+            first,
+            rounds,
             candidates,
             self._settings.tenure,
             enough,

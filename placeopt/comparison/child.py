@@ -1,7 +1,6 @@
 """The process in which one solver runs once: a job comes in on stdin, lines of JSON go out on what was stdout.
 
     {"begun": true}                         the problem is there, the solver starts
-    {"compiling": true}                     machine code is about to be made; false: it is there
     {"progress": [seconds, value, bound]}   whenever the solver tells of some
     {"outcome": {...}}                      the record's status, message, result, slr and peak_memory; the last line
 
@@ -24,7 +23,7 @@ from placeopt.comparison.jobs import Job, unpack
 from placeopt.comparison.records import plain
 from placeopt.errors import InternalError, MissingExtraError, PlaceoptError, UnsupportedError
 from placeopt.ir import Problem
-from placeopt.kernels import COMPILE_ABOVE, watch_compiling
+from placeopt.kernels import COMPILE_ABOVE
 from placeopt.solver import Progress
 
 LENGTH = 8
@@ -78,7 +77,6 @@ def _outcome(job: Job, say: Any) -> dict[str, Any]:
             say(progress=[round(state.elapsed, 6), *seen])
 
     _warm_up(problem)
-    watch_compiling(lambda begins: say(compiling=begins))
     say(begun=True)
     try:
         result = solve(

@@ -114,7 +114,7 @@ def _bends(near: Int, duration: Int, most: int) -> Int:
     return values
 
 
-@kernel()
+@kernel(allocates=False)
 def asked(
     a: int, q: int, length: int, head: Int, duration: Int, tail: Int, allowed: Bool, price: Int, worth: Int
 ) -> int:
@@ -132,7 +132,7 @@ def asked(
     return total
 
 
-@kernel(asked)
+@kernel(asked, allocates=False)
 def best_interval(
     starts: Int,
     ends: Int,

@@ -213,7 +213,7 @@ def triangular(problem: Problem) -> bool:
     return all(bool((way <= way[:, [x]] + way[[x], :]).all()) for way in ways for x in range(len(some)))
 
 
-@kernel()
+@kernel(allocates=False)
 def earliest_starts(order: Int, out_start: Int, edge_target: Int, least: Int, start: Int) -> None:
     """Raise `start` (n,), the release times at first, to what follows along paths of tasks that take `least`
     ticks."""
@@ -224,7 +224,7 @@ def earliest_starts(order: Int, out_start: Int, edge_target: Int, least: Int, st
             start[j] = max(start[j], end)
 
 
-@kernel()
+@kernel(allocates=False)
 def latest_ends(order: Int, out_start: Int, edge_target: Int, least: Int, end: Int) -> None:
     """Lower `end` (n,), the deadlines at first, to what the deadlines of later tasks leave."""
     for k in range(len(order) - 1, -1, -1):

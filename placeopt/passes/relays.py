@@ -98,7 +98,7 @@ class Relays:
         return Reduction(reduced, lambda schedule: schedule, project, told)
 
 
-@kernel()
+@kernel(allocates=False)
 def join_neighbours(
     order: Int, in_start: Int, in_edge: Int, out_start: Int, edge_source: Int, edge_target: Int, payload: Int,
     allowed: Bool, candidate: Bool, release: Int, deadline: Int, least: Int, moves_free: bool, unlimited: int,

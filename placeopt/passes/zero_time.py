@@ -167,7 +167,7 @@ def _sharing(problem: Problem) -> Bool:
     return sharing
 
 
-@kernel()
+@kernel(allocates=False)
 def join_producers(
     order: Int, in_start: Int, in_edge: Int, out_start: Int, edge_source: Int, edge_target: Int,
     group: Int, candidate: Bool, free: Bool, least: Int, sharing: Bool, release: Int, deadline: Int, stand_in: Int,
@@ -207,7 +207,7 @@ def join_producers(
         stand_in[z] = producer
 
 
-@kernel()
+@kernel(allocates=False)
 def join_consumers(
     order: Int, in_start: Int, in_edge: Int, out_start: Int, edge_source: Int, edge_target: Int,
     group: Int, candidate: Bool, free: Bool, least: Int, release: Int, deadline: Int, stand_in: Int,

@@ -65,9 +65,9 @@ class Simulator:
         self._rng, self._case, self._work = rng, make_case(problem), make_work(problem)
         steps = steps_of(problem, self._case.port) * evaluations
         self._fill, self._fifo, self._events = (
-            fill_ticks.select(steps),
-            run_fifo.select(steps),
-            run_events.select(steps),
+            fill_ticks.select(steps, chunked=True),
+            run_fifo.select(steps, chunked=True),
+            run_events.select(steps, chunked=True),
         )
 
     def run(self, device: Int) -> Run:

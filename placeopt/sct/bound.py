@@ -141,7 +141,7 @@ def _least_transfer(classes: Classes, most: int) -> Int:
     return least
 
 
-@kernel()
+@kernel(allocates=False)
 def choose(start: Int, edge: Int, ticks: Int, delay: Int, level: Int) -> None:
     """Choose the rivals of each task: `level` (e,) becomes what the others of its set allow an edge's delay to be.
 

@@ -76,7 +76,7 @@ class Core:
         return len(self.source)
 
 
-@kernel()
+@kernel(allocates=False)
 def reach(source: Int, target: Int, ticks: Float, value: Float) -> None:
     """Raise the value of each target to that of its source and the ticks between, edge by edge."""
     for e in range(len(source)):

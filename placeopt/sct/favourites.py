@@ -132,7 +132,7 @@ def _raised(programme: Programme, solution: Solution) -> Float:
     return y
 
 
-@kernel()
+@kernel(allocates=False)
 def raise_all(
     order: Int,
     source: Int,

@@ -19,7 +19,7 @@ WHOLE = 1 << 52
 """Parts into which the flow is divided."""
 
 
-@kernel()
+@kernel(allocates=False)
 def fill(
     start: Int,
     target: Int,

@@ -10,7 +10,7 @@ from placeopt.search.case import Case
 from placeopt.search.decoding import decode
 from placeopt.search.moving import settle
 from placeopt.search.proposals import MODULUS
-from placeopt.search.state import HELD, LONGEST, NEWS, SEED, STEP, State
+from placeopt.search.state import ACCEPTED, HELD, LONGEST, SEED, STEP, State
 
 
 def make_state(case: Case, problem: Problem, seed: int) -> State:
@@ -21,7 +21,7 @@ def make_state(case: Case, problem: Problem, seed: int) -> State:
     count = -(-n >> shift)
     size = {"home": g, "best_home": g, "delay": e, "moved": LONGEST, "origin": LONGEST, "stamp": max(n, m, g)}
     size |= {"load": m, "room": m, "free": m, "send": m, "receive": m}
-    size |= {"arrive": e if case.port else 0, "number": NEWS + 1}
+    size |= {"arrive": e if case.port else 0, "number": ACCEPTED + 1}
     shared = bool(case.port and problem.shared.any())
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(State._fields, (n,)) | {name: (k,) for name, k in size.items()}
     shapes |= dict.fromkeys(("owner", "written", "sent"), (n, m) if shared else (0, 0))

@@ -14,13 +14,13 @@ Float = NDArray[np.float64]
 LONGEST = 512
 """Groups that one proposal takes to another device, at most."""
 
-VALID, KNOWN, LAST, TIMED, STEP, COUNTER, SEED, MOVED, TAKEN, PUT, CRITICAL, NEWS = range(12)
+VALID, KNOWN, LAST, TIMED, STEP, COUNTER, SEED, MOVED, TAKEN, PUT, CRITICAL, NEWS, ACCEPTED = range(13)
 """Places of `State.number`: the first position whose times are not those of the state; the first one from which on
 `after` holds; the last position that the last proposal touched; the one before which the last evaluation stopped timing
 tasks, n + 1 if it came to the end; the logarithm to base 2 of the positions between two marks; the number of the
 evaluation; the random numbers; groups that the last proposal moved, the place in the order from which it took a task
 and the one where it put it, -1 if it left the order alone; tasks known to be critical; 1 once a better best has been
-found."""
+found; moves accepted since the walk began."""
 
 COST, FIXED, GUIDE, PENALTY, HELD = range(5)
 """Places of `State.cost`: what the state costs; what tasks and transfers ask for apart from times; parts of the last

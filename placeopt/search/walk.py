@@ -13,7 +13,7 @@ from placeopt.search.case import Case
 from placeopt.search.decoding import decode, look_ahead
 from placeopt.search.moving import accept
 from placeopt.search.proposals import draw, drawn, find_critical, undo
-from placeopt.search.state import COST, FIXED, GUIDE, HELD, KNOWN, NEWS, PENALTY, State
+from placeopt.search.state import ACCEPTED, COST, FIXED, GUIDE, HELD, KNOWN, NEWS, PENALTY, State
 
 Float = NDArray[np.float64]
 
@@ -36,16 +36,28 @@ def hold(state: State, worth: float) -> None:
 
 
 @kernel(draw, drawn, undo, decode, look_ahead, accept, find_critical, hold, allocates=False)
-def walk(case: Case, state: State, shares: Int, rounds: int, hot: float, cold: float, enough: float) -> int:
-    """Try so many moves at temperatures that fall from `hot` to `cold`; how many were evaluated.
+def walk(
+    case: Case,
+    state: State,
+    shares: Int,
+    begin: int,
+    end: int,
+    rounds: int,
+    hot: float,
+    cold: float,
+    enough: float,
+) -> int:
+    """Try the moves `begin` to `end` of a walk of `rounds` moves; how many were evaluated.
 
-    Temperatures of 0 accept what does not cost more, infinite ones accept everything. `shares` (6,) are the
+    Several calls that make up a walk do the same as one. Temperatures fall from `hot` to `cold` along the walk. Those of 0 accept what does not cost more, infinite ones accept everything. `shares` (6,) are the
     percentages of the kinds of moves, added up. The best state that breaks no rule replaces the one held if it costs
     less; at `enough` or less the walk ends.
     """
     n = len(state.order)
-    evaluated, accepted = 0, 0
-    for at in range(rounds):
+    evaluated = 0
+    if begin == 0:
+        state.number[ACCEPTED] = 0
+    for at in range(begin, end):
         if at % AHEAD == 0 and case.timed and state.number[KNOWN] > 0:
             look_ahead(case, state)
         fixed = state.cost[FIXED]
@@ -70,7 +82,7 @@ def walk(case: Case, state: State, shares: Int, rounds: int, hot: float, cold: f
             hold(state, worth)
             if worth <= enough:
                 break
-        if accepted % REFRESH == 0 and case.timed:
+        if state.number[ACCEPTED] % REFRESH == 0 and case.timed:
             find_critical(case, state)
-        accepted += 1
+        state.number[ACCEPTED] += 1
     return evaluated

@@ -31,4 +31,5 @@ class Evaluator:
 def make_evaluator(problem: Problem, evaluations: int = 1) -> Evaluator:
     """An Evaluator for a search; many `evaluations` to come are worth compiled code."""
     case = make_case(problem)
-    return Evaluator(case, make_work(problem), fifo_makespan.select(steps_of(problem, case.port) * evaluations))
+    run = fifo_makespan.select(steps_of(problem, case.port) * evaluations, chunked=True)
+    return Evaluator(case, make_work(problem), run)

@@ -117,6 +117,7 @@ def make_work(problem: Problem) -> Work:
     return Work(**{name: np.zeros(size.get(name, n), dtype=np.int64) for name in Work._fields})
 
 
+@kernel(allocates=False)
 def push(time: Int, code: Int, size: int, tick: int, item: int) -> None:
     """Add (tick, item) to a binary heap of `size` entries, the least first."""
     hole = size
@@ -131,6 +132,7 @@ def push(time: Int, code: Int, size: int, tick: int, item: int) -> None:
     code[hole] = item
 
 
+@kernel(allocates=False)
 def pop(time: Int, code: Int, size: int) -> None:
     """Remove the least entry, which leaves `size` of them.
 
@@ -158,7 +160,7 @@ def pop(time: Int, code: Int, size: int) -> None:
     code[hole] = item
 
 
-@kernel(transfer_ticks)
+@kernel(transfer_ticks, allocates=False)
 def fill_ticks(case: Case, device: Int, work: Work) -> None:
     """Fill `work.task_ticks` and `work.edge_ticks` for a placement. O(n + e)."""
     graph, edge_ticks = case.graph, work.edge_ticks
@@ -178,7 +180,7 @@ def fill_ticks(case: Case, device: Int, work: Work) -> None:
                 )
 
 
-@kernel(push, pop)
+@kernel(push, pop, allocates=False)
 def run_fifo(graph: Graph, device: Int, work: Work) -> int:
     """Makespan in ticks, first in first out and transfers that never wait; fills `work.start`.
 
@@ -219,7 +221,7 @@ def run_fifo(graph: Graph, device: Int, work: Work) -> int:
     return span
 
 
-@kernel(push, pop)
+@kernel(push, pop, allocates=False)
 def run_events(graph: Graph, device: Int, discipline: int, port: bool, work: Work) -> int:
     """Makespan in ticks, event by event; fills `work.start` and, with ports, `work.moves`.
 
@@ -307,7 +309,7 @@ def run_events(graph: Graph, device: Int, discipline: int, port: bool, work: Wor
     return tick
 
 
-@kernel()
+@kernel(allocates=False)
 def repair_keys(
     graph: Graph, topological: Int, representative: Int, task_start: Int, task_end: Int, move_start: Int, move_end: Int
 ) -> None:
@@ -329,7 +331,7 @@ def repair_keys(
                 task_start[j], task_end[j] = start, end
 
 
-@kernel()
+@kernel(allocates=False)
 def replay(graph: Graph, nodes: Int, representative: Int, device: Int, work: Work) -> None:
     """Start every node as early as its release and those before it allow. Fills `work.start`, `work.moves`. O(n + e).
 
@@ -366,7 +368,7 @@ def replay(graph: Graph, nodes: Int, representative: Int, device: Int, work: Wor
             receive[target] = tick + edge_ticks[k]
 
 
-@kernel(fill_ticks, run_fifo, run_events)
+@kernel(fill_ticks, run_fifo, run_events, allocates=False)
 def fifo_makespan(case: Case, device: Int, work: Work) -> int:
     """Makespan in ticks of a placement, first in first out, under the problem's own contention.
 

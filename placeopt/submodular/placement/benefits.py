@@ -274,7 +274,7 @@ def shift(model: Model, standing: Standing, k: int, payload: int, old: int, new:
         standing.n_changed[0] += 1
 
 
-@kernel(shift)
+@kernel(shift, allocates=False)
 def locate(model: Model, standing: Standing, v: int, d: int) -> None:
     """Task v stands on device d, or will: what others must fetch from it, or through tasks behind it, or send there."""
     graph, device, group = model.graph, standing.topology.device, model.group
@@ -312,7 +312,7 @@ def locate(model: Model, standing: Standing, v: int, d: int) -> None:
         standing.target[w] = d
 
 
-@kernel(locate)
+@kernel(locate, allocates=False)
 def settle(model: Model, standing: Standing, k: int, d: int) -> None:
     """All of group k will stand on device d."""
     for a in range(model.member_start[k], model.member_start[k + 1]):
@@ -320,7 +320,7 @@ def settle(model: Model, standing: Standing, k: int, d: int) -> None:
             locate(model, standing, model.member[a], d)
 
 
-@kernel(may_go)
+@kernel(may_go, allocates=False)
 def allowed(model: Model, standing: Standing, elements: Int, out: Bool) -> None:
     """Whether each of the pairs u m + i may be placed, into `out`."""
     m = len(model.cap)
@@ -329,7 +329,7 @@ def allowed(model: Model, standing: Standing, elements: Int, out: Bool) -> None:
         out[k] = standing.topology.device[u] < 0 and may_go(model, standing, u, i)
 
 
-@kernel()
+@kernel(allocates=False)
 def take(model: Model, standing: Standing, u: int, i: int) -> None:
     """Task u is on device i, whatever it is worth: what `may_go` asks for."""
     standing.topology.device[u] = i
@@ -339,7 +339,7 @@ def take(model: Model, standing: Standing, u: int, i: int) -> None:
         standing.used[i] += model.memory[k]
 
 
-@kernel(score)
+@kernel(score, allocates=False)
 def gains(model: Model, standing: Standing, elements: Int, out: Float) -> None:
     """Growth of f by each of the pairs u m + i, into `out`; minus infinity for those that are not feasible."""
     m = len(model.cap)
@@ -353,7 +353,7 @@ def gains(model: Model, standing: Standing, elements: Int, out: Float) -> None:
                 out[k] -= standing.value[2]
 
 
-@kernel(ticks_of, free, factor, growth, place, locate, settle)
+@kernel(ticks_of, free, factor, growth, place, locate, settle, allocates=False)
 def put(model: Model, standing: Standing, u: int, i: int) -> None:
     """Place task u on device i."""
     ratio = free(model, standing, u, i)

@@ -38,6 +38,7 @@ from pydantic import Field
 from placeopt.errors import UsageError
 from placeopt.groups import group_memory, group_separation
 from placeopt.ir import UNLIMITED, Bool, Int, Problem
+from placeopt.kernels import runs_compiled
 from placeopt.levels import Float
 from placeopt.solver import Settings
 from placeopt.submodular.placement import benefits
@@ -50,8 +51,8 @@ from placeopt.units import TIME, QuantityError, parse, time_text
 Form = Literal["inside", "outside"]
 """Where the parallelism factor stands: inside the sum of benefits (section 2.2), or outside (section 2.3)."""
 
-STEPS = 100_000_000
-"""Elementary steps after which greedy asks whether to stop."""
+STEPS, SLOWER = 100_000_000, 50
+"""Elementary steps after which greedy asks whether to stop; in plain Python after so many times fewer."""
 
 FULLNESS = {"unlimited": benefits.UNLIMITED_MEMORY, "step": benefits.STEP, "linear": benefits.LINEAR}
 CURVES = {"sqrt": benefits.SQRT, "log": benefits.LOG}
@@ -161,7 +162,6 @@ class PlacementModel:
         self.problem = problem
         self.size = problem.n_tasks * problem.n_devices
         self._home = np.full(problem.n_groups, -1, dtype=np.int64) if home is None else home
-        self._added = 0  # elementary steps so far of `add`, which maximisers and checks call very often
         self.model = _model(problem, form, settings, feasible)
         modular = not settings.load and not settings.parallelism and not settings.communication and not settings.tiers
         late = bool((self.model.cost[np.isfinite(self.model.cost)] > 2 * self.model.cap.max()).any())
@@ -193,7 +193,7 @@ class PlacementModel:
             stack=np.zeros(n, dtype=np.int64),
         )
         if self.model.communication and given.any():
-            settle = benefits.settle.select(len(np.flatnonzero(given)) * m * 100)
+            settle = benefits.settle.select(len(np.flatnonzero(given)) * m * 100, chunked=True)
             for k in np.flatnonzero(given).tolist():
                 settle(self.model, state, k, int(self._home[k]))
         return state
@@ -209,13 +209,13 @@ class PlacementModel:
     def gains(self, state: Standing, elements: Int) -> Float:
         """(k,) growth of f by each pair."""
         out = np.empty(len(elements))
-        benefits.gains.select(8 * len(elements))(self.model, state, elements, out)
+        benefits.gains.select(8 * len(elements), chunked=True)(self.model, state, elements, out)
         return out
 
     def add(self, state: Standing, element: int) -> None:
         """Place a task."""
-        self._added += self.problem.n_tasks + self.problem.n_edges
-        benefits.put.select(self._added)(self.model, state, *divmod(int(element), self.problem.n_devices))
+        put = benefits.put.select(self.problem.n_tasks + self.problem.n_edges, chunked=True)
+        put(self.model, state, *divmod(int(element), self.problem.n_devices))
 
     def independence(self) -> Allowed:
         """What may be placed beside what."""
@@ -229,11 +229,11 @@ class PlacementModel:
         n = self.problem.n_tasks
         state, record = self.start(), make_record(n)
         queue = make_queue(self.model, state, self.problem.device_class)
-        run = place_all.select(self._work)
+        run = place_all.select(self._work, chunked=True)
         step = max(1, int(STEPS * n / self._work)) if n else 1
         placed, last = 0, 0
         while placed == last < n and not should_stop():
-            last = min(last + step, n)
+            last = min(last + (step if runs_compiled(run) else max(step // SLOWER, 1)), n)
             placed = run(self.model, state, queue, record, lazy, placed, last)
         left = np.flatnonzero(state.topology.device[self.problem.order] < 0)
         stopped = placed == last < n
@@ -281,7 +281,7 @@ class Allowed:
     def open(self, state: Standing, elements: Int) -> Bool:
         """(k,) whether each pair may be added."""
         out = np.empty(len(elements), dtype=np.bool_)
-        benefits.allowed.select(8 * len(elements))(self._of.model, state, elements, out)
+        benefits.allowed.select(8 * len(elements), chunked=True)(self._of.model, state, elements, out)
         return out
 
     def add(self, state: Standing, element: int) -> None:

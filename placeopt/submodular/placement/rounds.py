@@ -131,7 +131,7 @@ def make_queue(model: Model, standing: Standing, device_class: Int) -> Queue:
     )
 
 
-@kernel(concave, may_go, free, factor, growth, tapers)
+@kernel(concave, may_go, free, factor, growth, tapers, allocates=False)
 def look(model: Model, standing: Standing, queue: Queue, record: Record, i: int) -> None:
     """Find the best pair on device i: its score and task in `best` and `chosen`, -1 if no task may go there.
 
@@ -180,7 +180,7 @@ def offer(model: Model, standing: Standing, queue: Queue, i: int) -> float:
     return float(bound + SLACK * abs(bound))
 
 
-@kernel(offer)
+@kernel(offer, allocates=False)
 def begin(model: Model, standing: Standing, queue: Queue, number: int) -> None:
     """Begin round `number`: no device looked at, but those that are like one before."""
     for i in range(len(queue.looked)):
@@ -207,7 +207,7 @@ def reconsider(model: Model, standing: Standing, queue: Queue, u: int) -> None:
             queue.bound[i] = max(queue.bound[i], (standing.value[0] + growth(model, standing, u, i, ratio)) * pf)
 
 
-@kernel(concave, reconsider)
+@kernel(concave, reconsider, allocates=False)
 def renew(model: Model, standing: Standing, queue: Queue, d: int, value: float, benefit: float) -> None:
     """Raise the bounds by what the last placement, on device d, may have made better.
 
@@ -244,7 +244,7 @@ def renew(model: Model, standing: Standing, queue: Queue, d: int, value: float, 
             queue.bound[i], queue.pf[i] = math.inf, float(len(topology.device))
 
 
-@kernel(look, begin, put, renew, value_of)
+@kernel(look, begin, put, renew, value_of, allocates=False)
 def place_all(model: Model, standing: Standing, queue: Queue, record: Record, lazy: bool, first: int, last: int) -> int:
     """Place task after task, each on the device where its score is highest of all pairs; how many are placed.
 

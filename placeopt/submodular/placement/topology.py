@@ -259,7 +259,7 @@ def look_up_from(graph: Graph, state: Topology, tasks: int, earliest: int) -> No
             state.bits[q] |= state.bits[u]
 
 
-@kernel(first_of, look_up_from, count)
+@kernel(first_of, look_up_from, count, allocates=False)
 def recount(graph: Graph, state: Topology, moved: int, change: int) -> None:
     """Those of moved[:moved] that are placed are now parallel, or no longer, to all with the same dependencies that do
     not see them."""
@@ -313,7 +313,7 @@ def renewed(graph: Graph, state: Topology, v: int, w: int) -> bool:
     return lossy
 
 
-@kernel(renewed)
+@kernel(renewed, allocates=False)
 def spread(graph: Graph, state: Topology, v: int) -> int:
     """Find the tasks that see v, in topological order, and what they depend on once v is placed: `moved`, `fresh`."""
     state.stamp[0] += 2
@@ -369,12 +369,13 @@ def drop_slot(graph: Graph, state: Topology, x: int) -> None:
     state.n_free[0] += 1
 
 
-@kernel(list_in, list_out, first_of, look_up_from, count, recount, spread, take_slot, drop_slot)
+@kernel(list_in, list_out, first_of, look_up_from, count, recount, spread, take_slot, drop_slot, allocates=False)
 def place(graph: Graph, state: Topology, v: int, d: int) -> None:
     """Put task v, not placed yet, onto device d."""
     state.placed[0] += 1
     state.n_gained[0] = 0
-    state.raised[:] = 0
+    for k in range(len(state.raised)):
+        state.raised[k] = 0
     list_out(state, v)
     earliest = first_of(graph, state, state.digest[v])
     if earliest < len(graph.order):
@@ -386,8 +387,8 @@ def place(graph: Graph, state: Topology, v: int, d: int) -> None:
     moved = spread(graph, state, v)
     recount(graph, state, moved, -1)
     state.device[v] = d
-    for k in range(moved):
-        w = state.moved[k]
+    for at in range(moved):
+        w = state.moved[at]
         if state.device[w] >= 0:
             state.digest[w] = state.fresh[w]
         else:
@@ -396,7 +397,8 @@ def place(graph: Graph, state: Topology, v: int, d: int) -> None:
             list_in(state, w)
             if state.total[w] > 0:
                 state.total[w] = 0
-                state.parallel[:, w] = 0
+                for k in range(len(state.parallel)):
+                    state.parallel[k, w] = 0
     recount(graph, state, moved, 1)
     for e in range(graph.in_start[v], graph.in_start[v + 1]):
         q = graph.in_source[e]

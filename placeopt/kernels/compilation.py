@@ -1,0 +1,245 @@
+"""Kernels compiled in processes of their own, several side by side, while this one goes on in plain Python.
+
+A process that compiles fills Numba's cache on disk; this one then loads the machine code from there. Each kernel is
+compiled once on a machine. The process ends when it has nothing to do, or after its present kernel once this one ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from placeopt.kernels.structs import Signature
+
+if TYPE_CHECKING:
+    from placeopt.kernels import Kernel
+
+IDLE = 1.0
+"""Seconds without work after which a process that compiles is ended."""
+
+_START = "import json,sys; sys.path[:]=json.loads(sys.argv[1]); from placeopt.kernels.worker import main; main()"
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A kernel that is to be loaded, and compiled before if it has to be.
+
+    `done` is set once it is loaded or has failed; `error` says why it failed.
+    """
+
+    kernel: Kernel[Any, Any]
+    signature: Signature
+    done: threading.Event = field(default_factory=threading.Event)
+    error: str | None = None
+
+
+class _Queue:
+    """The jobs of this process, and the threads that see to them."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.loading = threading.Lock()  # held while machine code is loaded: no process may exit meanwhile
+        self.jobs: dict[tuple[int, Signature], Job] = {}
+        self.waiting: deque[Job] = deque()
+        self.lanes = 0
+        self.most = os.cpu_count() or 1
+        self.compiling = 0
+        self.since = 0.0
+        self.before = 0.0
+        self.closed = False
+
+    def job(self, kernel: Kernel[Any, Any], signature: Signature) -> tuple[Job, bool]:
+        """The job for a kernel, and whether it is new."""
+        with self.changed:
+            key = (id(kernel), signature)
+            new = key not in self.jobs
+            if new:
+                self.jobs[key] = Job(kernel, signature)
+            return self.jobs[key], new
+
+    def put(self, job: Job) -> None:
+        """Have a thread see to the job."""
+        with self.changed:
+            self.waiting.append(job)
+            self.changed.notify()
+            if self.lanes < min(len(self.waiting), self.most) or self.lanes == 0:
+                self.lanes += 1
+                threading.Thread(target=self._run, name="kernels", daemon=True).start()
+
+    def count(self, change: int) -> None:
+        """One kernel more or fewer that is being compiled."""
+        with self.changed:
+            now = time.monotonic()
+            if self.compiling:
+                self.before += now - self.since
+            self.compiling += change
+            self.since = now
+
+    def seconds(self) -> float:
+        """Seconds until now in which kernels were compiled."""
+        with self.changed:
+            return self.before + (time.monotonic() - self.since if self.compiling else 0.0)
+
+    def _next(self) -> Job | None:
+        """The next job; None, and a lane fewer, if none comes for a while."""
+        with self.changed:
+            if self.waiting or (self.changed.wait(IDLE) and self.waiting):
+                return self.waiting.popleft()
+            self.lanes -= 1
+            return None
+
+    def _run(self) -> None:
+        worker: subprocess.Popen[str] | None = None
+        while (job := self._next()) is not None:
+            try:
+                if not self._load(job, found=False):
+                    self.count(1)
+                    try:
+                        worker = self._compiled(job, worker)
+                    finally:
+                        self.count(-1)
+                    if job.error is None:
+                        self._load(job, found=True)
+            except Exception as failure:  # noqa: BLE001  told by `warm`; plain Python does without the kernel
+                job.error = f"{type(failure).__name__}: {failure}"
+            job.done.set()
+        if worker is not None and worker.stdin is not None and worker.stdout is not None:
+            worker.stdin.close()
+            worker.wait()
+            worker.stdout.close()
+
+    def _load(self, job: Job, found: bool) -> bool:
+        """Whether the kernel was on the disk, and is loaded now."""
+        with self.loading:
+            if self.closed or not (found or job.kernel.on_disk(job.signature)):
+                return False
+            job.kernel.load(job.signature)
+            return True
+
+    @staticmethod
+    def _compiled(job: Job, worker: subprocess.Popen[str] | None) -> subprocess.Popen[str]:
+        """Have a process compile the kernel; the process."""
+        if worker is None or worker.poll() is not None:
+            worker = _worker()
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        request = {
+            "kernel": f"{job.kernel.__module__}:{job.kernel.__name__}",
+            "signature": repr(job.signature),
+            "fingerprint": job.kernel.fingerprint(),
+        }
+        worker.stdin.write(json.dumps(request) + "\n")
+        worker.stdin.flush()
+        answer = worker.stdout.readline()
+        job.error = json.loads(answer)["error"] if answer else "the process that compiles ended"
+        return worker
+
+
+_queue = _Queue()
+_folder: tempfile.TemporaryDirectory[str] | None = None
+
+
+def obtained(
+    kernel: Kernel[Any, Any], signature: Signature, *, wait: bool, background: bool
+) -> Callable[..., Any] | None:
+    """The compiled function if it is in this process now; else that is seen to, once.
+
+    With `wait` this returns once the function is there, or cannot be had. Else what is on the disk is loaded at once,
+    or, in the `background`, by another thread.
+    """
+    job, new = _queue.job(kernel, signature)
+    if new:
+        if not background and kernel.on_disk(signature):
+            kernel.load(signature)
+            job.done.set()
+        else:
+            _queue.put(job)
+    if wait:
+        job.done.wait()
+    return kernel.loaded(signature)
+
+
+def requested(kernel: Kernel[Any, Any], signature: Signature) -> Job:
+    """The job that loads a kernel, and compiles it before if it has to be."""
+    job, new = _queue.job(kernel, signature)
+    if new:
+        _queue.put(job)
+    return job
+
+
+def cancel(jobs: Iterable[Job]) -> None:
+    """Give up jobs that no thread has taken on yet."""
+    with _queue.changed:
+        for job in jobs:
+            if job in _queue.waiting:
+                _queue.waiting.remove(job)
+                job.error = "cancelled"
+                job.done.set()
+
+
+def pending() -> int:
+    """How many kernels are being compiled for this process."""
+    return _queue.compiling
+
+
+def seconds() -> float:
+    """Seconds until now in which this process ran plain Python because kernels were being compiled."""
+    return _queue.seconds()
+
+
+@contextmanager
+def temporary_cache() -> Iterator[None]:
+    """What is decorated inside is cached in a folder that goes with this process: where no other can be written."""
+    from numba.core import config
+
+    global _folder
+    if _folder is None:
+        _folder = tempfile.TemporaryDirectory(prefix="placeopt-kernels-", ignore_cleanup_errors=True)
+    before, config.CACHE_DIR = config.CACHE_DIR, _folder.name
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
+
+
+def _worker() -> subprocess.Popen[str]:
+    from numba.core import config
+
+    folder = _folder.name if _folder is not None else config.CACHE_DIR
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", _START, json.dumps(list(map(str, sys.path)))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        encoding="utf-8",
+        start_new_session=True,  # Ctrl-C is for the process that solves
+        env=os.environ | ({"NUMBA_CACHE_DIR": folder} if folder else {}),
+    )
+
+
+@atexit.register
+def _close() -> None:
+    """Let no thread load machine code while the process ends."""
+    _queue.closed = True
+    _queue.loading.acquire(timeout=IDLE)
+
+
+def _forget() -> None:
+    """A fork has none of the threads."""
+    global _queue
+    _queue = _Queue()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

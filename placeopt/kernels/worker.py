@@ -1,0 +1,44 @@
+"""A process that compiles kernels: a line of JSON comes in for each, a line goes out once it is in Numba's cache.
+
+    {"kernel": "placeopt.search.walk:walk", "signature": "(...)", "fingerprint": "1f2e3d4c"}
+    {"error": null}
+
+It ends when its input does, after the kernel that it is about to compile.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+
+def main() -> None:
+    """Compile what comes in on stdin."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        try:
+            error = _compile(json.loads(line))
+        except Exception as failure:  # noqa: BLE001  whatever it is, plain Python goes on without the kernel
+            error = f"{type(failure).__name__}: {failure}"
+        try:
+            answers.write(json.dumps({"error": error}) + "\n")
+            answers.flush()
+        except BrokenPipeError:  # nobody waits any more
+            return
+
+
+def _compile(request: dict[str, Any]) -> str | None:
+    """Compile a kernel; what is wrong with the request, None if nothing is."""
+    from placeopt.kernels import Kernel
+
+    place, _, name = request["kernel"].partition(":")
+    found = getattr(import_module(place), name, None)
+    if not isinstance(found, Kernel) or found.fingerprint() != request["fingerprint"]:
+        return f"{request['kernel']} is not the kernel that was asked for"
+    found.load(ast.literal_eval(request["signature"]))
+    return None

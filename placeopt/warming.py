@@ -1,0 +1,153 @@
+"""Compile kernels before they are needed: for images, clusters, CI, and before runs are compared.
+
+Solvers are run on small problems in plain Python to see which kernels they call, with arguments of which types. These
+are then compiled in processes of their own, the longest first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from placeopt.errors import PlaceoptError
+from placeopt.ir import Problem
+from placeopt.kernels import Kernel, compilation, recorded
+from placeopt.kernels.structs import Signature
+
+Call = tuple[Kernel[Any, Any], Signature]
+
+POLL = 0.05
+"""Seconds between two looks at what is done."""
+
+TASKS, LIMIT, BOUNDING = 16, 0.1, 1.0
+"""Tasks of a small problem, and seconds that a search and that bounds are given on it, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Warmed:
+    """What `warm` did.
+
+    Attributes
+    ----------
+    kernels
+        Kernels that are at hand now.
+    failed
+        Why others are not, by name.
+    seconds
+        How long it took.
+    """
+
+    kernels: int
+    failed: dict[str, str]
+    seconds: float
+
+
+def warm(
+    solvers: Sequence[str] | None = None,
+    *,
+    on_progress: Callable[[int, int], None] = lambda done, count: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Warmed:
+    """Compile the kernels of solvers, and of all that runs around them, unless they are in the cache.
+
+    Parameters
+    ----------
+    solvers
+        Names; None for all that are installed.
+    on_progress
+        Called with the number of kernels that are done, and of all.
+    should_stop
+        Asked now and then; once true, kernels whose compilation has not begun are left out.
+
+    Raises
+    ------
+    UsageError
+        If there is no such solver.
+    """
+    begun = time.monotonic()
+    wanted = sorted(dict.fromkeys(kernel_calls(solvers)), key=lambda call: -call[0].compile_seconds())
+    jobs = [compilation.requested(kernel, signature) for kernel, signature in wanted]
+    while True:
+        done = sum(job.done.is_set() for job in jobs)
+        on_progress(done, len(jobs))
+        if done == len(jobs):
+            break
+        if should_stop():
+            compilation.cancel(jobs)
+        time.sleep(POLL)
+    failed = {job.kernel.__name__: job.error for job in jobs if job.error is not None}
+    return Warmed(len(jobs) - len(failed), failed, time.monotonic() - begun)
+
+
+def kernel_calls(solvers: Sequence[str] | None = None) -> list[Call]:
+    """Every kernel that the solvers call, and all that runs around them, with the signatures of its calls."""
+    from placeopt.registry import find_solver, solver_names
+
+    names = solver_names() if solvers is None else tuple(solvers)
+    for name in names:
+        find_solver(name)
+    with recorded() as calls:
+        for problem in small_problems():
+            _run_around(problem)
+            for name in names:
+                _run(problem, name)
+    return calls
+
+
+def _run(problem: Problem, solver: str) -> None:
+    """Solve a small problem, as far as the solver takes it."""
+    from placeopt.pipeline import solve
+    from placeopt.registry import find_solver
+
+    info = find_solver(solver).info
+    limit = LIMIT if info.anytime or info.exact else None
+    try:
+        solve(problem, solver, time_limit=limit, workers=1)
+    except PlaceoptError:  # it does not support the problem, or an extra is missing
+        return
+
+
+def _run_around(problem: Problem) -> None:
+    """All that is not a solver: passes, bounds, simulation."""
+    from placeopt.bounding import bounds
+    from placeopt.passes import PASSES, apply_passes, find_pass
+    from placeopt.simulation import make_evaluator, simulate, simulate_noisy
+
+    for name in PASSES:
+        apply_passes(problem, [find_pass(name)])
+    bounds(problem, time_limit=BOUNDING, workers=1)
+    placement = problem.feasible.argmax(axis=1)
+    simulate(problem, placement)
+    simulate_noisy(problem, placement, noise=0.1, runs=1, seed=0)
+    make_evaluator(problem)(placement)
+
+
+def small_problems() -> Iterator[Problem]:
+    """Problems on which every kernel is called.
+
+    One has tasks of no length and little memory, the other has ports, groups and deadlines.
+    """
+    from placeopt.generate.layered_graphs import layered_problem
+
+    plain = layered_problem(TASKS, 4, ccr=1.0, tightness=0.7)
+    duration, resident, brief = plain.duration.copy(), plain.resident.copy(), slice(TASKS // 3, TASKS // 2)
+    duration[brief], resident[brief] = 0, 0
+    yield replace(plain, duration=duration, resident=resident)
+    late = np.full(TASKS, 10 * int(plain.duration.max(axis=1).sum()), dtype=np.int64)
+    ones = np.ones(TASKS, dtype=np.int64)
+    yield replace(
+        plain,
+        contention="port",
+        memory_model="peak",
+        resident=ones,
+        output=ones,
+        capacity=np.full(plain.n_devices, TASKS, dtype=np.int64),
+        release=ones,
+        deadline=late,
+        group=np.maximum(np.arange(TASKS) - 1, 0),
+        separation=np.array([[2, 3]], dtype=np.int64),
+    )
