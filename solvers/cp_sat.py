@@ -31,12 +31,9 @@ from ._ticks import coarsened
 from ._warm_start import annealed_start, best_start
 
 if TYPE_CHECKING:
-    from ._cp_model import Level, Model
-    from ._cp_search import Outcome
+    from placeopt.engines.cp_sat import Outcome
 
-PRESOLVED = 2**30
-"""Largest number up to which CP-SAT may presolve a model. From about 2**33 on, its presolve (9.15) cuts off optima and
-calls feasible models infeasible, whatever parts of it are switched off; without it all is well, if slower."""
+    from ._cp_model import Level, Model
 
 ANNEALED = 40
 """Tasks from which on annealing improves the start: smaller problems are mostly solved before it gets warm."""
@@ -218,8 +215,8 @@ class _Run(ExactRun):
             if self.best.values is None:
                 return self._why(outcome)
             bound, value = outcome.bound, level.scaled(self.best.values[depth])
-            if depth == 0:
-                self.best.raise_bound(level.value(bound))
+            if bound is None:
+                return self._why(outcome)
             if bound < value:
                 limit = self.options.gap_limit
                 if limit is None or value - bound > limit * value:
@@ -229,8 +226,9 @@ class _Run(ExactRun):
         return Termination.OPTIMAL if proved else Termination.COMPLETED
 
     def _minimise(self, model: Model, depth: int, level: Level) -> Outcome:
+        from placeopt.engines import cp_sat
+
         from ._cp_placement import relabelled
-        from ._cp_search import minimised
 
         cp = model.base.cp
         cp.minimize(level.expression)
@@ -239,31 +237,26 @@ class _Run(ExactRun):
             pooled = self.pools.pooled(schedule)
             model.base.hint(relabelled(self.pools.problem, pooled) if self.settings.symmetry else pooled)
         parameters: dict[str, object] = {
-            # Taking turns on several threads is not the same each time: equally good schedules come in any order.
-            "num_workers": 1 if self.settings.deterministic else self.options.workers,
-            "random_seed": self.options.seed,
             "linearization_level": self._linearization(depth),
             "interleave_search": self.settings.deterministic,
-            "catch_sigint_signal": False,
-            # CP-SAT 9.15 proves wrong optima where one linear row includes another: google/or-tools issue 5293.
-            "presolve_inclusion_work_limit": 0,
         }
-        if model.magnitude > PRESOLVED:
-            parameters["cp_model_presolve"] = False
         if model.base.size > PROBED:
             parameters["cp_model_probing_level"] = 0
-        if self.clock.remaining is not None:
-            parameters["max_time_in_seconds"] = self.clock.remaining
         if self.settings.work is not None:
             parameters["max_deterministic_time"] = self.settings.work
         if self.options.gap_limit is not None:
             parameters["relative_gap_limit"] = self.options.gap_limit
-        outcome = minimised(
+        outcome = cp_sat.run(
             cp,
-            parameters,
-            lambda read: self._found(self.pools.spread(model.schedule(read)), depth),
-            lambda bound: self.best.raise_bound(level.value(bound)) if depth == 0 else None,
-            self.options.should_stop,
+            largest=model.magnitude,
+            seconds=self.clock.remaining,
+            seed=self.options.seed,
+            # Taking turns on several threads is not the same each time: equally good schedules come in any order.
+            workers=1 if self.settings.deterministic else self.options.workers,
+            should_stop=self.options.should_stop,
+            on_solution=lambda read: self._found(self.pools.spread(model.schedule(read)), depth),
+            on_bound=lambda bound: self.best.raise_bound(level.value(bound)) if depth == 0 else None,
+            parameters=parameters,
         )
         for name, amount in (("branches", outcome.branches), ("conflicts", outcome.conflicts)):
             self.stats[name] = self.stats.get(name, 0) + amount

@@ -100,6 +100,17 @@ def test_solvers_import_the_core_and_private_siblings_only(path: Path) -> None:
             assert pieces[1].startswith("_"), f"{path.name} imports the public sibling {name}"
 
 
+def test_one_function_runs_cp_sat() -> None:
+    """So that all that keeps CP-SAT right stands in one place."""
+
+    def makes_a_solver(path: Path) -> bool:
+        calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        return any(ast.unparse(call).split(".")[-1] == "CpSolver" for call in calls)
+
+    users = [path for path in (*modules(CORE), *modules(SOLVERS)) if makes_a_solver(path)]
+    assert users == [CORE / "engines" / "cp_sat.py"]
+
+
 def loaded_after(statement: str) -> set[str]:
     program = f"import sys\n{statement}\nprint('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
