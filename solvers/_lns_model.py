@@ -140,7 +140,7 @@ def _bare(problem: Problem, state: State, tasks: Int, pairs: Int, edge: Int, mov
         both = place[problem.separation]
         both = both[(both >= 0).all(axis=1)]
     small = build_problem(
-        task_names=[""] * len(tasks),
+        task_names=[problem.task_names[i] for i in tasks],
         device_names=problem.device_names,
         duration=problem.duration[tasks],
         feasible=problem.feasible[tasks],

@@ -133,9 +133,6 @@ class _Run(ExactRun):
         halted = self.halted()
         if halted is not None:
             return self.ended(halted)
-        reward = self.rewarded()
-        if reward is not None:
-            return self.refusal(f"no exact model: {reward} has a negative weight, and cp-sat only keeps metrics small")
         if not self.problem.group_feasible().any(axis=1).all():
             return self.ended(Termination.INFEASIBLE, "some task or group has no device that may run it")
         from ._cp_base import BuildStoppedError, TooLargeError

@@ -8,7 +8,6 @@ import os
 import re
 import threading
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -330,18 +329,11 @@ def test_later_levels_are_proved_too() -> None:
         assert values[depth] >= least if depth else values[depth] == least
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"objective": Objective(((Term("makespan", Fraction(-1)),),))}, "makespan has a negative weight"),
-        ({"duration": np.full((6, 2), 2**60)}, "makespan up to .* is beyond what 64 bits add up"),
-    ],
-)
-def test_what_no_model_can_hold_is_told(change: dict[str, Any], message: str) -> None:
-    problem = replace(layered(6, 2, 0, separation=[(0, 1)]), **change)
+def test_what_no_model_can_hold_is_told() -> None:
+    problem = replace(layered(6, 2, 0, separation=[(0, 1)]), duration=np.full((6, 2), 2**60))
     answer = CpSat().solve(problem, Options(), CpSatSettings(hint=False))
     assert answer.termination is Termination.FAILED
-    assert re.search(message, answer.message)
+    assert re.search("makespan up to .* is beyond what 64 bits add up", answer.message)
 
 
 def test_without_a_device_nothing_runs() -> None:
