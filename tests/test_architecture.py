@@ -64,10 +64,20 @@ def imports(path: Path) -> set[str]:
             continue
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = ".".join(filter(None, (*package(path, node.level), node.module)))
+            found.add(module)
+            found.update(f"{module}.{alias.name}" for alias in node.names)
     return found
+
+
+def package(path: Path, level: int) -> tuple[str, ...]:
+    """The package that a relative import with so many dots starts from; nothing for an absolute one."""
+    if level == 0:
+        return ()
+    folder = path.parents[level - 1]
+    home, name = (CORE, "placeopt") if folder.is_relative_to(CORE) else (SOLVERS, "placeopt_solvers")
+    return (name, *folder.relative_to(home).parts)
 
 
 def part(path: Path) -> str:

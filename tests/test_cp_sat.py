@@ -18,8 +18,9 @@ from ortools.sat.python import cp_model
 from placeopt_solvers._cp_limits import limits
 from placeopt_solvers._cp_model import Model
 from placeopt_solvers._cp_placement import relabelled
+from placeopt_solvers._cp_run import CpSatSettings
 from placeopt_solvers._validity import valid
-from placeopt_solvers.cp_sat import CpSat, CpSatSettings
+from placeopt_solvers.cp_sat import CpSat
 from test_conformance import BRIEF
 
 import placeopt as po
@@ -272,7 +273,7 @@ def test_hints_symmetry_breaking_and_bounds_take_no_optimum_away(
             problem, duration=np.repeat(problem.duration[:, :1], 3, axis=1), device_class=np.zeros(3, int)
         )
     full = CpSat().solve(problem, Options(time_limit=60), CpSatSettings())
-    monkeypatch.setattr("placeopt_solvers.cp_sat.best_bound", lambda _: Bound("none", 0, ""))
+    monkeypatch.setattr("placeopt_solvers._cp_run.best_bound", lambda _: Bound("none", 0, ""))
     monkeypatch.setattr("placeopt_solvers._cp_limits.windows", nothing_known)
     bare = CpSat().solve(problem, Options(time_limit=60), CpSatSettings(hint=False, symmetry=False))
     assert full.termination == bare.termination

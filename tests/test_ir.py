@@ -305,7 +305,7 @@ class TestObjective:
                 Objective(levels)
         with pytest.raises(UsageError, match="the weight of makespan is -1; expected a number that is not negative"):
             Term("makespan", Fraction(-1))
-        with pytest.raises(UsageError, match="metric is 'makespam'; expected .*; did you mean makespan?"):
+        with pytest.raises(UsageError, match=r"metric is 'makespam'; expected .*; did you mean makespan\?"):
             Term("makespam")  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(

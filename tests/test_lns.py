@@ -16,7 +16,7 @@ from placeopt_solvers._lns_state import State, latest_starts, starts, tails
 from placeopt_solvers._lns_stretches import Chooser
 from placeopt_solvers._validity import valid
 from placeopt_solvers._warm_start import best_start
-from placeopt_solvers.lns import improve
+from placeopt_solvers._lns_search import improve
 
 import placeopt as po
 from placeopt.ir import UNLIMITED, Int, Objective, Problem, build_problem
