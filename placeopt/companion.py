@@ -65,14 +65,14 @@ class Companion:
     def concluded(self, answer: Answer) -> Answer:
         """The solver's answer with the bound, where that is better; and optimal, where the bound is why it stopped.
 
-        An engine that broke loses no answer: the message tells of it.
+        The answer survives a broken engine: its message names the error.
 
         Raises
         ------
         InternalError
             If the bounds contradict each other.
         BaseException
-            What `on_progress` raised while it was told of a bound.
+            What `on_progress` raised when it was called with a bound.
         """
         if self._error is not None and self._fatal:
             raise self._error
@@ -101,7 +101,7 @@ class Companion:
                 on_bound=self._prove,
                 should_stop=lambda: self._leave.is_set() or self._asked.should_stop(),
             )
-        except BaseException as error:  # noqa: BLE001 - told with the answer, or raised in place of it
+        except BaseException as error:  # noqa: BLE001 - named in the answer's message, or raised in its place
             self._fatal = self._fatal or isinstance(error, InternalError)
             self._error = error
 

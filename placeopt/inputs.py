@@ -23,7 +23,7 @@ LARGEST = 2**63 - 1
 def whole_numbers(
     name: str,
     values: Any,
-    shape: tuple[int, ...],
+    shape: tuple[int, ...] | None,
     axes: str,
     *,
     default: int | None = None,
@@ -35,14 +35,16 @@ def whole_numbers(
 
     Parameters
     ----------
+    shape
+        None for any.
     axes
         What the shape counts, for messages: "tasks x devices".
     least, most
         The range of the entries; None for no limit but 64 bits.
     where
-        Entries that count: the others become 0, whatever they are.
+        Entries that count: the others become 0.
     """
-    if values is None and default is not None:
+    if values is None and default is not None and shape is not None:
         return np.full(shape, default, dtype=np.int64)
     given = _array(name, values, shape, axes)
     if given.dtype.kind not in "biuf" and not (given.dtype == object and _all_integers(given)):
@@ -116,17 +118,18 @@ def choice(name: str, value: Any, known: Sequence[str]) -> None:
         raise UsageError(f"{name} is {value!r}; expected {listing(known)}{suggestion(str(value), known)}")
 
 
-def _array(name: str, values: Any, shape: tuple[int, ...], axes: str) -> NDArray[Any]:
+def _array(name: str, values: Any, shape: tuple[int, ...] | None, axes: str) -> NDArray[Any]:
     """The values as an array of the shape; one without entries may have any shape where none are wanted."""
+    expected = "an array" if shape is None else f"{shape}: {axes}"
     try:
         given = np.asarray(values)
     except ValueError:
-        raise UsageError(f"{name}: has rows of different lengths; expected shape {shape}: {axes}") from None
-    if given.shape == shape:
+        raise UsageError(f"{name}: has rows of different lengths; expected {expected}") from None
+    if shape is None or given.shape == shape:
         return given
     if given.size == 0 and 0 in shape:
         return np.zeros(shape, dtype=np.int64)
-    raise UsageError(f"{name}: has shape {given.shape}; expected {shape}: {axes}")
+    raise UsageError(f"{name}: has shape {given.shape}; expected {expected}")
 
 
 def _listed(name: str, values: Any) -> list[Any]:

@@ -81,7 +81,7 @@ class Objective:
     Raises
     ------
     UsageError
-        If there is no level, or a level without a metric.
+        If the objective has no levels, or one of them no metric.
     """
 
     levels: tuple[tuple[Term, ...], ...] = ((Term("makespan"),),)

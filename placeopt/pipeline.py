@@ -114,7 +114,7 @@ def solve(
     if missing is not None:
         able = listing(solvers_for(problem), 20)
         raise UnsupportedError(f"{solver} does not support {missing}; solvers that support this problem: {able}")
-    if isinstance(initial, str):  # everything is checked by now: nothing that takes its time is in vain
+    if isinstance(initial, str):  # only now: a refusal must not cost the time of a solver
         options = _started(problem, initial, options)
         reducing = time.monotonic()
 
@@ -167,7 +167,7 @@ def solve(
 def _started(problem: Problem, solver: str, options: Options) -> Options:
     """The options with the schedule of a solver to start from, and the time that it leaves.
 
-    There is no schedule where the problem is proved to have none.
+    A problem that is proved infeasible has no schedule to start from.
 
     Raises
     ------

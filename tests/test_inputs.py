@@ -1,4 +1,4 @@
-"""What `build_problem` and the public functions of schedules are given: told by name and place, never out of bounds."""
+"""What `build_problem` and the public functions of schedules are given: errors name argument and place, and nothing is read out of bounds."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no durations": ({"duration": None}, "duration: has shape (); expected (4, 2): tasks x devices"),
     "ragged durations": (
         {"duration": [[1, 2], [3], [5, 6], [7, 8]]},
-        "duration: has rows of different lengths; expected shape (4, 2)",
+        "duration: has rows of different lengths; expected (4, 2): tasks x devices",
     ),
     "a group for each device": ({"group": [0, 1]}, "group: has shape (2,); expected (4,): tasks"),
     "groups by name": ({"group": ["x", "x", "y", "z"]}, "group: holds <U1; expected whole numbers"),
@@ -190,6 +190,23 @@ def test_large_wrong_graphs_are_refused_before_compiled_code_runs() -> None:
 
 def transferred(edge: Any, start: Any) -> po.Schedule:
     return po.Schedule(np.zeros(4), np.array([0, 1, 4, 9]), po.Transfers(np.array(edge), np.array(start)))
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        (["a", "b"], "device: holds <U1; expected whole numbers"),
+        ([0, 1.5], "device[1] is 1.5; expected a whole number of 64 bits"),
+        ([0, float("nan")], "device[1] is nan; expected a whole number of 64 bits"),
+        (np.array([0, 2**63], dtype=np.uint64), f"device[1] is {2**63}; expected a whole number of 64 bits"),
+        ([0, 2**70], f"device[1] is {2**70}; expected a whole number of 64 bits"),
+        ([[0], [0, 1]], "device: has rows of different lengths; expected an array"),
+        (None, "device: holds object; expected whole numbers"),
+    ],
+)
+def test_a_schedule_holds_whole_numbers(device: Any, message: str) -> None:
+    with pytest.raises(po.UsageError, match=re.escape(message)):
+        po.Schedule(device, [0, 0])  # type: ignore[arg-type]
 
 
 DEVICES: dict[str, tuple[Any, str]] = {

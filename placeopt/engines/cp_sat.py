@@ -41,7 +41,7 @@ class Outcome:
     bound
         A proven lower bound of the objective; None without one.
     stopped
-        Whether it was told to stop.
+        Whether `should_stop` returned true.
     branches, conflicts
         Of the search.
     work

@@ -1,4 +1,4 @@
-"""Work in a thread of its own that can be stopped: every engine that runs in this process goes through here."""
+"""Work in a separate thread that can be stopped: all engines that run in this process use it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Task(Generic[T]):
 def watched(
     work: Callable[[], T], stop: Callable[[], object], should_stop: Callable[[], bool], *, name: str = "engine"
 ) -> tuple[T, bool]:
-    """The result of `work`, and whether it was told to stop.
+    """The result of `work`, and whether it was stopped.
 
     The work runs in a thread, and the caller's thread waits: it calls `should_stop`, and signals such as Ctrl-C reach
     it. Once `should_stop` returns true, `stop` is called until the work ends: engines ignore a call that comes before
