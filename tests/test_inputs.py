@@ -1,4 +1,4 @@
-"""What `build_problem` and the public functions of schedules are given: errors name argument and place, and nothing is read out of bounds."""
+"""Arguments of `build_problem` and of functions of schedules: errors name argument and place."""
 
 from __future__ import annotations
 
