@@ -52,7 +52,7 @@ def read_settings(solver: Solver, values: Mapping[str, Any]) -> Settings:
 
 
 def checked_initial(problem: Problem, initial: Schedule | None) -> Schedule | None:
-    """The schedule to start from, if it has an entry for each task.
+    """The schedule to start from, if it is one and has an entry for each task.
 
     Raises
     ------
@@ -61,6 +61,8 @@ def checked_initial(problem: Problem, initial: Schedule | None) -> Schedule | No
     """
     if initial is None:
         return None
+    if not isinstance(initial, Schedule):
+        raise UsageError(f"initial is a {type(initial).__name__}; expected a Schedule, or the name of a solver")
     if len(initial.device) != problem.n_tasks or len(initial.start) != problem.n_tasks:
         raise UsageError(f"the initial schedule has {len(initial.device)} tasks, the problem has {problem.n_tasks}")
     return initial

@@ -52,24 +52,26 @@ def bounds(
     Those of a problem that `prove_infeasible` finds infeasible mean nothing.
     """
     clock = Clock(time_limit)
-    found = {bound.name: bound for bound in lowerbounds.bounds(problem)}
-    for bound in found.values():
-        if on_bound is not None:
-            on_bound(bound)
+    found: dict[str, Bound] = {}
+    best: Value | None = None  # several threads ask whether it is over while one adds
 
     def add(bound: Bound) -> None:
+        nonlocal best
         found[bound.name] = bound
+        best = bound.value if best is None else max(best, bound.value)
         if on_bound is not None:
             on_bound(bound)
 
     def over() -> bool:
-        return should_stop() or (known is not None and max(bound.value for bound in found.values()) >= known)
+        return should_stop() or (known is not None and best is not None and best >= known)
 
+    for bound in lowerbounds.bounds(problem):
+        add(bound)
     if time_limit is None or over() or prove_infeasible(problem) is not None:
         return list(found.values())
     problem = apply_passes(problem, EXACT_PASSES).problem
     if problem.n_tasks and problem.objective.single == "makespan":
-        add(energetic_bound(problem, int(max(bound.value for bound in found.values())), over))
+        add(energetic_bound(problem, int(best or 0), over))
     if problem.n_tasks and _only_makespan(problem) and not over():
         add(_sct(problem, lambda: over() or clock.over))
     if not over():

@@ -60,6 +60,8 @@ class Run:
             "time_limit": self.options.time_limit,
             "gap_limit": self.options.gap_limit,
             "workers": self.options.workers,
+            "strict": self.options.strict,
+            "bound_time": self.bound_time,
             "passes": list(self.passes),
             "versions": dict(self.versions),
             "plan": None if schedule is None else plan_document(problem, schedule),
@@ -76,6 +78,8 @@ class Run:
             words += ["--gap", f"{options.gap_limit:g}"]
         if self.bound_time is not None:
             words += ["--bound-time", f"{self.bound_time:g}"]
+        if options.strict:
+            words.append("--strict")
         for key, value in self.settings.model_dump(mode="json", exclude_defaults=True).items():
             words += ["--set", f"{key}={value}"]
         for name in self.passes:

@@ -12,10 +12,10 @@ from dataclasses import replace
 from types import TracebackType
 
 from placeopt.bounding import bounds
+from placeopt.errors import InternalError
 from placeopt.ir import Problem
 from placeopt.lowerbounds import Bound
-from placeopt.objective import Value
-from placeopt.solver import Answer, Clock, Options, Progress, Termination
+from placeopt.solver import Announcer, Answer, Clock, Options, Progress, Termination
 
 DELAY = 2.0
 """Seconds before it begins."""
@@ -40,11 +40,10 @@ class Companion:
         self.workers = max(options.workers - 1, 1) if workers is None else workers
         self._clock = Clock(options.time_limit)
         self._leave = threading.Event()
-        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="companion", daemon=True)
-        self._error: Exception | None = None
-        self._objective: Value | None = None
-        self._solver_bound: Value | None = None
+        self._error: BaseException | None = None
+        self._fatal = False
+        self._announce = Announcer(options.on_progress)
         self.best: Bound | None = None
         self.options = replace(options, on_progress=self._hear, should_stop=self._should_stop)
 
@@ -64,7 +63,19 @@ class Companion:
         return self._thread.is_alive()
 
     def concluded(self, answer: Answer) -> Answer:
-        """The solver's answer with the bound, where that is better; and optimal, where the bound is why it stopped."""
+        """The solver's answer with the bound, where that is better; and optimal, where the bound is why it stopped.
+
+        The answer survives a broken engine: its message names the error.
+
+        Raises
+        ------
+        InternalError
+            If the bounds contradict each other.
+        BaseException
+            What `on_progress` raised when it was called with a bound.
+        """
+        if self._error is not None and self._fatal:
+            raise self._error
         best = self.best
         if self._error is not None:
             lost = f"no better bounds were proved beside it: {type(self._error).__name__}: {self._error}"
@@ -74,7 +85,7 @@ class Companion:
         if answer.bound is None or best.value > answer.bound:
             answer = replace(answer, bound=best.value, bound_source=best.name)
         if answer.termination is Termination.INTERRUPTED and self._enough() and not self._asked.should_stop():
-            optimal = self._objective == best.value
+            optimal = self._announce.latest.objective == best.value
             answer = replace(answer, termination=Termination.OPTIMAL if optimal else Termination.COMPLETED)
         return answer
 
@@ -85,42 +96,35 @@ class Companion:
             bounds(
                 self._problem,
                 time_limit=1e9 if self._clock.remaining is None else max(self._clock.remaining, LEAST),
-                known=self._objective,
+                known=self._announce.latest.objective,
                 workers=self.workers,
                 on_bound=self._prove,
                 should_stop=lambda: self._leave.is_set() or self._asked.should_stop(),
             )
-        except Exception as error:  # noqa: BLE001 - told with the answer, which must not be lost for it
+        except BaseException as error:  # noqa: BLE001 - named in the answer's message, or raised in its place
+            self._fatal = self._fatal or isinstance(error, InternalError)
             self._error = error
 
     def _prove(self, bound: Bound) -> None:
-        with self._lock:
-            if self.best is not None and self.best.value >= bound.value:
-                return
-            self.best = bound
-        self._tell("")
+        if self.best is not None and self.best.value >= bound.value:
+            return
+        self.best = bound
+        try:
+            self._announce(Progress(self._clock.elapsed, None, bound.value))
+        except BaseException:
+            self._fatal = True
+            raise
 
     def _hear(self, progress: Progress) -> None:
         """What the solver reports."""
-        with self._lock:
-            if progress.objective is not None:
-                self._objective = progress.objective
-            if progress.bound is not None:
-                self._solver_bound = progress.bound
-        self._tell(progress.message)
-
-    def _tell(self, message: str) -> None:
-        if self._asked.on_progress is not None:
-            mine = None if self.best is None else self.best.value
-            proved = [value for value in (self._solver_bound, mine) if value is not None]
-            best = max(proved) if proved else None
-            self._asked.on_progress(Progress(self._clock.elapsed, self._objective, best, message))
+        self._announce(replace(progress, elapsed=self._clock.elapsed))
 
     def _should_stop(self) -> bool:
-        return self._asked.should_stop() or self._enough()
+        return self._asked.should_stop() or self._fatal or self._enough()
 
     def _enough(self) -> bool:
         """Whether the gap of the incumbent is proved to be small enough."""
-        if self.best is None or self._objective is None or len(self._problem.objective.levels) > 1:
+        best, objective = self.best, self._announce.latest.objective
+        if best is None or objective is None or len(self._problem.objective.levels) > 1:
             return False
-        return self._objective - self.best.value <= (self._asked.gap_limit or 0) * self._objective
+        return objective - best.value <= (self._asked.gap_limit or 0) * objective

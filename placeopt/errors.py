@@ -148,11 +148,11 @@ class Search:
         return self._found[key]
 
 
-def listing(names: Sequence[str], limit: int = 8) -> str:
+def listing(names: Sequence[str], limit: int = 8, separator: str = ", ") -> str:
     """Names for a message, the tail of a long list counted instead of printed."""
     if not names:
         return "none"
-    shown = ", ".join(map(visible, names[:limit]))
+    shown = separator.join(map(visible, names[:limit]))
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 

@@ -10,12 +10,14 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt.kernels import kernel
+from placeopt.cycles import find_cycle, topological_order
+from placeopt.errors import UsageError, listing, visible
+from placeopt.inputs import choice, flags, names, task_pairs, whole_numbers
 from placeopt.labels import by_first_appearance, device_classes
 
 Int = NDArray[np.int64]
@@ -55,17 +57,38 @@ def transfer_ticks(payload: Any, latency: Any, num: Any, den: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A metric and its weight in an objective."""
+    """A metric and its weight in an objective.
+
+    Raises
+    ------
+    UsageError
+        If there is no such metric, or the weight is negative: no solver makes a metric large.
+    """
 
     metric: Metric
     weight: Fraction = Fraction(1)
 
+    def __post_init__(self) -> None:
+        choice("metric", self.metric, get_args(Metric))
+        if not self.weight >= 0:
+            raise UsageError(f"the weight of {self.metric} is {self.weight}; expected a number that is not negative")
+
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What to minimise: weighted sums in lexicographic order, the most important first."""
+    """What to minimise: weighted sums in lexicographic order, the most important first.
+
+    Raises
+    ------
+    UsageError
+        If the objective has no levels, or one of them no metric.
+    """
 
     levels: tuple[tuple[Term, ...], ...] = ((Term("makespan"),),)
+
+    def __post_init__(self) -> None:
+        if not self.levels or not all(self.levels):
+            raise UsageError("an objective needs at least one level, and a metric at every level")
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -307,59 +330,88 @@ def build_problem(
 
     Raises
     ------
-    ValueError
-        If the edges contain a cycle (the compiler names it before it comes to this), shared edges of one producer
-        differ in payload, the forward task of a task is none, the objective is empty or has a negative weight, or the
-        runs before the next change are not a positive number.
+    UsageError
+        If an array has the wrong shape, holds something else than whole numbers, or an entry is out of range: times,
+        amounts and costs are not negative, denominators are positive, tasks are named by their indices. If a name comes
+        twice, the edges contain a cycle, a task is separated from itself, shared edges of one producer differ in
+        payload, the forward task of a task has another one, or the runs before the next change are not a positive
+        number.
     """
-    n, m = len(task_names), len(device_names)
-    pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
+    choice("contention", contention, get_args(Contention))
+    choice("memory_model", memory_model, get_args(MemoryModel))
+    if objective is not None and not isinstance(objective, Objective):
+        raise UsageError(f"objective is a {type(objective).__name__}; expected an Objective")
+    if not resolution > 0:
+        raise UsageError(f"resolution is {resolution}; expected a positive number of seconds")
+    tasks, devices = names("task_names", task_names, unique=True), names("device_names", device_names, unique=True)
+    n, m = len(tasks), len(devices)
+    by_task, by_device, by_both = (n,), (m,), (n, m)
+    pairs = task_pairs("edges", edges, n)
+    e = len(pairs)
     by_source = np.lexsort((pairs[:, 1], pairs[:, 0]))
     source, target = pairs[by_source, 0], pairs[by_source, 1]
-
-    def numbers(values: Int | Sequence[int] | None, shape: tuple[int, ...], default: int) -> Int:
-        if values is None:
-            return np.full(shape, default, dtype=np.int64)
-        # In the order of C whatever the caller's: compiled code is made once more for arrays in another one.
-        return np.array(values, dtype=np.int64, order="C").reshape(shape)
-
-    e = len(pairs)
-    edge_payload = numbers(payload, (e,), 0)[by_source]
-    edge_shared = (np.zeros(e, np.bool_) if shared is None else np.array(shared, np.bool_).reshape(e))[by_source]
-    allowed = np.ones((n, m), np.bool_) if feasible is None else np.array(feasible, np.bool_, order="C").reshape(n, m)
-    ticks = np.where(allowed, numbers(duration, (n, m), 0), 0)
+    edge_payload = whole_numbers("payload", payload, (e,), "edges", default=0)[by_source]
+    edge_shared = flags("shared", shared, (e,), "edges", default=False)[by_source]
+    allowed = flags("feasible", feasible, by_both, "tasks x devices", default=True)
+    ticks = whole_numbers("duration", duration, by_both, "tasks x devices", where=allowed)
     out_start = np.searchsorted(source, np.arange(n + 1)).astype(np.int64)
     in_edge = np.argsort(target, kind="stable").astype(np.int64)
     in_start = np.searchsorted(target[in_edge], np.arange(n + 1)).astype(np.int64)
     order = np.empty(n, dtype=np.int64)
     placed = topological_order.select(n + e)(out_start, target, np.diff(in_start), order)
     if placed < n:
-        raise ValueError("the edges contain a cycle")
+        around = [tasks[i] for i in find_cycle(pairs, n)]
+        raise UsageError(f"the edges contain a cycle: {listing(around, 8, ' -> ')} -> {visible(around[0])}")
+
+    def link(what: str, values: Int | None, default: int, where: Bool | None = None) -> Int:
+        return whole_numbers(what, values, (m, m), "devices x devices", default=default, least=default, where=where)
+
+    def each_device(what: str, values: Int | None, default: int, least: int = 0) -> Int:
+        return whole_numbers(what, values, by_device, "devices", default=default, least=least)
+
+    def each_task(what: str, values: Int | None, default: int = 0, least: int | None = 0) -> Int:
+        return whole_numbers(what, values, by_task, "tasks", default=default, least=least)
 
     link_arrays = {
-        "latency": numbers(latency, (m, m), 0) * (1 - np.eye(m, dtype=np.int64)),
-        "byte_ticks_num": numbers(byte_ticks_num, (m, m), 0),
-        "byte_ticks_den": numbers(byte_ticks_den, (m, m), 1),
-        "byte_energy_num": numbers(byte_energy_num, (m, m), 0),
-        "byte_energy_den": numbers(byte_energy_den, (m, m), 1),
+        "latency": link("latency", latency, 0, ~np.eye(m, dtype=np.bool_)),
+        "byte_ticks_num": link("byte_ticks_num", byte_ticks_num, 0),
+        "byte_ticks_den": link("byte_ticks_den", byte_ticks_den, 1),
+        "byte_energy_num": link("byte_energy_num", byte_energy_num, 0),
+        "byte_energy_den": link("byte_energy_den", byte_energy_den, 1),
     }
+    powers = each_device("power_num", power_num, 0), each_device("power_den", power_den, 1, least=1)
+    for what, num, den in (
+        ("byte_ticks", link_arrays["byte_ticks_num"], link_arrays["byte_ticks_den"]),
+        ("byte_energy", link_arrays["byte_energy_num"], link_arrays["byte_energy_den"]),
+        ("power", *powers),
+    ):
+        _check_products(what, num, den)
     first_shared = np.flatnonzero(edge_shared)
     outputs = np.zeros(n, dtype=np.int64)
     outputs[source[first_shared]] = edge_payload[first_shared]
-    if (outputs[source[first_shared]] != edge_payload[first_shared]).any():
-        raise ValueError("shared edges of one producer carry the same output: their payloads must be equal")
-    if objective is not None and any(not level or min(term.weight for term in level) < 0 for level in objective.levels):
-        raise ValueError("an objective needs a metric at every level, and weights that are not negative")
-    if objective is not None and not objective.levels:
-        raise ValueError("an objective needs at least one level")
-    if runs_before_next_change <= 0:
-        raise ValueError("runs_before_next_change must be positive")
-    forwards = np.arange(n) if forward is None else np.array(forward, dtype=np.int64).reshape(n)
-    if n and (forwards.min() < 0 or forwards.max() >= n or (forwards[forwards] != forwards).any()):
-        raise ValueError("the forward task of a task must be a task that is its own")
-    capacities = numbers(capacity, (m,), UNLIMITED)
-    powers = numbers(power_num, (m,), 0), numbers(power_den, (m,), 1)
-    moves = np.where(allowed, numbers(relocation, (n, m), 0), 0)
+    unequal = first_shared[outputs[source[first_shared]] != edge_payload[first_shared]]
+    if len(unequal):
+        edge = int(unequal[0])
+        raise UsageError(
+            f"payload: shared edges of {visible(tasks[source[edge]])} have {edge_payload[edge]} and "
+            f"{outputs[source[edge]]} bytes; expected the same: they carry one output"
+        )
+    if not runs_before_next_change > 0:
+        raise UsageError(f"runs_before_next_change is {runs_before_next_change}; expected a positive number")
+    forwards = np.arange(n)
+    if forward is not None:
+        forwards = whole_numbers("forward", forward, by_task, "tasks", most=n - 1)
+        if (chained := np.flatnonzero(forwards[forwards] != forwards)).size:
+            i, j = int(chained[0]), int(forwards[chained[0]])
+            raise UsageError(
+                f"forward[{i}] is {j}, which has the forward task {forwards[j]}; expected one that is its own"
+            )
+    apart = task_pairs("separation", separation, n)
+    if (alone := np.flatnonzero(apart[:, 0] == apart[:, 1])).size:
+        row = int(alone[0])
+        raise UsageError(f"separation[{row}] separates {visible(tasks[apart[row, 0]])} from itself; expected two tasks")
+    capacities = each_device("capacity", capacity, UNLIMITED)
+    moves = whole_numbers("relocation", relocation, by_both, "tasks x devices", default=0, where=allowed)
     columns = [
         (
             *(table[:, d].tobytes() for table in (ticks, allowed, moves)),
@@ -368,21 +420,21 @@ def build_problem(
         for d in range(m)
     ]
     links = np.stack(list(link_arrays.values()), axis=-1)
-    groups = np.arange(n) if group is None else np.unique(np.asarray(group), return_inverse=True)[1]
+    groups = np.arange(n) if group is None else whole_numbers("group", group, by_task, "tasks", least=None)
     problem = Problem(
         name=name,
         description=description,
         resolution=resolution,
-        task_names=tuple(task_names),
-        device_names=tuple(device_names),
-        device_types=tuple(device_types if device_types is not None else device_names),
+        task_names=tasks,
+        device_names=devices,
+        device_types=devices if device_types is None else names("device_types", device_types, count=m),
         duration=ticks,
         feasible=allowed,
-        resident=numbers(resident, (n,), 0),
-        output=numbers(output, (n,), 0),
-        scratch=numbers(scratch, (n,), 0),
-        release=numbers(release, (n,), 0),
-        deadline=numbers(deadline, (n,), UNLIMITED),
+        resident=each_task("resident", resident),
+        output=each_task("output", output),
+        scratch=each_task("scratch", scratch),
+        release=each_task("release", release),
+        deadline=each_task("deadline", deadline, UNLIMITED, least=None),
         capacity=capacities,
         edge_source=source,
         edge_target=target,
@@ -393,7 +445,7 @@ def build_problem(
         relocation=moves,
         runs_before_next_change=Fraction(runs_before_next_change),
         group=by_first_appearance(groups),
-        separation=np.array(sorted({(min(a, b), max(a, b)) for a, b in separation}), np.int64).reshape(-1, 2),
+        separation=np.unique(np.sort(apart, axis=1), axis=0),
         forward=forwards,
         objective=objective or Objective(),
         contention=contention,
@@ -412,6 +464,18 @@ def build_problem(
     return problem
 
 
+def _check_products(what: str, num: Int, den: Int) -> None:
+    """Refuse a ratio whose numerator times denominator is not below 2^62: see `ratio_ceil`."""
+    wrong = np.argwhere(num > (2**62 - 1) // den)
+    if len(wrong):
+        place = tuple(map(int, wrong[0]))
+        at = ", ".join(map(str, place))
+        raise UsageError(
+            f"{what}_num[{at}] is {num[place]} and {what}_den[{at}] is {den[place]}; expected a product below 2^62: "
+            "rounded to fewer digits"
+        )
+
+
 _DERIVED = {"edge_source", "edge_target", "out_start", "in_start", "in_edge", "order", "device_class"}
 
 
@@ -420,28 +484,3 @@ def amended(problem: Problem, **changes: Any) -> Problem:
     given = {field.name: getattr(problem, field.name) for field in fields(problem) if field.name not in _DERIVED}
     edges = np.column_stack((problem.edge_source, problem.edge_target))
     return build_problem(**{**given, "edges": edges, **changes})
-
-
-@kernel()
-def topological_order(out_start: Int, edge_target: Int, in_degree: Int, order: Int) -> int:
-    """Fill `order` with a topological order and return how many tasks it holds (fewer than n: a cycle).
-
-    Kahn's algorithm, first in first out: tasks ready from the start by index, then as they become ready.
-    """
-    waiting = in_degree.copy()
-    tail = 0
-    for i in range(len(waiting)):
-        if waiting[i] == 0:
-            order[tail] = i
-            tail += 1
-    head = 0
-    while head < tail:
-        i = order[head]
-        head += 1
-        for k in range(out_start[i], out_start[i + 1]):
-            j = edge_target[k]
-            waiting[j] -= 1
-            if waiting[j] == 0:
-                order[tail] = j
-                tail += 1
-    return tail

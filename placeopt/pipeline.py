@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -21,7 +21,7 @@ from placeopt.passes import EXACT_PASSES, Chain, Pass, apply_passes, find_pass, 
 from placeopt.registry import find_solver, solvers_for
 from placeopt.result import Result, WallTime, device_uses
 from placeopt.schedule import Schedule
-from placeopt.solver import Answer, Progress, Solver, Termination, unsupported
+from placeopt.solver import Announcer, Answer, Options, Progress, Solver, Termination, unsupported
 
 LEAST = 1e-3
 """Seconds that a solver is given at least, however long the passes took."""
@@ -60,7 +60,8 @@ def solve(
     initial
         A schedule to start from, or the name of a solver that makes one first, in at most half of the time limit.
     on_progress
-        Called with every new incumbent or bound, perhaps from another thread.
+        Called with every new incumbent or bound, perhaps from another thread, one call at a time. Times and bounds
+        never fall and objectives never rise from call to call. What it raises ends the run.
     should_stop
         Asked now and then; once true, the solver stops with the best it holds.
     passes
@@ -86,17 +87,12 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise UsageError(f"solve takes a Problem, got {type(problem).__name__}; placeopt.load makes one from a file")
+    begun = reducing = time.monotonic()
     found = find_solver(solver)
     chosen = read_settings(found, settings)
     chosen_passes = _passes((EXACT_PASSES if found.info.exact else ()) if passes is None else passes)
     names = tuple(map(pass_text, chosen_passes))
-    begun = reducing = time.monotonic()
-    if isinstance(initial, str):
-        make_options(time_limit=time_limit, gap_limit=gap_limit, seed=seed, workers=workers)  # for what is wrong there
-        half = None if time_limit is None else time_limit / 2
-        initial = _first_schedule(problem, initial, half, seed, workers, should_stop)
-        reducing = time.monotonic()
-        time_limit = None if time_limit is None else max(time_limit - (reducing - begun), LEAST)
+    seconds = checked("bound_time", bound_time, positive=True)
     heard: list[Progress] = []
 
     def hear(progress: Progress) -> None:
@@ -109,17 +105,20 @@ def solve(
         gap_limit=gap_limit,
         seed=seed,
         workers=workers,
-        initial=checked_initial(problem, initial),
+        initial=None if isinstance(initial, str) else checked_initial(problem, initial),
         strict=strict,
-        on_progress=hear,
+        on_progress=Announcer(hear),
         should_stop=should_stop or (lambda: False),
     )
     missing = unsupported(found.info, problem)
     if missing is not None:
         able = listing(solvers_for(problem), 20)
         raise UnsupportedError(f"{solver} does not support {missing}; solvers that support this problem: {able}")
+    if isinstance(initial, str):  # only now: a refusal must not cost the time of a solver
+        options = _started(problem, initial, options)
+        reducing = time.monotonic()
 
-    run = Run(problem, solver, chosen, options, names, checked("bound_time", bound_time, positive=True), _versions())
+    run = Run(problem, solver, chosen, options, names, seconds, _versions())
     proof = prove_infeasible(problem)
     chain = apply_passes(problem, chosen_passes) if proof is None else Chain(problem)
     if proof is None and chain.steps and chain.exact:
@@ -165,31 +164,39 @@ def solve(
     )
 
 
-def _first_schedule(
-    problem: Problem,
-    solver: str,
-    time_limit: float | None,
-    seed: int,
-    workers: int | None,
-    should_stop: Callable[[], bool] | None,
-) -> Schedule | None:
-    """The schedule of a solver for another to start from; None if the problem is proved to have none.
+def _started(problem: Problem, solver: str, options: Options) -> Options:
+    """The options with the schedule of a solver to start from, and the time that it leaves.
+
+    A problem that is proved infeasible has no schedule to start from.
 
     Raises
     ------
     UsageError
         If the solver finds none.
     """
-    found = solve(problem, solver, time_limit=time_limit, seed=seed, workers=workers, should_stop=should_stop)
+    begun, limit = time.monotonic(), options.time_limit
+    found = solve(
+        problem,
+        solver,
+        time_limit=None if limit is None else limit / 2,
+        seed=options.seed,
+        workers=options.workers,
+        should_stop=options.should_stop,
+    )
     if found.schedule is None and found.termination is not Termination.INFEASIBLE:
         why = f": {found.message}" if found.message else ""
         raise UsageError(f"initial: {solver} found no schedule to start from{why}; expected another solver, or a plan")
-    return found.schedule
+    left = None if limit is None else max(limit - (time.monotonic() - begun), LEAST)
+    return replace(options, initial=found.schedule, time_limit=left)
 
 
-def _passes(wanted: Sequence[str | Pass]) -> tuple[Pass, ...]:
-    """The passes asked for, all of which exist."""
-    return tuple(find_pass(each) for each in ((wanted,) if isinstance(wanted, str) else wanted))
+def _passes(wanted: Sequence[str | Pass] | str | Pass) -> tuple[Pass, ...]:
+    """The passes asked for, all of which exist; one of them may come without a list."""
+    if isinstance(wanted, (str, Pass)):
+        return (find_pass(wanted),)
+    if not isinstance(wanted, Iterable):
+        raise UsageError(f"passes is {wanted!r}; expected a list of passes or of their names")
+    return tuple(map(find_pass, wanted))
 
 
 def _answer(run: Run, solver: Solver, chain: Chain, spent: float) -> Answer:

@@ -6,16 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt.errors import UsageError
+from placeopt.inputs import whole_numbers
 from placeopt.ir import UNLIMITED, Int, Problem
 
 
 def _read_only_fields(instance: object, *names: str) -> None:
     for name in names:
-        given = np.asarray(getattr(instance, name))
-        array = given.astype(np.int64)
-        if given.dtype.kind == "f" and not np.array_equal(given, array):
-            raise UsageError(f"{name} holds fractions; expected whole numbers: indices and ticks")
+        array = whole_numbers(name, getattr(instance, name), None, "", least=None)
         array.flags.writeable = False
         object.__setattr__(instance, name, array)
 

@@ -8,6 +8,7 @@ the pipeline re-times it first.
 from __future__ import annotations
 
 import enum
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -53,6 +54,40 @@ class Progress:
     message: str = ""
 
 
+class Announcer:
+    """Reports the progress of several threads to one callback, one call at a time.
+
+    Each report has the best objective and the best bound so far, and a time no earlier than that of the report before:
+    what comes late, from a slower thread, does not take anything back. Nothing else is done while the callback runs, so
+    it may ask for `latest`, report itself, or run another solver.
+
+    Attributes
+    ----------
+    latest
+        The last report.
+    """
+
+    def __init__(self, on_progress: Callable[[Progress], None] | None) -> None:
+        self._on_progress = on_progress
+        self._lock = threading.RLock()
+        self.latest = Progress(0.0)
+
+    def __call__(self, progress: Progress) -> None:
+        """Report it, together with what is known by now."""
+        with self._lock:
+            last = self.latest
+            objectives = [each.objective for each in (last, progress) if each.objective is not None]
+            bounds = [each.bound for each in (last, progress) if each.bound is not None]
+            self.latest = Progress(
+                elapsed=max(last.elapsed, progress.elapsed),
+                objective=min(objectives, default=None),
+                bound=max(bounds, default=None),
+                message=progress.message,
+            )
+            if self._on_progress is not None:
+                self._on_progress(self.latest)
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What the caller wants of a run, whichever solver it is.
@@ -72,7 +107,8 @@ class Options:
     strict
         Whether a heuristic that would overfill a device for want of anything better fails instead.
     on_progress
-        Called with every new incumbent or bound, perhaps from another thread.
+        Called with every new incumbent or bound, perhaps from another thread. `placeopt.solve` gives a solver one that
+        several threads may call at a time (`Announcer`).
     should_stop
         Asked now and then; once true, the solver returns the best it holds as INTERRUPTED.
     """

@@ -20,11 +20,11 @@ from ._auto_standings import Standings
 from ._auto_windows import ADVANCE, Sweep, Window, windowed
 from ._cooling import COLD as FALL
 from ._cooling import annealer, coolings
+from ._descents import descender, descents
 from ._exact import ExactRun
 from ._incumbent import Incumbent
 from ._search import Cooling, Search, any_start, rounds_in, searched, sufficient
 from ._validity import valid
-from .local_search import descender, descents
 
 PATIENCE = 60.0
 """Seconds that it plans for where there is no time limit."""
@@ -183,7 +183,7 @@ class Run(ExactRun):
         size = model_size(pools(self.problem, True).problem)
         if size > most:
             return
-        from .cp_sat import CpSat, CpSatSettings
+        from ._cp_run import CpSatSettings, solved
 
         remaining = self.clock.remaining
         alone = self.options.workers == 1
@@ -198,7 +198,7 @@ class Run(ExactRun):
         work = seconds / (UNIT + size / WEIGHT) if alone else None
         settings = CpSatSettings(hint=self.best.schedule is None, work=work)
         with self.best.turn("cp-sat"):
-            answer = CpSat().solve(self.problem, options, settings)
+            answer = solved(self.problem, options, settings)
             if answer.schedule is not None:
                 self._offer(answer.schedule, "cp-sat")
             if answer.bound is not None and self.best.schedule is not None:
@@ -316,7 +316,7 @@ class Run(ExactRun):
 
     def _repair(self, start: Schedule, seconds: float, number: int) -> float:
         """A turn of large neighbourhood search."""
-        from .lns import improve
+        from ._lns_search import improve
 
         improve(
             self.problem,

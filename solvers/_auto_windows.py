@@ -86,8 +86,8 @@ def window_of(state: State, first: int, last: int) -> Window:
     np.subtract.at(outside, state.device[tasks], problem.memory[tasks])
     room = np.where(problem.capacity == UNLIMITED, UNLIMITED, problem.capacity - outside)
     part = build_problem(
-        task_names=[""] * n,
-        device_names=[""] * (2 * m),
+        task_names=[str(i) for i in range(n)],
+        device_names=[str(d) for d in range(2 * m)],
         duration=duration,
         feasible=feasible,
         release=release,

@@ -36,11 +36,6 @@ class ExactRun:
             return Termination.INTERRUPTED
         return Termination.TIME_LIMIT if self.clock.over else None
 
-    def rewarded(self) -> str | None:
-        """A metric with a negative weight, which no exact model here can push up."""
-        terms = (term for level in self.problem.objective.levels for term in level)
-        return next((str(term.metric) for term in terms if term.weight < 0), None)
-
     def refusal(self, why: str) -> Answer:
         """The best schedule held, where nothing more can be proved."""
         return self.ended(Termination.FAILED if self.best.schedule is None else Termination.COMPLETED, why)

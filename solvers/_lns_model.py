@@ -34,7 +34,7 @@ FAST: dict[str, object] = {
     "use_precedences_in_disjunctive_constraint": False,
 }
 """What small models of schedules want of CP-SAT, measured: 24 parts in 2.4 instead of 3.5 s, as good. A linear
-relaxation made it four times slower. Presolve has its own limits (see `placeopt_solvers.cp_sat`), and no worth here."""
+relaxation made it four times slower. Presolve has its own limits (see `placeopt.engines.cp_sat`), and no worth here."""
 
 
 IDLE = 3
@@ -140,7 +140,7 @@ def _bare(problem: Problem, state: State, tasks: Int, pairs: Int, edge: Int, mov
         both = place[problem.separation]
         both = both[(both >= 0).all(axis=1)]
     small = build_problem(
-        task_names=[""] * len(tasks),
+        task_names=[problem.task_names[i] for i in tasks],
         device_names=problem.device_names,
         duration=problem.duration[tasks],
         feasible=problem.feasible[tasks],
@@ -239,10 +239,11 @@ class Found:
 
 def solved(part: Part, state: State, limit: float, seed: int, stopped: Callable[[], bool]) -> Found:
     """The part with the least makespan found within a deterministic time, at most as long as now."""
+    from placeopt.engines import cp_sat
+
     from ._cp_base import TooLargeError
     from ._cp_limits import Limits
     from ._cp_model import Model
-    from ._cp_search import minimised
 
     problem, horizon = part.problem, part.span
     limits = Limits(
@@ -268,19 +269,21 @@ def solved(part: Part, state: State, limit: float, seed: int, stopped: Callable[
                 cp.add(timing.ends[i] <= int(part.late[i, d])).only_enforce_if(x)
     cp.minimize(model.levels[0].expression)
     model.base.hint(Schedule(now, state.start[part.tasks] - part.origin))
-    parameters: dict[str, object] = {
-        "num_workers": 1,
-        "random_seed": seed % 2**31,
-        **FAST,
-        "max_deterministic_time": limit,
-        "catch_sigint_signal": False,
-    }
     last: list[Schedule] = []
 
     def keep(read: Callable[..., int]) -> None:
         last[:] = [model.schedule(read)]
 
-    outcome = minimised(cp, parameters, keep, lambda _: None, stopped)
+    outcome = cp_sat.run(
+        cp,
+        largest=model.magnitude,
+        seconds=None,
+        seed=seed % 2**31,
+        workers=1,
+        should_stop=stopped,
+        on_solution=keep,
+        parameters={**FAST, "max_deterministic_time": limit},
+    )
     proved = outcome.status in ("OPTIMAL", "INFEASIBLE")
     found = last[0] if last else None
     return Found(

@@ -11,14 +11,16 @@ Several workers solve as many stretches that do not overlap at a time.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placeopt.ir import Problem
+from placeopt.ir import Objective, Problem
+from placeopt.lowerbounds import best_bound
 from placeopt.schedule import Schedule
 
 from ._lns_model import Found, Part, Stretch, changed, part_of, solved
@@ -188,3 +190,26 @@ def _hopeless(part: Part) -> bool:
     least = int(np.where(problem.feasible, problem.duration, problem.duration.max()).min(axis=1).sum())
     room = part.span - 1 - part.head.min(axis=0) - part.tail.min(axis=0)
     return least > int(np.maximum(room, 0).sum())
+
+
+def improve(
+    problem: Problem,
+    schedule: Schedule,
+    seconds: float,
+    seed: int,
+    stopped: Callable[[], bool],
+    on_better: Callable[[Schedule], None],
+    workers: int = 1,
+) -> Schedule:
+    """A valid schedule of makespan no longer than a valid one, by about so many seconds of deterministic work.
+
+    `on_better` gets every shorter one. One worker does the same for the same seed, unless `stopped` ends it early.
+    """
+    search = Search(problem, schedule, seed, stopped, on_better, workers)
+    search.run(seconds, makespan_bound(problem))
+    return search.state.schedule
+
+
+def makespan_bound(problem: Problem) -> int:
+    """Ticks that every schedule takes."""
+    return math.ceil(best_bound(replace(problem, objective=Objective())).value)

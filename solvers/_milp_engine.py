@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,13 +19,11 @@ from ortools.math_opt.python import mathopt
 from ortools.util.python import solve_interrupter
 
 from placeopt.engines import process
+from placeopt.engines.watching import watched
 from placeopt.engines.worker import status_name
 
 Engine = Literal["highs", "scip"]
 Status = Literal["optimal", "infeasible", "limit", "failed"]
-
-POLL = 0.05
-"""Seconds between two looks at whether to stop."""
 
 ENOUGH = 0.8
 """An engine may stop when value and bound differ by less than this: with `SLACK` that is less than 1, and a whole
@@ -124,40 +121,17 @@ def relaxed(model: model_pb2.ModelProto, limits: Limits) -> Outcome:
     """Solve a linear programme with GLOP; this thread waits, so that signals reach it."""
     programme = mathopt.Model.from_model_proto(model)
     limit = None if limits.seconds is None else datetime.timedelta(seconds=limits.seconds)
+    parameters = mathopt.SolveParameters(time_limit=limit)
     interrupter = solve_interrupter.SolveInterrupter()
-    results: list[mathopt.SolveResult] = []
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            results.append(
-                mathopt.solve(
-                    programme,
-                    mathopt.SolverType.GLOP,
-                    params=mathopt.SolveParameters(time_limit=limit),
-                    interrupter=interrupter,
-                )
-            )
-        except BaseException as error:  # noqa: BLE001 - raised again below
-            errors.append(error)
-
-    thread = threading.Thread(target=work, name="milp", daemon=True)
-    stopped = False
-    thread.start()
-    try:
-        while thread.is_alive():
-            thread.join(POLL)
-            stopped = stopped or limits.should_stop()
-            if stopped:
-                interrupter.interrupt()
-    finally:
-        interrupter.interrupt()
-        thread.join()
-    if errors:
-        raise errors[0]
-    status = status_name(results[0])
+    result, stopped = watched(
+        lambda: mathopt.solve(programme, mathopt.SolverType.GLOP, params=parameters, interrupter=interrupter),
+        interrupter.interrupt,
+        limits.should_stop,
+        name="glop",
+    )
+    status = status_name(result)
     if status != "optimal":
         return Outcome(status, stopped=stopped)
-    duals = results[0].dual_values()
+    duals = result.dual_values()
     rows = sorted(duals, key=lambda row: int(row.id))
-    return Outcome(status, bound=results[0].objective_value(), duals=[float(duals[row]) for row in rows])
+    return Outcome(status, bound=result.objective_value(), duals=[float(duals[row]) for row in rows])

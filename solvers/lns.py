@@ -34,22 +34,20 @@ only ends what takes far longer than it should. Without a time limit it ends aft
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from placeopt.ir import UNLIMITED, Objective, Problem
+from placeopt.ir import UNLIMITED, Problem
 from placeopt.lowerbounds import best_bound
 from placeopt.schedule import Schedule, lateness
 from placeopt.solver import Answer, Clock, Info, Options, Settings, Termination
 
 from ._exact import nothing_to_place
 from ._incumbent import Incumbent
-from ._lns_search import Search
+from ._lns_search import Search, makespan_bound
 from ._ticks import coarsened
 from ._validity import valid
 from ._warm_start import best_start
@@ -107,29 +105,6 @@ class Lns:
         return answer if answer.schedule is None else replace(answer, schedule=found.fine(answer.schedule))
 
 
-def improve(
-    problem: Problem,
-    schedule: Schedule,
-    seconds: float,
-    seed: int,
-    stopped: Callable[[], bool],
-    on_better: Callable[[Schedule], None],
-    workers: int = 1,
-) -> Schedule:
-    """A valid schedule of makespan no longer than a valid one, by about so many seconds of deterministic work.
-
-    `on_better` gets every shorter one. One worker does the same for the same seed, unless `stopped` ends it early.
-    """
-    search = Search(problem, schedule, seed, stopped, on_better, workers)
-    search.run(seconds, _makespan_bound(problem))
-    return search.state.schedule
-
-
-def _makespan_bound(problem: Problem) -> int:
-    """Ticks that every schedule takes."""
-    return math.ceil(best_bound(replace(problem, objective=Objective())).value)
-
-
 def _planned(problem: Problem, limit: float) -> float:
     """Seconds of work for a time limit; by nothing that differs from run to run."""
     before = BEGINNING + READING * (problem.n_tasks + problem.n_edges)
@@ -140,7 +115,7 @@ def _solved(problem: Problem, options: Options, settings: LnsSettings) -> Answer
     clock = Clock(options.time_limit)
     best = Incumbent(problem, options, clock)
     # The objective counts old ticks where the problem is in longer ones; the search counts those of the problem.
-    value, bound = best_bound(problem).value, _makespan_bound(problem)
+    value, bound = best_bound(problem).value, makespan_bound(problem)
     kept = problem
     start = best_start(problem, options.initial, True)
     if start is not None:

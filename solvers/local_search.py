@@ -8,28 +8,13 @@ perturbation is a few moves accepted whatever they cost; the next descent starts
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from functools import partial
 from typing import ClassVar
 
 from placeopt.ir import Problem
 from placeopt.solver import ALL_METRICS, Answer, Info, Options
 
 from ._anytime import SearchSettings, search
-from ._search import Cooling, Search
-
-SHARES = (26, 14, 22, 12, 16, 10)
-"""Percentages of the kinds of moves, as `placeopt.search.proposals` lists them."""
-
-DESCENT = 40_000
-"""Moves of a descent."""
-
-KICKS = (3, 8, 2, 20)
-"""Moves of a perturbation, one size after the other."""
-
-descender = partial(Search, shares=SHARES)
-"""A walker of local search."""
+from ._descents import descender, descents
 
 CITATION = """\
 @incollection{lourenco2003iterated,
@@ -61,11 +46,3 @@ class LocalSearch:
     def solve(self, problem: Problem, options: Options, settings: SearchSettings) -> Answer:
         """The best schedule found within the limits."""
         return search(problem, options, settings, descender, descents)
-
-
-def descents(problem: Problem, number: int, rounds: int) -> Iterator[Cooling]:  # noqa: ARG001 - as other searches' coolings
-    """Perturbations and descents of a worker with so many moves."""
-    yield Cooling(min(DESCENT, rounds), 0.0, 0.0)
-    for at in range(rounds // DESCENT):
-        yield Cooling(KICKS[(at + number) % len(KICKS)], math.inf, math.inf)
-        yield Cooling(DESCENT, 0.0, 0.0, onward=True)

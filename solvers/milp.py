@@ -149,9 +149,6 @@ class _Run(ExactRun):
         halted = self.halted()
         if halted is not None:
             return self.ended(halted)
-        reward = self.rewarded()
-        if reward is not None:
-            return self.refusal(f"{reward} has a negative weight, and milp only keeps metrics small")
         allowed = self.problem.group_feasible()
         if not allowed.any(axis=1).all():
             return self.ended(Termination.INFEASIBLE, "some task or group has no device that may run it")

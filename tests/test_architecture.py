@@ -17,7 +17,7 @@ SOLVERS = ROOT / "solvers"
 
 # Each layer may import itself and the layers above it in this list; every module stands in exactly one.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "kernels", "labels", "papers", "engines", "files"),
+    ("errors", "inputs", "kernels", "cycles", "labels", "papers", "engines", "files"),
     ("markup",),
     ("units", "ir", "overview"),
     ("graph", "groups", "levels", "orders", "relocation"),
@@ -64,10 +64,20 @@ def imports(path: Path) -> set[str]:
             continue
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = ".".join(filter(None, (*package(path, node.level), node.module)))
+            found.add(module)
+            found.update(f"{module}.{alias.name}" for alias in node.names)
     return found
+
+
+def package(path: Path, level: int) -> tuple[str, ...]:
+    """The package that a relative import with so many dots starts from; nothing for an absolute one."""
+    if level == 0:
+        return ()
+    folder = path.parents[level - 1]
+    home, name = (CORE, "placeopt") if folder.is_relative_to(CORE) else (SOLVERS, "placeopt_solvers")
+    return (name, *folder.relative_to(home).parts)
 
 
 def part(path: Path) -> str:
@@ -98,6 +108,17 @@ def test_solvers_import_the_core_and_private_siblings_only(path: Path) -> None:
             assert pieces[1] not in forbidden, f"{path.name} imports {name}"
         if pieces[0] == "placeopt_solvers" and len(pieces) > 1:
             assert pieces[1].startswith("_"), f"{path.name} imports the public sibling {name}"
+
+
+def test_one_function_runs_cp_sat() -> None:
+    """So that all that keeps CP-SAT right stands in one place."""
+
+    def makes_a_solver(path: Path) -> bool:
+        calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        return any(ast.unparse(call).split(".")[-1] == "CpSolver" for call in calls)
+
+    users = [path for path in (*modules(CORE), *modules(SOLVERS)) if makes_a_solver(path)]
+    assert users == [CORE / "engines" / "cp_sat.py"]
 
 
 def loaded_after(statement: str) -> set[str]:

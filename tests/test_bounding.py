@@ -8,7 +8,9 @@ import re
 import threading
 import time
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ from placeopt.ir import Objective, Problem, Term, build_problem
 from placeopt.lowerbounds import Bound, best_bound
 from placeopt.lowerbounds.energetic import best_interval, energetic_bound
 from placeopt.schedule import Schedule
-from placeopt.solver import Answer, Options, Progress, Termination
+from placeopt.solver import Announcer, Answer, Options, Progress, Termination
 
 PROBLEMS = Path(__file__).parents[1] / "problems"
 
@@ -33,6 +35,16 @@ def chain() -> Problem:
     return build_problem(
         task_names="abcd", device_names="de", duration=np.full((4, 2), 10), edges=[(0, 1), (1, 2), (2, 3)],
         payload=[5, 3, 7], byte_ticks_num=np.ones((2, 2)), resident=np.ones(4), capacity=np.array([2, 2]),
+    )  # fmt: skip
+
+
+def layered() -> Problem:
+    """Twenty-four tasks in four layers on three devices, which no solver here proves at once."""
+    rng = np.random.default_rng(5)
+    edges = [(i, j) for i in range(18) for j in range(6 * (i // 6) + 6, 6 * (i // 6) + 12) if rng.random() < 0.4]
+    return build_problem(
+        task_names=[f"t{i}" for i in range(24)], device_names="abc", duration=rng.integers(2, 20, (24, 3)), edges=edges,
+        payload=rng.integers(1, 9, len(edges)), byte_ticks_num=np.ones((3, 3)),
     )  # fmt: skip
 
 
@@ -178,6 +190,144 @@ class TestCompanion:
             time.sleep(0.2)
         answer = companion.concluded(Answer(Termination.TIME_LIMIT, message="tired"))
         assert answer.message == "tired; no better bounds were proved beside it: ZeroDivisionError: on purpose"
+
+    def test_what_contradicts_itself_is_raised_and_stops_the_solver(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def broken(*_: object, **__: object) -> None:
+            raise po.InternalError("two bounds contradict each other")
+
+        monkeypatch.setattr("placeopt.companion.bounds", broken)
+        with Companion(chain(), Options()) as companion:
+            answer = self.solved(companion.options, Schedule(np.zeros(4, np.int64), np.zeros(4, np.int64)), 43)
+        with pytest.raises(po.InternalError, match="two bounds contradict each other"):
+            companion.concluded(answer)
+
+    @pytest.mark.parametrize("solver", ["tabu", "auto"])
+    def test_a_contradiction_is_an_internal_error_of_the_run(
+        self, solver: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(*_: object, **__: object) -> None:
+            raise po.InternalError("two bounds contradict each other")
+
+        monkeypatch.setattr("placeopt.companion.bounds", broken)
+        monkeypatch.setattr("placeopt_solvers.auto.DELAY", 0.0)
+        with pytest.raises(po.InternalError, match="two bounds contradict each other") as raised:
+            po.solve(layered(), solver, workers=2, time_limit=30)
+        assert raised.value.dump is not None
+        assert raised.value.dump["x-disagreement"]["solver"] == solver
+
+    @pytest.mark.parametrize("error", [ValueError, SystemExit])
+    def test_an_error_of_the_callback_is_raised_wherever_it_is_called(self, error: type[BaseException]) -> None:
+        def hear(_: Progress) -> None:
+            if threading.current_thread() is not threading.main_thread():
+                raise error("the caller broke")
+
+        with Companion(chain(), Options(workers=2, on_progress=hear)) as companion:
+            answer = self.solved(companion.options, Schedule(np.zeros(4, np.int64), np.zeros(4, np.int64)), 99)
+        with pytest.raises(error, match="the caller broke"):
+            companion.concluded(answer)
+
+
+class TestProgress:
+    def heard(self, threads: int, reports: int) -> tuple[list[Progress], int]:
+        """What a slow callback hears of several threads, and how many of its calls run at a time."""
+        heard: list[Progress] = []
+        inside = most = 0
+
+        def hear(progress: Progress) -> None:
+            nonlocal inside, most
+            inside += 1
+            most = max(most, inside)
+            time.sleep(0.0005)
+            heard.append(progress)
+            inside -= 1
+
+        announce = Announcer(hear)
+
+        def report(number: int) -> None:
+            rng = np.random.default_rng(number)
+            for at in range(reports):
+                objective, bound = (
+                    (int(rng.integers(50, 100)), None) if number % 2 else (None, int(rng.integers(0, 50)))
+                )
+                announce(Progress(at + float(rng.random()), objective, bound, str(number)))
+
+        pool = [threading.Thread(target=report, args=(number,)) for number in range(threads)]
+        for thread in pool:
+            thread.start()
+        for thread in pool:
+            thread.join()
+        return heard, most
+
+    def test_comes_one_call_at_a_time_and_never_gets_worse(self) -> None:
+        heard, most = self.heard(6, 60)
+        assert most == 1
+        assert len(heard) == 360
+        for before, after in pairwise(heard):
+            assert after.elapsed >= before.elapsed
+            assert before.bound is None or (after.bound is not None and after.bound >= before.bound)
+            assert before.objective is None or (after.objective is not None and after.objective <= before.objective)
+
+    def test_a_callback_may_report_and_ask(self) -> None:
+        heard: list[Progress] = []
+
+        def hear(progress: Progress) -> None:
+            heard.append(progress)
+            if progress.objective == 9:
+                assert announce.latest == progress
+                announce(Progress(2.0, 8))
+
+        announce = Announcer(hear)
+        announce(Progress(3.0, 9))
+        assert [(each.elapsed, each.objective) for each in heard] == [(3.0, 9), (3.0, 8)]
+
+    def test_a_companion_and_its_solver_do_not_interrupt_each_other(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        first, done = threading.Event(), threading.Event()
+        heard: list[Progress] = []
+
+        def bounds_at_once(*_: object, on_bound: Any, **__: object) -> None:
+            first.wait(60)
+            for value in range(10, 40):
+                on_bound(Bound("made up", value, ""))
+            done.set()
+
+        def hear(progress: Progress) -> None:
+            heard.append(progress)
+            first.set()
+            time.sleep(0.01 if len(heard) == 1 else 0.0)  # the bounds come now
+            assert heard[-1] is progress
+
+        monkeypatch.setattr("placeopt.companion.DELAY", 0.0)
+        monkeypatch.setattr("placeopt.companion.bounds", bounds_at_once)
+        with Companion(chain(), Options(workers=2, on_progress=hear)) as companion:
+            assert companion.options.on_progress is not None
+            for value in range(90, 60, -1):
+                companion.options.on_progress(Progress(0.0, value))
+            done.wait(60)
+        companion.concluded(Answer(Termination.COMPLETED))
+        assert len(heard) == 60
+        assert [each.elapsed for each in heard] == sorted(each.elapsed for each in heard)
+        proved = [each.bound for each in heard if each.bound is not None]
+        assert proved == sorted(proved)
+
+    @pytest.mark.parametrize("solver", ["auto", "annealing", "cp-sat"])
+    def test_of_a_solver_with_several_threads(self, solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        heard: list[Progress] = []
+        busy = threading.Lock()
+
+        def hear(progress: Progress) -> None:
+            assert busy.acquire(blocking=False), "two calls at a time"
+            heard.append(progress)
+            time.sleep(0.001)
+            busy.release()
+
+        monkeypatch.setattr("placeopt.companion.DELAY", 0.0)
+        result = po.solve(layered(), solver, workers=4, time_limit=1.5, on_progress=hear)
+        assert result.progress == tuple(heard)
+        assert len(heard) > 2
+        for before, after in pairwise(heard):
+            assert after.elapsed >= before.elapsed
+            assert (after.bound or 0) >= (before.bound or 0)
+            assert before.objective is None or (after.objective is not None and after.objective <= before.objective)
 
 
 class TestPipeline:

@@ -76,6 +76,19 @@ def dump_of(answer: Answer | po.InternalError, problem: Problem, match: str, **o
     return json.loads(to_json(raised.value.dump))
 
 
+def test_a_strict_run_is_reproduced_as_one(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(pair.parent)
+    dump = dump_of(Answer(Termination.INFEASIBLE), po.load(pair), "is infeasible", strict=True, bound_time=2)
+    told = dump["x-disagreement"]
+    assert (told["strict"], told["bound_time"]) == (True, 2.0)
+    words = told["reproduce"].split()
+    assert words[words.index("--bound-time") :] == ["--bound-time", "2", "--strict", "--no-passes"]
+    dumped = pair.with_name("dump.json")
+    dumped.write_text(json.dumps(dump))
+    again = run(*(str(dumped) if word == "THIS_FILE" else word for word in words[1:]))
+    assert again.code == 70
+
+
 LIES = {
     "infeasible, and heft finds one": (
         Answer(Termination.INFEASIBLE),
@@ -115,6 +128,7 @@ def test_every_lie_is_an_internal_error_that_can_be_reproduced(lie: str, pair: P
     )
     assert (told["seed"], told["time_limit"], told["gap_limit"], told["workers"]) == (7, 3.0, 0.5, 1)
     assert told["settings"] == {"depth": 4}
+    assert (told["strict"], told["bound_time"]) == (False, None)
     assert told["versions"]["placeopt"]
     assert told["initial"]["tasks"]["b"] == {"device": "d0", "start": 2}
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from brute_force import optimum
 from placeopt_solvers._cp_pool import pools
+from placeopt_solvers._cp_run import CpSatSettings
 from placeopt_solvers._validity import valid
-from placeopt_solvers.cp_sat import CpSat, CpSatSettings
+from placeopt_solvers.cp_sat import CpSat
 
 from placeopt.ir import UNLIMITED, Objective, Problem, Term, build_problem
 from placeopt.objective import evaluate

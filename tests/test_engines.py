@@ -1,19 +1,27 @@
-"""HiGHS and SCIP in a process of their own: what they answer, how they end."""
+"""HiGHS and SCIP in a process of their own, CP-SAT in a thread: what they answer, how they end."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ortools.math_opt import model_pb2
 from ortools.math_opt.python import mathopt
+from ortools.sat.python import cp_model
 
-from placeopt.engines import process, worker
+import placeopt as po
+from placeopt.engines import cp_sat, process, worker
 from placeopt.engines.process import EngineError
+from placeopt.engines.watching import watched
+from placeopt.relaxation import relaxed_bounds
+
+PROBLEMS = Path(__file__).parents[1] / "problems"
 
 ENGINES = ("highs", "scip")
 OPTIONS: dict[str, Any] = {
@@ -179,3 +187,162 @@ def test_solutions_in_a_file_that_is_being_written() -> None:
     for end in range(len(whole)):
         found = list(worker.improving(whole[:end], 4))
         assert found == solutions[: len(found)]
+
+
+class TestWatched:
+    def test_the_result_and_whether_it_was_stopped(self) -> None:
+        assert watched(lambda: 7, lambda: None, lambda: False) == (7, False)
+
+    def test_stop_is_called_until_the_work_ends(self) -> None:
+        calls: list[int] = []
+        enough = threading.Event()
+
+        def stop() -> None:
+            calls.append(1)
+            if len(calls) == 3:  # the first calls come before the search begins, and are lost
+                enough.set()
+
+        assert watched(lambda: enough.wait(60), stop, lambda: True) == (True, True)
+        assert len(calls) >= 3
+
+    def test_errors_of_the_work_are_raised(self) -> None:
+        def work() -> None:
+            raise OSError("no more memory")
+
+        with pytest.raises(OSError, match="no more memory"):
+            watched(work, lambda: None, lambda: False)
+
+    def test_the_work_has_ended_when_should_stop_raises(self) -> None:
+        halt, ended = threading.Event(), threading.Event()
+
+        def work() -> None:
+            halt.wait(60)
+            ended.set()
+
+        def should_stop() -> bool:
+            raise RuntimeError("the caller broke")
+
+        with pytest.raises(RuntimeError, match="the caller broke"):
+            watched(work, halt.set, should_stop)
+        assert ended.is_set()
+
+
+def unfinished(size: int = 40) -> cp_model.CpModel:
+    """Tasks one after the other with precedences, the sum of the ends least: no proof in reasonable time."""
+    model = cp_model.CpModel()
+    ticks = [3 + 7 * i % 11 for i in range(size)]
+    ends = [model.new_int_var(0, sum(ticks), "") for _ in ticks]
+    parts = [model.new_interval_var(end - each, each, end, "") for end, each in zip(ends, ticks, strict=True)]
+    model.add_no_overlap(parts)
+    for i in range(size // 2):
+        model.add(ends[i] >= ends[(5 * i + 3) % size] + 9)
+    model.minimize(sum((i * i % 17 + 1) * end for i, end in enumerate(ends)))
+    return model
+
+
+def run_cp_sat(model: cp_model.CpModel, **options: Any) -> cp_sat.Outcome:
+    given: dict[str, Any] = {"largest": 0, "seconds": 60, "seed": 0, "workers": 1, "should_stop": lambda: False}
+    return cp_sat.run(model, **given | options)
+
+
+class TestCpSat:
+    def test_an_optimum(self) -> None:
+        model = cp_model.CpModel()
+        x = model.new_int_var(3, 9, "")
+        model.minimize(2 * x + 1)
+        outcome = run_cp_sat(model)
+        assert (outcome.status, outcome.bound, outcome.stopped) == ("OPTIMAL", 7, False)
+        assert outcome.solver.value(x) == 3
+
+    def test_a_model_without_an_objective_has_no_bound(self) -> None:
+        model = cp_model.CpModel()
+        model.new_int_var(3, 9, "")
+        assert (run_cp_sat(model).status, run_cp_sat(model).bound) == ("OPTIMAL", None)
+
+    def test_an_infeasible_model_has_no_bound(self) -> None:
+        model = cp_model.CpModel()
+        x = model.new_int_var(3, 9, "")
+        model.add(x >= 10)
+        model.minimize(x)
+        assert (run_cp_sat(model).status, run_cp_sat(model).bound) == ("INFEASIBLE", None)
+
+    def test_a_run_that_never_began_has_no_bound(self) -> None:
+        # CP-SAT reports 0 then, and here the optimum is negative.
+        model = cp_model.CpModel()
+        x = [model.new_int_var(-10, 10, "") for _ in range(5)]
+        model.add(sum(x) >= -20)
+        model.minimize(sum(x))
+        outcome = run_cp_sat(model, seconds=0.0)
+        assert (outcome.status, outcome.bound) == ("UNKNOWN", None)
+
+    def test_it_stops_when_told(self) -> None:
+        bounds: list[int] = []
+        values: list[int] = []
+        model = unfinished()
+        first = model.get_int_var_from_proto_index(0)
+        outcome = run_cp_sat(
+            model,
+            seconds=None,
+            should_stop=lambda: len(values) > 0,
+            on_bound=bounds.append,
+            on_solution=lambda read: values.append(read(first)),
+        )
+        assert outcome.stopped
+        assert outcome.status == "FEASIBLE"
+        assert outcome.bound == bounds[-1] == max(bounds)
+        assert len(set(bounds)) == len(bounds)
+
+    @pytest.mark.parametrize("callback", ["on_solution", "on_bound", "should_stop"])
+    def test_an_error_of_the_caller_ends_the_run(self, callback: str) -> None:
+        def fail(*_: Any) -> bool:
+            raise RuntimeError("no more, please")
+
+        with pytest.raises(RuntimeError, match="no more, please"):
+            run_cp_sat(unfinished(), **{"seconds": None, callback: fail})
+
+    @pytest.mark.parametrize("inner", [None, 2**60 + 37, 0])
+    def test_a_bound_is_never_rounded_up_beyond_what_is_proved(self, inner: int | None) -> None:
+        proved = 2**60 + 37
+        bound = cp_sat.lower_bound(float(proved), inner)  # the float is below, or above
+        assert bound is not None
+        assert proved - 2048 <= bound <= proved
+        above = cp_sat.lower_bound(float(2**60 + 200), None)  # 2^60 + 256 as a float
+        assert above is not None
+        assert above <= 2**60 + 200
+
+
+@pytest.fixture
+def parameters(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The parameters of every run of CP-SAT."""
+    seen: list[Any] = []
+    solve = cp_model.CpSolver.solve
+
+    def spy(self: cp_model.CpSolver, *rest: Any) -> Any:
+        seen.append((self.parameters.presolve_inclusion_work_limit, self.parameters.catch_sigint_signal))
+        return solve(self, *rest)
+
+    monkeypatch.setattr(cp_model.CpSolver, "solve", spy)
+    return seen
+
+
+def relax(problem: po.Problem) -> None:
+    relaxed_bounds(problem, workers=2, time_limit=20)
+
+
+USERS: dict[str, Callable[[po.Problem], Any]] = {
+    "cp-sat": lambda problem: po.solve(problem, "cp-sat", workers=1, time_limit=20),
+    "lns": lambda problem: po.solve(problem, "lns", workers=1, time_limit=2),
+    "sct-lp": lambda problem: po.solve(problem, "sct-lp", integral=True),
+    "relaxation": relax,
+    "explain": lambda _: po.explain({
+        "placeopt": 1,
+        "devices": {"d": {"count": 2, "memory": "3 B"}},
+        "tasks": {name: {"time": 1, "memory": "2 B"} for name in "abc"},
+    }),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("user", list(USERS))
+def test_everyone_runs_cp_sat_with_all_that_keeps_it_right(user: str, parameters: list[Any]) -> None:
+    USERS[user](po.load(PROBLEMS / "sensor-fusion.yaml"))
+    assert set(parameters) == {(0, False)}

@@ -121,7 +121,7 @@ def test_separated_tasks_are_apart() -> None:
 
 
 def test_no_placement_is_told_with_amounts() -> None:
-    # 3 + 3 + 2 + 2 + 2 bytes fit 6 + 6, and no two of the 5-byte pieces do: found only by trying all.
+    # Each device of 9 bytes has room for one task of 5 bytes, so the third task fits nowhere.
     case = problem([[1, 1]] * 3, resident=np.array([5, 5, 5]), capacity=np.array([9, 9]))
     answer = as_answer(case, heft(case))
     assert answer.schedule is None
@@ -129,8 +129,10 @@ def test_no_placement_is_told_with_amounts() -> None:
     assert "cp-sat" in answer.message
 
 
-def test_port_contention_is_planned_without_and_judged_with() -> None:
+def test_transfers_wait_for_the_port_of_their_producer() -> None:
+    # t0 ends at tick 1 and its two transfers take 3 ticks each: they leave d0 at 1 and at 4, and t2 starts at 7.
     case = problem([[1, 99, 99], [99, 1, 99], [99, 99, 1]], [(0, 1), (0, 2)], payload=[3, 3], contention="port")
+    assert schedule_of(case) == ([0, 1, 2], [0, 4, 7])
     result = po.solve(case, "heft")
     assert (result.objective, result.feasible) == (8, True)
 

@@ -11,12 +11,11 @@ import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._heft import heft
 from placeopt_solvers._lns_model import Stretch, changed, part_of, solved
-from placeopt_solvers._lns_search import Search
+from placeopt_solvers._lns_search import Search, improve
 from placeopt_solvers._lns_state import State, latest_starts, starts, tails
 from placeopt_solvers._lns_stretches import Chooser
 from placeopt_solvers._validity import valid
 from placeopt_solvers._warm_start import best_start
-from placeopt_solvers.lns import improve
 
 import placeopt as po
 from placeopt.ir import UNLIMITED, Int, Objective, Problem, build_problem

@@ -295,10 +295,10 @@ class TestRelays:
         # From d0 to d2 a relay on d1 takes 2 ticks, the direct way 9.
         feasible = np.array([[True, False, False], [True, True, True], [False, False, True]])
         far: dict[str, Any] = {"devices": 3, "feasible": feasible, "byte_ticks_num": np.zeros((3, 3))}
-        problem = problem_of([1, 0, 1], [(0, 1), (1, 2)], latency=ints(0, 1, 9, 1, 0, 1, 9, 1, 0), **far)
+        problem = problem_of([1, 0, 1], [(0, 1), (1, 2)], latency=ints(0, 1, 9, 1, 0, 1, 9, 1, 0).reshape(3, 3), **far)
         assert not triangular(problem)
         assert applied(problem, "relays") is None
-        near = problem_of([1, 0, 1], [(0, 1), (1, 2)], latency=ints(0, 5, 9, 5, 0, 5, 9, 5, 0), **far)
+        near = problem_of([1, 0, 1], [(0, 1), (1, 2)], latency=ints(0, 5, 9, 5, 0, 5, 9, 5, 0).reshape(3, 3), **far)
         assert triangular(near)
         assert applied(near, "relays") is not None
 
@@ -345,14 +345,14 @@ class TestDominatedEdges:
         feasible = np.array([[True, False, False], [False, True, False], [False, False, True]])
         far: dict[str, Any] = {"devices": 3, "feasible": feasible, "byte_ticks_num": np.zeros((3, 3))}
         edges = [(0, 1), (1, 2), (0, 2)]
-        problem = problem_of([1, 1, 1], edges, latency=ints(0, 1, 9, 1, 0, 1, 9, 1, 0), **far)
+        problem = problem_of([1, 1, 1], edges, latency=ints(0, 1, 9, 1, 0, 1, 9, 1, 0).reshape(3, 3), **far)
         assert applied(problem, "dominated-edges") is None
-        near = problem_of([1, 1, 1], edges, latency=ints(0, 5, 9, 5, 0, 5, 9, 5, 0), **far)
+        near = problem_of([1, 1, 1], edges, latency=ints(0, 5, 9, 5, 0, 5, 9, 5, 0).reshape(3, 3), **far)
         assert applied(near, "dominated-edges") is not None
 
     def test_to_another_consumer_in_the_group(self) -> None:
         # t0 feeds t1 and t2, which share a device and run one after the other: one transfer's wait covers both.
-        far = ints(0, 1, 9, 1, 0, 1, 9, 1, 0)
+        far = ints(0, 1, 9, 1, 0, 1, 9, 1, 0).reshape(3, 3)
         values: dict[str, Any] = {"devices": 3, "byte_ticks_num": np.ones((3, 3)), "latency": far}
         problem = problem_of([1, 1, 1], [(0, 1), (1, 2), (0, 2)], payload=[5, 0, 5], group=ints(0, 1, 1), **values)
         reduced = applied(problem, "dominated-edges")

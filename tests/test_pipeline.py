@@ -74,6 +74,55 @@ def solved(answer: Answer, problem: Problem | None = None, **rest: Any) -> po.Re
     return po.solve(problem or chain(), "fake", **rest)
 
 
+REFUSALS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "a solver": ({"solver": "hefd"}, po.UsageError, 'unknown solver "hefd"; did you mean heft?'),
+    "a bound time": ({"bound_time": -1}, po.UsageError, "bound_time is -1"),
+    "a time limit": ({"time_limit": 0}, po.UsageError, "time_limit is 0"),
+    "workers": ({"workers": 0}, po.UsageError, "workers is 0"),
+    "a setting": ({"speed": "fast"}, po.UsageError, "fake: setting speed = fast"),
+    "a pass": ({"passes": ["relay"]}, po.UsageError, 'unknown pass "relay"; did you mean relays?'),
+    "passes": ({"passes": 5}, po.UsageError, "passes is 5; expected a list of passes or of their names"),
+}
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The runs of heft."""
+    from placeopt_solvers.heft import Heft
+
+    runs: list[str] = []
+    solve = Heft.solve
+
+    def spy(self: Heft, *rest: Any) -> Answer:
+        runs.append("heft")
+        return solve(self, *rest)
+
+    monkeypatch.setattr(Heft, "solve", spy)
+    return runs
+
+
+@pytest.mark.parametrize("what", list(REFUSALS))
+def test_everything_is_checked_before_a_solver_makes_the_initial_schedule(what: str, counted: list[str]) -> None:
+    wrong, kind, match = REFUSALS[what]
+    with pytest.raises(kind, match=match):
+        po.solve(chain(), **{"solver": "fake", "initial": "heft", **wrong})
+    assert counted == []
+
+
+def test_what_the_solver_does_not_support_is_refused_before_the_initial_schedule(counted: list[str]) -> None:
+    costly = chain(objective=po.Objective(((po.Term("communication"),),)))
+    with pytest.raises(po.UnsupportedError, match="fake does not support objective communication"):
+        po.solve(costly, "fake", initial="single")
+    with pytest.raises(po.UnsupportedError, match="fake does not support objective communication"):
+        po.solve(costly, "fake", initial="heft")
+    assert counted == []
+
+
+def test_an_initial_schedule_is_a_schedule_or_a_solver() -> None:
+    with pytest.raises(po.UsageError, match="initial is a list; expected a Schedule, or the name of a solver"):
+        solved(Answer(Termination.FAILED), initial=[0, 1])
+
+
 def test_a_third_partys_solver_is_found() -> None:
     assert "fake" in po.solvers()
     assert isinstance(registry.find_solver("fake"), Solver)

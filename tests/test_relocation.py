@@ -140,7 +140,7 @@ class TestProblem:
         assert len(set(prints)) == 3
         assert [each.device_class.tolist() for each in found[1:3]] == [[0, 0, 1], [0, 1, 2]]
         assert amended(found[2], relocation=None).fingerprint() == prints[0]
-        with pytest.raises(ValueError, match="runs_before_next_change must be positive"):
+        with pytest.raises(po.UsageError, match="runs_before_next_change is 0; expected a positive number"):
             problem(None, 0)
 
     def test_amended_problems_are_those_that_were_built_so(self) -> None:

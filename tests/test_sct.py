@@ -263,6 +263,36 @@ def test_whole_favourites_on_trees(seed: int) -> None:
         assert relaxed.value == pytest.approx(whole.value)
 
 
+@pytest.mark.parametrize("seed", [11, 14, 29])
+def test_large_numbers_have_the_same_whole_favourites(seed: int) -> None:
+    """Presolve called one of these infeasible, and had wrong optima of the others."""
+    small = random_programme(np.random.default_rng(seed), 25)
+    unit = 2**30
+    times = {name: getattr(small, name) * unit for name in ("length", "release", "tail", "fixed", "hidden")}
+    found, large = integral_solution(small), integral_solution(replace(small, **times))
+    assert found is not None
+    assert large is not None
+    assert (large.value, large.bound) == (found.value * unit, found.bound * unit)
+    assert large.bound == large.value
+
+
+def test_whole_favourites_stop_when_told() -> None:
+    rng = np.random.default_rng(0)
+    given = programme(
+        rng.integers(1, 100, 150).tolist(),
+        {(i, j): int(rng.integers(1, 100)) for i in range(150) for j in range(i + 1, min(i + 12, 150))},
+    )
+    asked: list[int] = []
+
+    def should_stop() -> bool:
+        asked.append(1)
+        return len(asked) > 4
+
+    found = integral_solution(given, should_stop=should_stop)
+    assert len(asked) > 4
+    assert found is None or found.bound < Fraction(found.value)
+
+
 def test_some_relaxations_are_whole_and_some_are_not() -> None:
     """A fork with one long branch is whole: the long one is the favourite. Equal branches are not."""
     long = programme([1, 9, 2], {(0, 1): 4, (0, 2): 4})

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
+from placeopt_solvers._cp_run import CpSatSettings
 from placeopt_solvers._ticks import coarsened
 from placeopt_solvers._validity import valid
-from placeopt_solvers.cp_sat import CpSat, CpSatSettings
+from placeopt_solvers.cp_sat import CpSat
 
 import placeopt as po
 from placeopt.ir import UNLIMITED, Problem, build_problem

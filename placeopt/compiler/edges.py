@@ -8,8 +8,9 @@ import numpy as np
 
 from placeopt.compiler.issues import Gaps, Issues
 from placeopt.compiler.scales import Scales
+from placeopt.cycles import find_cycle
 from placeopt.errors import visible
-from placeopt.ir import Bool, Int, topological_order
+from placeopt.ir import Bool, Int
 from placeopt.spec import TaskSpec
 from placeopt.units import shown
 
@@ -75,27 +76,3 @@ def _report_cycles(pairs: Int, names: list[str], issues: Issues) -> None:
             at_key=True,
         )
         pairs = pairs[(pairs != (cycle[-1], cycle[0])).any(axis=1)]
-
-
-def find_cycle(pairs: Int, n: int) -> list[int]:
-    """The tasks of one cycle in the order of its edges, the smallest index first; empty without a cycle."""
-    by_source = np.argsort(pairs[:, 0], kind="stable")
-    source, target = pairs[by_source, 0], pairs[by_source, 1]
-    out_start = np.searchsorted(source, np.arange(n + 1))
-    order = np.empty(n, dtype=np.int64)
-    in_degree = np.bincount(target, minlength=n)
-    placed = topological_order.select(n + len(pairs))(out_start, target, in_degree, order)
-    if placed == n:
-        return []
-    stuck = np.ones(n, dtype=np.bool_)
-    stuck[order[:placed]] = False
-    # Every stuck task has a stuck producer: walking from producer to producer must come around.
-    producer = {int(b): int(a) for a, b in pairs[::-1] if stuck[a] and stuck[b]}
-    walk = [int(np.flatnonzero(stuck)[0])]
-    seen = {walk[0]: 0}
-    while producer[walk[-1]] not in seen:
-        walk.append(producer[walk[-1]])
-        seen[walk[-1]] = len(walk) - 1
-    around = walk[seen[producer[walk[-1]]] :][::-1]
-    first = around.index(min(around))
-    return around[first:] + around[:first]

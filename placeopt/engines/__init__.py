@@ -1,1 +1,4 @@
-"""Engines for mixed-integer programmes that need a process of their own: HiGHS and SCIP through OR-Tools' MathOpt."""
+"""Running the engines, and what their answers prove.
+
+CP-SAT runs in a thread; HiGHS and SCIP, through OR-Tools' MathOpt, run in a separate process.
+"""

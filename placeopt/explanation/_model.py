@@ -14,28 +14,24 @@ is what is live at one time. The model is exact (`exact`) under `sum` without co
 has every schedule and more, so that a core of it is a core of the problem all the same.
 
 CP-SAT gives a core for assumptions with one worker and without presolve alone (google/or-tools#3102, #5141), and its
-presolve is not to be trusted with large numbers (see `solvers/cp_sat.py`); so there is none here.
+presolve is not to be trusted with large numbers (see `placeopt.engines.cp_sat`); so there is none here.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from ortools.sat.python import cp_model
 
+from placeopt.engines import cp_sat
 from placeopt.explanation.constraints import RESTRICTIONS, Constraint, System
 from placeopt.ir import Int
 
 LITERALS = 400_000
 """Placement literals and transfer rows above which no model is built: that many take some seconds in Python."""
-
-_POLL = 0.05
-"""Seconds between two looks at whether to stop."""
 
 LONGEST = 2**55
 """Horizon above which CP-SAT's arithmetic could overflow."""
@@ -101,11 +97,12 @@ class Model:
         """A placement that keeps the `active` constraints, or a core of them."""
         self.cp.clear_assumptions()
         self.cp.add_assumptions([self.literals[number] for number in sorted(active)])
-        solver, status = self._solved(self.cp, seconds)
-        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        outcome = self._solved(self.cp, seconds)
+        solver = outcome.solver
+        if outcome.solved:
             start = np.array([solver.value(start) for start in self.starts], dtype=np.int64) if self.timed else None
             return Found(self._device(solver), start)
-        if status == cp_model.INFEASIBLE:
+        if outcome.status == "INFEASIBLE":
             number_of = {literal.index: number for number, literal in enumerate(self.literals)}
             found = {number_of.get(index, -1) for index in solver.sufficient_assumptions_for_infeasibility()}
             return Found(core=tuple(sorted(found & set(active))))
@@ -131,28 +128,14 @@ class Model:
             own = (self.ends if late else self.starts)[constraint.task]
             target, sign = copy.get_int_var_from_proto_index(own.index), 1 if late else -1
         copy.minimize(sign * target)
-        solver, status = self._solved(copy, seconds)
-        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        outcome = self._solved(copy, seconds)
+        if not outcome.solved or outcome.bound is None:
             return None
-        # The proved bound, whatever the best solution is; from 2^53 on a float is off by some ulps.
-        reported = solver.best_objective_bound
-        bound = math.ceil(reported - max(1e-6, 4 * math.ulp(reported))) * sign
+        bound = outcome.bound * sign  # what is proved, regardless of the best solution
         return bound * self._unit if constraint.kind == "memory" else bound
 
-    def _solved(self, model: cp_model.CpModel, seconds: float) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
-        """The solver after a search, which runs in a thread of its own so that this one can be asked to stop it."""
-        solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = seconds
-        solver.parameters.num_workers = 1
-        solver.parameters.cp_model_presolve = False
-        solver.parameters.catch_sigint_signal = False  # Ctrl-C is for whoever wrote should_stop
-        with ThreadPoolExecutor(1, thread_name_prefix="explain") as executor:
-            future = executor.submit(solver.solve, model)
-            while not future.done():
-                wait([future], timeout=_POLL)
-                if self._should_stop():
-                    solver.stop_search()  # again and again: a call before the search has begun is lost
-        return solver, future.result()
+    def _solved(self, model: cp_model.CpModel, seconds: float) -> cp_sat.Outcome:
+        return cp_sat.run(model, largest=None, seconds=seconds, seed=0, workers=1, should_stop=self._should_stop)
 
     def _device(self, solver: cp_model.CpSolver) -> Int:
         places = [next(d for d, literal in row.items() if solver.boolean_value(literal)) for row in self.x]

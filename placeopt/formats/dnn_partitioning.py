@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.compiler.edges import find_cycle
+from placeopt.cycles import find_cycle
 from placeopt.document import Document, collection_paused, read_document
 from placeopt.errors import DocumentError, Issue, in_file_order, listing
 from placeopt.spec import MOST_DEVICES

@@ -35,8 +35,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from placeopt.cycles import topological_order
 from placeopt.errors import UsageError
-from placeopt.ir import UNLIMITED, Bool, Int, Problem, ratio_ceil, topological_order
+from placeopt.ir import UNLIMITED, Bool, Int, Problem, ratio_ceil
 from placeopt.objective import task_energy
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import Edges, at_odds, edges_of, rebuilt

@@ -17,7 +17,7 @@ import numpy as np
 from ortools.math_opt import model_pb2
 from ortools.sat.python import cp_model
 
-from placeopt.engines import process
+from placeopt.engines import cp_sat, process
 from placeopt.relaxation.coarse import Coarse, coarse
 from placeopt.relaxation.programme import Float, Programme
 
@@ -178,29 +178,26 @@ def _cp_sat(
         model.add(total == row.low if row.equation else total >= row.low)
     # What cannot be more than 0 may have coefficients beyond 64 bits.
     terms = [(j, c) for j, c in sorted(programme.objective.items()) if programme.upper[j]]
-    model.minimize(cp_model.LinearExpr.weighted_sum([columns[j] for j, _ in terms], [c for _, c in terms]))
-    solver = cp_model.CpSolver()
-    parameters = solver.parameters
-    parameters.max_time_in_seconds, parameters.num_workers, parameters.linearization_level = seconds, workers, 2
-    # CP-SAT 9.15 proves wrong optima where one linear row includes another: google/or-tools issue 5293.
-    parameters.presolve_inclusion_work_limit = 0
-    parameters.catch_sigint_signal = False
-    solver.best_bound_callback = lambda bound: on_bound(_rounded(bound))
-    statuses: list[cp_model.CpSolverStatus] = []
-    thread = threading.Thread(target=lambda: statuses.append(solver.solve(model)), daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(POLL)
-        if should_stop():
-            solver.stop_search()
-    if not statuses:
-        raise RuntimeError("CP-SAT broke; it has written why")
-    if statuses[0] in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        on_bound(_rounded(solver.best_objective_bound))
-    if statuses[0] != cp_model.OPTIMAL:
+    unit = math.gcd(*(c for _, c in terms)) or 1
+    model.minimize(cp_model.LinearExpr.weighted_sum([columns[j] for j, _ in terms], [c // unit for _, c in terms]))
+    outcome = cp_sat.run(
+        model,
+        largest=_largest(programme, unit),
+        seconds=seconds,
+        seed=0,
+        workers=workers,
+        should_stop=should_stop,
+        on_bound=lambda bound: on_bound(bound * unit),
+        parameters={"linearization_level": 2},
+    )
+    if outcome.status != "OPTIMAL":
         return None
-    return Race("cp-sat", handed.fine(np.array([solver.value(column) for column in columns], dtype=np.float64)))
+    values = [outcome.solver.value(column) for column in columns]
+    return Race("cp-sat", handed.fine(np.array(values, dtype=np.float64)))
 
 
-def _rounded(reported: float) -> int:
-    return math.ceil(reported - max(1e-6, 4 * math.ulp(reported)))
+def _largest(programme: Programme, unit: int) -> int:
+    """What no sum in the programme exceeds, its objective counted in `unit`: about, as floats add up."""
+    upper = np.array(programme.upper, dtype=np.float64)
+    rows = (float(np.abs(row.coefficients).astype(np.float64) @ upper[row.columns]) for row in programme.rows)
+    return int(max(_most(programme) // unit, upper.max(initial=0.0), max(rows, default=0.0)))

@@ -7,7 +7,6 @@ The engine works in floating point; what is reported are values proved in intege
 from __future__ import annotations
 
 import datetime
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,10 +14,8 @@ import numpy as np
 from ortools.math_opt.python import mathopt
 from ortools.util.python import solve_interrupter
 
+from placeopt.engines.watching import watched
 from placeopt.relaxation.programme import CHECK_EVERY, BuildStoppedError, Float, Programme, Row
-
-POLL = 0.05
-"""Seconds between two looks at whether to stop."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,27 +65,18 @@ class LinearProgramme:
         limit = None if time_limit is None else datetime.timedelta(seconds=time_limit)
         parameters = mathopt.SolveParameters(time_limit=limit, lp_algorithm=mathopt.LPAlgorithm.DUAL_SIMPLEX)
         interrupter = solve_interrupter.SolveInterrupter()
-        done = threading.Event()
 
-        def watch() -> None:
-            while not done.wait(POLL):
-                if should_stop():
-                    interrupter.interrupt()
-                    return
+        def solved() -> mathopt.SolveResult | None:
+            for _ in range(2):
+                try:
+                    return self._engine.solve(params=parameters, interrupter=interrupter)
+                except Exception:  # noqa: BLE001 - GLOP lost its way from the last basis, and MathOpt has no name for that
+                    self._engine.close()
+                    self._engine = self._started()
+            return None  # from scratch too: no optimum, which is an answer
 
-        threading.Thread(target=watch, daemon=True).start()
-        try:
-            result = self._engine.solve(params=parameters, interrupter=interrupter)
-        except Exception:  # noqa: BLE001 - GLOP lost its way from the last basis, and MathOpt has no name for that
-            self._engine.close()
-            self._engine = self._started()
-            try:
-                result = self._engine.solve(params=parameters, interrupter=interrupter)
-            except Exception:  # noqa: BLE001 - from scratch too: no optimum, which is an answer
-                return None
-        finally:
-            done.set()
-        if result.termination.reason is not mathopt.TerminationReason.OPTIMAL:
+        result, _ = watched(solved, interrupter.interrupt, should_stop, name="glop")
+        if result is None or result.termination.reason is not mathopt.TerminationReason.OPTIMAL:
             return None
         x = np.array(result.variable_values(self._variables)) * self._column_unit
         duals = np.array(result.dual_values(self._rows)) / np.array(self._row_unit) * self._objective_unit

@@ -27,6 +27,8 @@ def integral_solution(
     """The best whole favourites found, of several those that hide most, and a bound of w; None if none in time."""
     from ortools.sat.python import cp_model
 
+    from placeopt.engines import cp_sat
+
     core, place = core_of(programme)
     most = int(heads(core, core.fixed + core.hidden)[-1])
     if most > LARGEST:
@@ -45,30 +47,32 @@ def integral_solution(
             groups.setdefault(int(end[e]), []).append(favourite[e])
         for group in groups.values():
             model.add_at_most_one(group)
-    model.minimize(start[-1])
     clock = Clock(time_limit)
 
-    def found() -> cp_model.CpSolver | None:
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers, solver.parameters.random_seed = workers, seed
-        if clock.remaining is not None:
-            solver.parameters.max_time_in_seconds = clock.remaining
-        status = cp_model.UNKNOWN if should_stop() else solver.solve(model)
-        return solver if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
+    def minimised(objective: cp_model.LinearExprT) -> cp_sat.Outcome:
+        model.minimize(objective)
+        return cp_sat.run(
+            model,
+            largest=max(most, sum(hidden)),
+            seconds=clock.remaining,
+            seed=seed,
+            workers=workers,
+            should_stop=should_stop,
+        )
 
-    best = found()
-    if best is None:
+    best = minimised(start[-1])
+    if not best.solved or best.bound is None:
         return None
     # Of these, one that hides the most.
-    model.add(start[-1] <= best.value(start[-1]))
-    model.maximize(sum(hidden[e] * variable for e, variable in favourite.items()))
-    settled = found() or best
+    model.add(start[-1] <= best.solver.value(start[-1]))
+    settled = minimised(-sum(hidden[e] * variable for e, variable in favourite.items()))
+    solver = settled.solver if settled.solved else best.solver
     y = np.ones(core.n_edges)
     for e, variable in favourite.items():
-        y[e] = float(settled.value(variable))
+        y[e] = float(solver.value(variable))
     return Solution(
         value=float(heads(core, core.fixed + core.hidden * (1.0 - y))[-1]) / programme.parts,
-        bound=Fraction(round(best.best_objective_bound), programme.parts),
+        bound=Fraction(best.bound, programme.parts),
         y=np.where(programme.hidden > 0, y[place], 0.0),
         start=starts(programme, core, y),
         method="cp-sat",

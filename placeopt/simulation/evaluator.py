@@ -9,7 +9,7 @@ import numpy as np
 
 from placeopt.ir import Int, Problem
 from placeopt.simulation.loops import Case, Work, fifo_makespan, make_case, make_work
-from placeopt.simulation.run import steps_of
+from placeopt.simulation.run import checked_placement, steps_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,17 +19,31 @@ class Evaluator:
     Inside a compiled loop call `fifo_makespan(case, device, work)` itself.
     """
 
+    problem: Problem
     case: Case
     work: Work
     function: Callable[[Case, Int, Work], int]
 
     def __call__(self, device: Sequence[int] | Int) -> int:
-        """Makespan in ticks; `device` (n,) is not checked and must hold feasible devices."""
-        return int(self.function(self.case, np.array(device, dtype=np.int64), self.work))
+        """Makespan in ticks; `device` (n,) must hold feasible devices, which is not checked.
+
+        Raises
+        ------
+        UsageError
+            If there is not one device for each task, or a device does not exist.
+        """
+        given = np.asarray(device)
+        if (
+            given.shape != (self.problem.n_tasks,)
+            or int(given.min(initial=0)) < 0
+            or int(given.max(initial=-1)) >= self.problem.n_devices
+        ):
+            checked_placement(self.problem, given)  # says what is wrong
+        return int(self.function(self.case, np.array(given, dtype=np.int64), self.work))
 
 
 def make_evaluator(problem: Problem, evaluations: int = 1) -> Evaluator:
     """An Evaluator for a search; many `evaluations` to come are worth compiled code."""
     case = make_case(problem)
     run = fifo_makespan.select(steps_of(problem, case.port) * evaluations, chunked=True)
-    return Evaluator(case, make_work(problem), run)
+    return Evaluator(problem, case, make_work(problem), run)

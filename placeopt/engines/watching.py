@@ -1,0 +1,66 @@
+"""Work in a separate thread that can be stopped: all engines that run in this process use it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+POLL = 0.05
+"""Seconds between two calls of `should_stop`."""
+
+
+class _Task(Generic[T]):
+    """The work, and what became of it."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self.results: list[T] = []
+        self.errors: list[BaseException] = []
+
+    def run(self) -> None:
+        try:
+            self.results.append(self._work())
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+            self.errors.append(error)
+
+
+def watched(
+    work: Callable[[], T], stop: Callable[[], object], should_stop: Callable[[], bool], *, name: str = "engine"
+) -> tuple[T, bool]:
+    """The result of `work`, and whether it was stopped.
+
+    The work runs in a thread, and the caller's thread waits: it calls `should_stop`, and signals such as Ctrl-C reach
+    it. Once `should_stop` returns true, `stop` is called until the work ends: engines ignore a call that comes before
+    their search begins. The work has ended when this function returns or raises.
+
+    Parameters
+    ----------
+    work
+        Must return soon after `stop` was called. What it raises is raised here.
+    stop
+        Called from the caller's thread.
+    should_stop
+        Asked every POLL seconds. If it raises, the work is stopped first.
+    name
+        Name of the thread.
+    """
+    task = _Task(work)
+    thread = threading.Thread(target=task.run, name=name, daemon=True)
+    stopped = False
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(POLL)
+            stopped = stopped or should_stop()
+            if stopped:
+                stop()
+    finally:
+        while thread.is_alive():
+            stop()
+            thread.join(POLL)
+    if task.errors:
+        raise task.errors[0]
+    return task.results[0], stopped
