@@ -18,12 +18,14 @@ from placeopt.document import Document
 from placeopt.errors import Issue, listing, near_misses, suggestion
 from placeopt.scalars import BARE, QUANTITY
 from placeopt.syntax import Path
-from placeopt.units import shown
+from placeopt.units import beginning, shown
 
 Model = TypeVar("Model", bound=BaseModel)
 
 _ATTEMPTS = 5
 _VERSIONS = {"placeopt": "problem", "placeopt_plan": "plan"}
+_MARKS = ("placeopt", "placeopt_plan", "devices", "tasks", "links", "graph")
+"""Keys by which a file of placeopt is recognised; each has one of them."""
 _LABELS = {BARE: ("int_", "greater_"), QUANTITY: ("value_error",), "[key]": ("string_", "literal_")}
 _EXPECTED = {
     "dict_type": "a mapping",
@@ -48,8 +50,12 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
     """The document as a `model`, with every structural issue."""
     data = document.data
     if not isinstance(data, dict):
-        what = "is empty" if data is None else f"holds {shown(data)}"
+        what = "is empty" if data is None else f"holds {beginning(data)}"
         return Validated(None, (document.issue(f"the document {what}; expected a mapping", ()),))
+    if data and document.file is not None and not _is_ours(data):
+        # Whatever it says may be secret: a spec of a stranger may have named this file.
+        message = f"this is not a file of placeopt: it begins with the key {beginning(next(iter(data)))}"
+        return Validated(None, (document.issue(f"{message}; expected {listing(_MARKS)}", ()),))
     for key, what in _VERSIONS.items():
         # A file of another kind or of a later version: everything else that it says would mislead.
         other = next((kind for name, kind in _VERSIONS.items() if name != key and name in data), None)
@@ -77,6 +83,11 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
         if not pruned.cut(details):
             break
     return Validated(None, tuple(issues.values()))
+
+
+def _is_ours(data: dict[str, Any]) -> bool:
+    """Whether a mapping has a key of a problem, graph, plan, network or profile file, perhaps misspelt."""
+    return any(mark in data for mark in _MARKS) or any(near_misses(str(key), _MARKS) for key in list(data)[:100])
 
 
 def _label(detail: ErrorDetails) -> str | None:
