@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from placeopt.cli.export import ReportFile, check_targets, written
-from placeopt.cli.options import AsJson, print_json, seconds, stderr_console, stdout_console
+from placeopt.cli.options import AsJson, input_path, print_json, seconds, stderr_console, stdout_console
 from placeopt.cli.plot import save_pictures, wanted_pictures
 from placeopt.cli.watching import on_interrupt
 from placeopt.errors import UsageError
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def compare(
-    problems: Annotated[list[Path], typer.Argument(metavar="PROBLEMS...", help="Problem files (YAML or JSON).")],
+    problems: Annotated[
+        list[Path], typer.Argument(metavar="PROBLEMS...", parser=input_path, help="Problem files (YAML or JSON).")
+    ],
     solvers: Annotated[
         list[str] | None,
         typer.Option(

@@ -12,12 +12,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from placeopt.errors import UsageError
+from placeopt.files import STDIN
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-ProblemFile = Annotated[Path, typer.Argument(metavar="PROBLEM", help="A problem file (YAML or JSON).")]
-PlanPath = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file, as `solve --out` writes it.")]
+
+
+def input_path(text: str) -> Path:
+    """The path of a file to read; `-` is standard input."""
+    return Path(STDIN if text == "-" else text)
+
+
+ProblemFile = Annotated[
+    Path,
+    typer.Argument(metavar="PROBLEM", parser=input_path, help="A problem file (YAML or JSON), or - for standard input."),
+]
+PlanPath = Annotated[
+    Path, typer.Argument(metavar="PLAN", parser=input_path, help="A plan file, as `solve --out` writes it.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for other programs.")]
 Sets = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be given several times.")
