@@ -7,6 +7,7 @@ hide the mistakes in the rest of the file.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, get_args
@@ -26,6 +27,8 @@ _ATTEMPTS = 5
 _VERSIONS = {"placeopt": "problem", "placeopt_plan": "plan"}
 _MARKS = ("placeopt", "placeopt_plan", "devices", "tasks", "links", "graph")
 """Keys by which a file of placeopt is recognised; each has one of them."""
+_CHARACTER, _TASK = 20, 2500
+"""Bytes of memory that the model takes for a character of a file, and for a task however short."""
 _LABELS = {BARE: ("int_", "greater_"), QUANTITY: ("value_error",), "[key]": ("string_", "literal_")}
 _EXPECTED = {
     "dict_type": "a mapping",
@@ -64,6 +67,7 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
             return Validated(None, (document.issue(message, ()),))
         if key in model.model_fields and isinstance(data.get(key), int) and data[key] > 1:
             return Validated(None, (document.issue(_version_message(data[key]), (key,)),))
+    _reserve(document)
     pruned = _Pruned({key: value for key, value in data.items() if not str(key).startswith("x-")})
     issues: dict[object, Issue] = dict(enumerate(document.faults))
     faulty = {(fault.line, fault.column) for fault in document.faults}
@@ -83,6 +87,22 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
         if not pruned.cut(details):
             break
     return Validated(None, tuple(issues.values()))
+
+
+def _reserve(document: Document) -> None:
+    """Check that there is memory for the model: without it, pydantic's core would end the process.
+
+    Raises
+    ------
+    MemoryError
+        If there is not.
+    """
+    tasks = document.data.get("tasks")
+    needed = len(document.text or "") * _CHARACTER + (len(tasks) * _TASK if isinstance(tasks, dict) else 0)
+    try:
+        mmap.mmap(-1, max(needed, 1)).close()  # address space alone: no page of it is touched
+    except OSError:
+        raise MemoryError from None
 
 
 def _is_ours(data: dict[str, Any]) -> bool:
