@@ -114,7 +114,7 @@ def read_document(path: str | Path) -> Document:
     Raises
     ------
     DocumentError
-        If the file cannot be read, is too large, is not UTF-8 text, has a syntax error, or holds more than one document.
+        If the file cannot be read, is too large, is not UTF-8 text, has a syntax error, or holds several documents.
     """
     try:
         text = read_text(path, lambda start: LARGEST if _is_json(path, start) else LARGEST_YAML)

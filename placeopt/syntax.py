@@ -272,7 +272,9 @@ def _feed_yaml(text: str, builder: _Builder) -> None:
             if known is None:
                 raise TextError(f"is no valid YAML: nothing before has the anchor &{_cut(event.anchor)}", _place(event))
             if known is _OPEN:
-                builder.fault(f"contains itself: *{_cut(event.anchor)} stands inside &{_cut(event.anchor)}", _place(event))
+                builder.fault(
+                    f"contains itself: *{_cut(event.anchor)} stands inside &{_cut(event.anchor)}", _place(event)
+                )
                 known = None, 1
             most -= known[1]
             if most < 0:

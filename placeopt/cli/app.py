@@ -46,7 +46,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _global(
     context: typer.Context,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001  its callback has done it
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     max_size: Annotated[

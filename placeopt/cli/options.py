@@ -18,15 +18,19 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-
 def input_path(text: str) -> Path:
     """The path of a file to read; `-` is standard input."""
     return Path(STDIN if text == "-" else text)
 
 
+NOTES = 20
+"""Notes that are printed; the others are counted."""
+
 ProblemFile = Annotated[
     Path,
-    typer.Argument(metavar="PROBLEM", parser=input_path, help="A problem file (YAML or JSON), or - for standard input."),
+    typer.Argument(
+        metavar="PROBLEM", parser=input_path, help="A problem file (YAML or JSON), or - for standard input."
+    ),
 ]
 PlanPath = Annotated[
     Path, typer.Argument(metavar="PLAN", parser=input_path, help="A plan file, as `solve --out` writes it.")
@@ -124,6 +128,14 @@ def check_folder(path: Path) -> None:
     whole = path.is_file() or not path.exists()  # else a device or a pipe, which is not replaced
     if whole and not os.access(path.parent, os.W_OK):
         raise UsageError(f"cannot write {path}: its folder is read-only")
+
+
+def print_notes(console: Console, notes: Sequence[str]) -> None:
+    """Notes on a ledger's lines, a line each."""
+    for note in notes[:NOTES]:
+        console.print(f"note: {note}", soft_wrap=True, markup=False)
+    if len(notes) > NOTES:
+        console.print(f"note: {len(notes) - NOTES:,} more lines are left out")
 
 
 def stdout_console() -> Console:

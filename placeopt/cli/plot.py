@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.options import check_folder, input_path, stderr_console
+from placeopt.cli.options import check_folder, input_path, print_notes, stderr_console
 from placeopt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -92,7 +92,9 @@ def _of_runs(
     from placeopt.comparison.drawing import draw_comparison
     from placeopt.comparison.tables import Comparison
 
-    return draw_comparison(Comparison.read(file), kind, title=title, problems=problems, solvers=solvers)
+    comparison = Comparison.read(file)
+    print_notes(stderr_console(), comparison.notes)
+    return draw_comparison(comparison, kind, title=title, problems=problems, solvers=solvers)
 
 
 def wanted_pictures(texts: Sequence[str] | None, known: Sequence[str]) -> list[tuple[str, Path]]:

@@ -118,7 +118,9 @@ def solve(
         limit = DEFAULT_LIMIT
     bounding = seconds(bound_time, "--bound-time")
     # Mistakes in options are told before a large file is read.
-    given = None if initial is None or input_path(initial).exists() else initial  # a file goes before a solver of its name
+    given = (
+        None if initial is None or input_path(initial).exists() else initial
+    )  # a file goes before a solver of its name
     if given is not None and given not in solver_names():
         hint = suggestion(given, solver_names())
         raise UsageError(f'--initial "{given}": no such file, and no solver of that name{hint}')

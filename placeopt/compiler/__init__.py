@@ -108,9 +108,7 @@ def _with_text_keys(section: object, entries: Any) -> Any:
     return named
 
 
-def compile_document(
-    document: Document, *, folder: str | Path | None = None, files: Files | None = None
-) -> Problem:
+def compile_document(document: Document, *, folder: str | Path | None = None, files: Files | None = None) -> Problem:
     """The problem of a document; see `load`, and `NamedFiles.of` for the files that it may name."""
     with collection_paused():
         return begin_compilation(document, folder=folder, files=files).problem()

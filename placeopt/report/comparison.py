@@ -52,11 +52,16 @@ def write_markdown(out: TextIO, comparison: Comparison) -> None:
 
 
 def write_csv(out: TextIO, comparison: Comparison) -> None:
-    """The runs of a comparison, a line each; what is absent is empty."""
+    """The runs of a comparison, a line each; what is absent is empty, and no text is a formula."""
     rows = comparison.rows()
     writer = csv.DictWriter(out, list(rows[0]) if rows else ["problem"], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
+
+
+def _cell(value: object) -> object:
+    """A cell; a text that a spreadsheet would take for a formula gets an apostrophe before it, as OWASP advises."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else value
 
 
 def _line(cells: Iterable[str]) -> str:
