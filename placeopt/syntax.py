@@ -305,7 +305,7 @@ def _yaml_events(text: str) -> Iterator[Any]:
 
 def _cut(name: str) -> str:
     """The beginning of a name: what stands in a file of another kind may be secret."""
-    return name if len(name) <= 20 else f"{name[:12]}..."
+    return name if len(name) <= 12 else f"{name[:6]}..."
 
 
 def _place(event: Any) -> Place:

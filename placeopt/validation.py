@@ -10,6 +10,8 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
 from typing import Any, Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -26,7 +28,7 @@ Model = TypeVar("Model", bound=BaseModel)
 _ATTEMPTS = 5
 _VERSIONS = {"placeopt": "problem", "placeopt_plan": "plan"}
 _MARKS = ("placeopt", "placeopt_plan", "devices", "tasks", "links", "graph")
-"""Keys by which a file of placeopt is recognised; each has one of them."""
+"""Keys by which problem, graph, plan, network and profile files are recognised: each has one of them."""
 _CHARACTER, _TASK = 20, 2500
 """Bytes of memory that the model takes for a character of a file, and for a task however short."""
 _LABELS = {BARE: ("int_", "greater_"), QUANTITY: ("value_error",), "[key]": ("string_", "literal_")}
@@ -89,6 +91,12 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
     return Validated(None, tuple(issues.values()))
 
 
+def _is_ours(data: dict[str, Any]) -> bool:
+    """Whether a mapping has a key by which files are recognised, perhaps with a slip: taks is, services is not."""
+    first = islice(map(str, data), 100)
+    return any(mark in data for mark in _MARKS) or any(get_close_matches(key, _MARKS, 1, 0.85) for key in first)
+
+
 def _reserve(document: Document) -> None:
     """Check that there is memory for the model: without it, pydantic's core would end the process.
 
@@ -103,11 +111,6 @@ def _reserve(document: Document) -> None:
         mmap.mmap(-1, max(needed, 1)).close()  # address space alone: no page of it is touched
     except OSError:
         raise MemoryError from None
-
-
-def _is_ours(data: dict[str, Any]) -> bool:
-    """Whether a mapping has a key of a problem, graph, plan, network or profile file, perhaps misspelt."""
-    return any(mark in data for mark in _MARKS) or any(near_misses(str(key), _MARKS) for key in list(data)[:100])
 
 
 def _label(detail: ErrorDetails) -> str | None:

@@ -610,7 +610,7 @@ class TestLedger:
         path.write_text(a_record().to_json() + "\n" + '{"problem": 1\n' + a_record().to_json() + "\n")
         with pytest.raises(UsageError, match=r"out.jsonl:2: not a record of a run: .*; delete the line"):
             Ledger(path, resume=True)
-        with pytest.raises(UsageError, match=r"cannot read .*: No such file"):
+        with pytest.raises(UsageError, match=r"cannot read .*: no such file"):
             read_ledger(tmp_path / "none.jsonl")
 
     def test_nothing_is_overwritten_and_nobody_else_may_write(self, tmp_path: Path) -> None:

@@ -19,8 +19,19 @@ if TYPE_CHECKING:
 
 
 def input_path(text: str) -> Path:
-    """The path of a file to read; `-` is standard input."""
-    return Path(STDIN if text == "-" else text)
+    """The path of a file to read; `-` is standard input.
+
+    Raises
+    ------
+    UsageError
+        If the system does not even look for such a file.
+    """
+    path = Path(STDIN if text == "-" else text)
+    try:
+        path.exists()
+    except OSError as error:
+        raise UsageError(f"{text}: cannot be read: {error.strerror or error}") from None
+    return path
 
 
 NOTES = 20

@@ -12,9 +12,9 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -76,6 +76,17 @@ class _Line:
     """Whether it has a checksum; lines of older versions do not."""
     intact: bool
 
+    @property
+    def bound(self) -> float | None:
+        """The bound that it states."""
+        bound = None if self.record.result is None else self.record.result["bound"]
+        return None if bound is None else float(bound)
+
+    @property
+    def source(self) -> str | None:
+        """Who proved it."""
+        return None if self.record.result is None else self.record.result["bound_source"]
+
 
 def _lines(path: str | os.PathLike[str], data: bytes) -> list[_Line]:
     found, wrong = [], []
@@ -121,41 +132,51 @@ def _believed(path: str | os.PathLike[str], lines: Sequence[_Line], floor: Floor
 
     Of a line with a schedule and another with a larger bound, one is wrong. The verifier accepted the schedule when the
     run ended, and a solver may claim any bound: the schedule is believed, and the bound is refuted, as in a comparison
-    that runs. There are two exceptions. Every run states at least the quick bound of its problem
-    (`placeopt.lowerbounds`): a schedule below it is of no run. And a line without a checksum does not disprove one that
-    has a checksum.
+    that runs. There are two exceptions. A line without a checksum does not disprove lines that have one. And every run
+    states at least the quick bound of its problem (`placeopt.lowerbounds`): a schedule below it comes from no run.
     """
     left_out: dict[int, str] = {}
-    kept = []
-    proofs: dict[tuple[str, bool, bool], tuple[float, str]] = {}
+    groups: dict[tuple[str, bool], list[_Line]] = {}
     for line in lines:
         why = contradiction(line.record) if line.intact else "it was changed after it was written (see its checksum)"
-        if why is not None:
-            left_out[line.number] = why
-            continue
-        kept.append(line)
-        result = line.record.result
-        if result is not None and result["bound"] is not None:
-            key = line.record.fingerprint, line.sealed, result["bound_source"] in lowerbounds.NAMES
-            proof = float(result["bound"]), f"{result['bound']:,} ({result['bound_source']}) of line {line.number}"
-            proofs[key] = max(proof, proofs.get(key, proof), key=itemgetter(0))
-    for line in kept:
-        value, problem = feasible_value(line.record), line.record.fingerprint
-        if value is None:
-            continue
-        known = floor(problem)
-        against = [] if line.sealed else [proofs.get((problem, True, False)), proofs.get((problem, True, True))]
-        if known is None:
-            against.append(proofs.get((problem, line.sealed, True)))
+        if why is None:
+            groups.setdefault((line.record.fingerprint, line.sealed), []).append(line)
         else:
-            against.append((float(known.value), f"{json_number(known.value):,} ({known.name}) of its problem"))
-        bound, text = max((proof for proof in against if proof is not None), default=(0.0, ""))
-        if float(value) < bound:
-            left_out[line.number] = f"its objective {value:,} is below the bound {text}"
+            left_out[line.number] = why
+    for (problem, sealed), group in groups.items():
+        known = floor(problem)
+        others = [] if sealed else groups.get((problem, True), [])
+        if known is None:
+            others = [*others, *([] if (quick := _quick_bound(group)) is None else [quick])]
+        against = [(line.bound, _origin(line)) for line in others if line.bound is not None]
+        if known is not None:
+            against.append((float(known.value), f"{json_number(known.value):,} of its problem ({known.name})"))
+        bound, origin = max(against, default=(0.0, ""))
+        for line in group:
+            value = feasible_value(line.record)
+            if value is not None and float(value) < bound:
+                left_out[line.number] = f"its objective {value:,} is below the bound {origin}"
     return Contents(
-        tuple(line.record for line in kept if line.number not in left_out),
+        tuple(line.record for line in lines if line.number not in left_out),
         tuple(f"{os.fspath(path)}:{number}: left out: {left_out[number]}" for number in sorted(left_out)),
     )
+
+
+def _quick_bound(group: Sequence[_Line]) -> _Line | None:
+    """The line with the largest quick bound that at least half of the lines agree with: they state no smaller one."""
+    stated = sorted(line.bound for line in group if line.bound is not None)
+    agreed = [
+        line
+        for line in group
+        if line.bound is not None
+        and line.source in lowerbounds.NAMES
+        and 2 * bisect_left(stated, line.bound) <= len(stated)
+    ]
+    return max(agreed, key=lambda line: line.bound or 0.0, default=None)
+
+
+def _origin(line: _Line) -> str:
+    return f"{line.bound:,.15g} of line {line.number} ({line.source})"
 
 
 class Ledger:

@@ -16,8 +16,8 @@ from placeopt.formats import dnn_partitioning
 class Importer:
     """How to read one format.
 
-    `recognises` says whether a file looks like one. `read` makes a spec document of it, given the path and, as keywords,
-    `name` (None: the file's own) and `resolution`. Both raise DocumentError, `read` with every issue.
+    `recognises` says whether a file looks like one. `read` makes a spec document of it, given the path and, as
+    keywords, `name` (None: the name of the file) and `resolution`. Both raise DocumentError, `read` with every issue.
     """
 
     description: str
