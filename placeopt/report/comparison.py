@@ -61,7 +61,12 @@ def write_csv(out: TextIO, comparison: Comparison) -> None:
 
 def _cell(value: object) -> object:
     """A cell; a text that a spreadsheet would take for a formula gets an apostrophe before it, as OWASP advises."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else value
+    if not isinstance(value, str):
+        return value
+    formula = value.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+    return "'" * formula + value.replace(
+        "\r", "\n"
+    )  # Python before 3.13 leaves \r without quotes: it would end the line
 
 
 def _line(cells: Iterable[str]) -> str:
