@@ -25,7 +25,7 @@ Files = Literal["any", "beside", "none"]
 """Which files a spec may name: any, those in its own folder, or none."""
 
 _START = 1000
-"""Characters of a pipe that tell its format."""
+"""Characters of a pipe by which its format is recognised."""
 
 
 @contextmanager
@@ -109,7 +109,7 @@ def _is_called(item: object, name: str) -> bool:
 def read_document(path: str | Path) -> Document:
     """The document in a file: JSON if its name ends in .json, else YAML.
 
-    Standard input and pipes have no name that tells: they are JSON if they begin as a JSON object does.
+    Standard input and pipes have no such name: they are JSON if they begin as a JSON object does.
 
     Raises
     ------
@@ -161,7 +161,7 @@ class NamedFiles:
 
     @classmethod
     def of(cls, document: Document, folder: str | Path | None = None, allowed: Files | None = None) -> NamedFiles:
-        """What a document may name: any file if it is a file itself, none if it was made in code, unless told.
+        """What a document may name: by default any file if it is a file itself, none if it was made in code.
 
         A document made in code with a `folder` may name the files beside it, in that folder.
         """

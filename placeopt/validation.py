@@ -58,7 +58,7 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
         what = "is empty" if data is None else f"holds {beginning(data)}"
         return Validated(None, (document.issue(f"the document {what}; expected a mapping", ()),))
     if data and document.file is not None and not _is_ours(data):
-        # Whatever it says may be secret: a spec of a stranger may have named this file.
+        # Its content may be secret: the spec of a stranger may have named this file.
         message = f"this is not a file of placeopt: it begins with the key {beginning(next(iter(data)))}"
         return Validated(None, (document.issue(f"{message}; expected {listing(_MARKS)}", ()),))
     for key, what in _VERSIONS.items():

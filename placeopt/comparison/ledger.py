@@ -3,8 +3,8 @@
 A line is written by one call, at the end of the file, and is on the disk before the next run counts as done. Of a
 writer that was killed half-way, at most the last line is torn: it has no end, and whoever goes on drops it.
 
-A ledger is input: its lines are checked when they are read. A checksum tells lines that were changed afterwards; it
-does not keep anyone from making up lines with a checksum of their own.
+A ledger is input: its lines are checked when they are read. A checksum detects lines that were changed afterwards. It
+does not detect lines that were made up together with their checksum.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from placeopt.lowerbounds import Bound
 from placeopt.result import number as json_number
 
 _MOST = 8
-"""Wrong lines that a message tells of."""
+"""Wrong lines that a message lists."""
 
 
 Floor = Callable[[str], Bound | None]

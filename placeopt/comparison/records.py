@@ -133,7 +133,7 @@ class Record(Run):
 
 
 CHECKSUM = "checksum"
-"""Key of a line: what tells that the line is as it was written."""
+"""Key of the hash by which lines that were changed are detected."""
 
 DEEPEST = 50
 """Levels of nesting in a line; a record has seven."""

@@ -70,7 +70,7 @@ def compile_spec(
     folder
         The folder that the names of files in the spec are relative to; the current one unless given.
     files
-        Which files the spec may name, as in `load`: "none" unless told, and those "beside" it if `folder` is given.
+        Which files the spec may name, as in `load`. By default "none", and those "beside" it if `folder` is given.
 
     Raises
     ------

@@ -142,8 +142,8 @@ def explain(
     solver
         The exact solver that decides what counting and small models cannot.
     files
-        Which files the spec may name, as in `placeopt.load`: "any" unless told if it is a file, "none" if it was made
-        in code.
+        Which files the spec may name, as in `placeopt.load`. By default "any" if the spec is a file, "none" if it was
+        made in code.
     on_progress
         Called with a line for people whenever another stage begins.
     should_stop

@@ -49,7 +49,7 @@ def from_networkx(
         The spec's sections of those names. Without `devices`, a graph that `to_networkx` made has its own devices,
         links and header; what is given here takes their place.
     folder, files
-        What files the header may name, such as `placement={"file": "plan.json"}`: none unless told, as in
+        What files the header may name, such as `placement={"file": "plan.json"}`; by default none, as in
         `placeopt.compile`.
     **header
         Further top-level keys of the spec: name, resolution, objective, contention, memory_model, operations, units,

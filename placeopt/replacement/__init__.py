@@ -161,8 +161,8 @@ def replace(
     runs
         How many runs the new placement serves; as the problem says, or one.
     files
-        Which files the problem's document may name, as in `placeopt.load`: "any" unless told if it is a file, "none" if
-        it was made in code.
+        Which files the problem's document may name, as in `placeopt.load`. By default "any" if it is a file, "none"
+        if it was made in code.
     **options
         Of `placeopt.solve`: time_limit, gap_limit, seed, workers, passes, bound_time, on_progress, should_stop, and
         settings of the solver.
