@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from placeopt import syntax
-from placeopt.errors import DocumentError, Issue, UsageError
+from placeopt.errors import DocumentError, Issue, UsageError, visible
 from placeopt.files import LARGEST, UnreadableError, descriptor, read_text
 
 LARGEST_YAML = 2**25
@@ -119,7 +119,7 @@ def read_document(path: str | Path) -> Document:
     try:
         text = read_text(path, lambda start: LARGEST if _is_json(path, start) else LARGEST_YAML)
     except UnreadableError as error:
-        raise _failure(str(path).replace("\0", "\\0"), str(error)) from None
+        raise _failure(_visible(path), str(error)) from None
     return parse_document(text, file=str(path), json_format=_is_json(path, text[:_START].encode()))
 
 
@@ -139,6 +139,11 @@ def parse_document(text: str, *, file: str | None = None, json_format: bool = Fa
         raise _failure(file, error.message, *(error.place or (None, None))) from None
     issues = [Issue(fault.message, fault.path, file, *fault.place) for fault in faults]
     return Document(data, file, tuple(issues), text, json_format)
+
+
+def _visible(name: str | Path) -> str:
+    """A file name for a message: a spec may name any characters."""
+    return visible(str(name).replace("\0", "\\0"), 1000)
 
 
 def _failure(file: str | None, message: str, line: int | None = None, column: int | None = None) -> DocumentError:
@@ -192,9 +197,13 @@ class NamedFiles:
             If the caller does not allow it.
         """
         if self.allowed == "none":
-            raise _failure(name, 'is not opened: the caller allows no files; files="beside" or files="any" allow them')
+            raise _failure(
+                _visible(name), 'is not opened: the caller allows no files; files="beside" or files="any" allow them'
+            )
         if self.allowed == "beside" and not self._is_beside(name):
-            raise _failure(name, 'is not opened: it is not in the folder of the problem; files="any" allows it')
+            raise _failure(
+                _visible(name), 'is not opened: it is not in the folder of the problem; files="any" allows it'
+            )
         return self.folder / name
 
     def _is_beside(self, name: str) -> bool:

@@ -88,6 +88,11 @@ class TestKinds:
             assert done.code == 2
             assert f"{name}: {why}" in done.err or (command[0] == "import" and "/dev/fd" in name)
 
+    def test_a_name_that_the_system_refuses(self) -> None:
+        for command in (("inspect", "x" * 300), ("solve", FIVE, "--initial", "x" * 300)):
+            done = run(*command)
+            assert (done.code, done.err) == (2, f"placeopt: {'x' * 300}: cannot be read: File name too long\n")
+
     def test_a_pipe_that_becomes_one_while_it_is_opened_does_not_block(self, monkeypatch: pytest.MonkeyPatch) -> None:
         regular = os.stat(FIVE)
         monkeypatch.setattr(os, "stat", lambda _path: regular)
@@ -261,6 +266,14 @@ class TestNamedFiles:
             po.from_networkx(kept)
         with pytest.raises(UsageError, match="files is 'some'; expected one of any, beside, none"):
             po.load(FIVE, files="some")  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("name", ["a\0b", "\x1b[2J", "a\nb", "\ud800", "x" * 5000, "", "."])
+    @pytest.mark.parametrize("allowed", ["any", "beside", "none"])
+    def test_any_name_is_an_error_on_one_line(self, name: str, allowed: Any) -> None:
+        with pytest.raises(SpecError, match=r"^graph.file: ") as caught:
+            po.compile(self.spec(name), files=allowed)
+        told = str(caught.value)
+        assert (told.isprintable(), len(told) < 1200) == (True, True)
 
     def test_a_link_to_the_folder_itself_is_followed(self, tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to("specs")
