@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from placeopt.errors import UsageError as UsageError
     from placeopt.explanation import Explanation as Explanation
     from placeopt.explanation import explain as explain
+    from placeopt.files import size_limit as size_limit
     from placeopt.formats.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
     from placeopt.formats.graphs import from_networkx as from_networkx
     from placeopt.formats.graphs import to_networkx as to_networkx
@@ -77,6 +78,7 @@ _HOME = {
     "UsageError": ("placeopt.errors", "UsageError"),
     "Explanation": ("placeopt.explanation", "Explanation"),
     "explain": ("placeopt.explanation", "explain"),
+    "size_limit": ("placeopt.files", "size_limit"),
     "read_dnn_partitioning": ("placeopt.formats.dnn_partitioning", "read_dnn_partitioning"),
     "from_networkx": ("placeopt.formats.graphs", "from_networkx"),
     "to_networkx": ("placeopt.formats.graphs", "to_networkx"),

@@ -6,14 +6,26 @@ Positions cost nothing until somebody asks for one: only then is the text read a
 from __future__ import annotations
 
 import gc
+import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from placeopt import syntax
-from placeopt.errors import DocumentError, Issue
+from placeopt.errors import DocumentError, Issue, UsageError, visible
+from placeopt.files import LARGEST, UnreadableError, descriptor, read_text
+
+LARGEST_YAML = 2**25
+"""Bytes of the largest YAML file that is read unless the caller allows more: 300,000 tasks, 1.3 GB of memory."""
+
+Files = Literal["any", "beside", "none"]
+"""Which files a spec may name: any, those in its own folder, or none."""
+
+_START = 1000
+"""Characters of a pipe by which its format is recognised."""
 
 
 @contextmanager
@@ -97,24 +109,24 @@ def _is_called(item: object, name: str) -> bool:
 def read_document(path: str | Path) -> Document:
     """The document in a file: JSON if its name ends in .json, else YAML.
 
+    Standard input and pipes have no such name: they are JSON if they begin as a JSON object does.
+
     Raises
     ------
     DocumentError
-        If the file cannot be read, is no UTF-8 text, has a syntax error, or holds more than one document.
+        If the file cannot be read, is too large, is not UTF-8 text, has a syntax error, or holds several documents.
     """
-    file = str(path)
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise _failure(file, f"is no UTF-8 text (byte {error.start} is {error.object[error.start]:#04x})") from None
-    except OSError as error:
-        reason = {FileNotFoundError: "no such file", IsADirectoryError: "is a folder, expected a file"}.get(
-            type(error), f"cannot be read: {error.strerror or error}"
-        )
-        raise _failure(file, reason) from None
-    except ValueError as error:  # a NUL in the name
-        raise _failure(file.replace("\0", "\\0"), f"is no file name: {error}") from None
-    return parse_document(text, file=file, json_format=Path(path).suffix.lower() == ".json")
+        text = read_text(path, lambda start: LARGEST if _is_json(path, start) else LARGEST_YAML)
+    except UnreadableError as error:
+        raise _failure(_visible(path), str(error)) from None
+    return parse_document(text, file=str(path), json_format=_is_json(path, text[:_START].encode()))
+
+
+def _is_json(path: str | Path, start: bytes) -> bool:
+    if descriptor(path) is not None:
+        return re.match(rb"(?:\xef\xbb\xbf)?\s*\{\s*[\"}]", start) is not None
+    return Path(path).suffix.lower() == ".json"
 
 
 def parse_document(text: str, *, file: str | None = None, json_format: bool = False) -> Document:
@@ -129,5 +141,73 @@ def parse_document(text: str, *, file: str | None = None, json_format: bool = Fa
     return Document(data, file, tuple(issues), text, json_format)
 
 
+def _visible(name: str | Path) -> str:
+    """A file name for a message: a spec may name any characters."""
+    return visible(str(name).replace("\0", "\\0"), 1000)
+
+
 def _failure(file: str | None, message: str, line: int | None = None, column: int | None = None) -> DocumentError:
     return DocumentError([Issue(message, (), file, line, column)])
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFiles:
+    """Opens the files that a spec names, as far as the caller allows.
+
+    `folder` is the one that names are relative to.
+    """
+
+    folder: Path
+    allowed: Files
+
+    def __post_init__(self) -> None:
+        if self.allowed not in get_args(Files):
+            raise UsageError(f"files is {self.allowed!r}; expected one of {', '.join(get_args(Files))}")
+
+    @classmethod
+    def of(cls, document: Document, folder: str | Path | None = None, allowed: Files | None = None) -> NamedFiles:
+        """What a document may name: by default any file if it is a file itself, none if it was made in code.
+
+        A document made in code with a `folder` may name the files beside it, in that folder.
+        """
+        made_in_code = document.file is None
+        if allowed is None:
+            allowed = "any" if not made_in_code else "none" if folder is None else "beside"
+        if folder is None:
+            piped = document.file is None or descriptor(document.file) is not None
+            folder = Path() if piped else Path(document.file or "").parent
+        return cls(Path(folder), allowed)
+
+    def read(self, name: str) -> Document:
+        """The document in a file that a spec names.
+
+        Raises
+        ------
+        DocumentError
+            If the caller does not allow the file, or it cannot be read (see `read_document`).
+        """
+        return read_document(self.path(name))
+
+    def path(self, name: str) -> Path:
+        """The path of a file that a spec names.
+
+        Raises
+        ------
+        DocumentError
+            If the caller does not allow it.
+        """
+        if self.allowed == "none":
+            raise _failure(
+                _visible(name), 'is not opened: the caller allows no files; files="beside" or files="any" allow them'
+            )
+        if self.allowed == "beside" and not self._is_beside(name):
+            raise _failure(
+                _visible(name), 'is not opened: it is not in the folder of the problem; files="any" allows it'
+            )
+        return self.folder / name
+
+    def _is_beside(self, name: str) -> bool:
+        """Whether a name leads into the folder: no absolute name, no "..", and no link that leads out of it."""
+        if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
+            return False
+        return Path(os.path.realpath(self.folder / name)).is_relative_to(os.path.realpath(self.folder))

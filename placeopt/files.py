@@ -1,10 +1,142 @@
-"""Files written whole or not at all."""
+"""Files read within limits, and files written whole or not at all."""
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
+import select
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+
+from placeopt.errors import UsageError
+
+STDIN = "/dev/stdin"
+"""The path of standard input, on every system: what `-` stands for on the command line."""
+
+LARGEST = 2**29
+"""Bytes of the largest file that is read unless the caller allows more; a million tasks take a third of it."""
+
+_CHUNK = 2**20
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
+_KINDS = {
+    stat.S_IFDIR: "is a folder, expected a file",
+    stat.S_IFIFO: "is a named pipe, expected a regular file; placeopt reads pipes from standard input (-) and <(...)",
+    stat.S_IFSOCK: "is a socket, expected a regular file",
+    stat.S_IFCHR: "is a device, expected a regular file",
+    stat.S_IFBLK: "is a device, expected a regular file",
+}
+_most: ContextVar[int | None] = ContextVar("most", default=None)
+
+
+class UnreadableError(Exception):
+    """A file cannot be read; the text says why, without the file's name."""
+
+
+@contextmanager
+def size_limit(max_bytes: int | None) -> Iterator[None]:
+    """Set the size of the largest file that placeopt reads inside the `with` block; None keeps the limit as it is.
+
+    The limit replaces the usual ones: 512 MiB, and 32 MiB for YAML. It holds for the current thread.
+
+    Raises
+    ------
+    UsageError
+        If it is not a positive whole number.
+    """
+    if max_bytes is None:
+        yield
+        return
+    if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
+        raise UsageError(f"max_bytes is {max_bytes!r}; expected a positive whole number of bytes")
+    token = _most.set(max_bytes)
+    try:
+        yield
+    finally:
+        _most.reset(token)
+
+
+def descriptor(path: str | Path) -> int | None:
+    """The number of the open file that a path such as /dev/stdin or /dev/fd/63 names; None for any other path."""
+    text = path.as_posix() if isinstance(path, Path) else path
+    match = _DESCRIPTOR.fullmatch(text)
+    return int(match[1]) if match else 0 if text == STDIN else None
+
+
+def read_file(path: str | Path, most: Callable[[bytes], int] = lambda _start: LARGEST) -> bytes:
+    """The content of a regular file, or of a pipe that the caller of this process opened (`-`, `<(...)`).
+
+    Nothing else is opened for long: a named pipe without a writer or a device would never end.
+
+    Parameters
+    ----------
+    most
+        The size limit in bytes, given the first piece of the file.
+
+    Raises
+    ------
+    UnreadableError
+        If there is no such file, it cannot be read, is of another kind, or is too large.
+    """
+    try:
+        return _read(path, most)
+    except FileNotFoundError:
+        raise UnreadableError("no such file") from None
+    except OSError as error:
+        raise UnreadableError(f"cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a NUL in the name
+        raise UnreadableError(f"is not a file name: {error}") from None
+
+
+def read_text(path: str | Path, most: Callable[[bytes], int] = lambda _start: LARGEST) -> str:
+    """The content of a file as UTF-8 text; see `read_file`."""
+    try:
+        return read_file(path, most).decode()
+    except UnicodeDecodeError as error:
+        at = error.object[error.start]
+        raise UnreadableError(f"is not UTF-8 text (byte {error.start} is {at:#04x})") from None
+
+
+def _read(path: str | Path, most: Callable[[bytes], int]) -> bytes:
+    given = descriptor(path)
+    # Without O_NONBLOCK, opening a named pipe waits for a writer, and files such as trace_pipe for an event.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
+    if given is None:
+        kind = _KINDS.get(stat.S_IFMT(os.stat(path).st_mode))  # before it is opened: that may do something to a device
+        if kind is not None:
+            raise UnreadableError(kind)
+    number = os.open(path, flags) if given is None else os.dup(given)
+    with open(number, "rb", buffering=0) as file:
+        status = os.fstat(number)
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode))
+        if given is not None and (stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode) or os.isatty(number)):
+            kind = None
+        if kind is not None:
+            raise UnreadableError(kind)
+        content = bytearray()
+        limit = None
+        while True:
+            chunk = file.read(_CHUNK)
+            if chunk is None:  # nothing is there yet, and reading does not wait
+                if given is None:
+                    raise UnreadableError("has no end, expected a regular file")
+                select.select([number], [], [])
+                continue
+            content += chunk
+            if limit is None:
+                limit = _most.get() or most(bytes(content))
+            if len(content) > limit or status.st_size > limit:
+                raise UnreadableError(_too_large(limit, status.st_size))
+            if not chunk:
+                return bytes(content)
+
+
+def _too_large(limit: int, size: int) -> str:
+    has = f"has {size:,} bytes" if size > limit else "does not end within the limit"
+    return f"{has}; placeopt reads {limit:,} bytes of such a file (--max-size, or max_bytes in Python, raises that)"
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:

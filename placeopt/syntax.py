@@ -244,7 +244,7 @@ _OPEN: Final = object()
 
 def _feed_yaml(text: str, builder: _Builder) -> None:
     anchors: dict[str, Any] = {}
-    most = 100_000 + 10 * len(text)  # entries that aliases may stand for, all in all
+    most = 100_000 + 2 * len(text)  # entries that aliases may stand for, all in all
     documents = 0
     for event in _yaml_events(text):
         kind = type(event)
@@ -270,9 +270,11 @@ def _feed_yaml(text: str, builder: _Builder) -> None:
         elif kind is events.AliasEvent:
             known = anchors.get(event.anchor)
             if known is None:
-                raise TextError(f"is no valid YAML: nothing before has the anchor &{event.anchor}", _place(event))
+                raise TextError(f"is no valid YAML: nothing before has the anchor &{_cut(event.anchor)}", _place(event))
             if known is _OPEN:
-                builder.fault(f"contains itself: *{event.anchor} stands inside &{event.anchor}", _place(event))
+                builder.fault(
+                    f"contains itself: *{_cut(event.anchor)} stands inside &{_cut(event.anchor)}", _place(event)
+                )
                 known = None, 1
             most -= known[1]
             if most < 0:
@@ -299,6 +301,11 @@ def _yaml_events(text: str) -> Iterator[Any]:
         found = _UNPRINTABLE.search(text)
         problem = f"holds the control character {ord(found[0]):#04x}" if found else str(error)
         raise TextError(f"is no valid YAML: {problem}", _Lines(text).place(found.start()) if found else None) from None
+
+
+def _cut(name: str) -> str:
+    """The beginning of a name: what stands in a file of another kind may be secret."""
+    return name if len(name) <= 12 else f"{name[:6]}..."
 
 
 def _place(event: Any) -> Place:

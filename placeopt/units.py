@@ -200,6 +200,12 @@ def shown(value: object) -> str:
     return visible(str(value))
 
 
+def beginning(value: object) -> str:
+    """What a file of another kind holds, for a message: a few characters, since the rest may be secret."""
+    text = shown(value)
+    return text if len(text) <= 16 or isinstance(value, list | dict) else f'"{visible(str(value)[:12])}..."'
+
+
 def size_text(amount: int) -> str:
     """Bytes for people: 1.5 GiB."""
     value = float(amount)

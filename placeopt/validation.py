@@ -7,8 +7,11 @@ hide the mistakes in the rest of the file.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
 from typing import Any, Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -18,12 +21,16 @@ from placeopt.document import Document
 from placeopt.errors import Issue, listing, near_misses, suggestion
 from placeopt.scalars import BARE, QUANTITY
 from placeopt.syntax import Path
-from placeopt.units import shown
+from placeopt.units import beginning, shown
 
 Model = TypeVar("Model", bound=BaseModel)
 
 _ATTEMPTS = 5
 _VERSIONS = {"placeopt": "problem", "placeopt_plan": "plan"}
+_MARKS = ("placeopt", "placeopt_plan", "devices", "tasks", "links", "graph")
+"""Keys by which problem, graph, plan, network and profile files are recognised: each has one of them."""
+_CHARACTER, _TASK = 20, 2500
+"""Bytes of memory that the model takes for a character of a file, and for a task however short."""
 _LABELS = {BARE: ("int_", "greater_"), QUANTITY: ("value_error",), "[key]": ("string_", "literal_")}
 _EXPECTED = {
     "dict_type": "a mapping",
@@ -48,8 +55,12 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
     """The document as a `model`, with every structural issue."""
     data = document.data
     if not isinstance(data, dict):
-        what = "is empty" if data is None else f"holds {shown(data)}"
+        what = "is empty" if data is None else f"holds {beginning(data)}"
         return Validated(None, (document.issue(f"the document {what}; expected a mapping", ()),))
+    if data and document.file is not None and not _is_ours(data):
+        # Its content may be secret: the spec of a stranger may have named this file.
+        message = f"this is not a file of placeopt: it begins with the key {beginning(next(iter(data)))}"
+        return Validated(None, (document.issue(f"{message}; expected {listing(_MARKS)}", ()),))
     for key, what in _VERSIONS.items():
         # A file of another kind or of a later version: everything else that it says would mislead.
         other = next((kind for name, kind in _VERSIONS.items() if name != key and name in data), None)
@@ -58,6 +69,7 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
             return Validated(None, (document.issue(message, ()),))
         if key in model.model_fields and isinstance(data.get(key), int) and data[key] > 1:
             return Validated(None, (document.issue(_version_message(data[key]), (key,)),))
+    _reserve(document)
     pruned = _Pruned({key: value for key, value in data.items() if not str(key).startswith("x-")})
     issues: dict[object, Issue] = dict(enumerate(document.faults))
     faulty = {(fault.line, fault.column) for fault in document.faults}
@@ -77,6 +89,28 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
         if not pruned.cut(details):
             break
     return Validated(None, tuple(issues.values()))
+
+
+def _is_ours(data: dict[str, Any]) -> bool:
+    """Whether a mapping has a key by which files are recognised, perhaps with a slip: taks is, services is not."""
+    first = islice(map(str, data), 100)
+    return any(mark in data for mark in _MARKS) or any(get_close_matches(key, _MARKS, 1, 0.85) for key in first)
+
+
+def _reserve(document: Document) -> None:
+    """Check that there is memory for the model: without it, pydantic's core would end the process.
+
+    Raises
+    ------
+    MemoryError
+        If there is not.
+    """
+    tasks = document.data.get("tasks")
+    needed = len(document.text or "") * _CHARACTER + (len(tasks) * _TASK if isinstance(tasks, dict) else 0)
+    try:
+        mmap.mmap(-1, max(needed, 1)).close()  # address space alone: no page of it is touched
+    except OSError:
+        raise MemoryError from None
 
 
 def _label(detail: ErrorDetails) -> str | None:

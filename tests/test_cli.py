@@ -187,7 +187,7 @@ class TestMistakes:
         [
             (["solve", "missing.yaml"], "missing.yaml: no such file"),
             (["solve", PROBLEMS], f"{PROBLEMS}: is a folder, expected a file"),
-            (["solve", sys.executable], "is no UTF-8 text"),
+            (["solve", sys.executable], "is not UTF-8 text"),
             (["solve", HEFT_10, "-s", "hfet"], 'unknown solver "hfet"; did you mean heft?'),
             (["solve", HEFT_10, "-t", "5 MB"], '--time-limit: "5 MB" is an amount of memory; expected a time'),
             (["solve", HEFT_10, "-t", "0"], '--time-limit: "0" is zero'),

@@ -225,6 +225,12 @@ class TestHarm:
     def test_aliases_that_multiply(self, text: str) -> None:
         assert failure(text).endswith(": has aliases that multiply to far more entries than the file")
 
+    def test_aliases_that_stand_for_more_than_memory_suffices_for(self) -> None:
+        # 140 kB of text for 420,000 entries: as tasks they would take hundreds of times the size of the file.
+        text = "a: &a [" + "1, " * 20 + "]\nb:\n" + "  - *a\n" * 20_000
+        assert failure(text).endswith(": has aliases that multiply to far more entries than the file")
+        assert len(yaml(text.replace("  - *a\n", "", 15_000))["b"]) == 5000
+
     def test_aliases_that_multiply_within_reason(self) -> None:
         assert len(yaml("a: &a [" + "1, " * 500 + "]\nb: [" + "*a, " * 150 + "]")["b"]) == 150
 

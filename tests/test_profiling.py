@@ -111,7 +111,7 @@ class TestReading:
 
     def test_what_is_no_readable_text(self, tmp_path: Path) -> None:
         (tmp_path / "m.csv").write_bytes(b"operator\xff")
-        with pytest.raises(DocumentError, match=r"m.csv: is no UTF-8 text \(byte 8 is 0xff\)"):
+        with pytest.raises(DocumentError, match=r"m.csv: is not UTF-8 text \(byte 8 is 0xff\)"):
             read_measurements(tmp_path / "m.csv")
         with pytest.raises(DocumentError, match=r"no\.csv: no such file"):
             read_transfers(tmp_path / "no.csv")

@@ -199,9 +199,9 @@ class TestFiles:
         (folder / "file").write_text("", encoding="utf-8")
         assert file_complaints("none.yaml") == ["none.yaml: no such file"]
         assert file_complaints("a.folder.yaml") == ["a.folder.yaml: is a folder, expected a file"]
-        assert file_complaints("image.yaml") == ["image.yaml: is no UTF-8 text (byte 12 is 0x89)"]
-        assert file_complaints("wide.json") == ["wide.json: is no UTF-8 text (byte 0 is 0xff)"]
-        assert file_complaints("a\0b") == ["a\\0b: is no file name: embedded null byte"]
+        assert file_complaints("image.yaml") == ["image.yaml: is not UTF-8 text (byte 12 is 0x89)"]
+        assert file_complaints("wide.json") == ["wide.json: is not UTF-8 text (byte 0 is 0xff)"]
+        assert file_complaints("a\0b") == ["a\\0b: is not a file name: embedded null byte"]
         assert file_complaints("file/x.yaml") == ["file/x.yaml: cannot be read: Not a directory"]
         assert file_complaints("n" * 300) == [f"{'n' * 300}: cannot be read: File name too long"]
 
@@ -293,7 +293,7 @@ tasks:
             "p.yaml:2:15: graph.file: .: is a folder, expected a file"
         ]
         assert self.answer(folder, None, ("g.json", '"a\\0b"')) == [
-            "p.yaml:2:15: graph.file: a\\0b: is no file name: embedded null byte"
+            "p.yaml:2:15: graph.file: a\\0b: is not a file name: embedded null byte"
         ]
         assert self.answer(folder, None, ("g.json", "p.yaml")) == [
             "p.yaml:2:15: graph.file: is this very file; expected another one, with tasks"

@@ -21,6 +21,8 @@ from placeopt.cli import (
     solve,
     submodular,
 )
+from placeopt.errors import UsageError
+from placeopt.files import size_limit
 
 app = typer.Typer(
     help="Place the operators of a computation graph on devices, and know how far from optimal the placement is.",
@@ -43,11 +45,38 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _global(
-    version: Annotated[
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001  its callback has done it
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    max_size: Annotated[
+        str | None,
+        typer.Option(
+            "--max-size", metavar="SIZE", help="The largest file that is read; 512 MiB, and 32 MiB of YAML, by default."
+        ),
+    ] = None,
 ) -> None:
     """Options that stand before the command."""
+    context.with_resource(size_limit(None if max_size is None else _bytes(max_size)))
+
+
+def _bytes(text: str) -> int:
+    """A size such as 2GB in bytes.
+
+    Raises
+    ------
+    UsageError
+        If it is not a size of at least one byte.
+    """
+    from placeopt import units
+
+    try:
+        size = int(units.parse(text, units.MEMORY).value)
+    except units.QuantityError as error:
+        raise UsageError(f"--max-size: {error}") from None
+    if not size:
+        raise UsageError(f"--max-size: {units.shown(text)} is less than a byte; expected a size, such as 2 GB")
+    return size
 
 
 app.command("solve")(solve.solve)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from placeopt.cli.export import ReportFile, check_targets, written
-from placeopt.cli.options import AsJson, print_json, seconds, stderr_console, stdout_console
+from placeopt.cli.options import AsJson, input_path, print_json, print_notes, seconds, stderr_console, stdout_console
 from placeopt.cli.plot import save_pictures, wanted_pictures
 from placeopt.cli.watching import on_interrupt
 from placeopt.errors import UsageError
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def compare(
-    problems: Annotated[list[Path], typer.Argument(metavar="PROBLEMS...", help="Problem files (YAML or JSON).")],
+    problems: Annotated[
+        list[Path], typer.Argument(metavar="PROBLEMS...", parser=input_path, help="Problem files (YAML or JSON).")
+    ],
     solvers: Annotated[
         list[str] | None,
         typer.Option(
@@ -94,6 +96,7 @@ def compare(
         )  # fmt: skip
     if bars.torn:
         messages.print(f"note: the last line of {out} was torn and has been dropped", soft_wrap=True, markup=False)
+    print_notes(messages, comparison.notes)
     _print(comparison, as_csv, as_json, as_markdown)
     reported = written(report, lambda path: _write_report(path, comparison))
     drawn = save_pictures(pictures, comparison.plot)

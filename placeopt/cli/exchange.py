@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli.options import write_document
+from placeopt.cli.options import input_path, write_document
 from placeopt.errors import UsageError
 
 
 def import_file(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="The file; none lists the formats.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", parser=input_path, help="The file; none lists the formats.")
+    ] = None,
     format: Annotated[
         str | None, typer.Option("--format", "-f", help="The file's format; recognised by its content unless given.")
     ] = None,

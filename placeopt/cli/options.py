@@ -12,12 +12,40 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from placeopt.errors import UsageError
+from placeopt.files import STDIN
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-ProblemFile = Annotated[Path, typer.Argument(metavar="PROBLEM", help="A problem file (YAML or JSON).")]
-PlanPath = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file, as `solve --out` writes it.")]
+
+def input_path(text: str) -> Path:
+    """The path of a file to read; `-` is standard input.
+
+    Raises
+    ------
+    UsageError
+        If the system does not even look for such a file.
+    """
+    path = Path(STDIN if text == "-" else text)
+    try:
+        path.exists()
+    except OSError as error:
+        raise UsageError(f"{text}: cannot be read: {error.strerror or error}") from None
+    return path
+
+
+NOTES = 20
+"""Notes that are printed; the others are counted."""
+
+ProblemFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PROBLEM", parser=input_path, help="A problem file (YAML or JSON), or - for standard input."
+    ),
+]
+PlanPath = Annotated[
+    Path, typer.Argument(metavar="PLAN", parser=input_path, help="A plan file, as `solve --out` writes it.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for other programs.")]
 Sets = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be given several times.")
@@ -111,6 +139,14 @@ def check_folder(path: Path) -> None:
     whole = path.is_file() or not path.exists()  # else a device or a pipe, which is not replaced
     if whole and not os.access(path.parent, os.W_OK):
         raise UsageError(f"cannot write {path}: its folder is read-only")
+
+
+def print_notes(console: Console, notes: Sequence[str]) -> None:
+    """Notes on a ledger's lines, a line each."""
+    for note in notes[:NOTES]:
+        console.print(f"note: {note}", soft_wrap=True, markup=False)
+    if len(notes) > NOTES:
+        console.print(f"note: {len(notes) - NOTES:,} more lines are left out")
 
 
 def stdout_console() -> Console:

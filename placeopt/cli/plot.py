@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.options import check_folder, stderr_console
+from placeopt.cli.options import check_folder, input_path, print_notes, stderr_console
 from placeopt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 
 def plot(
     file: Annotated[
-        Path, typer.Argument(metavar="PROBLEM|RESULTS", help="A problem file, or the results of `compare --out`.")
+        Path,
+        typer.Argument(
+            metavar="PROBLEM|RESULTS", parser=input_path, help="A problem file, or the results of `compare --out`."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to draw: a .png, .svg or .pdf.")],
-    plan: Annotated[Path | None, typer.Argument(metavar="PLAN", help="A plan of the problem.")] = None,
+    plan: Annotated[
+        Path | None, typer.Argument(metavar="PLAN", parser=input_path, help="A plan of the problem.")
+    ] = None,
     kind: Annotated[
         str | None,
         typer.Option(
@@ -87,7 +92,9 @@ def _of_runs(
     from placeopt.comparison.drawing import draw_comparison
     from placeopt.comparison.tables import Comparison
 
-    return draw_comparison(Comparison.read(file), kind, title=title, problems=problems, solvers=solvers)
+    comparison = Comparison.read(file)
+    print_notes(stderr_console(), comparison.notes)
+    return draw_comparison(comparison, kind, title=title, problems=problems, solvers=solvers)
 
 
 def wanted_pictures(texts: Sequence[str] | None, known: Sequence[str]) -> list[tuple[str, Path]]:

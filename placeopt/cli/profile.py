@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from placeopt.cli.options import AsJson, print_json, stderr_console, stdout_console, write_document
+from placeopt.cli.options import AsJson, input_path, print_json, stderr_console, stdout_console, write_document
 from placeopt.errors import UsageError
 
 app = typer.Typer(
@@ -20,15 +20,22 @@ app = typer.Typer(
 def fit(
     measurements: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="CSV with the columns operator, batch, milliseconds, bytes."),
+        typer.Argument(
+            metavar="[FILE]", parser=input_path, help="CSV with the columns operator, batch, milliseconds, bytes."
+        ),
     ] = None,
     batch: Annotated[int | None, typer.Option("--batch", "-b", help="The batch size wanted.")] = None,
     transfers: Annotated[
-        Path | None, typer.Option("--transfers", metavar="FILE", help="CSV with the columns bytes, microseconds.")
+        Path | None,
+        typer.Option(
+            "--transfers", metavar="FILE", parser=input_path, help="CSV with the columns bytes, microseconds."
+        ),
     ] = None,
     against: Annotated[
         Path | None,
-        typer.Option("--against", metavar="FILE", help="CSV measured at that batch size, to compare with."),
+        typer.Option(
+            "--against", metavar="FILE", parser=input_path, help="CSV measured at that batch size, to compare with."
+        ),
     ] = None,
     discard: Annotated[
         int,
@@ -94,8 +101,12 @@ def fit(
 
 @app.command()
 def apply(
-    profile: Annotated[Path, typer.Argument(metavar="PROFILE", help="A profile, as `fit --out` writes it.")],
-    problem: Annotated[Path, typer.Argument(metavar="PROBLEM", help="A problem file or a graph file.")],
+    profile: Annotated[
+        Path, typer.Argument(metavar="PROFILE", parser=input_path, help="A profile, as `fit --out` writes it.")
+    ],
+    problem: Annotated[
+        Path, typer.Argument(metavar="PROBLEM", parser=input_path, help="A problem file or a graph file.")
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write YAML or, for a name in .json, JSON here.")
     ] = None,

@@ -15,6 +15,7 @@ from placeopt.cli.options import (
     Sets,
     assignments,
     check_folder,
+    input_path,
     print_json,
     seconds,
     stderr_console,
@@ -34,7 +35,11 @@ def replace(
     devices: Annotated[
         Path,
         typer.Option(
-            "--devices", "-d", metavar="FILE", help="The devices that there are now, and links where they changed."
+            "--devices",
+            "-d",
+            metavar="FILE",
+            parser=input_path,
+            help="The devices that there are now, and links where they changed.",
         ),
     ],
     solver: Annotated[str, typer.Option("--solver", "-s", help="The solver; it has to know relocation.")] = "auto",

@@ -17,6 +17,7 @@ from placeopt.cli.options import (
     ProblemFile,
     Sets,
     assignments,
+    input_path,
     print_json,
     seconds,
     stderr_console,
@@ -117,7 +118,9 @@ def solve(
         limit = DEFAULT_LIMIT
     bounding = seconds(bound_time, "--bound-time")
     # Mistakes in options are told before a large file is read.
-    given = None if initial is None or Path(initial).exists() else initial  # a file goes before a solver of its name
+    given = (
+        None if initial is None or input_path(initial).exists() else initial
+    )  # a file goes before a solver of its name
     if given is not None and given not in solver_names():
         hint = suggestion(given, solver_names())
         raise UsageError(f'--initial "{given}": no such file, and no solver of that name{hint}')
@@ -134,7 +137,7 @@ def solve(
     read = time.monotonic()
     compiled = compile_document(document)
     built = time.monotonic()
-    start = given or (None if initial is None else read_plan(Path(initial), compiled).schedule)
+    start = given or (None if initial is None else read_plan(input_path(initial), compiled).schedule)
 
     messages = stderr_console()
     if start is not None and not info.warm_start:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 
 from placeopt.arguments import checked, make_options
 from placeopt.comparison.cluster import connected
@@ -18,6 +19,7 @@ from placeopt.comparison.records import Key, Record
 from placeopt.comparison.tables import Comparison
 from placeopt.errors import UsageError
 from placeopt.ir import Problem
+from placeopt.lowerbounds import Bound, best_bound
 
 TIME_LIMIT = 30.0
 """Seconds that a run has unless told otherwise."""
@@ -124,8 +126,14 @@ def compare(
         for number, (solver, settings) in enumerate(choices)
         for seed in chosen_seeds
     ]
+    made = {job.fingerprint: read[job.place[0]][0] for job in jobs}
+
+    @cache
+    def floor(fingerprint: str) -> Bound | None:
+        return best_bound(made[fingerprint]) if fingerprint in made else None
+
     with ExitStack() as stack:
-        book = None if ledger is None else stack.enter_context(Ledger(ledger, resume=resume))
+        book = None if ledger is None else stack.enter_context(Ledger(ledger, resume=resume, floor=floor))
         known = {} if book is None else _finished(book.records, jobs)
         missing = [job for job in jobs if job.key not in known]
         observer = observer or Silence()
@@ -143,7 +151,11 @@ def compare(
             stop_elsewhere=None if cluster is None else cluster.stop,
         )
     records = known | found
-    return Comparison(tuple(records[job.key] for job in jobs if job.key in records), expected=len(jobs))
+    return Comparison(
+        tuple(records[job.key] for job in jobs if job.key in records),
+        expected=len(jobs),
+        notes=() if book is None else book.notes,
+    )
 
 
 def _count(name: str, value: int) -> int:

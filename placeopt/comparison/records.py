@@ -5,13 +5,19 @@ It is the one format between runs, ledgers, tables, pictures and pages.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
+
+from placeopt.errors import visible
+from placeopt.solver import Termination
+from placeopt.units import shown
 
 Status = Literal["done", "refused", "crashed", "killed", "lost"]
 
@@ -99,8 +105,9 @@ class Record(Run):
     wall: float
 
     def to_json(self) -> str:
-        """The record as one line of JSON, without the line's end."""
-        return json.dumps(plain(asdict(self)), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        """The record as one line of JSON, without the line's end; its last key is a checksum of the others."""
+        data = plain(asdict(self))
+        return _text(data | {CHECKSUM: checksum(data)})
 
     @classmethod
     def from_json(cls, line: str) -> Record:
@@ -111,7 +118,11 @@ class Record(Run):
         ValueError
             If the line is no record, or only the beginning of one.
         """
-        data = read_line(line)
+        return cls.of(read_line(line))
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Record:
+        """The record of a line that was read; see `from_json`."""
         missing = [field.name for field in fields(cls) if field.name not in data and field.name not in _LATER]
         if missing:
             raise ValueError(f"no key {', '.join(missing)}")
@@ -119,6 +130,22 @@ class Record(Run):
         check(known)
         place = tuple(known.get("place", (0, 0)))
         return cls(**known | {"progress": tuple(map(tuple, known["progress"])), "place": place})
+
+
+CHECKSUM = "checksum"
+"""Key of the hash by which lines that were changed are detected."""
+
+DEEPEST = 50
+"""Levels of nesting in a line; a record has seven."""
+
+LARGEST, SMALLEST = 1e100, 1e-100
+"""Range of the positive numbers of a record: sums and ratios of such numbers are floats too."""
+
+
+def checksum(data: Mapping[str, Any]) -> str:
+    """A hash of what a line says, apart from its checksum."""
+    text = json.dumps({key: value for key, value in data.items() if key != CHECKSUM}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def read_line(line: str) -> dict[str, Any]:
@@ -130,11 +157,30 @@ def read_line(line: str) -> dict[str, Any]:
         If it holds none.
     """
     try:
-        data = json.loads(line, parse_constant=_refuse)
+        data = json.loads(line, parse_constant=_refuse, object_pairs_hook=_unique)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    except json.JSONDecodeError:
+        raise
+    except ValueError as error:
+        raise ValueError("holds a number of thousands of digits" if "digits" in str(error) else str(error)) from None
     if not isinstance(data, dict):
         raise ValueError(f"expected an object, got {type(data).__name__}")
+    level: list[Any] = [data]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+    if level:
+        raise ValueError("nested too deeply")
+    if "\\ud" in line or "\\uD" in line:
+        try:
+            _text(data).encode()
+        except UnicodeEncodeError:
+            raise ValueError(r"\ud800 to \udfff stand for no character, except in pairs") from None
     return data
 
 
@@ -146,30 +192,16 @@ def check(data: Mapping[str, Any]) -> None:
     ValueError
         If one is not as it should be: says which.
     """
-    _check_kinds(data, _KINDS, "")
-    if data.get("status", STATUSES[0]) not in STATUSES:
-        raise ValueError(f"status is {data['status']!r}; expected one of {', '.join(STATUSES)}")
-    place = data.get("place", [0, 0])
-    if not (len(place) == 2 and all(type(number) is int for number in place)):
-        raise ValueError(f"place is {place!r}; expected the numbers of a problem and of a solver")
+    _check_fields(data, _FIELDS, "")
     for point in data.get("progress", ()):
         check_point(point)
     result = data.get("result")
     if result is not None:
-        missing = [name for name in _RESULT_KINDS if name not in result]
+        missing = [name for name in _RESULT_FIELDS if name not in result]
         if missing:
             raise ValueError(f"no key result.{', '.join(missing)}")
-        _check_kinds(result, _RESULT_KINDS, "result.")
-        _check_kinds(result["wall_time"], {"solve": _NUMBER}, "result.wall_time.")
-        levels = result["objective_levels"]
-        if levels is not None and not (levels and all(isinstance(value, int | float) for value in levels)):
-            raise ValueError(f"result.objective_levels is {levels!r}; expected numbers")
-        if not result["resolution"] > 0:
-            raise ValueError(f"result.resolution is {result['resolution']!r}; expected seconds, more than 0")
-        if not all(
-            isinstance(broken, dict) and {"rule", "message"} <= broken.keys() for broken in result["violations"]
-        ):
-            raise ValueError("result.violations is not a list of a rule and a message each")
+        _check_fields(result, _RESULT_FIELDS, "result.")
+        _check_fields(result["wall_time"], {"solve": _AMOUNT}, "result.wall_time.")
 
 
 def check_point(point: Any) -> None:
@@ -180,60 +212,117 @@ def check_point(point: Any) -> None:
     ValueError
         If it is none.
     """
-    if not (
-        isinstance(point, list)
-        and len(point) == 3
-        and isinstance(point[0], int | float)
-        and all(isinstance(value, _NUMBER) for value in point)
-    ):
-        raise ValueError(f"progress holds {point!r}; expected [seconds, incumbent, bound]")
+    sound = isinstance(point, list) and len(point) == 3 and point[0] is not None
+    if not (sound and all(_AMOUNT.sound(value) for value in point)):
+        raise ValueError(f"progress holds {_shown(point)}; expected [seconds, incumbent, bound]")
 
 
-def _check_kinds(data: Mapping[str, Any], kinds: Mapping[str, Any], place: str) -> None:
-    for name, kind in kinds.items():
-        if name in data and not isinstance(data[name], kind):
-            raise ValueError(f"{place}{name} is {data[name]!r}")
+def _shown(value: Any) -> str:
+    """A value for a message."""
+    return shown(value) if not isinstance(value, list) else visible(str(value[:8]))
+
+
+def _text(data: Any) -> str:
+    return json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no number of JSON")
 
 
-_NUMBER = int | float | None
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {shown(twice)} comes twice")
+    return found
 
-_KINDS: dict[str, Any] = {
-    "problem": str,
-    "file": str | None,
-    "fingerprint": str,
-    "solver": str,
-    "settings": dict,
-    "seed": int,
-    "time_limit": _NUMBER,
-    "message": str,
-    "result": dict | None,
-    "progress": list,
-    "slr": _NUMBER,
-    "peak_memory": int | None,
-    "wall": int | float,
-    "threads": int,
-    "place": list,
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """What a field of a line must be."""
+
+    expected: str
+    sound: Callable[[Any], bool]
+
+
+def _check_fields(data: Mapping[str, Any], known: Mapping[str, _Field], place: str) -> None:
+    for name, field in known.items():
+        if name in data and not field.sound(data[name]):
+            raise ValueError(f"{place}{name} is {_shown(data[name])}; expected {field.expected}")
+
+
+def _is_amount(value: Any) -> bool:
+    """Whether a value is a number that is not negative, and not too large or small for what is made of it."""
+    return type(value) in (int, float) and (value == 0 or SMALLEST <= value <= LARGEST)
+
+
+def _whole(least: int, most: int) -> _Field:
+    return _Field(
+        f"a whole number from {least:,} to {most:,}", lambda value: type(value) is int and least <= value <= most
+    )
+
+
+def _optional(field: _Field) -> _Field:
+    return _Field(f"{field.expected}, or null", lambda value: value is None or field.sound(value))
+
+
+def _one_of(values: Sequence[str]) -> _Field:
+    return _Field(f"one of {', '.join(values)}", lambda value: isinstance(value, str) and value in values)
+
+
+def _is_broken_rule(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("rule", "message"))
+
+
+_NAME = _Field("a text", lambda value: isinstance(value, str))
+_LIST = _Field("a list", lambda value: isinstance(value, list))
+_OBJECT = _Field("an object", lambda value: isinstance(value, dict))
+_SECONDS = _Field("seconds", _is_amount)
+_AMOUNT = _optional(_Field("a number that is not negative", _is_amount))
+
+_FIELDS = {
+    "problem": _NAME,
+    "file": _optional(_NAME),
+    "fingerprint": _NAME,
+    "solver": _NAME,
+    "settings": _OBJECT,
+    "seed": _whole(0, 2**63),
+    "time_limit": _AMOUNT,
+    "threads": _whole(1, 2**20),
+    "place": _Field(
+        "the numbers of a problem and of a solver",
+        lambda value: isinstance(value, list) and len(value) == 2 and all(map(_whole(0, 2**63).sound, value)),
+    ),
+    "status": _one_of(STATUSES),
+    "message": _NAME,
+    "result": _optional(_OBJECT),
+    "progress": _LIST,
+    "slr": _AMOUNT,
+    "peak_memory": _optional(_whole(0, 2**63)),
+    "wall": _SECONDS,
 }
 
 _LATER = ("threads", "place")
 """Keys that lines of older versions do not have."""
 
-_RESULT_KINDS: dict[str, Any] = {
-    "termination": str,
-    "feasible": bool | None,
-    "violations": list,
-    "objective": _NUMBER,
-    "objective_levels": list | None,
-    "objective_name": str,
-    "bound": _NUMBER,
-    "bound_source": str | None,
-    "resolution": int | float,
-    "message": str,
-    "wall_time": dict,
+_RESULT_FIELDS = {
+    "termination": _one_of([each.value for each in Termination]),
+    "feasible": _optional(_Field("true or false", lambda value: isinstance(value, bool))),
+    "violations": _Field(
+        "a list of a rule and a message each",
+        lambda value: isinstance(value, list) and all(map(_is_broken_rule, value)),
+    ),
+    "objective": _AMOUNT,
+    "objective_levels": _optional(
+        _Field("numbers", lambda value: isinstance(value, list) and bool(value) and all(map(_is_amount, value)))
+    ),
+    "objective_name": _NAME,
+    "bound": _AMOUNT,
+    "bound_source": _optional(_NAME),
+    "resolution": _Field("seconds, more than 0", lambda value: _is_amount(value) and value > 0),
+    "message": _NAME,
+    "wall_time": _OBJECT,
 }
 """Of a result what tables, pictures and pages read."""
 

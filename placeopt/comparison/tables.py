@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from placeopt.comparison.ledger import read_ledger
+from placeopt.comparison.ledger import examine_ledger
 from placeopt.comparison.records import Record
 from placeopt.comparison.verdicts import FAILED, Standing, Value, Verdict, feasible_levels, feasible_value
 from placeopt.overview import counted
@@ -75,11 +75,13 @@ class Entry:
 class Comparison:
     """The records of many runs, in order: by problem, solver and seed, whichever ended first.
 
-    `expected` says how many runs were wanted; fewer records: it was stopped.
+    `expected` says how many runs were wanted; fewer records: it was stopped. `notes` says which lines of its ledger
+    are left out, and why.
     """
 
     records: tuple[Record, ...]
     expected: int = field(default=0, compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def read(cls, ledger: str | os.PathLike[str]) -> Comparison:
@@ -94,7 +96,8 @@ class Comparison:
         UsageError
             If the file cannot be read or is no ledger.
         """
-        last = {(record.file, record.problem, record.key): record for record in read_ledger(ledger)}
+        contents = examine_ledger(ledger)
+        last = {(record.file, record.problem, record.key): record for record in contents.records}
         records = tuple(last.values())
         problems = _ordered(((record.problem, record.fingerprint), record.place[0]) for record in records)
         solvers = _ordered((solver_label(record), record.place[1]) for record in records)
@@ -106,7 +109,7 @@ class Comparison:
                 record.threads,
             )  # fmt: skip
 
-        return cls(tuple(sorted(records, key=place)), expected=len(records))
+        return cls(tuple(sorted(records, key=place)), expected=len(records), notes=contents.notes)
 
     @cached_property
     def by_problem(self) -> dict[str, tuple[Record, ...]]:
@@ -331,6 +334,7 @@ class Comparison:
             "summary": self.summary(),
             "profile": {solver: [list(step) for step in steps] for solver, steps in self.profile().items()},
             "expected": self.expected,
+            "notes": list(self.notes),
         }
 
 

@@ -22,8 +22,9 @@ from placeopt.compiler.placement import FixedPlacement
 from placeopt.compiler.ranges import check_ranges
 from placeopt.compiler.scales import Scales
 from placeopt.compiler.windows import check_windows, time_windows
-from placeopt.document import Document, collection_paused, read_document
+from placeopt.document import Document, Files, NamedFiles, collection_paused, read_document
 from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file_order, listing
+from placeopt.files import size_limit
 from placeopt.ir import NANO, UNLIMITED, Bool, Int, Objective, Problem, Term, build_problem
 from placeopt.relocation import shared_out
 from placeopt.spec import GraphFile, Spec, TaskSpec
@@ -35,37 +36,55 @@ _SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds of a tick
 __all__ = ["Compilation", "begin_compilation", "compile_document", "compile_spec", "document_of", "load", "read_spec"]
 
 
-def load(path: str | Path) -> Problem:
+def load(path: str | Path, *, files: Files = "any", max_bytes: int | None = None) -> Problem:
     """The problem in a spec file (YAML, or JSON if its name ends in .json).
+
+    Parameters
+    ----------
+    files
+        Which files the spec may name (a graph file, plan files): "any", those "beside" it, that is, in its folder
+        or below, or "none".
+    max_bytes
+        The largest file that is read, instead of 32 MiB for YAML and 512 MiB for JSON.
 
     Raises
     ------
     SpecError
-        If the file, or a graph file it names, is wrong; lists every issue.
+        If the file, or a file that it names, is wrong; lists every issue.
     UsageError
-        If it is no path.
+        If an argument makes no sense.
     """
     if not isinstance(path, str | Path):
         raise UsageError(f"load takes a path, got {type(path).__name__}; placeopt.compile takes documents made in code")
-    return compile_document(_read(path))
+    with size_limit(max_bytes):
+        return compile_document(_read(path), files=files)
 
 
-def compile_spec(spec: Spec | dict[str, Any], *, folder: str | Path = ".") -> Problem:
-    """The problem of a spec made in code; `folder` is where its graph file is looked for.
+def compile_spec(
+    spec: Spec | dict[str, Any], *, folder: str | Path | None = None, files: Files | None = None
+) -> Problem:
+    """The problem of a spec made in code.
+
+    Parameters
+    ----------
+    folder
+        The folder that the names of files in the spec are relative to; the current one unless given.
+    files
+        Which files the spec may name, as in `load`. By default "none", and those "beside" it if `folder` is given.
 
     Raises
     ------
     SpecError
         If the spec is wrong; lists every issue.
     UsageError
-        If it is neither a Spec nor a dict, or has the same name as text and as a number.
+        If it is neither a Spec nor a dict, has the same name as text and as a number, or an argument makes no sense.
     """
     if isinstance(spec, Spec):
-        data = spec.model_dump(by_alias=True, warnings=False)  # only for the places of issues
-        return Compilation(spec, Document(data), (), Path(folder)).problem()
+        document = Document(spec.model_dump(by_alias=True, warnings=False))  # only for the places of issues
+        return Compilation(spec, document, (), NamedFiles.of(document, folder, files)).problem()
     if not isinstance(spec, dict):
         raise UsageError(f"compile takes a Spec or a dict, got {type(spec).__name__}; use load for a file")
-    return compile_document(document_of(spec), folder=folder)
+    return compile_document(document_of(spec), folder=folder, files=files)
 
 
 def document_of(data: Mapping[str, Any]) -> Document:
@@ -89,20 +108,21 @@ def _with_text_keys(section: object, entries: Any) -> Any:
     return named
 
 
-def compile_document(document: Document, *, folder: str | Path | None = None) -> Problem:
-    """The problem of a document; see `load`."""
+def compile_document(document: Document, *, folder: str | Path | None = None, files: Files | None = None) -> Problem:
+    """The problem of a document; see `load`, and `NamedFiles.of` for the files that it may name."""
     with collection_paused():
-        return begin_compilation(document, folder=folder).problem()
+        return begin_compilation(document, folder=folder, files=files).problem()
 
 
-def begin_compilation(document: Document, *, folder: str | Path | None = None) -> Compilation:
+def begin_compilation(
+    document: Document, *, folder: str | Path | None = None, files: Files | None = None
+) -> Compilation:
     """A document on its way to a problem, for what needs its names and places too; see `load`."""
+    named = NamedFiles.of(document, folder, files)
     checked = validate(document, Spec)
     if checked.model is None:
         raise SpecError(in_file_order(checked.issues))
-    if folder is None:
-        folder = Path(document.file).parent if document.file else Path()
-    return Compilation(checked.model, document, checked.issues, Path(folder))
+    return Compilation(checked.model, document, checked.issues, named)
 
 
 def read_spec(path: str | Path) -> Spec:
@@ -133,13 +153,13 @@ class Compilation:
         spec: Spec,
         document: Document,
         issues: Sequence[Issue],
-        folder: Path,
+        named: NamedFiles,
         *,
         network: Document | None = None,
         former: frozenset[str] = frozenset(),
     ) -> None:
-        self.spec, self.document, self.folder, self._former = spec, document, folder, former
-        graph_document, graph, graph_issues = self._graph(document, folder)
+        self.spec, self.document, self.named, self._former = spec, document, named, former
+        graph_document, graph, graph_issues = self._graph(document)
         self.issues = Issues(document, graph_document, network)
         for issue in [*issues, *graph_issues]:
             self.issues.keep(issue)
@@ -156,21 +176,20 @@ class Compilation:
             self.tasks[name] = task
         if not self.gaps.tasks and "tasks" not in document.data and "graph" not in document.data:
             self.issues.add("tasks is missing, and so is a graph file with tasks", ())
-        self.placement = FixedPlacement(spec.placement, folder, self.issues)
-        self.current = Current(spec.current, folder, self.issues)
+        self.placement = FixedPlacement(spec.placement, named, self.issues)
+        self.current = Current(spec.current, named, self.issues)
 
-    def _graph(self, document: Document, folder: Path) -> tuple[Document | None, GraphFile | None, Sequence[Issue]]:
+    def _graph(self, document: Document) -> tuple[Document | None, GraphFile | None, Sequence[Issue]]:
         if self.spec.graph is None:
             return None, None, ()
-        path = folder / self.spec.graph.file
-        key = ("graph", "file")
+        name, key = self.spec.graph.file, ("graph", "file")
         try:
-            graph_document = read_document(path)
+            graph_document = self.named.read(name)
         except DocumentError as error:
             # What is wrong with the file as a whole belongs to the line that names it.
             whole = [document.issue(f"{issue.file}: {issue.message}", key) for issue in error.issues if not issue.line]
             return None, None, whole or error.issues
-        if document.file is not None and os.path.realpath(path) == os.path.realpath(document.file):
+        if document.file is not None and os.path.realpath(self.named.path(name)) == os.path.realpath(document.file):
             return None, None, [document.issue("is this very file; expected another one, with tasks", key)]
         checked = validate(graph_document, GraphFile)
         return graph_document, checked.model, checked.issues

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from placeopt.compiler.devices import DeviceIndex
@@ -12,6 +10,7 @@ from placeopt.compiler.issues import Gaps, Issues
 from placeopt.compiler.links import LinkArrays
 from placeopt.compiler.placement import WrittenPlacement
 from placeopt.compiler.scales import LARGEST, Scales
+from placeopt.document import NamedFiles
 from placeopt.ir import Int
 from placeopt.relocation import relocation_ticks
 from placeopt.spec import CurrentSpec, MigrationSpec, TaskSpec
@@ -21,11 +20,11 @@ from placeopt.syntax import Path as Place
 class Current:
     """The section `current` of a spec, with the `migration` of its tasks, which says nothing without it."""
 
-    def __init__(self, section: CurrentSpec | None, folder: Path, issues: Issues) -> None:
+    def __init__(self, section: CurrentSpec | None, named: NamedFiles, issues: Issues) -> None:
         self._stated = section is not None
         self._section = section or CurrentSpec()
         self.runs = self._section.runs_before_next_change
-        self._placement = WrittenPlacement(self._section.placement, folder, issues, "current", "placement")
+        self._placement = WrittenPlacement(self._section.placement, named, issues, "current", "placement")
         self._issues = issues
         self.moved: Int = np.zeros(0, dtype=np.int64)
         """(n,) bytes that move with each task, once `relocation` has looked."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from placeopt.compiler.devices import DeviceIndex
 from placeopt.compiler.issues import Gaps, Issues
-from placeopt.document import Document, read_document
+from placeopt.document import Document, NamedFiles
 from placeopt.errors import DocumentError, Issue, listing
 from placeopt.ir import Bool, Int
 from placeopt.plan import PlanFile
@@ -26,17 +25,17 @@ class WrittenPlacement:
     An entry of a plan file has its place there, and counts as an issue of the line that names the file.
     """
 
-    def __init__(self, written: dict[str, str], folder: Path, issues: Issues, *section: str) -> None:
+    def __init__(self, written: dict[str, str], named: NamedFiles, issues: Issues, *section: str) -> None:
         self._issues, self._section = issues, section
         self._plan: Document | None = None
         self._entries = written
         if list(written) == [_FILE]:
-            self._entries = self._read(folder / written[_FILE])
+            self._entries = self._read(named, written[_FILE])
 
-    def _read(self, path: Path) -> dict[str, str]:
+    def _read(self, named: NamedFiles, name: str) -> dict[str, str]:
         """The device of each task in a plan file, as far as it is sound."""
         try:
-            self._plan = read_document(path)
+            self._plan = named.read(name)
         except DocumentError as error:
             for issue in error.issues:
                 if issue.line:
@@ -91,8 +90,8 @@ class WrittenPlacement:
 class FixedPlacement(WrittenPlacement):
     """The part of the placement that a spec fixes."""
 
-    def __init__(self, written: dict[str, str], folder: Path, issues: Issues) -> None:
-        super().__init__(written, folder, issues, "placement")
+    def __init__(self, written: dict[str, str], named: NamedFiles, issues: Issues) -> None:
+        super().__init__(written, named, issues, "placement")
 
     def place(self, task: str) -> Issue:
         """Where the entry of a task stands, in the spec or in the plan file, as an issue without a message."""

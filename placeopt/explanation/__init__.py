@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from placeopt.compiler import begin_compilation, document_of
-from placeopt.document import Document, collection_paused, read_document
+from placeopt.document import Document, Files, collection_paused, read_document
 from placeopt.errors import DocumentError, Issue, SpecError, UsageError, path_text
 from placeopt.explanation.constraints import Kind, System
 from placeopt.explanation.filter import shrink
@@ -127,6 +127,7 @@ def explain(
     solver: str = "cp-sat",
     seed: int = 0,
     workers: int | None = None,
+    files: Files | None = None,
     on_progress: Callable[[str], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> Explanation:
@@ -140,6 +141,9 @@ def explain(
         Seconds once the problem is read. A set that could not be made minimal by then is reported as it is.
     solver
         The exact solver that decides what counting and small models cannot.
+    files
+        Which files the spec may name, as in `placeopt.load`. By default "any" if the spec is a file, "none" if it was
+        made in code.
     on_progress
         Called with a line for people whenever another stage begins.
     should_stop
@@ -158,7 +162,7 @@ def explain(
     find_solver(solver)
     tell = on_progress or (lambda _line: None)
     with collection_paused():
-        system = System(begin_compilation(_document(spec)))
+        system = System(begin_compilation(_document(spec), files=files))
     clock = Clock(time_limit)
     oracle = Oracle(
         system, clock, solver=solver, seed=seed, workers=workers, should_stop=should_stop or (lambda: False)

@@ -33,9 +33,10 @@ import numpy as np
 from placeopt.cycles import find_cycle
 from placeopt.document import Document, collection_paused, read_document
 from placeopt.errors import DocumentError, Issue, in_file_order, listing
+from placeopt.files import UnreadableError, read_file
 from placeopt.spec import MOST_DEVICES
 from placeopt.syntax import Path as Place
-from placeopt.units import shown
+from placeopt.units import beginning, shown
 
 NAME = "dnn-partitioning"
 _PS_PER_MS = 10**9
@@ -46,11 +47,17 @@ _HEADER = ("maxSizePerFPGA", "maxFPGAs", "maxCPUs", "nodes", "edges")
 
 
 def recognises_dnn_partitioning(path: Path) -> bool:
-    """Whether a file looks like one of this format; nothing is said about what is wrong in it."""
+    """Whether a file looks like one of this format; nothing is said about what is wrong in it.
+
+    Raises
+    ------
+    DocumentError
+        If the file cannot be read.
+    """
     try:
-        return path.suffix.lower() == ".json" and b'"maxSizePerFPGA"' in path.read_bytes()
-    except OSError:
-        return False
+        return b'"maxSizePerFPGA"' in read_file(path) and path.suffix.lower() == ".json"
+    except UnreadableError as error:
+        raise DocumentError([Issue(str(error), (), str(path))]) from None
 
 
 def read_dnn_partitioning(path: str | Path, *, name: str | None = None, resolution: str = "1 ns") -> dict[str, Any]:
@@ -107,7 +114,7 @@ class _Reader:
         """The document, or every issue as a DocumentError."""
         data = self._document.data
         if not isinstance(data, dict):
-            self._add(f"holds {shown(data)}; expected a mapping with {', '.join(_HEADER)}", ())
+            self._add(f"holds {beginning(data)}; expected a mapping with {', '.join(_HEADER)}", ())
             raise DocumentError(self.issues)
         memory = self._number(data, (), "maxSizePerFPGA", "bytes", _LARGEST)
         counts = [self._whole(data, (), key, "how many there are", MOST_DEVICES) for key in ("maxFPGAs", "maxCPUs")]

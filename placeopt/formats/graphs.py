@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placeopt.compiler import compile_spec
+from placeopt.document import Files
 from placeopt.errors import UsageError
 from placeopt.formats.problems import problem_header, start_ups
 from placeopt.ir import UNLIMITED, Problem
@@ -31,6 +33,8 @@ def from_networkx(
     devices: Mapping[str, Any] | None = None,
     *,
     links: Mapping[str, Any] | None = None,
+    folder: str | Path | None = None,
+    files: Files | None = None,
     **header: Any,
 ) -> Problem:
     """The problem of a directed graph whose node attributes are task keys of the spec.
@@ -44,6 +48,9 @@ def from_networkx(
     devices, links
         The spec's sections of those names. Without `devices`, a graph that `to_networkx` made has its own devices,
         links and header; what is given here takes their place.
+    folder, files
+        What files the header may name, such as `placement={"file": "plan.json"}`; by default none, as in
+        `placeopt.compile`.
     **header
         Further top-level keys of the spec: name, resolution, objective, contention, memory_model, operations, units,
         placement, current.
@@ -81,7 +88,7 @@ def from_networkx(
         document["devices"] = dict(devices)
     if links is not None:
         document["links"] = dict(links)
-    return compile_spec(document)
+    return compile_spec(document, folder=folder, files=files)
 
 
 def to_networkx(problem: Problem) -> nx.DiGraph[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from placeopt.errors import UsageError, listing, suggestion
+from placeopt.files import descriptor
 from placeopt.formats import dnn_partitioning
 
 
@@ -15,8 +16,8 @@ from placeopt.formats import dnn_partitioning
 class Importer:
     """How to read one format.
 
-    `recognises` says whether a file looks like one; `read` makes a spec document of it, given the path and, as
-    keywords, `name` (None: the file's own) and `resolution`, and raises DocumentError with every issue.
+    `recognises` says whether a file looks like one. `read` makes a spec document of it, given the path and, as
+    keywords, `name` (None: the name of the file) and `resolution`. Both raise DocumentError, `read` with every issue.
     """
 
     description: str
@@ -49,8 +50,8 @@ def import_document(
         hint = suggestion(format, IMPORTERS) or f"; known are {listing(list(IMPORTERS))}"
         raise UsageError(f"there is no format {format}{hint}")
     if format is None:
-        if not Path(path).is_file():
-            raise UsageError(f"{path}: {'is a folder, expected a file' if Path(path).is_dir() else 'no such file'}")
+        if descriptor(path) is not None:
+            raise UsageError(f"{path} is read once only; say --format, one of {listing(list(IMPORTERS))}")
         found = [known for known, importer in IMPORTERS.items() if importer.recognises(Path(path))]
         if len(found) != 1:
             what = f"like {' and '.join(found)}" if found else "like no known format"

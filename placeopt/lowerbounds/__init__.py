@@ -37,7 +37,13 @@ from placeopt.lowerbounds.transfers import Tariff, unavoidable
 from placeopt.objective import Value, simplified, task_energy
 from placeopt.units import size_text, time_text
 
-__all__ = ["Bound", "Infeasibility", "best_bound", "bounds", "prove_infeasible"]
+__all__ = ["NAMES", "Bound", "Infeasibility", "best_bound", "bounds", "prove_infeasible"]
+
+
+NAMES = (
+    "critical-path", "load", "jackson", "packing", "transfers", "cheapest", "memory", "weighted-sum", "trivial",
+)  # fmt: skip
+"""Names of these bounds. Every result of a solver states the best of them or a better bound."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import Field
 
-from placeopt.document import Document, read_document
+from placeopt.document import Document, NamedFiles, read_document
 from placeopt.errors import DocumentError, SpecError, UsageError, in_file_order, listing
 from placeopt.profiling.estimates import Estimate, Profile
 from placeopt.profiling.numerals import time_text, whole_bytes
@@ -111,17 +111,16 @@ def self_contained(path: str | Path, out: Path | None = None) -> dict[str, Any]:
     problem = _read(path)
     whole = isinstance(problem.data, dict) and "devices" in problem.data
     data = _checked(problem, Spec if whole else GraphFile)
-    graph = data.pop("graph", None)
+    graph, named = data.pop("graph", None), NamedFiles.of(problem)
     if graph is not None:
-        inner = _checked(_read(Path(path).parent / graph["file"]), GraphFile)
+        inner = _checked(_read(named.path(graph["file"])), GraphFile)
         for section in ("operations", "tasks"):
             merged = {**(inner.get(section) or {}), **(data.get(section) or {})}
             if merged:
                 data[section] = merged
     placement = data.get("placement")
     if out is not None and isinstance(placement, dict) and list(placement) == ["file"]:
-        plan = Path(path).parent / str(placement["file"])
-        data["placement"] = {"file": os.path.relpath(plan, out.parent)}
+        data["placement"] = {"file": os.path.relpath(named.path(str(placement["file"])), out.parent)}
     return data
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from placeopt.errors import DocumentError, Issue, listing, suggestion, visible
-
-_FAILURES = {FileNotFoundError: "no such file", IsADirectoryError: "is a folder, expected a file"}
+from placeopt.files import UnreadableError, read_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +48,10 @@ def read_table(path: str | Path, known: Mapping[str, Column]) -> Table:
     """
     file = str(path)
     try:
-        # newline="" as the csv module asks for; utf-8-sig leaves out the mark that spreadsheets write.
-        with open(path, encoding="utf-8-sig", newline="") as stream:
-            rows = _rows(csv.reader(stream, strict=True), file)
-    except UnicodeDecodeError as error:
-        reason = f"is no UTF-8 text (byte {error.start} is {error.object[error.start]:#04x})"
-        raise DocumentError([Issue(reason, (), file)]) from None
-    except OSError as error:
-        reason = _FAILURES.get(type(error), f"cannot be read: {error.strerror or error}")
-        raise DocumentError([Issue(reason, (), file)]) from None
+        text = read_text(path).removeprefix("\ufeff")  # the mark that spreadsheets write
+    except UnreadableError as error:
+        raise DocumentError([Issue(str(error), (), file)]) from None
+    rows = _rows(csv.reader(io.StringIO(text, newline=""), strict=True), file)  # newline as the csv module asks for
     if not rows:
         expected = f"expected a line with the names of columns: {_asked(known)}"
         raise DocumentError([Issue(f"is empty; {expected}", (), file)])
@@ -108,7 +103,7 @@ def _places(header: Sequence[str], known: Mapping[str, Column], file: str, line:
         raise DocumentError([Issue(f"cells are separated by {separator}; expected commas", (), file, line)])
     for name, column in known.items():
         if not column.choice and not column.optional and name not in header:
-            hint = suggestion(name, unknown) or f"; the file has {listing(list(header))}"
+            hint = suggestion(name, unknown) or f"; the file has {listing([visible(each, 30) for each in header])}"
             issues.append(Issue(f"column {name}: is missing{hint}", (), file, line))
     for choice in dict.fromkeys(column.choice for column in known.values() if column.choice):
         names = [name for name, column in known.items() if column.choice == choice]

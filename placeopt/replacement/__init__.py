@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
+from placeopt.document import Files
 from placeopt.errors import InternalError
 from placeopt.ir import Problem
 from placeopt.objective import METRICS, simplified
@@ -139,6 +140,7 @@ def replace(
     *,
     solver: str = "auto",
     runs: float | Fraction | None = None,
+    files: Files | None = None,
     **options: Any,
 ) -> Replacement:
     """The plan moved to a changed network, at least cost.
@@ -158,6 +160,9 @@ def replace(
         Any that supports the problem's objective with relocation in it. Those that can start from staying.
     runs
         How many runs the new placement serves; as the problem says, or one.
+    files
+        Which files the problem's document may name, as in `placeopt.load`. By default "any" if it is a file, "none"
+        if it was made in code.
     **options
         Of `placeopt.solve`: time_limit, gap_limit, seed, workers, passes, bound_time, on_progress, should_stop, and
         settings of the solver.
@@ -174,7 +179,7 @@ def replace(
         If the solver does not support the objective.
     """
     find_solver(solver)
-    return replaced(changed_problem(problem, plan, devices, runs), solver, **options)
+    return replaced(changed_problem(problem, plan, devices, runs, files), solver, **options)
 
 
 def replaced(changed: Changed, solver: str, **options: Any) -> Replacement:

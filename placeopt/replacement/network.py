@@ -14,7 +14,7 @@ from placeopt.arguments import checked as checked_number
 from placeopt.compiler import Compilation, begin_compilation, document_of
 from placeopt.compiler.devices import DeviceIndex
 from placeopt.compiler.issues import Issues
-from placeopt.document import Document, read_document
+from placeopt.document import Document, Files, NamedFiles, read_document
 from placeopt.errors import DocumentError, SpecError, UsageError, in_file_order
 from placeopt.ir import Int, Metric, Objective, Problem, Term, amended
 from placeopt.plan import read_plan
@@ -65,6 +65,7 @@ def changed_problem(
     plan: str | Path | Schedule | Mapping[str, str],
     devices: str | Path | Mapping[str, Any] | Problem,
     runs: float | Fraction | None = None,
+    files: Files | None = None,
 ) -> Changed:
     """The tasks of a plan on a changed network; see `placeopt.replacement.replace`."""
     if runs is not None:
@@ -79,14 +80,15 @@ def changed_problem(
             "replace: a compiled problem does not know how long tasks take on other devices; expected two documents, "
             "or the problem compiled for the changed devices too"
         )
-    return _on_network(_opened(problem), devices, plan, runs)
+    return _on_network(_opened(problem, files), devices, plan, runs)
 
 
-def _opened(problem: Source) -> Compilation:
+def _opened(problem: Source, files: Files | None) -> Compilation:
     """A problem's document on its way to a problem."""
     if isinstance(problem, Spec):
-        return Compilation(problem, Document(problem.model_dump(by_alias=True, warnings=False)), (), Path())
-    return begin_compilation(_document(problem))
+        document = Document(problem.model_dump(by_alias=True, warnings=False))
+        return Compilation(problem, document, (), NamedFiles.of(document, allowed=files))
+    return begin_compilation(_document(problem), files=files)
 
 
 def _on_network(
@@ -126,7 +128,7 @@ def _on_network(
         }
     )
     former = DeviceIndex(spec.devices, Issues(Document({}))).references
-    after = Compilation(changed, before.document, checked.issues, before.folder, network=document, former=former)
+    after = Compilation(changed, before.document, checked.issues, before.named, network=document, former=former)
     problem = after.problem()
     return Changed(problem, _places(problem, where), after.current.moved, old.device_names, where, start)
 

@@ -52,11 +52,21 @@ def write_markdown(out: TextIO, comparison: Comparison) -> None:
 
 
 def write_csv(out: TextIO, comparison: Comparison) -> None:
-    """The runs of a comparison, a line each; what is absent is empty."""
+    """The runs of a comparison, a line each; what is absent is empty, and no text is a formula."""
     rows = comparison.rows()
     writer = csv.DictWriter(out, list(rows[0]) if rows else ["problem"], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
+
+
+def _cell(value: object) -> object:
+    """A cell; a text that a spreadsheet would take for a formula gets an apostrophe before it, as OWASP advises."""
+    if not isinstance(value, str):
+        return value
+    formula = value.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+    return "'" * formula + value.replace(
+        "\r", "\n"
+    )  # Python before 3.13 leaves \r without quotes: it would end the line
 
 
 def _line(cells: Iterable[str]) -> str:
