@@ -15,6 +15,7 @@ from placeopt.arguments import read_settings as read_settings
 from placeopt.claims import Judgement, Run, check_infeasible, check_values, restored
 from placeopt.errors import InternalError, UnsupportedError, UsageError, listing
 from placeopt.ir import Problem
+from placeopt.kernels import compilation
 from placeopt.lowerbounds import Bound, best_bound, prove_infeasible
 from placeopt.objective import Value
 from placeopt.passes import EXACT_PASSES, Chain, Pass, apply_passes, find_pass, pass_text
@@ -102,6 +103,7 @@ def solve(
 
     options = make_options(
         time_limit=time_limit,
+        nominal_limit=time_limit,
         gap_limit=gap_limit,
         seed=seed,
         workers=workers,
@@ -118,6 +120,7 @@ def solve(
         options = _started(problem, initial, options)
         reducing = time.monotonic()
 
+    compiling = compilation.seconds()
     run = Run(problem, solver, chosen, options, names, seconds, _versions())
     proof = prove_infeasible(problem)
     chain = apply_passes(problem, chosen_passes) if proof is None else Chain(problem)
@@ -127,7 +130,10 @@ def solve(
         answer = _answer(run, found, chain, time.monotonic() - reducing)
     else:
         answer = Answer(Termination.INFEASIBLE, message=proof.reason)
+    if answer.termination in (Termination.TIME_LIMIT, Termination.INTERRUPTED) and not answer.varies_by:
+        answer = replace(answer, varies_by="clock")
     solved = time.monotonic()
+    compiling = compilation.seconds() - compiling
     judgement: Judgement = (None, None) if answer.schedule is None else restored(run, chain, answer.schedule)
     verified = time.monotonic()
     schedule, report = judgement
@@ -156,11 +162,14 @@ def solve(
         settings=chosen.model_dump(mode="json"),
         message=answer.message,
         stats=answer.stats,
-        wall_time=WallTime(solve=solved - begun, verify=verified - solved, bound=bounded),
+        wall_time=WallTime(
+            solve=solved - begun, compiling=compiling, verify=verified - solved, bound=bounded
+        ),
         versions=run.versions,
         devices=() if schedule is None or values is None else device_uses(problem, schedule),
         passes=chain.applied,
         progress=tuple(heard) if chain.exact else (),
+        varies_by=answer.varies_by,
     )
 
 
@@ -187,7 +196,9 @@ def _started(problem: Problem, solver: str, options: Options) -> Options:
         why = f": {found.message}" if found.message else ""
         raise UsageError(f"initial: {solver} found no schedule to start from{why}; expected another solver, or a plan")
     left = None if limit is None else max(limit - (time.monotonic() - begun), LEAST)
-    return replace(options, initial=found.schedule, time_limit=left)
+    return replace(
+        options, initial=found.schedule, time_limit=left, nominal_limit=None if limit is None else limit / 2
+    )
 
 
 def _passes(wanted: Sequence[str | Pass] | str | Pass) -> tuple[Pass, ...]:

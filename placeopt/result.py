@@ -45,6 +45,8 @@ class WallTime:
     load: float | None = None
     build: float | None = None
     solve: float | None = None
+    compiling: float | None = None
+    """The part of `solve` in which kernels were being compiled, and plain Python ran in their place."""
     verify: float | None = None
     bound: float | None = None
 
@@ -79,6 +81,8 @@ class Result:
     """What passes did to the problem before the solver saw it."""
     progress: tuple[Progress, ...] = ()
     """Every incumbent and bound that the solver told of, in order; none behind passes that may lose the optimum."""
+    varies_by: str = ""
+    """What may make another run with the same seed end with another schedule: "clock" or "threads"; else empty."""
 
     @property
     def objective(self) -> Value | None:
@@ -89,6 +93,11 @@ class Result:
     def gap(self) -> float | None:
         """(objective - bound) / objective: the schedule is at most this much above the optimum, as a share of it."""
         return relative_gap(self.objective, self.bound) if self.feasible else None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the same problem, settings, seed and workers give this schedule again."""
+        return not self.varies_by
 
     @property
     def placement(self) -> dict[str, str] | None:
@@ -184,6 +193,8 @@ class Result:
             "solver": self.solver,
             "settings": dict(self.settings),
             "seed": self.seed,
+            "repeatable": self.repeatable,
+            "varies_by": self.varies_by or None,
             "termination": self.termination.value,
             "feasible": self.feasible,
             "violations": [
@@ -202,6 +213,7 @@ class Result:
                 "load": self.wall_time.load,
                 "build": self.wall_time.build,
                 "solve": self.wall_time.solve,
+                "compiling": self.wall_time.compiling,
                 "verify": self.wall_time.verify,
                 "bound": self.wall_time.bound,
             },

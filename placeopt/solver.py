@@ -96,6 +96,8 @@ class Options:
     ----------
     time_limit
         Seconds, None for no limit.
+    nominal_limit
+        The limit as the caller gave it, before passes took their part of it. None: the same as `time_limit`.
     seed
         Same seed and one worker, same answer.
     workers
@@ -114,6 +116,7 @@ class Options:
     """
 
     time_limit: float | None = None
+    nominal_limit: float | None = None
     seed: int = 0
     workers: int = 1
     gap_limit: float | None = None
@@ -121,6 +124,11 @@ class Options:
     strict: bool = False
     on_progress: Callable[[Progress], None] | None = None
     should_stop: Callable[[], bool] = field(default=lambda: False)
+
+    @property
+    def planned_seconds(self) -> float | None:
+        """Seconds to plan work for: the same in every run, which `time_limit` is not. None for no limit."""
+        return self.time_limit if self.nominal_limit is None else self.nominal_limit
 
 
 class Clock:
@@ -165,6 +173,9 @@ class Answer:
         Numbers of the algorithm's own, for reports (nodes, iterations, rho).
     bound_source
         Who proved the bound, if not the solver itself.
+    varies_by
+        What may make another run with the same seed end with another schedule: "clock" or "threads"; empty if nothing
+        does. An answer that ended by the time limit or was interrupted varies by the clock in any case.
     """
 
     termination: Termination
@@ -173,6 +184,7 @@ class Answer:
     message: str = ""
     stats: Mapping[str, Any] = field(default_factory=dict)
     bound_source: str = ""
+    varies_by: str = ""
 
 
 class Settings(BaseModel):

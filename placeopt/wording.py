@@ -25,6 +25,15 @@ SHOWN = 20
 MEMBERS = 6
 """Members of a portfolio that are shown, best first."""
 
+SLOWED = 0.1
+"""Part of a solve that went by while kernels were compiled, from which on the result says so."""
+
+VARYING = {
+    "clock": "no: the clock ended it, so that another run may find another schedule",
+    "threads": "no: several threads searched; with --workers 1 the same seed gives the same schedule",
+}
+"""What to tell of results that another run with the same seed need not give."""
+
 DEVICE_HEADERS = ("device", "type", "tasks", "busy", "share", "memory", "of capacity")
 """Columns of `device_cells`; the first two hold words."""
 
@@ -95,6 +104,10 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
     facts = [("termination", f"{MEANING[result.termination]} ({result.solver}, {seconds:.2f} s)")]
     if result.message:
         facts.append(("", result.message))
+    if (result.wall_time.compiling or 0.0) >= SLOWED * seconds > 0:
+        facts.append(("compiling", _compiling_text(result.wall_time.compiling or 0.0, seconds)))
+    if result.varies_by:
+        facts.append(("repeatable", VARYING[result.varies_by]))
     if result.passes is not None and result.passes.names:
         facts.append(("passes", applied_text(result.passes)))
     if result.objective is not None:
@@ -108,6 +121,13 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
         proved = ", the schedule is optimal" if result.gap <= 0 and len(problem.objective.levels) == 1 else ""
         facts.append(("gap", f"{result.gap:.2%}{proved}"))
     return facts
+
+
+def _compiling_text(compiling: float, seconds: float) -> str:
+    return (
+        f"{min(compiling, seconds):.2f} s of the {seconds:.2f} s: kernels were compiled, once on this machine, and plain "
+        "Python ran meanwhile; another run finds more"
+    )
 
 
 def _portfolio_facts(result: Result) -> list[tuple[str, str]]:

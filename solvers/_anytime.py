@@ -53,9 +53,10 @@ def search(
         return Answer(Termination.FAILED, message="no placement keeps all groups and separations on feasible devices")
     if problem.n_tasks == 0:
         return Answer(Termination.OPTIMAL, begin, bound)
-    endless = settings.rounds is None and options.time_limit is not None and options.workers > 1
-    seconds = DEFAULT if options.time_limit is None else SHARE * options.time_limit
-    brief = settings.rounds is None and options.time_limit is not None and options.time_limit < BRIEF
+    limit = options.planned_seconds
+    endless = settings.rounds is None and limit is not None and options.workers > 1
+    seconds = DEFAULT if limit is None else SHARE * limit
+    brief = settings.rounds is None and limit is not None and limit < BRIEF
     rounds = settings.rounds or max(rounds_in(problem, seconds, plain=brief), 1)
 
     def each(number: int) -> Iterator[Cooling]:
@@ -64,7 +65,7 @@ def search(
             if not endless:
                 return
 
-    evaluated = searched(
+    walked = searched(
         problem,
         begin,
         make,
@@ -85,4 +86,5 @@ def search(
         why = Termination.TIME_LIMIT
     else:
         why = Termination.COMPLETED if best.schedule is not None else Termination.FAILED
-    return Answer(why, best.schedule, bound, message, {"evaluated": evaluated})
+    varies = "threads" if options.workers > 1 else ""
+    return Answer(why, best.schedule, bound, message, {"evaluated": walked.evaluated}, varies_by=varies)

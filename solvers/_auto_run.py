@@ -10,6 +10,7 @@ from functools import partial
 from placeopt.bounding import bounds
 from placeopt.companion import Companion
 from placeopt.ir import Problem
+from placeopt.kernels import compilation
 from placeopt.lowerbounds import best_bound
 from placeopt.objective import Value, evaluate
 from placeopt.schedule import Schedule, makespan
@@ -23,14 +24,14 @@ from ._cooling import annealer, coolings
 from ._descents import descender, descents
 from ._exact import ExactRun
 from ._incumbent import Incumbent
-from ._search import Cooling, Search, any_start, rounds_in, searched, sufficient
+from ._search import LOADING, Cooling, Search, any_start, rounds_in, searched, sufficient
 from ._validity import valid
 
 PATIENCE = 60.0
 """Seconds that it plans for where there is no time limit."""
 
 QUICK = 0.3
-"""Of the time limit after which no further heuristic begins: only where code has to be compiled first."""
+"""Of the time limit after which no further heuristic begins: only where kernels are not compiled yet."""
 
 SMALL = 60
 """Tasks up to which CP-SAT has its turn before the search: mostly it proves the optimum at once."""
@@ -104,7 +105,9 @@ class Run(ExactRun):
         super().__init__(problem, options)
         self.best = Standings(problem, options, self.clock)
         self.companion = companion
-        self.span = PATIENCE if options.time_limit is None else options.time_limit
+        self.span = PATIENCE if options.planned_seconds is None else options.planned_seconds
+        if options.workers > 1:
+            self.varies_by = "threads"
         self.least = best_bound(problem)
         self.proved: Termination | None = None
         self.turns, self.worked = 0, 0.0
@@ -112,6 +115,7 @@ class Run(ExactRun):
         self.sweep: Sweep | None = None
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
+        self.walker: Search | None = None
         self.searchers: list[Searcher] = []
         timed = problem.objective.single == "makespan"
         if timed and windowed(problem):
@@ -125,7 +129,8 @@ class Run(ExactRun):
     def answer(self) -> Answer:
         """The best schedule and bound of all members, and why there is no better."""
         self._tried()
-        small = self.problem.n_tasks <= SMALL
+        # While the search's kernels are being compiled, CP-SAT has its turn.
+        small = self.problem.n_tasks <= SMALL or self._compiling()
         steps: tuple[tuple[bool, Callable[[], None]], ...] = (
             (not small, lambda: self._search(STARTS)),
             (True, lambda: self._exact(FIRST_OF_SMALL if small else FIRST)),
@@ -151,14 +156,31 @@ class Run(ExactRun):
         for at, member in enumerate(affordable(self.problem, self.span)):
             # Heft has its turn whatever the limit and the initial schedule.
             if at and (self._over() or self.clock.elapsed > QUICK * self.span):
+                self.varies_by = self.varies_by or "clock"
                 return
             with self.best.turn(member.name):
                 for schedule in schedules(member, self.problem, self.options.seed):
                     self._offer(schedule, member.name)
                     self._remember(schedule)
+            if at == 0:
+                self._load()
         with self.best.turn("segments"):
             for schedule in segments(self.problem):
                 self._offer(schedule, "segments")
+
+    def _load(self) -> None:
+        """Have the kernel of the moves loaded, or compiled, while heuristics have their turns."""
+        start = self.best.schedule
+        if start is not None and self.problem.n_tasks > SMALL and self.span >= 1.0:
+            self.walker = annealer(self.problem, start, 0, rounds_in(self.problem, self.length))
+            self.walker.step(0, 0, 1, 0.0, 0.0, -math.inf)
+
+    def _compiling(self) -> bool:
+        """Whether the kernel of the moves is being compiled, so that the order of turns is another than usual."""
+        if self.walker is None or self.walker.compiled or not compilation.pending():
+            return False
+        self.varies_by = self.varies_by or "clock"
+        return True
 
     def _remember(self, schedule: Schedule) -> None:
         """Keep a schedule for annealing to start from, if it is among the best that differ in value."""
@@ -227,6 +249,8 @@ class Run(ExactRun):
             self.message = "no placement keeps all groups and separations on feasible devices"
             return
         able = [each for each in self.searchers if self.best.schedule is not None or not each.needs_schedule]
+        if self._compiling():  # plain Python makes too few moves to gain anything
+            able = [each for each in able if each.name == "lns"] or able
         able = able or [Searcher("annealing", self._anneal)]
         rates = [math.inf if each.rate is None or each.trials > 0 else each.rate for each in able]
         searcher = able[rates.index(max(rates)) if any(rates) else self.turns % len(able)]
@@ -268,7 +292,7 @@ class Run(ExactRun):
     ) -> None:
         """A turn of a search by moves."""
         rounds = max(rounds_in(self.problem, seconds), 1)
-        searched(
+        walked = searched(
             self.problem,
             start,
             make,
@@ -279,8 +303,11 @@ class Run(ExactRun):
             workers=self.threads,
             moves=rounds,
             stopped=lambda: self._over() is not None,
+            patience=seconds + LOADING,
             message=name,
         )
+        if walked.cut:
+            self.varies_by = self.varies_by or "clock"
 
     def _slide(self, start: Schedule, seconds: float, number: int) -> float:
         """Windows, on from where the last turn ended."""
@@ -295,7 +322,7 @@ class Run(ExactRun):
             best.offer(window.schedule)
             rounds = rounds_in(window.problem, each)
             hot = WARM / window.problem.n_tasks
-            searched(
+            walked = searched(
                 window.problem,
                 window.schedule,
                 partial(annealer, bound=window.bound),
@@ -304,7 +331,10 @@ class Run(ExactRun):
                 seed=number + at,
                 moves=rounds * problem.n_tasks // ADVANCE,
                 stopped=lambda: self._over() is not None,
+                patience=each + LOADING,
             )
+            if walked.cut:
+                self.varies_by = self.varies_by or "clock"
             return None if best.schedule is window.schedule else best.schedule
 
         left = seconds

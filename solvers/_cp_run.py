@@ -28,10 +28,10 @@ ANNEALED = 40
 """Tasks from which on annealing improves the start: smaller problems are mostly solved before it gets warm."""
 
 AMPLE = 10.0
-"""Seconds that must be left for it: the first time on a machine its code has to be compiled."""
+"""Seconds that the time limit must be: below, proofs need all of it."""
 
 SHARE, LONGEST = 0.1, 4.0
-"""Part of the time left that it gets, and seconds at most."""
+"""Part of the time limit that it gets, and seconds at most."""
 
 PROBED = 6_000
 """Variables above which presolve does not probe: at 40,000 that took 35 s and found next to nothing."""
@@ -77,6 +77,8 @@ class CpSatRun(ExactRun):
     def __init__(self, problem: Problem, options: Options, settings: CpSatSettings) -> None:
         super().__init__(problem, options)
         self.settings = settings
+        if options.workers > 1 and not settings.deterministic:
+            self.varies_by = "threads"
 
     def answer(self) -> Answer:
         """The best schedule and bound, and why there is no better."""
@@ -144,17 +146,19 @@ class CpSatRun(ExactRun):
 
     def _anneal(self) -> bool:
         """Whether annealing improved the start; only tried where proofs are not a matter of moments anyway."""
-        start, remaining = self.best.schedule, self.clock.remaining
+        start, limit = self.best.schedule, self.options.planned_seconds
         makespans = any(term.metric == "makespan" for term in self.problem.objective.levels[0])
         if (
             start is None
             or not makespans
             or self.problem.n_tasks < ANNEALED
-            or (remaining is not None and remaining < AMPLE)
+            or (limit is not None and limit < AMPLE)
         ):
             return False
-        share = LONGEST if remaining is None else min(LONGEST, remaining * SHARE)
-        found = annealed_start(self.problem, start, share, self.options.seed, lambda: self.halted() is not None)
+        share = LONGEST if limit is None else min(LONGEST, limit * SHARE)
+        found, cut = annealed_start(self.problem, start, share, self.options.seed, lambda: self.halted() is not None)
+        if cut:
+            self.varies_by = "clock"
         return found is not None and self.best.offer(found, "annealing")
 
     def _descend(self, model: Model) -> Termination:

@@ -29,6 +29,7 @@ class ExactRun:
         self.best = Incumbent(problem, options, self.clock)
         self.stats: dict[str, Any] = {}
         self.message = ""
+        self.varies_by = ""
 
     def halted(self) -> Termination | None:
         """Why to stop now, None to go on."""
@@ -43,4 +44,6 @@ class ExactRun:
     def ended(self, termination: Termination, message: str = "") -> Answer:
         """The answer with what is held."""
         bound = None if termination is Termination.INFEASIBLE else self.best.bound
-        return Answer(termination, self.best.schedule, bound, message or self.message, self.stats)
+        return Answer(
+            termination, self.best.schedule, bound, message or self.message, self.stats, varies_by=self.varies_by
+        )

@@ -138,7 +138,8 @@ class _Search:
         """How many placements to look at: so many drawn ones and what comes after them, or what the limit allows."""
         if placements is not None:
             return placements * (1 + self.moves)
-        seconds = 1.0 if self.clock.limit is None else self.clock.limit
+        limit = self.options.planned_seconds
+        seconds = 1.0 if limit is None else limit
         count = int(seconds * STEPS_A_SECOND / (self.each if self.simple else self.each + PYTHON_STEPS))
         there_are = math.prod(np.diff(self.rules.option_start).tolist())
         return int(max(min(count, ENOUGH * there_are * (1 + self.moves)), 1 + self.moves))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -39,6 +40,9 @@ slow core; only budgets hang on them."""
 PLAIN_PROPOSING, PLAIN_TIMING = 150e-6, 2e-6
 """The same in plain Python."""
 
+LOADING = 1.0
+"""Seconds that a search planned for compiled code may take longer in plain Python: until code is loaded from the disk."""
+
 OVERHEAD = 40
 """Elementary steps of plain Python that a move costs apart from timing, in the measure of `placeopt.kernels`."""
 
@@ -63,6 +67,14 @@ class Cooling:
     hot: float
     cold: float
     onward: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What a search came to: states evaluated, and whether it was cut short for want of compiled code."""
+
+    evaluated: int
+    cut: bool
 
 
 def rounds_in(problem: Problem, seconds: float, *, plain: bool = False) -> int:
@@ -130,6 +142,11 @@ class Search:
                 hold(self.state, worth)
 
     @property
+    def compiled(self) -> bool:
+        """Whether moves are made by compiled code."""
+        return runs_compiled(self._move)
+
+    @property
     def value(self) -> float:
         """What temperatures are parts of: the best value so far, or that of the state."""
         held = float(self.state.cost[HELD])
@@ -151,7 +168,7 @@ class Search:
             while done < count:
                 if stopped() or self.state.cost[HELD] <= enough:
                     return False
-                part = count if runs_compiled(self._move) else max(rounds_in(self.problem, CHUNK, plain=True), 1)
+                part = count if self.compiled else max(rounds_in(self.problem, CHUNK, plain=True), 1)
                 end = min(done + part, count)
                 self.evaluated += self.step(done, end, count, first, last, enough)
                 done = end
@@ -196,15 +213,19 @@ def searched(
     workers: int = 1,
     moves: int,
     stopped: Callable[[], bool],
+    patience: float = math.inf,
     message: str = "",
-) -> int:
-    """Search until the coolings end, the value is at most `enough`, or it is stopped; the number of states evaluated.
+) -> Walked:
+    """Search until the coolings end, the value is at most `enough`, or it is stopped.
 
     `make` gives each worker its walker, from the start, a seed and the `moves` to come at least; `coolings` those of a
     worker by its number. Workers begin each cooling with the best that any has found; what they find is offered to
-    `best`. One worker alone finds the same for the same seed, unless stopped.
+    `best`. One worker alone finds the same for the same seed, unless stopped or cut short. Plain Python is cut short after
+    `patience` seconds: it runs while kernels are compiled, and is too slow for the moves that were planned.
     """
     lock = threading.Lock()
+    cut = threading.Event()
+    begun = time.monotonic()
     shared: list[tuple[float, Schedule]] = []
 
     def work(number: int) -> int:
@@ -220,7 +241,9 @@ def searched(
                 best.offer(found, message)
 
         def over() -> bool:
-            return stopped() or bool(shared and shared[0][0] <= enough)
+            if not search.compiled and time.monotonic() - begun > patience:
+                cut.set()
+            return cut.is_set() or stopped() or bool(shared and shared[0][0] <= enough)
 
         for cooling in coolings(number):
             if over():
@@ -236,9 +259,9 @@ def searched(
         return search.evaluated
 
     if workers == 1:
-        return work(0)
+        return Walked(work(0), cut.is_set())
     with ThreadPoolExecutor(workers, thread_name_prefix="search") as pool:
-        return sum(pool.map(work, range(workers)))
+        return Walked(sum(pool.map(work, range(workers))), cut.is_set())
 
 
 def sufficient(problem: Problem, bound: float, gap_limit: float | None = None) -> float:

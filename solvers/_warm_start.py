@@ -15,7 +15,7 @@ from placeopt.solver import Clock, Options
 from ._cooling import annealer, coolings
 from ._heft import heft
 from ._incumbent import Incumbent
-from ._search import rounds_in, searched, sufficient
+from ._search import LOADING, rounds_in, searched, sufficient
 from ._segments import segmented
 from ._serial import best_serial
 from ._validity import valid
@@ -37,16 +37,17 @@ def best_start(problem: Problem, initial: Schedule | None, heuristics: bool) -> 
 
 def annealed_start(
     problem: Problem, start: Schedule, seconds: float, seed: int, stopped: Callable[[], bool]
-) -> Schedule | None:
+) -> tuple[Schedule | None, bool]:
     """A better schedule than a valid one, by annealing for about so long; None if none is found.
 
-    The seconds become a number of moves, so that the same seed gives the same schedule on a slow machine too.
+    The seconds become a number of moves, so that the same seed gives the same schedule on a slow machine too. The
+    second value tells whether that was cut short for want of compiled code.
     """
     best = Incumbent(problem, Options(), Clock(None))
     best.offer(start)
-    rounds = rounds_in(problem, seconds)
+    rounds, cut = rounds_in(problem, seconds), False
     if rounds:
-        searched(
+        walked = searched(
             problem,
             start,
             annealer,
@@ -56,8 +57,10 @@ def annealed_start(
             seed=seed,
             moves=rounds,
             stopped=stopped,
+            patience=seconds + LOADING,
         )
-    return None if best.schedule is start else best.schedule
+        cut = walked.cut
+    return (None if best.schedule is start else best.schedule), cut
 
 
 def _retimed(problem: Problem, schedule: Schedule) -> Schedule | None:

@@ -140,13 +140,13 @@ def _solved(problem: Problem, options: Options, settings: LnsSettings) -> Answer
 
     def run(start: Schedule, spent: float) -> Search:
         search = Search(kept, start, options.seed, stopped, better, options.workers)
-        if clock.limit is None:
+        if options.planned_seconds is None:
             span = None
             while search.state.span != span and not search.complete:
                 span = search.state.span
                 search.run(settings.patience, enough)
         elif options.workers == 1:
-            search.run(_planned(problem, clock.limit) - spent, enough)
+            search.run(_planned(problem, options.planned_seconds) - spent, enough)
         else:
             search.run(float("inf"), enough)
         return search
@@ -171,4 +171,5 @@ def _solved(problem: Problem, options: Options, settings: LnsSettings) -> Answer
         why = Termination.INTERRUPTED
     else:
         why = Termination.TIME_LIMIT if clock.over else Termination.COMPLETED
-    return Answer(why, schedule, best.bound, message, stats)
+    varies = "threads" if options.workers > 1 else ""
+    return Answer(why, schedule, best.bound, message, stats, varies_by=varies)
