@@ -20,6 +20,7 @@ from placeopt.compiler import compile_document, compile_spec, load, read_spec
 from placeopt.document import Document, parse_document
 from placeopt.errors import DocumentError, SpecError
 from placeopt.formats.documents import MODELINE
+from placeopt.formats.problems import problem_document
 from placeopt.ir import UNLIMITED, Objective, Problem, Term
 from placeopt.plan import plan_document
 from placeopt.schedule import Schedule
@@ -152,7 +153,7 @@ tasks:
             for row, mask in zip(problem.duration.tolist(), problem.feasible.tolist(), strict=True)
         ]
         assert rows == [
-            [9, 5, 5, 5, 5, None],  # the device card: its name beats its type
+            [9, None, None, None, 5, None],  # a device is called card: the word means that device, not the type
             [None, 4, 4, 4, 5, None],
             [7, 4, 3, 4, 5, 7],
             [7, 4, 3, 4, 5, 7],
@@ -672,6 +673,68 @@ tasks:
             f'placement.{late}: "d2", where task "{early}" is fixed, from which it is separated'
             for late, early in (("t1", "t0"), ("t0", "t3"), ("t5", "t0"))
         ]
+
+
+class TestNamesAgainstTypes:
+    """The name of a device means that device alone, in every key; any other word means a key or a type."""
+
+    HEAD = "placeopt: 1\ndevices: {cpu: {type: gpu}, gpu: , old: {type: gpu}, npu: {count: 2}, tpu: {type: npu}}\n"
+
+    @pytest.mark.parametrize(
+        ("task", "head", "allowed"),
+        [
+            ("time: 1, pin: gpu", "", "gpu"),
+            ("time: 1, devices: gpu", "", "gpu"),
+            ("time: 1, devices: [gpu, old]", "", "gpu old"),
+            ("time: {gpu: 1}", "", "gpu"),
+            ("time: {gpu: 1, cpu: 2}", "", "cpu gpu"),
+            ("op: conv", "operations: {conv: {gpu: 1}}", "gpu"),
+            ("time: 1", "placement: {t: gpu}", "gpu"),
+            ("time: 1, devices: npu", "", "npu0 npu1 tpu"),  # no device is called so: the key and the type
+            ("time: {npu: 1}", "", "npu0 npu1 tpu"),
+            ("time: 1, pin: npu0", "", "npu0"),
+            ("time: 1, pin: cpu", "", "cpu"),
+        ],
+    )
+    def test_where_a_task_may_run(self, task: str, head: str, allowed: str) -> None:
+        problem = compiled(f"{self.HEAD}{head}\ntasks:\n  t: {{{task}}}\n")
+        assert [problem.device_names[d] for d in np.flatnonzero(problem.feasible[0])] == allowed.split()
+
+    @pytest.mark.parametrize(
+        ("override", "links"),
+        [
+            ("from: gpu, to: npu", ["gpu>npu0", "gpu>npu1", "gpu>tpu"]),
+            ("from: tpu, to: [gpu, old]", ["tpu>gpu", "tpu>old"]),
+            ("between: [gpu, cpu]", ["cpu>gpu", "gpu>cpu"]),
+        ],
+    )
+    def test_links(self, override: str, links: list[str]) -> None:
+        text = f"{self.HEAD}links: {{overrides: [{{{override}, latency: 7}}]}}\ntasks: {{t: {{time: 1}}}}\n"
+        problem, names = compiled(text), ("cpu", "gpu", "old", "npu0", "npu1", "tpu")
+        assert problem.device_names == names
+        assert [f"{names[a]}>{names[b]}" for a, b in np.argwhere(problem.latency == 7)] == links
+
+    def test_startup_and_where_tasks_are_now(self) -> None:
+        current = "current: {placement: {t: gpu}, migration: {startup: {gpu: 2, npu: 3, cpu: 4}}}\n"
+        problem = compiled(f"{self.HEAD}{current}tasks: {{t: {{time: 1}}, u: {{time: 1}}}}\n")
+        assert problem.relocation.tolist() == [[4, 0, 0, 3, 3, 3], [4, 2, 0, 3, 3, 3]]
+
+    def test_messages_name_a_way_out(self) -> None:
+        tasks = "tasks:\n  t: {time: {gpu: 1}, devices: cpu}\n  u: {time: 1, pin: npu}\n  v: {time: 1}\n"
+        assert complaints(f"{self.HEAD}placement: {{v: npu}}\n{tasks}") == [
+            '3:16: placement.v: "npu" stands for 3 devices (npu0, npu1, tpu); expected one',
+            "5:6: tasks.t: no device can run it: it has durations for gpu, and its devices are cpu; "
+            '"gpu" is the name of a device and means that device alone',
+            '6:21: tasks.u.pin: "npu" stands for 3 devices (npu0, npu1, tpu); pin to one of them, or use devices',
+        ]
+
+    def test_a_problem_is_read_back_from_its_document(self) -> None:
+        links = "links: {overrides: [{from: cpu, to: tpu, latency: 5}, {from: gpu, to: tpu, latency: 6}]}\n"
+        tasks = "tasks: {t: {time: {cpu: 1, gpu: 2, old: 3}}}\n"
+        problem = compiled(self.HEAD + links + tasks)
+        again = compile_spec(problem_document(problem))
+        assert again.latency.tolist() == problem.latency.tolist()
+        assert again.fingerprint() == problem.fingerprint()
 
 
 class TestDevices:

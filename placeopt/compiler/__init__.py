@@ -306,11 +306,14 @@ class Compilation:
             what, given = "it", task.time
             if given is None and task.op is not None:
                 what, given = f"operation {shown(task.op)}", self.operations[task.op]
-            self.issues.add(
+            message = (
                 f"no device can run it: {what} has durations for {listing(list(given or ()))}, "
-                f"and its devices are {listing(places)}",
-                ("tasks", name),
+                f"and its devices are {listing(places)}"
             )
+            hiding = next((word for word in given or () if index.hidden(word)), None)
+            if hiding is not None:
+                message += f"; {shown(hiding)} is the name of a device and means that device alone"
+            self.issues.add(message, ("tasks", name))
 
     def _memory(self, scales: Scales) -> tuple[Int, Int, Int]:
         """(n,) resident, output and scratch bytes."""
