@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from numbers import Integral
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
@@ -51,7 +52,7 @@ def _widen(rule: Callable[[Any], Any], written: Any) -> BeforeValidator:
 
 
 def _is_name(value: Any) -> bool:
-    return isinstance(value, str | int | float) and not isinstance(value, bool)
+    return isinstance(value, str | int | float | Integral) and not isinstance(value, bool)
 
 
 def _as_list(value: Any) -> Any:
@@ -109,8 +110,8 @@ def _as_placement(value: Any) -> Any:
 
 Names = Annotated[list[Name], _widen(_as_list, Name | list[Name])]
 SomeNames = Annotated[Names, Field(min_length=1)]
-Durations = Annotated[dict[str, Time], _widen(_as_durations, Time | dict[str, Time])]
-After = Annotated[dict[str, Payload | None], _widen(_as_after, str | list[str] | dict[str, Payload | None])]
+Durations = Annotated[dict[Name, Time], _widen(_as_durations, Time | dict[str, Time])]
+After = Annotated[dict[Name, Payload | None], _widen(_as_after, str | list[str] | dict[str, Payload | None])]
 Placement = Annotated[dict[Name, Name], _widen(_as_placement, dict[Name, Name] | None)]
 Level = dict[Metric, Weight]
 ObjectiveSpec = Annotated[

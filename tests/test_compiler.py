@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
@@ -837,6 +838,70 @@ class TestEntrances:
         assert (spec.best_known.objective, spec.best_known.bound) == (73, 73)
         with pytest.raises(SpecError, match=r"^none\.yaml: no such file$"):
             read_spec("none.yaml")
+
+    @pytest.mark.parametrize("number", [np.float32, np.float16, Fraction, Decimal])
+    def test_numbers_of_all_kinds_are_fine_in_code(self, number: Any) -> None:
+        plain = {
+            "placeopt": 1,
+            "best_known": {"objective": 9, "bound": 8.5},
+            "devices": {"d": {"count": 2, "memory": 100, "speed": 4, "memory_bandwidth": 2.5, "power": 3}, "7": {}},
+            "links": {"default": {"bandwidth": 0.5, "latency": 2, "energy": 0.25}},
+            "tasks": {
+                "1": {"time": {"d": 3, "7": 4}, "output": 2, "memory": 5, "release": 1, "deadline": 90},
+                "2": {"flops": 8, "bytes": 5, "after": {"1": 6}, "devices": ["d0"], "migration": 2},
+                "3": {"time": 1, "after": ["1"], "pin": "7"},
+            },
+            "current": {"placement": {"1": "7"}, "runs_before_next_change": 0.5},
+            "objective": {"makespan": 1, "communication": 0.1},
+        }
+        expected = compile_spec(plain).fingerprint()
+
+        def made(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {np.int16(key) if str(key).isdigit() else key: made(inner) for key, inner in value.items()}
+            if isinstance(value, list):
+                return [np.int64(item) if item.isdigit() else item for item in value]
+            if isinstance(value, str):
+                return np.int8(value) if value.isdigit() else value
+            return np.uint8(value) if isinstance(value, int) else number(str(value))
+
+        assert compile_spec(made(plain)).fingerprint() == expected
+        plain["devices"]["d"]["count"] = number(2)  # type: ignore[index]
+        assert compile_spec(plain).fingerprint() == expected
+
+    @pytest.mark.parametrize(
+        ("count", "message"),
+        [
+            (np.float32(2.5), "expected a whole number, got 2.5"),
+            (Fraction(5, 2), "expected a whole number, got 5/2"),
+            (Decimal("1e999999999"), "expected a whole number, got 1E+999999999"),
+            (10**5000, "a number of thousands of digits is too large; expected at most 4096"),
+        ],
+        ids=["float", "fraction", "decimal", "whole"],
+    )
+    def test_numbers_that_are_not_whole(self, count: Any, message: str) -> None:
+        document = {"placeopt": 1, "devices": {"d": {"count": count}}, "tasks": {"t": {"time": 1}}}
+        assert data_complaints(document) == [f"devices.d.count: {message}"]
+
+    @pytest.mark.parametrize(
+        "number",
+        [10**400, 10**5000, Fraction(10**400, 3), Decimal("1e400")],
+        ids=["long", "longer", "fraction", "decimal"],
+    )
+    def test_numbers_beyond_all_floats_are_out_of_range(self, number: Any) -> None:
+        document = {
+            "placeopt": 1,
+            "best_known": {"objective": number},
+            "devices": {"d": {}},
+            "current": {"runs_before_next_change": number},
+            "tasks": {"t": {"time": number}},
+            "objective": {"makespan": number},
+        }
+        found = data_complaints(document)
+        assert [line.split(": ")[0] for line in found] == [
+            "best_known.objective", "current.runs_before_next_change", "objective.makespan", "tasks.t.time"
+        ]  # fmt: skip
+        assert all("out of range" in line for line in found)
 
     def test_numbers_from_numpy_and_tuples_are_fine_in_code(self) -> None:
         problem = compile_spec({

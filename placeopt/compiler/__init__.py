@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def _with_text_keys(section: object, entries: Any) -> Any:
     """A section with names as text: in code, tasks and devices may be numbered."""
     if not isinstance(entries, dict) or all(isinstance(name, str) for name in entries):
         return entries
-    named = {str(name) if isinstance(name, int) else name: entry for name, entry in entries.items()}
+    named = {str(name) if isinstance(name, Integral) else name: entry for name, entry in entries.items()}
     if len(named) != len(entries):
         raise UsageError(f"two names in {section} are written in the same way, as text and as a number")
     return named
