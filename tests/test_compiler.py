@@ -119,7 +119,7 @@ class TestTimes:
         [
             ("5", "", 5),
             ("0", "", 0),
-            ("2.2", "", 3),
+            ("20.2", "", 21),
             ("1e3", "", 1000),
             ("'5'", "", 5),
             ("1_000", "", 1000),
@@ -907,10 +907,10 @@ class TestEntrances:
         problem = compile_spec({
             "placeopt": 1,
             "devices": {"d": {"memory": np.int64(100)}, "e": {}},
-            "tasks": {"a": {"time": np.float64(1.5)}, "b": {"time": {"d": np.int32(4)}, "after": ("a",)}},
+            "tasks": {"a": {"time": np.float64(20.5)}, "b": {"time": {"d": np.int32(4)}, "after": ("a",)}},
             "objective": ("makespan", {"communication": np.float64(0.1)}),
         })  # fmt: skip
-        assert problem.duration.tolist() == [[2, 2], [4, 0]]
+        assert problem.duration.tolist() == [[21, 21], [4, 0]]
         assert problem.objective.levels[1] == (Term("communication", Fraction(1, 10)),)
 
 

@@ -249,6 +249,7 @@ class Compilation:
             objective=shared_out(objective, self.current.runs),
             contention=spec.contention,
             memory_model=spec.memory_model,
+            rounding=scales.rounding,
         )
 
     def _resolution(self) -> Fraction:
@@ -273,7 +274,7 @@ class Compilation:
             if stated.memory_bandwidth is not None:
                 scales.bandwidth(stated.memory_bandwidth, (*path, "memory_bandwidth"))
             if stated.overhead is not None:
-                scales.ticks(stated.overhead, (*path, "overhead"))
+                scales.ticks(stated.overhead, (*path, "overhead"), counts=False)
             power.append((0, 1) if stated.power is None else scales.power(stated.power, (*path, "power")))
         return power, capacity
 
