@@ -366,12 +366,48 @@ tasks:
             "4:37: tasks.x.colocate: its colocation group (x, y) needs 11 B, more than any device that may run it has "
             "(the largest is a with 10 B)"
         ]
-        # Under the peak model only what stays for the whole run must fit together.
-        assert complaints("memory_model: peak\n" + edited(text, ("resident: 3", "resident: 4"))) == []
-        assert complaints("memory_model: peak\n" + edited(text, ("resident: 3", "resident: 7"))) == [
-            "5:37: tasks.x.colocate: its colocation group (x, y) needs 11 B, more than any device that may run it has "
-            "(the largest is a with 10 B)"
+        # Under the peak model what is resident must fit together with what one task adds to it.
+        peak = "memory_model: peak\n" + edited(text, ("memory: 4", "memory: {resident: 4, output: 3}"))
+        assert complaints(peak) == []
+        assert complaints(edited(peak, ("scratch: 3", "scratch: 4"))) == [
+            "5:60: tasks.x.colocate: its colocation group (x, y) needs 11 B at one time, more than any device that may "
+            "run it has (the largest is a with 10 B)"
         ]
+        assert complaints(edited(peak, ("1, memory: 6}\n", "1, memory: {output: 6, scratch: 5}}\n"))) == [
+            "7:24: tasks.z.memory: needs 11 B at one time, more than any device that may run it has (the largest is a "
+            "with 10 B)"
+        ]
+        # A task that takes no time holds nothing for any time.
+        assert (
+            complaints(edited(peak, ("z: {time: 1, memory: 6", "z: {time: 0, memory: {output: 6, scratch: 5}"))) == []
+        )
+        assert (
+            complaints(edited(peak, ("z: {time: 1, memory: 6", "z: {time: {a: 1, b: 0}, memory: {output: 11}"))) == []
+        )
+        assert complaints(edited(peak, ("memory: 6}\n", "memory: 10}\n"))) == [
+            "5:3: tasks: all tasks together need 17 B of resident memory, and all devices have 16 B"
+        ]
+
+    def test_what_the_peak_model_would_free_is_told(self) -> None:
+        head = "placeopt: 1\ndevices: {a: {memory: 10}, b: {memory: 6}}\ntasks:\n"
+        group = (
+            "  x: {time: 1, memory: {resident: 2, scratch: 5}, colocate: g}\n"
+            "  y: {time: 1, memory: {output: 7}, colocate: g}\n"
+        )
+        assert complaints(head + group) == [
+            "4:61: tasks.x.colocate: its colocation group (x, y) needs 14 B, more than any device that may run it has "
+            "(the largest is a with 10 B); 2 B of it is resident, and memory_model: peak counts the other 12 B only "
+            "while it is live"
+        ]
+        assert complaints("memory_model: peak\n" + head + group) == []
+        apart = "  x: {time: 1, memory: {resident: 2, scratch: 5}}\n  y: {time: 1, memory: 6, output: 4}\n"
+        assert complaints(head + apart) == [
+            "4:3: tasks: all tasks together need 17 B of memory, and all devices have 16 B; 8 B of it is resident, and "
+            "memory_model: peak counts the other 9 B only while it is live"
+        ]
+        assert "peak" not in complaints(head + edited(group, ("output: 7", "output: 9")))[0]  # it would not help
+        assert "peak" not in complaints(head + "  x: {time: 1, memory: {scratch: 11}}\n")[0]
+        assert "peak" not in complaints(head + "  x: {time: 1, memory: 9}\n  y: {time: 1, memory: 9}\n")[0]
 
     def test_one_unlimited_device_holds_everything(self) -> None:
         text = "placeopt: 1\ndevices: {a: {memory: 1}, b: }\ntasks: {x: {time: 1, memory: 1 PiB}}\n"

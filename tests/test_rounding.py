@@ -193,3 +193,86 @@ class TestSumsOfRoundedParts:
         devices = "devices: {d: {speed: 3 GFLOP/s, memory_bandwidth: 3 GB/s, overhead: 0.5 ns}}\n"
         found = compiled(f"placeopt: 1\n{devices}tasks: {{t: {{flops: 1, bytes: 2}}}}\n")
         assert found.duration.tolist() == [[2]]  # 2/3 and 1/2 of a tick, 1 tick each
+
+
+PORTS = """\
+placeopt: 1
+contention: port
+objective: total_cost
+devices: {a: , b: }
+links: {default: {latency: 3}}
+tasks:
+  s: {time: 1, pin: a}
+  t: {time: 1, pin: a}
+  x: {time: 1, pin: b, after: {s: 0}}
+  y: {time: 1, pin: b, after: {t: 0}}
+"""
+
+
+class TestWhatThePageSays:
+    """Sentences of the page on the problem file, each held by a schedule that the verifier judges."""
+
+    def test_transfers_of_no_bytes_take_the_latency_and_hold_the_ports(self) -> None:
+        found = compiled(PORTS)
+        device = np.array([0, 0, 1, 1])
+        for second, feasible in ((4, True), (3, False)):  # the first is sent in [1, 4)
+            transfers = po.Transfers(np.array([0, 1]), np.array([1, second]))
+            start = np.array([0, 1, 4, second + 3])
+            report = po.verify(found, po.Schedule(device, start, transfers))
+            assert report.feasible == feasible
+            assert feasible or {violation.rule.value for violation in report.violations} == {"port"}
+            assert not feasible or report.objective == (4 + 3 + 3,)
+        early = po.Schedule(device, np.array([0, 1, 3, 7]), po.Transfers(np.array([0, 1]), np.array([1, 4])))
+        assert [violation.rule.value for violation in po.verify(found, early).violations] == ["precedence"]
+
+    def test_without_latency_they_still_wait_for_the_ports(self) -> None:
+        text = PORTS.replace("{latency: 3}", "{bandwidth: 1}").replace("{s: 0}", "{s: 5}")
+        found = compiled(text)
+        device, start = np.array([0, 0, 1, 1]), np.array([0, 1, 6, 7])
+        inside = po.Schedule(device, start, po.Transfers(np.array([0, 1]), np.array([1, 2])))
+        assert {violation.rule.value for violation in po.verify(found, inside).violations} == {"port"}
+        after = po.Schedule(device, start, po.Transfers(np.array([0, 1]), np.array([1, 6])))
+        assert po.verify(found, after).feasible
+
+    @pytest.mark.parametrize(
+        ("tasks", "used"),
+        [
+            ("t: {time: 0, memory: {scratch: 9}}", 0),
+            ("t: {time: 0, output: 9}", 0),
+            ("t: {time: 1, memory: {scratch: 9}}", 9),
+            ("t: {time: 0, output: 9}, u: {time: 0, after: t}", 0),  # the consumer has it at the tick of the start
+            ("t: {time: 0, output: 9}, u: {time: 2, after: t}", 9),
+            ("t: {time: 1, memory: {scratch: 9}}, u: {time: 1, after: t, memory: {scratch: 9}}", 9),  # frees first
+        ],
+    )
+    def test_memory_of_tasks_that_take_no_time(self, tasks: str, used: int) -> None:
+        head = "placeopt: 1\nmemory_model: peak\nobjective: [memory_balance, makespan]\ndevices: {a: {memory: 1000}}\n"
+        result = po.solve(compiled(f"{head}tasks: {{{tasks}}}\n"), "cp-sat")
+        assert (result.objective, result.devices[0].memory) == (used * 1000, used)
+
+    @pytest.mark.parametrize(
+        ("devices", "value"),
+        [
+            ("a: {memory: 3}", 333334),  # 1/3, rounded up
+            ("a: {memory: 3}, b: {memory: 7}", 142858),  # the task goes to b; a is empty
+            ("a: {memory: 3}, b: ", 0),  # a device without a limit does not count
+            ("a: , b: ", 0),
+        ],
+    )
+    def test_memory_balance(self, devices: str, value: int) -> None:
+        text = f"placeopt: 1\nobjective: memory_balance\ndevices: {{{devices}}}\ntasks: {{t: {{time: 1, memory: 1}}}}\n"
+        assert po.solve(compiled(text), "cp-sat").objective == value
+
+    def test_energy_is_rounded_for_each_task_and_each_transfer(self) -> None:
+        # 0.4 W for 1 ns are 0.4 nJ, and a byte costs 0.4 nJ; the device b states no power.
+        text = (
+            "placeopt: 1\nobjective: energy\ndevices: {a: {power: 0.4 W}, b: }\n"
+            "links: {default: {energy: 0.4 nJ/B}}\ntasks:\n"
+            "  s: {time: 1, pin: a}\n  t: {time: 1, pin: a}\n"
+            "  x: {time: 1, pin: b, after: {s: 1}}\n  y: {time: 1, pin: b, after: {t: 1}}\n"
+        )
+        assert po.solve(compiled(text), "cp-sat").objective == 4
+        bare = text.replace("{power: 0.4 W}", "").replace("{energy: 0.4 nJ/B}", "")
+        assert complaints(bare) == [
+            "2:12: objective: energy needs the power of devices or the energy of links; neither is stated"
+        ]

@@ -16,7 +16,7 @@ from placeopt.compiler.current import Current
 from placeopt.compiler.devices import DeviceIndex
 from placeopt.compiler.durations import DurationTable, feasibility
 from placeopt.compiler.edges import edge_arrays
-from placeopt.compiler.groups import check_groups, colocation_labels, separation_pairs
+from placeopt.compiler.groups import TaskMemory, check_groups, colocation_labels, separation_pairs
 from placeopt.compiler.issues import Gaps, Issues
 from placeopt.compiler.links import link_arrays
 from placeopt.compiler.placement import FixedPlacement
@@ -186,7 +186,7 @@ class Compilation:
         links = link_arrays(spec.links, index, scales, issues)
         self._check_objective()
         edges = edge_arrays(tasks, scales, gaps, issues)
-        resident, output, scratch = self._memory(scales)
+        memory = self._memory(scales)
         labels = colocation_labels(tasks)
         forward = forward_tasks(tasks, gaps, issues)
         separation = separation_pairs(tasks, labels, len(index), issues)
@@ -201,16 +201,15 @@ class Compilation:
         self.placement.check(fixed, tasks, self.operations, index, allowed, feasible)
         self.placement.check_groups(fixed, tasks, labels, separation, index, feasible)
         table.restrict(fixed)
-        relocation = self.current.relocation(tasks, resident, index, links, scales, gaps)
+        relocation = self.current.relocation(tasks, memory.resident, index, links, scales, gaps)
         release, deadline = time_windows(tasks, scales)
         check_windows(tasks, release, deadline, table if known else None, index, scales, issues)
 
         duration = np.where(table.feasible, table.duration, 0)
-        amounts = resident if spec.memory_model == "peak" else resident + output + scratch
         if not len(issues):
-            check_ranges(duration, release, resident + output + scratch, edges, links, power, issues)
+            check_ranges(duration, release, memory.total, edges, links, power, issues)
         if not len(issues):
-            check_groups(tasks, labels, table.feasible, amounts, capacity, index, issues)
+            check_groups(tasks, labels, table, memory, spec.memory_model, capacity, index, issues)
         if len(issues):
             raise issues.error()
         objective = Objective(
@@ -225,9 +224,9 @@ class Compilation:
             device_types=[device.type for device in index.devices],
             duration=duration,
             feasible=table.feasible,
-            resident=resident,
-            output=output,
-            scratch=scratch,
+            resident=memory.resident,
+            output=memory.output,
+            scratch=memory.scratch,
             release=release,
             deadline=deadline,
             capacity=capacity,
@@ -317,8 +316,8 @@ class Compilation:
                 message += f"; {shown(hiding)} is the name of a device and means that device alone"
             self.issues.add(message, ("tasks", name))
 
-    def _memory(self, scales: Scales) -> tuple[Int, Int, Int]:
-        """(n,) resident, output and scratch bytes."""
+    def _memory(self, scales: Scales) -> TaskMemory:
+        """The memory of all tasks, whether `memory` or `output` states it."""
         amounts = np.zeros((3, len(self.tasks)), dtype=np.int64)
         for row, (name, task) in enumerate(self.tasks.items()):
             memory = task.memory
@@ -332,4 +331,4 @@ class Compilation:
                     amounts[2, row] = scales.size(memory.scratch, (*path, "scratch"))
             if task.output is not None and (memory is None or memory.output is None):
                 amounts[1, row] = scales.size(task.output, ("tasks", name, "output"))
-        return amounts[0], amounts[1], amounts[2]
+        return TaskMemory(*amounts)
