@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from numbers import Integral, Rational
+from numbers import Rational
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from placeopt import units
 from placeopt.errors import suggestion
-from placeopt.units import Amount, Dimension, Number, exact, is_number
+from placeopt.units import Amount, Dimension, Number, exact, is_number, is_whole
 
 BARE, QUANTITY = "~bare", "~quantity"
 """Labels of the two forms of an amount in the locations of validation errors."""
@@ -114,14 +114,17 @@ def _whole(value: Any) -> Any:
         whole = value if isinstance(value, Rational) else _near(value)
         if whole == whole // 1:
             return int(whole)
-    elif not isinstance(value, bool | str):  # pydantic would take true for 1
-        return value
     raise ValueError(f"expected a whole number, got {units.shown(value)}")
 
 
-def _name(value: Any) -> Any:
-    """A name as it is, whole numbers of NumPy as those of Python, which pydantic takes for names."""
-    return value if isinstance(value, str | int) or not isinstance(value, Integral) else int(value)
+def name_text(value: Any) -> Any:
+    """A whole number as the name that it is in a document; anything else as it is."""
+    if isinstance(value, str) or not is_whole(value):
+        return value
+    try:
+        return str(value)
+    except ValueError:  # too long for Python to write
+        raise ValueError(f"expected a name, got {units.shown(value)}") from None
 
 
 Time = Annotated[Amount, _Of(units.TIME)]
@@ -132,7 +135,7 @@ Work = Annotated[Amount, _Of(units.WORK)]
 Speed = Annotated[Amount, _Of(units.SPEED)]
 Power = Annotated[Amount, _Of(units.POWER)]
 EnergyPerByte = Annotated[Amount, _Of(units.ENERGY_PER_BYTE)]
-Name = Annotated[str, Field(min_length=1), BeforeValidator(_name)]
+Name = Annotated[str, Field(min_length=1), BeforeValidator(name_text)]
 Whole = Annotated[int, BeforeValidator(_whole, json_schema_input_type=int)]
 NotNegative = Annotated[float, BeforeValidator(_number), Field(ge=0), WithJsonSchema({"type": "number", "minimum": 0})]
 Version = Annotated[Literal[1], BeforeValidator(_whole, json_schema_input_type=Literal[1])]

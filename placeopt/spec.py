@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from numbers import Integral
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
@@ -32,6 +31,7 @@ from placeopt.scalars import (
     Weight,
     Whole,
     Work,
+    name_text,
 )
 from placeopt.units import Quantity
 
@@ -52,7 +52,7 @@ def _widen(rule: Callable[[Any], Any], written: Any) -> BeforeValidator:
 
 
 def _is_name(value: Any) -> bool:
-    return isinstance(value, str | int | float | Integral) and not isinstance(value, bool)
+    return isinstance(value, str | float) or units.is_whole(value)
 
 
 def _as_list(value: Any) -> Any:
@@ -77,14 +77,15 @@ def _as_after(value: Any) -> Any:
         return names
     if not isinstance(names, list | tuple):
         raise ValueError(f"expected the names of producers, got {units.shown(value)}")
-    seen: set[str] = set()
+    seen: dict[str, None] = {}
     for name in names:
         if not _is_name(name):
             raise ValueError(f"{units.shown(name)} is no task; expected the names of producers")
-        if str(name) in seen:
-            raise ValueError(f"{units.shown(str(name))} is listed twice")
-        seen.add(str(name))
-    return {str(name): None for name in names}
+        text = str(name_text(name))
+        if text in seen:
+            raise ValueError(f"{units.shown(text)} is listed twice")
+        seen[text] = None
+    return seen
 
 
 def _as_objective(value: Any) -> Any:

@@ -16,6 +16,8 @@ from functools import lru_cache
 from numbers import Integral, Rational, Real
 from typing import TypeGuard
 
+import numpy as np
+
 from placeopt.errors import suggestion, visible
 
 
@@ -139,13 +141,22 @@ Number = int | float | Fraction | Decimal
 """Numbers of Python; those of NumPy count as the ones that they are shown as."""
 
 
+def is_real(value: object) -> TypeGuard[Number]:
+    """Whether a value of a document is a number, perhaps nan or infinite."""
+    # NumPy counts its durations among the whole numbers.
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool | np.timedelta64)
+
+
 def is_number(value: object) -> TypeGuard[Number]:
     """Whether a value of a document is a number, and a finite one."""
-    if isinstance(value, Decimal):
-        return value.is_finite()
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return False
+    if not is_real(value) or isinstance(value, Decimal):
+        return isinstance(value, Decimal) and value.is_finite()
     return isinstance(value, Rational) or math.isfinite(value)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value of a document is a whole number as Python or NumPy have them."""
+    return isinstance(value, Integral) and is_real(value)
 
 
 def exact(number: Number) -> Fraction:
@@ -165,7 +176,7 @@ def parse(value: object, dimension: Dimension) -> Quantity:
     """
     if isinstance(value, str):
         return _parse_text(value, dimension.name)
-    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+    if not is_real(value):
         raise QuantityError(f"{shown(value)} is no {dimension.name}; expected one such as {dimension.example}")
     if not is_number(value):
         raise QuantityError(f"{shown(value)} is not finite; {_expected(dimension)}")

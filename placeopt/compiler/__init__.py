@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file
 from placeopt.ir import NANO, UNLIMITED, Bool, Int, Objective, Problem, Term, build_problem
 from placeopt.relocation import shared_out
 from placeopt.spec import GraphFile, Spec, TaskSpec
-from placeopt.units import shown
+from placeopt.units import is_whole, shown
 from placeopt.validation import validate
 
 _SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds of a tick
@@ -84,7 +83,7 @@ def _with_text_keys(section: object, entries: Any) -> Any:
     """A section with names as text: in code, tasks and devices may be numbered."""
     if not isinstance(entries, dict) or all(isinstance(name, str) for name in entries):
         return entries
-    named = {str(name) if isinstance(name, Integral) else name: entry for name, entry in entries.items()}
+    named = {str(name) if is_whole(name) else name: entry for name, entry in entries.items()}
     if len(named) != len(entries):
         raise UsageError(f"two names in {section} are written in the same way, as text and as a number")
     return named
