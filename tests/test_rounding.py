@@ -143,6 +143,14 @@ class TestTimesWithAUnit:
         (tmp_path / "p.yaml").write_text(text, encoding="utf-8")
         assert po.load(tmp_path / "p.yaml").rounding == Rounding(1.0, 'tasks."my task".time.cpu')
 
+    def test_a_deadline_that_only_rounding_breaks_is_told_so(self) -> None:
+        text = "placeopt: 1\nresolution: 1 ms\ndevices: {a: }\ntasks: {t: {time: 0.4 ms, deadline: 0.9 ms}}\n"
+        late = (
+            '4:37: tasks.t.deadline: "0.9 ms" cannot be met: the task takes 1 ms at its fastest (on a), 1 ms too long'
+        )
+        assert complaints(text) == [f"{late}; times are rounded to the 1 ms tick, a finer resolution may help"]
+        assert complaints(text.replace("resolution: 1 ms", "resolution: 0.1 ms")) == []
+
     def test_the_fact_is_no_part_of_the_fingerprint_and_outlives_changes(self) -> None:
         rounded, whole = problem("tasks: {t: {time: 0.5 ms}}"), problem("tasks: {t: {time: 1 ms}}")
         assert rounded.fingerprint() == whole.fingerprint()
