@@ -167,7 +167,7 @@ class Problem:
         nothing: passes look at it.
     rounding
         The time that was rounded most when the problem was compiled; None if all are whole ticks or none were stated.
-        It describes how the problem was made and is no part of the fingerprint.
+        It describes how the problem was made; the fingerprint does not include it.
     out_start, in_start, in_edge
         The edges as CSR both ways: out-edges of task i are out_start[i]..out_start[i+1], its in-edges
         in_edge[in_start[i]:in_start[i+1]].

@@ -292,8 +292,8 @@ class CurrentSpec(_Model):
     runs_before_next_change: Positive = Fraction(1)
     """How many runs the new placement serves: relocation counts for one part in so many."""
     migration: Migration | None = None
-    """What moving a task costs; a bare amount is `bytes`. `bytes` holds for tasks without `bytes` of their own,
-    `startup` for tasks without a `startup` of their own."""
+    """What moving a task costs; a bare amount is `bytes`. `bytes` holds for the tasks that state none, and so does
+    `startup`."""
 
 
 Devices = Annotated[dict[Name, Annotated[DeviceSpec, _widen(_as_mapping, DeviceSpec | None)]], Field(min_length=1)]

@@ -22,7 +22,7 @@ from placeopt.document import Document, parse_document
 from placeopt.errors import DocumentError, SpecError
 from placeopt.formats.documents import MODELINE
 from placeopt.formats.problems import problem_document
-from placeopt.ir import UNLIMITED, Objective, Problem, Term
+from placeopt.ir import UNLIMITED, Objective, Problem, Term, build_problem
 from placeopt.plan import plan_document
 from placeopt.schedule import Schedule
 from placeopt.spec import Spec, json_schema
@@ -766,9 +766,13 @@ class TestNamesAgainstTypes:
         ]
 
     def test_a_problem_is_read_back_from_its_document(self) -> None:
-        links = "links: {overrides: [{from: cpu, to: tpu, latency: 5}, {from: gpu, to: tpu, latency: 6}]}\n"
-        tasks = "tasks: {t: {time: {cpu: 1, gpu: 2, old: 3}}}\n"
-        problem = compiled(self.HEAD + links + tasks)
+        problem = build_problem(
+            task_names=["t"],
+            device_names=["a", "x", "c"],
+            device_types=["x", "x", "c"],  # x is a device and the type of a
+            duration=np.array([[1, 2, 3]]),
+            latency=np.array([[0, 1, 5], [2, 0, 7], [3, 4, 0]]),
+        )
         again = compile_spec(problem_document(problem))
         assert again.latency.tolist() == problem.latency.tolist()
         assert again.fingerprint() == problem.fingerprint()

@@ -186,7 +186,7 @@ class DurationTable:
     def _count_rounding(
         self, work: list[tuple[int, str, TaskSpec]], exact: NDArray[np.float64], ticks: Int, runs: Bool
     ) -> None:
-        """Tell the scales which of the tasks given by work that may run on a device is rounded most there."""
+        """Report to the scales which of the tasks given by work that may run on a device is rounded most there."""
         stated = runs & (exact > 0) & (np.abs(ticks - exact) > 1e-9 * exact)  # beyond the noise of floats
         share = np.divide(ticks - exact, exact, out=np.zeros(len(exact)), where=stated)
         if stated.any():
