@@ -151,6 +151,15 @@ class TestTimesWithAUnit:
         assert complaints(text) == [f"{late}; times are rounded to the 1 ms tick, a finer resolution may help"]
         assert complaints(text.replace("resolution: 1 ms", "resolution: 0.1 ms")) == []
 
+    def test_times_out_of_range_are_reported_as_such(self) -> None:
+        head = "placeopt: 1\ndevices: {a: {speed: 1, overhead: 1e400 ns, memory: 1.5}}\n"
+        found = complaints(
+            f"{head}links: {{default: {{latency: 1e400 ns}}}}\ntasks: {{t: {{flops: 1, release: 1e400}}}}\n"
+        )
+        assert [line.split(": ", 2)[1] for line in found] == [
+            "devices.a.overhead", "devices.a.memory", "links.default.latency", "tasks.t.release"
+        ]  # fmt: skip
+
     def test_the_fact_is_no_part_of_the_fingerprint_and_outlives_changes(self) -> None:
         rounded, whole = problem("tasks: {t: {time: 0.5 ms}}"), problem("tasks: {t: {time: 1 ms}}")
         assert rounded.fingerprint() == whole.fingerprint()

@@ -179,7 +179,7 @@ class DurationTable:
                 self._no_rate(rows[(flops == 0) & (traffic > 0)], places, work, "memory_bandwidth", "bytes alone")
             if device.spec.overhead is not None:
                 ticks = ticks + scales.ticks(device.spec.overhead, (*path, "overhead"), counts=False)
-                exact = exact + float(scales.exact_ticks(device.spec.overhead))
+                exact = exact + float(min(scales.exact_ticks(device.spec.overhead), LARGEST))
             self.duration[np.ix_(rows, np.array(places))] = ticks[:, None]
             self._count_rounding(work, exact, ticks, self.feasible[np.ix_(rows, np.array(places))].any(axis=1))
 
