@@ -55,6 +55,30 @@ def transfer_ticks(payload: Any, latency: Any, num: Any, den: Any) -> Any:
     return latency + whole * num - (-((payload - whole * den) * num) // den)
 
 
+COARSE = Fraction(1, 20)
+"""Rounding that changes a value by a larger share is reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """The time of a document that rounding to whole ticks changes most.
+
+    Attributes
+    ----------
+    share
+        |rounded - stated| / stated: 0.4 where 1 ms becomes 1.4 ms.
+    where
+        Its place in the document: tasks.conv.time.
+    """
+
+    share: float
+    where: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {"share": self.share, "where": self.where}
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
     """A metric and its weight in an objective.
@@ -164,6 +188,9 @@ class Problem:
     forward
         (n,) the task whose gradient each task computes; its own index for one that is no backward task. It decides
         nothing: passes look at it.
+    rounding
+        The time that was rounded most when the problem was compiled; None if all are whole ticks or none were stated.
+        It describes how the problem was made; the fingerprint does not include it.
     out_start, in_start, in_edge
         The edges as CSR both ways: out-edges of task i are out_start[i]..out_start[i+1], its in-edges
         in_edge[in_start[i]:in_start[i+1]].
@@ -207,6 +234,7 @@ class Problem:
     objective: Objective
     contention: Contention
     memory_model: MemoryModel
+    rounding: Rounding | None
     out_start: Int
     in_start: Int
     in_edge: Int
@@ -272,7 +300,7 @@ class Problem:
         A problem without relocation has the hash that it had before there was any.
         """
         digest = hashlib.sha256()
-        idle = {"name", "description", "forward"}
+        idle = {"name", "description", "forward", "rounding"}
         idle |= set() if self.relocation.any() else {"relocation"}
         idle |= set() if self.runs_before_next_change != 1 else {"runs_before_next_change"}
         for field in fields(self):
@@ -322,6 +350,7 @@ def build_problem(
     objective: Objective | None = None,
     contention: Contention = "none",
     memory_model: MemoryModel = "sum",
+    rounding: Rounding | None = None,
 ) -> Problem:
     """A Problem from its essential arrays; the derived ones are computed, all become read-only.
 
@@ -450,6 +479,7 @@ def build_problem(
         objective=objective or Objective(),
         contention=contention,
         memory_model=memory_model,
+        rounding=rounding,
         out_start=out_start,
         in_start=in_start,
         in_edge=in_edge,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from placeopt.errors import visible
-from placeopt.ir import UNLIMITED, Problem
+from placeopt.ir import COARSE, UNLIMITED, Problem
 from placeopt.markup import facts_table, framed, grid_table, note
 from placeopt.units import size_text, time_text
 
@@ -22,6 +22,16 @@ def sizes(problem: Problem) -> str:
     return ", ".join(counted(number, noun) for number, noun in counts)
 
 
+def rounding_text(problem: Problem) -> str | None:
+    """How much rounding to ticks changes the times of the document at most; None where that is little."""
+    rounding = problem.rounding
+    if rounding is None or rounding.share <= COARSE:
+        return None
+    share = f"{rounding.share:,.0%}" if rounding.share < 1e4 else "more than 1,000,000%"
+    tick = time_text(1, problem.resolution)
+    return f"times are rounded to the {tick} tick, by up to {share} ({rounding.where}); a finer resolution avoids it"
+
+
 def problem_text(problem: Problem) -> str:
     """The problem as `repr` shows it."""
     name = f"{visible(problem.name)}: " if problem.name else ""
@@ -36,6 +46,7 @@ def problem_html(problem: Problem) -> str:
         ("contention", problem.contention),
         ("memory model", problem.memory_model),
         ("a tick", time_text(1, problem.resolution)),
+        *(("rounding", text) for text in [rounding_text(problem)] if text is not None),
         ("memory of the tasks", size_text(int(problem.memory.sum()))),
     ]
     if problem.n_groups < problem.n_tasks:

@@ -30,9 +30,9 @@ from placeopt.errors import DocumentError, Issue, PlanError, Search, in_file_ord
 from placeopt.files import write_whole
 from placeopt.ir import Int, Problem
 from placeopt.objective import Value, simplified
-from placeopt.scalars import Version, Whole, is_number
+from placeopt.scalars import Version, Whole
 from placeopt.schedule import Schedule, Transfers, edge_transfers
-from placeopt.units import shown
+from placeopt.units import exact, is_number, shown
 from placeopt.validation import validate
 
 _LATEST = 2**62
@@ -44,7 +44,7 @@ def _exact(value: Any) -> Value:
         return simplified(Fraction(value))
     if not is_number(value):
         raise ValueError(f"expected a number, got {shown(value)}")
-    return simplified(Fraction(str(value)))
+    return simplified(exact(value))
 
 
 def _written(value: Value) -> int | float | str:

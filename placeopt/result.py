@@ -207,6 +207,7 @@ class Result:
             "gap": self.gap,
             "bound_source": self.bound_source,
             "resolution": self.resolution,
+            "rounding": None if problem.rounding is None else problem.rounding.to_dict(),
             "makespan": self.makespan,
             "message": self.message,
             "wall_time": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from numbers import Rational
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -18,7 +19,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from placeopt import units
 from placeopt.errors import suggestion
-from placeopt.units import Amount, Dimension
+from placeopt.units import Amount, Dimension, Number, exact, is_number, is_whole
 
 BARE, QUANTITY = "~bare", "~quantity"
 """Labels of the two forms of an amount in the locations of validation errors."""
@@ -82,28 +83,48 @@ def _positive(value: Any) -> Fraction:
     return _moderate(value)
 
 
-def _moderate(value: int | float) -> Fraction:
+def _moderate(value: Number) -> Fraction:
     """The number, exactly; beyond EXTREME and its inverse floats of objectives would overflow."""
-    if value and not 1 / EXTREME <= value <= EXTREME:
+    if value and not 1 / EXTREME <= _near(value) <= EXTREME:
         raise ValueError(f"{units.shown(value)} is out of range; expected a number from {1 / EXTREME:g} to {EXTREME:g}")
-    return Fraction(str(value))
+    return exact(value)
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value of a document is a number, and a finite one."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _number(value: Any) -> Any:
+def _number(value: Any) -> float:
     if not is_number(value):
         raise ValueError(f"expected a number, got {units.shown(value)}")
-    return value
+    near = _near(value)
+    if not math.isfinite(near):
+        raise ValueError(f"{units.shown(value)} is out of range")
+    return near
+
+
+def _near(value: Number) -> float:
+    """The float nearest to a number; infinite for one beyond all floats."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _whole(value: Any) -> Any:
-    if isinstance(value, bool | str):  # pydantic would take true for 1
-        raise ValueError(f"expected a whole number, got {units.shown(value)}")
-    return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    if is_number(value):  # of another kind than those that pydantic knows
+        whole = value if isinstance(value, Rational) else _near(value)
+        if whole == whole // 1:
+            return int(whole)
+    raise ValueError(f"expected a whole number, got {units.shown(value)}")
+
+
+def name_text(value: Any) -> Any:
+    """A whole number as the name that it is in a document; anything else as it is."""
+    if isinstance(value, str) or not is_whole(value):
+        return value
+    try:
+        return str(value)
+    except ValueError:  # too long for Python to write
+        raise ValueError(f"expected a name, got {units.shown(value)}") from None
 
 
 Time = Annotated[Amount, _Of(units.TIME)]
@@ -114,7 +135,7 @@ Work = Annotated[Amount, _Of(units.WORK)]
 Speed = Annotated[Amount, _Of(units.SPEED)]
 Power = Annotated[Amount, _Of(units.POWER)]
 EnergyPerByte = Annotated[Amount, _Of(units.ENERGY_PER_BYTE)]
-Name = Annotated[str, Field(min_length=1)]
+Name = Annotated[str, Field(min_length=1), BeforeValidator(name_text)]
 Whole = Annotated[int, BeforeValidator(_whole, json_schema_input_type=int)]
 NotNegative = Annotated[float, BeforeValidator(_number), Field(ge=0), WithJsonSchema({"type": "number", "minimum": 0})]
 Version = Annotated[Literal[1], BeforeValidator(_whole, json_schema_input_type=Literal[1])]

@@ -31,6 +31,7 @@ from placeopt.scalars import (
     Weight,
     Whole,
     Work,
+    name_text,
 )
 from placeopt.units import Quantity
 
@@ -51,7 +52,7 @@ def _widen(rule: Callable[[Any], Any], written: Any) -> BeforeValidator:
 
 
 def _is_name(value: Any) -> bool:
-    return isinstance(value, str | int | float) and not isinstance(value, bool)
+    return isinstance(value, str | float) or units.is_whole(value)
 
 
 def _as_list(value: Any) -> Any:
@@ -76,14 +77,15 @@ def _as_after(value: Any) -> Any:
         return names
     if not isinstance(names, list | tuple):
         raise ValueError(f"expected the names of producers, got {units.shown(value)}")
-    seen: set[str] = set()
+    seen: dict[str, None] = {}
     for name in names:
         if not _is_name(name):
             raise ValueError(f"{units.shown(name)} is no task; expected the names of producers")
-        if str(name) in seen:
-            raise ValueError(f"{units.shown(str(name))} is listed twice")
-        seen.add(str(name))
-    return {str(name): None for name in names}
+        text = str(name_text(name))
+        if text in seen:
+            raise ValueError(f"{units.shown(text)} is listed twice")
+        seen[text] = None
+    return seen
 
 
 def _as_objective(value: Any) -> Any:
@@ -109,8 +111,8 @@ def _as_placement(value: Any) -> Any:
 
 Names = Annotated[list[Name], _widen(_as_list, Name | list[Name])]
 SomeNames = Annotated[Names, Field(min_length=1)]
-Durations = Annotated[dict[str, Time], _widen(_as_durations, Time | dict[str, Time])]
-After = Annotated[dict[str, Payload | None], _widen(_as_after, str | list[str] | dict[str, Payload | None])]
+Durations = Annotated[dict[Name, Time], _widen(_as_durations, Time | dict[str, Time])]
+After = Annotated[dict[Name, Payload | None], _widen(_as_after, str | list[str] | dict[str, Payload | None])]
 Placement = Annotated[dict[Name, Name], _widen(_as_placement, dict[Name, Name] | None)]
 Level = dict[Metric, Weight]
 ObjectiveSpec = Annotated[
@@ -149,8 +151,8 @@ class MigrationSpec(_Model):
     bytes: Payload | None = None
     """Data that moves there over the link from its current device; the task's `resident` memory unless given."""
     startup: Durations | None = None
-    """Time to start up there: one for every device, or per device name or type; none on devices not named. Types that
-    no device here has are ignored: they may come."""
+    """Time to start up there: one for every device, or by device (names, keys or types); zero on devices not named.
+    Types that no device here has are ignored: they may come."""
 
 
 Migration = Annotated[MigrationSpec, _widen(_as_migration, Payload | MigrationSpec)]
@@ -162,7 +164,7 @@ class TaskSpec(_Model):
     op: Name | None = None
     """The operation, looked up in `operations` for the duration; a mere label if `time` or `flops` is given."""
     time: Durations | None = None
-    """Duration: one for every device, or per device name or type. Devices not named cannot run the task."""
+    """Duration: one for every device, or by device (names, keys or types). Devices not named cannot run the task."""
     flops: Work | None = None
     """Work, divided by the device's `speed`."""
     bytes: Payload | None = None
@@ -174,7 +176,8 @@ class TaskSpec(_Model):
     after: After = Field(default_factory=dict)
     """Producers whose data the task needs: a name, a list, or names with the payload of that edge alone."""
     migration: Migration | None = None
-    """What moving it costs; a bare amount is `bytes`. What is left out stands in the section `current`."""
+    """What moving it costs; a bare amount is `bytes`. Each of `bytes` and `startup` that is left out is that of
+    `current.migration`."""
     backward_of: Name | None = None
     """The forward task whose gradient this one computes: passes that place the two together look at it."""
     release: Time | None = None
@@ -182,7 +185,7 @@ class TaskSpec(_Model):
     deadline: Time | None = None
     """Time by which the task must have ended, rounded down to a tick: a hard constraint, not a due date."""
     devices: SomeNames | None = None
-    """Devices (names or types) that may run the task."""
+    """Devices (names, keys or types) that may run the task."""
     requires: Names = Field(default_factory=list)
     """Hardware features that the device must have."""
     pin: Name | None = None
@@ -238,11 +241,11 @@ class LinkOverride(LinkSpec):
     )
 
     between: Annotated[list[Name], Field(min_length=2, max_length=2)] | None = None
-    """Two devices (names or types): the links between them, both ways."""
+    """Two devices (names, keys or types): the links between them, both ways."""
     source: SomeNames | None = Field(default=None, alias="from")
-    """Sending devices (names or types), for one way only, together with `to`."""
+    """Sending devices (names, keys or types), for one way only, together with `to`."""
     target: SomeNames | None = Field(default=None, alias="to")
-    """Receiving devices (names or types)."""
+    """Receiving devices (names, keys or types)."""
 
 
 class LinksSpec(_Model):
@@ -289,7 +292,8 @@ class CurrentSpec(_Model):
     runs_before_next_change: Positive = Fraction(1)
     """How many runs the new placement serves: relocation counts for one part in so many."""
     migration: Migration | None = None
-    """What moving a task costs unless it says otherwise; a bare amount is `bytes`."""
+    """What moving a task costs; a bare amount is `bytes`. `bytes` holds for the tasks that state none, and so does
+    `startup`."""
 
 
 Devices = Annotated[dict[Name, Annotated[DeviceSpec, _widen(_as_mapping, DeviceSpec | None)]], Field(min_length=1)]
@@ -349,7 +353,7 @@ class Spec(_Model):
     units: UnitsSpec = Field(default_factory=UnitsSpec)
     """Units of bare numbers."""
     operations: dict[Name, Durations] = Field(default_factory=dict)
-    """Durations by operation and device name or type. Types that no device here has are ignored."""
+    """Durations by operation and device (names, keys or types). Types that no device here has are ignored."""
     devices: Devices
     """The devices."""
     links: LinksSpec = Field(default_factory=LinksSpec)

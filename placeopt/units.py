@@ -10,9 +10,13 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Integral
+from numbers import Integral, Rational, Real
+from typing import TypeGuard
+
+import numpy as np
 
 from placeopt.errors import suggestion, visible
 
@@ -33,7 +37,7 @@ class Dimension:
         return rf"^\s*\+?{_NUMBER}\s*({'|'.join(sorted(self.units))})?\s*$"
 
 
-_NUMBER = r"([0-9][0-9_]*\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+_NUMBER = r"([0-9]+(_[0-9]+)*(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
 _DECIMAL = {"": 0, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15}
@@ -133,6 +137,35 @@ Amount = int | Quantity
 """An amount in a spec: a bare whole number, or a quantity."""
 
 
+Number = int | float | Fraction | Decimal
+"""Numbers of Python; those of NumPy count as the ones that they are shown as."""
+
+
+def is_real(value: object) -> TypeGuard[Number]:
+    """Whether a value of a document is a number, perhaps nan or infinite."""
+    # NumPy counts its durations among the whole numbers.
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool | np.timedelta64)
+
+
+def is_number(value: object) -> TypeGuard[Number]:
+    """Whether a value of a document is a number, and a finite one."""
+    if not is_real(value) or isinstance(value, Decimal):
+        return isinstance(value, Decimal) and value.is_finite()
+    return isinstance(value, Rational) or math.isfinite(value)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value of a document is a whole number as Python or NumPy have them."""
+    return isinstance(value, Integral) and is_real(value)
+
+
+def exact(number: Number) -> Fraction:
+    """A number as a fraction; a float is the decimal that it is shown as."""
+    if isinstance(number, Integral):
+        return Fraction(int(number))
+    return number if isinstance(number, Fraction) else Fraction(str(number))
+
+
 def parse(value: object, dimension: Dimension) -> Quantity:
     """The quantity that a number or a text means.
 
@@ -141,15 +174,16 @@ def parse(value: object, dimension: Dimension) -> Quantity:
     QuantityError
         If it is no quantity, negative, not finite, or of another dimension.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float | str | Integral):
+    if isinstance(value, str):
+        return _parse_text(value, dimension.name)
+    if not is_real(value):
         raise QuantityError(f"{shown(value)} is no {dimension.name}; expected one such as {dimension.example}")
-    if not isinstance(value, str):
-        if isinstance(value, float) and not math.isfinite(value):
-            raise QuantityError(f"{shown(value)} is not finite; {_expected(dimension)}")
-        if value < 0:
-            raise QuantityError(f"{shown(value)} is negative; {_expected(dimension)}")
-        if not isinstance(value, float):
-            return Quantity(Fraction(int(value)), bare=True)
+    if not is_number(value):
+        raise QuantityError(f"{shown(value)} is not finite; {_expected(dimension)}")
+    if value < 0:
+        raise QuantityError(f"{shown(value)} is negative; {_expected(dimension)}")
+    if isinstance(value, Rational):
+        return Quantity(exact(value), bare=True)
     return _parse_text(str(value), dimension.name)
 
 
@@ -197,7 +231,10 @@ def shown(value: object) -> str:
         return str(value).lower()
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "a mapping"
-    return visible(str(value))
+    try:
+        return visible(str(value))
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        return "a number of thousands of digits"
 
 
 def beginning(value: object) -> str:

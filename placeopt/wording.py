@@ -11,7 +11,7 @@ from placeopt.ir import UNLIMITED, Metric, Problem
 from placeopt.markup import facts_table, framed, grid_table, note
 from placeopt.metrics import ccr
 from placeopt.objective import Value
-from placeopt.overview import counted, sizes
+from placeopt.overview import counted, rounding_text, sizes
 from placeopt.solver import Termination
 from placeopt.units import size_text, time_text
 
@@ -120,7 +120,8 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
     if result.gap is not None:
         proved = ", the schedule is optimal" if result.gap <= 0 and len(problem.objective.levels) == 1 else ""
         facts.append(("gap", f"{result.gap:.2%}{proved}"))
-    return facts
+    rounded = rounding_text(problem)
+    return facts if rounded is None else [*facts, ("rounding", rounded)]
 
 
 def _compiling_text(compiling: float, seconds: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
@@ -20,7 +21,8 @@ from placeopt.compiler import compile_document, compile_spec, load, read_spec
 from placeopt.document import Document, parse_document
 from placeopt.errors import DocumentError, SpecError
 from placeopt.formats.documents import MODELINE
-from placeopt.ir import UNLIMITED, Objective, Problem, Term
+from placeopt.formats.problems import problem_document
+from placeopt.ir import UNLIMITED, Objective, Problem, Term, build_problem
 from placeopt.plan import plan_document
 from placeopt.schedule import Schedule
 from placeopt.spec import Spec, json_schema
@@ -117,7 +119,7 @@ class TestTimes:
         [
             ("5", "", 5),
             ("0", "", 0),
-            ("2.2", "", 3),
+            ("20.2", "", 21),
             ("1e3", "", 1000),
             ("'5'", "", 5),
             ("1_000", "", 1000),
@@ -152,7 +154,7 @@ tasks:
             for row, mask in zip(problem.duration.tolist(), problem.feasible.tolist(), strict=True)
         ]
         assert rows == [
-            [9, 5, 5, 5, 5, None],  # the device card: its name beats its type
+            [9, None, None, None, 5, None],  # a device is called card: the word means that device, not the type
             [None, 4, 4, 4, 5, None],
             [7, 4, 3, 4, 5, 7],
             [7, 4, 3, 4, 5, 7],
@@ -364,12 +366,48 @@ tasks:
             "4:37: tasks.x.colocate: its colocation group (x, y) needs 11 B, more than any device that may run it has "
             "(the largest is a with 10 B)"
         ]
-        # Under the peak model only what stays for the whole run must fit together.
-        assert complaints("memory_model: peak\n" + edited(text, ("resident: 3", "resident: 4"))) == []
-        assert complaints("memory_model: peak\n" + edited(text, ("resident: 3", "resident: 7"))) == [
-            "5:37: tasks.x.colocate: its colocation group (x, y) needs 11 B, more than any device that may run it has "
-            "(the largest is a with 10 B)"
+        # Under the peak model what is resident must fit together with what one task adds to it.
+        peak = "memory_model: peak\n" + edited(text, ("memory: 4", "memory: {resident: 4, output: 3}"))
+        assert complaints(peak) == []
+        assert complaints(edited(peak, ("scratch: 3", "scratch: 4"))) == [
+            "5:60: tasks.x.colocate: its colocation group (x, y) needs 11 B at one time, more than any device that may "
+            "run it has (the largest is a with 10 B)"
         ]
+        assert complaints(edited(peak, ("1, memory: 6}\n", "1, memory: {output: 6, scratch: 5}}\n"))) == [
+            "7:24: tasks.z.memory: needs 11 B at one time, more than any device that may run it has (the largest is a "
+            "with 10 B)"
+        ]
+        # A task that takes no time holds nothing for any time.
+        assert (
+            complaints(edited(peak, ("z: {time: 1, memory: 6", "z: {time: 0, memory: {output: 6, scratch: 5}"))) == []
+        )
+        assert (
+            complaints(edited(peak, ("z: {time: 1, memory: 6", "z: {time: {a: 1, b: 0}, memory: {output: 11}"))) == []
+        )
+        assert complaints(edited(peak, ("memory: 6}\n", "memory: 10}\n"))) == [
+            "5:3: tasks: all tasks together need 17 B of resident memory, and all devices have 16 B"
+        ]
+
+    def test_what_the_peak_model_would_free_is_told(self) -> None:
+        head = "placeopt: 1\ndevices: {a: {memory: 10}, b: {memory: 6}}\ntasks:\n"
+        group = (
+            "  x: {time: 1, memory: {resident: 2, scratch: 5}, colocate: g}\n"
+            "  y: {time: 1, memory: {output: 7}, colocate: g}\n"
+        )
+        assert complaints(head + group) == [
+            "4:61: tasks.x.colocate: its colocation group (x, y) needs 14 B, more than any device that may run it has "
+            "(the largest is a with 10 B); 2 B of it is resident, and memory_model: peak counts the other 12 B only "
+            "while it is live"
+        ]
+        assert complaints("memory_model: peak\n" + head + group) == []
+        apart = "  x: {time: 1, memory: {resident: 2, scratch: 5}}\n  y: {time: 1, memory: 6, output: 4}\n"
+        assert complaints(head + apart) == [
+            "4:3: tasks: all tasks together need 17 B of memory, and all devices have 16 B; 8 B of it is resident, and "
+            "memory_model: peak counts the other 9 B only while it is live"
+        ]
+        assert "peak" not in complaints(head + edited(group, ("output: 7", "output: 9")))[0]  # it would not help
+        assert "peak" not in complaints(head + "  x: {time: 1, memory: {scratch: 11}}\n")[0]
+        assert "peak" not in complaints(head + "  x: {time: 1, memory: 9}\n  y: {time: 1, memory: 9}\n")[0]
 
     def test_one_unlimited_device_holds_everything(self) -> None:
         text = "placeopt: 1\ndevices: {a: {memory: 1}, b: }\ntasks: {x: {time: 1, memory: 1 PiB}}\n"
@@ -674,6 +712,72 @@ tasks:
         ]
 
 
+class TestNamesAgainstTypes:
+    """The name of a device means that device alone, in every key; any other word means a key or a type."""
+
+    HEAD = "placeopt: 1\ndevices: {cpu: {type: gpu}, gpu: , old: {type: gpu}, npu: {count: 2}, tpu: {type: npu}}\n"
+
+    @pytest.mark.parametrize(
+        ("task", "head", "allowed"),
+        [
+            ("time: 1, pin: gpu", "", "gpu"),
+            ("time: 1, devices: gpu", "", "gpu"),
+            ("time: 1, devices: [gpu, old]", "", "gpu old"),
+            ("time: {gpu: 1}", "", "gpu"),
+            ("time: {gpu: 1, cpu: 2}", "", "cpu gpu"),
+            ("op: conv", "operations: {conv: {gpu: 1}}", "gpu"),
+            ("time: 1", "placement: {t: gpu}", "gpu"),
+            ("time: 1, devices: npu", "", "npu0 npu1 tpu"),  # no device is called so: the key and the type
+            ("time: {npu: 1}", "", "npu0 npu1 tpu"),
+            ("time: 1, pin: npu0", "", "npu0"),
+            ("time: 1, pin: cpu", "", "cpu"),
+        ],
+    )
+    def test_where_a_task_may_run(self, task: str, head: str, allowed: str) -> None:
+        problem = compiled(f"{self.HEAD}{head}\ntasks:\n  t: {{{task}}}\n")
+        assert [problem.device_names[d] for d in np.flatnonzero(problem.feasible[0])] == allowed.split()
+
+    @pytest.mark.parametrize(
+        ("override", "links"),
+        [
+            ("from: gpu, to: npu", ["gpu>npu0", "gpu>npu1", "gpu>tpu"]),
+            ("from: tpu, to: [gpu, old]", ["tpu>gpu", "tpu>old"]),
+            ("between: [gpu, cpu]", ["cpu>gpu", "gpu>cpu"]),
+        ],
+    )
+    def test_links(self, override: str, links: list[str]) -> None:
+        text = f"{self.HEAD}links: {{overrides: [{{{override}, latency: 7}}]}}\ntasks: {{t: {{time: 1}}}}\n"
+        problem, names = compiled(text), ("cpu", "gpu", "old", "npu0", "npu1", "tpu")
+        assert problem.device_names == names
+        assert [f"{names[a]}>{names[b]}" for a, b in np.argwhere(problem.latency == 7)] == links
+
+    def test_startup_and_where_tasks_are_now(self) -> None:
+        current = "current: {placement: {t: gpu}, migration: {startup: {gpu: 2, npu: 3, cpu: 4}}}\n"
+        problem = compiled(f"{self.HEAD}{current}tasks: {{t: {{time: 1}}, u: {{time: 1}}}}\n")
+        assert problem.relocation.tolist() == [[4, 0, 0, 3, 3, 3], [4, 2, 0, 3, 3, 3]]
+
+    def test_messages_name_a_way_out(self) -> None:
+        tasks = "tasks:\n  t: {time: {gpu: 1}, devices: cpu}\n  u: {time: 1, pin: npu}\n  v: {time: 1}\n"
+        assert complaints(f"{self.HEAD}placement: {{v: npu}}\n{tasks}") == [
+            '3:16: placement.v: "npu" stands for 3 devices (npu0, npu1, tpu); expected one',
+            "5:6: tasks.t: no device can run it: it has durations for gpu, and its devices are cpu; "
+            '"gpu" is the name of a device and means that device alone',
+            '6:21: tasks.u.pin: "npu" stands for 3 devices (npu0, npu1, tpu); pin to one of them, or use devices',
+        ]
+
+    def test_a_problem_is_read_back_from_its_document(self) -> None:
+        problem = build_problem(
+            task_names=["t"],
+            device_names=["a", "x", "c"],
+            device_types=["x", "x", "c"],  # x is a device and the type of a
+            duration=np.array([[1, 2, 3]]),
+            latency=np.array([[0, 1, 5], [2, 0, 7], [3, 4, 0]]),
+        )
+        again = compile_spec(problem_document(problem))
+        assert again.latency.tolist() == problem.latency.tolist()
+        assert again.fingerprint() == problem.fingerprint()
+
+
 class TestDevices:
     def test_counts(self) -> None:
         problem = compiled("placeopt: 1\ndevices: {a: {count: 1}, b: , c: {count: 2, type: t}}\ntasks: {}\n")
@@ -775,14 +879,78 @@ class TestEntrances:
         with pytest.raises(SpecError, match=r"^none\.yaml: no such file$"):
             read_spec("none.yaml")
 
+    @pytest.mark.parametrize("number", [np.float32, np.float16, Fraction, Decimal])
+    def test_numbers_of_all_kinds_are_fine_in_code(self, number: Any) -> None:
+        plain = {
+            "placeopt": 1,
+            "best_known": {"objective": 9, "bound": 8.5},
+            "devices": {"d": {"count": 2, "memory": 100, "speed": 4, "memory_bandwidth": 2.5, "power": 3}, "7": {}},
+            "links": {"default": {"bandwidth": 0.5, "latency": 2, "energy": 0.25}},
+            "tasks": {
+                "1": {"time": {"d": 3, "7": 4}, "output": 2, "memory": 5, "release": 1, "deadline": 90},
+                "2": {"flops": 8, "bytes": 5, "after": {"1": 6}, "devices": ["d0"], "migration": 2},
+                "3": {"time": 1, "after": ["1"], "pin": "7"},
+            },
+            "current": {"placement": {"1": "7"}, "runs_before_next_change": 0.5},
+            "objective": {"makespan": 1, "communication": 0.1},
+        }
+        expected = compile_spec(plain).fingerprint()
+
+        def made(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {np.int16(key) if str(key).isdigit() else key: made(inner) for key, inner in value.items()}
+            if isinstance(value, list):
+                return [np.int64(item) if item.isdigit() else item for item in value]
+            if isinstance(value, str):
+                return np.int8(value) if value.isdigit() else value
+            return np.uint8(value) if isinstance(value, int) else number(str(value))
+
+        assert compile_spec(made(plain)).fingerprint() == expected
+        plain["devices"]["d"]["count"] = number(2)  # type: ignore[index]
+        assert compile_spec(plain).fingerprint() == expected
+
+    @pytest.mark.parametrize(
+        ("count", "message"),
+        [
+            (np.float32(2.5), "expected a whole number, got 2.5"),
+            (Fraction(5, 2), "expected a whole number, got 5/2"),
+            (Decimal("1e999999999"), "expected a whole number, got 1E+999999999"),
+            (10**5000, "a number of thousands of digits is too large; expected at most 4096"),
+        ],
+        ids=["float", "fraction", "decimal", "whole"],
+    )
+    def test_numbers_that_are_not_whole(self, count: Any, message: str) -> None:
+        document = {"placeopt": 1, "devices": {"d": {"count": count}}, "tasks": {"t": {"time": 1}}}
+        assert data_complaints(document) == [f"devices.d.count: {message}"]
+
+    @pytest.mark.parametrize(
+        "number",
+        [10**400, 10**5000, Fraction(10**400, 3), Decimal("1e400")],
+        ids=["long", "longer", "fraction", "decimal"],
+    )
+    def test_numbers_beyond_all_floats_are_out_of_range(self, number: Any) -> None:
+        document = {
+            "placeopt": 1,
+            "best_known": {"objective": number},
+            "devices": {"d": {}},
+            "current": {"runs_before_next_change": number},
+            "tasks": {"t": {"time": number}},
+            "objective": {"makespan": number},
+        }
+        found = data_complaints(document)
+        assert [line.split(": ")[0] for line in found] == [
+            "best_known.objective", "current.runs_before_next_change", "objective.makespan", "tasks.t.time"
+        ]  # fmt: skip
+        assert all("out of range" in line for line in found)
+
     def test_numbers_from_numpy_and_tuples_are_fine_in_code(self) -> None:
         problem = compile_spec({
             "placeopt": 1,
             "devices": {"d": {"memory": np.int64(100)}, "e": {}},
-            "tasks": {"a": {"time": np.float64(1.5)}, "b": {"time": {"d": np.int32(4)}, "after": ("a",)}},
+            "tasks": {"a": {"time": np.float64(20.5)}, "b": {"time": {"d": np.int32(4)}, "after": ("a",)}},
             "objective": ("makespan", {"communication": np.float64(0.1)}),
         })  # fmt: skip
-        assert problem.duration.tolist() == [[2, 2], [4, 0]]
+        assert problem.duration.tolist() == [[21, 21], [4, 0]]
         assert problem.objective.levels[1] == (Term("communication", Fraction(1, 10)),)
 
 

@@ -81,8 +81,14 @@ class TestSpec:
             (", migration: 5", ", migration: 0", "t: a", [0, 0, 0]),
             (", migration: {bytes: 5, startup: 2}", "", "t: c", [17, 17, 0]),
             (", migration: {bytes: 5, startup: {x: 2, c: 3}}", "", "t: a", [0, 17, 18]),  # a name goes before a type
-            (", migration: {startup: {x: 2, '*': 9}}", ", migration: {startup: {b: 4}}", "t: b", [9, 0, 2]),
-            (", migration: {startup: {x: 2}}", ", migration: 1", "t: a", [0, 13, 13]),  # each key for itself
+            (", migration: {startup: {x: 2, '*': 9}}", "", "t: b", [9, 0, 2]),
+            # A task's own startup is the whole of it: zero on the devices that it does not name.
+            (", migration: {startup: {x: 2, '*': 9}}", ", migration: {startup: {a: 4}}", "t: b", [4, 0, 0]),
+            (", migration: {bytes: 0, startup: 3}", ", migration: {startup: {a: 2}}", "t: a", [0, 0, 0]),
+            (", migration: {bytes: 0, startup: 3}", ", migration: {startup: {a: 2, '*': 3}}", "t: b", [2, 0, 3]),
+            # Each of the two keys by itself: own bytes with the section's startup, and the other way round.
+            (", migration: {startup: {x: 2}}", ", migration: 1", "t: a", [0, 13, 13]),
+            (", migration: {bytes: 5, startup: 9}", ", memory: 7, migration: {startup: 2}", "t: a", [0, 17, 17]),
             (", migration: {startup: {x: 2, y: 5}}", "", "t: a", [0, 2, 2]),  # devices of type y may come
             (", migration: {bytes: 5, startup: 2}", "", "", [2, 2, 2]),  # new: starts up
         ],

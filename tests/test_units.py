@@ -86,7 +86,10 @@ def test_units_have_their_exact_worth(text: str, dimension: Dimension, value: Fr
 @pytest.mark.parametrize(
     ("number", "value"),
     [(5, 5), (0, 0), (0.1, Fraction(1, 10)), ("5", 5), ("1e3", 1000), (1e-7, Fraction(1, 10**7)), ("-0", 0), (-0.0, 0),
-     (np.int64(7), 7), (np.float64(0.1), Fraction(1, 10)), (10**30, 10**30), (1e300, 10**300)],
+     (np.int64(7), 7), (np.float64(0.1), Fraction(1, 10)), (10**30, 10**30), (1e300, 10**300),
+     (np.float32(2), 2), (np.float32(0.1), Fraction(1, 10)), (np.float16(0.5), Fraction(1, 2)), (np.uint8(255), 255),
+     (np.longdouble(3), 3), (Fraction(1, 3), Fraction(1, 3)), (Decimal("0.10"), Fraction(1, 10)), (Decimal(5), 5),
+     (Decimal("1E+3"), 1000), ("1_000_000", 10**6)],
 )  # fmt: skip
 def test_bare_numbers_keep_their_decimal_value_and_have_no_unit(number: object, value: Fraction | int) -> None:
     assert parse(number, units.TIME) == Quantity(Fraction(value), bare=True)
@@ -124,7 +127,19 @@ def test_bare_numbers_keep_their_decimal_value_and_have_no_unit(number: object, 
         (None, units.TIME, "null is no time; expected one such as 5 ms"),
         ([5], units.TIME, "a list is no time; expected one such as 5 ms"),
         ({}, units.MEMORY, "a mapping is no amount of memory; expected one such as 12 MiB"),
-        (Decimal(5), units.TIME, "5 is no time; expected one such as 5 ms"),
+        (3 + 1j, units.TIME, "(3+1j) is no time; expected one such as 5 ms"),
+        (np.bool_(True), units.TIME, "True is no time; expected one such as 5 ms"),
+        (np.float32("nan"), units.TIME, "nan is not finite; expected a time, such as 5 ms"),
+        (Decimal("sNaN"), units.TIME, "sNaN is not finite; expected a time, such as 5 ms"),
+        (Decimal("-Infinity"), units.TIME, "-Infinity is not finite; expected a time, such as 5 ms"),
+        (Decimal("1e999999999"), units.TIME, '"1E+999999999" is out of range; expected a time, such as 5 ms'),
+        (Fraction(-1, 3), units.TIME, "-1/3 is negative; expected a time, such as 5 ms"),
+        ("1__0", units.TIME, '"1__0" is no time; expected a time, such as 5 ms'),
+        ("1_ ms", units.TIME, '"1_ ms" is no time; expected a time, such as 5 ms'),
+        ("1_.5 ms", units.TIME, '"1_.5 ms" is no time; expected a time, such as 5 ms'),
+        ("_1 ms", units.TIME, '"_1 ms" is no time; expected a time, such as 5 ms'),
+        ("1._5 ms", units.TIME, '"1._5 ms" is no time; expected a time, such as 5 ms'),
+        ("1/3 ms", units.TIME, '"1/3 ms" is no time; expected a time, such as 5 ms'),
     ],
 )  # fmt: skip
 def test_wrong_quantities_are_told_what_they_are_and_what_was_expected(
@@ -133,11 +148,18 @@ def test_wrong_quantities_are_told_what_they_are_and_what_was_expected(
     assert outcome(value, dimension) == message
 
 
+def test_whole_numbers_too_long_to_write_have_a_message() -> None:
+    message = "a number of thousands of digits is negative; expected a time, such as 5 ms"
+    assert outcome(-(10**5000), units.TIME) == message
+
+
 @pytest.mark.parametrize("digits", [401, 5000, 100_000])
 def test_numbers_without_end_are_refused_at_once_and_shown_short(digits: int) -> None:
     with pytest.raises(QuantityError, match=r'^"9{80}\.\.\.9{7} ms" is out of range; expected a time, such as 5 ms$'):
         parse("9" * digits + " ms", units.TIME)
     assert parse("9" * 400, units.TIME).value == 10**400 - 1
+    with pytest.raises(QuantityError, match=r'^"9{80}\.\.\.9{9}!" is no time; expected a time, such as 5 ms$'):
+        parse("9" * digits + "!", units.TIME)
 
 
 def test_a_cached_text_has_its_own_meaning_in_each_dimension() -> None:
@@ -165,7 +187,7 @@ def test_every_unit_is_read_in_its_own_dimension_and_named_in_every_other() -> N
 @settings(deadline=None)
 @given(
     st.sampled_from(units.DIMENSIONS),
-    st.sampled_from(["5", "+.5", "1_000.", "1e3", "-1", "1.2.3", "", "x", "٣", "5e"]),
+    st.sampled_from(["5", "+.5", "1_000.", "1e3", "-1", "1.2.3", "", "x", "٣", "5e", "1__0", "1_", "_1", "1._5"]),
     st.sampled_from(["", " ", "\t\n"]),
     st.sampled_from(["", *(unit for dimension in units.DIMENSIONS for unit in dimension.units), "gb", "s s", "%", "1"]),
 )

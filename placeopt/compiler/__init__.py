@@ -15,7 +15,7 @@ from placeopt.compiler.current import Current
 from placeopt.compiler.devices import DeviceIndex
 from placeopt.compiler.durations import DurationTable, feasibility
 from placeopt.compiler.edges import edge_arrays
-from placeopt.compiler.groups import check_groups, colocation_labels, separation_pairs
+from placeopt.compiler.groups import TaskMemory, check_groups, colocation_labels, separation_pairs
 from placeopt.compiler.issues import Gaps, Issues
 from placeopt.compiler.links import link_arrays
 from placeopt.compiler.placement import FixedPlacement
@@ -28,7 +28,7 @@ from placeopt.files import size_limit
 from placeopt.ir import NANO, UNLIMITED, Bool, Int, Objective, Problem, Term, build_problem
 from placeopt.relocation import shared_out
 from placeopt.spec import GraphFile, Spec, TaskSpec
-from placeopt.units import shown
+from placeopt.units import is_whole, shown
 from placeopt.validation import validate
 
 _SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds of a tick
@@ -102,7 +102,7 @@ def _with_text_keys(section: object, entries: Any) -> Any:
     """A section with names as text: in code, tasks and devices may be numbered."""
     if not isinstance(entries, dict) or all(isinstance(name, str) for name in entries):
         return entries
-    named = {str(name) if isinstance(name, int) else name: entry for name, entry in entries.items()}
+    named = {str(name) if is_whole(name) else name: entry for name, entry in entries.items()}
     if len(named) != len(entries):
         raise UsageError(f"two names in {section} are written in the same way, as text and as a number")
     return named
@@ -204,7 +204,7 @@ class Compilation:
         links = link_arrays(spec.links, index, scales, issues)
         self._check_objective()
         edges = edge_arrays(tasks, scales, gaps, issues)
-        resident, output, scratch = self._memory(scales)
+        memory = self._memory(scales)
         labels = colocation_labels(tasks)
         forward = forward_tasks(tasks, gaps, issues)
         separation = separation_pairs(tasks, labels, len(index), issues)
@@ -219,16 +219,15 @@ class Compilation:
         self.placement.check(fixed, tasks, self.operations, index, allowed, feasible)
         self.placement.check_groups(fixed, tasks, labels, separation, index, feasible)
         table.restrict(fixed)
-        relocation = self.current.relocation(tasks, resident, index, links, scales, gaps)
+        relocation = self.current.relocation(tasks, memory.resident, index, links, scales, gaps)
         release, deadline = time_windows(tasks, scales)
         check_windows(tasks, release, deadline, table if known else None, index, scales, issues)
 
         duration = np.where(table.feasible, table.duration, 0)
-        amounts = resident if spec.memory_model == "peak" else resident + output + scratch
         if not len(issues):
-            check_ranges(duration, release, resident + output + scratch, edges, links, power, issues)
+            check_ranges(duration, release, memory.total, edges, links, power, issues)
         if not len(issues):
-            check_groups(tasks, labels, table.feasible, amounts, capacity, index, issues)
+            check_groups(tasks, labels, table, memory, spec.memory_model, capacity, index, issues)
         if len(issues):
             raise issues.error()
         objective = Objective(
@@ -243,9 +242,9 @@ class Compilation:
             device_types=[device.type for device in index.devices],
             duration=duration,
             feasible=table.feasible,
-            resident=resident,
-            output=output,
-            scratch=scratch,
+            resident=memory.resident,
+            output=memory.output,
+            scratch=memory.scratch,
             release=release,
             deadline=deadline,
             capacity=capacity,
@@ -267,6 +266,7 @@ class Compilation:
             objective=shared_out(objective, self.current.runs),
             contention=spec.contention,
             memory_model=spec.memory_model,
+            rounding=scales.rounding,
         )
 
     def _resolution(self) -> Fraction:
@@ -291,7 +291,7 @@ class Compilation:
             if stated.memory_bandwidth is not None:
                 scales.bandwidth(stated.memory_bandwidth, (*path, "memory_bandwidth"))
             if stated.overhead is not None:
-                scales.ticks(stated.overhead, (*path, "overhead"))
+                scales.ticks(stated.overhead, (*path, "overhead"), counts=False)
             power.append((0, 1) if stated.power is None else scales.power(stated.power, (*path, "power")))
         return power, capacity
 
@@ -325,14 +325,17 @@ class Compilation:
             what, given = "it", task.time
             if given is None and task.op is not None:
                 what, given = f"operation {shown(task.op)}", self.operations[task.op]
-            self.issues.add(
+            message = (
                 f"no device can run it: {what} has durations for {listing(list(given or ()))}, "
-                f"and its devices are {listing(places)}",
-                ("tasks", name),
+                f"and its devices are {listing(places)}"
             )
+            hiding = next((word for word in given or () if index.hidden(word)), None)
+            if hiding is not None:
+                message += f"; {shown(hiding)} is the name of a device and means that device alone"
+            self.issues.add(message, ("tasks", name))
 
-    def _memory(self, scales: Scales) -> tuple[Int, Int, Int]:
-        """(n,) resident, output and scratch bytes."""
+    def _memory(self, scales: Scales) -> TaskMemory:
+        """The memory of all tasks, whether `memory` or `output` states it."""
         amounts = np.zeros((3, len(self.tasks)), dtype=np.int64)
         for row, (name, task) in enumerate(self.tasks.items()):
             memory = task.memory
@@ -346,4 +349,4 @@ class Compilation:
                     amounts[2, row] = scales.size(memory.scratch, (*path, "scratch"))
             if task.output is not None and (memory is None or memory.output is None):
                 amounts[1, row] = scales.size(task.output, ("tasks", name, "output"))
-        return amounts[0], amounts[1], amounts[2]
+        return TaskMemory(*amounts)

@@ -44,6 +44,7 @@ class Current:
         if not self._stated and all(task.migration is None for task in tasks.values()):
             return None
         startup = np.zeros((len(tasks), len(index)), dtype=np.int64)
+        # The section's `bytes` and `startup` each hold for the tasks that do not state their own.
         stated: list[tuple[slice, MigrationSpec | None, Place]] = [
             (slice(None), self._section.migration, ("current", "migration"))
         ]
@@ -56,8 +57,7 @@ class Current:
             if migration is not None and migration.bytes is not None:
                 moved[rows] = scales.size(migration.bytes, (*path, "bytes"))
             if migration is not None and migration.startup is not None:
-                ticks, known = by_device(migration.startup, index, scales, (*path, "startup"), lenient=True)
-                startup[rows, known] = ticks[known]
+                startup[rows], _ = by_device(migration.startup, index, scales, (*path, "startup"), lenient=True)
         if not self._stated or gaps.scales:
             return None
         slowest = float((links.byte_ticks_num / links.byte_ticks_den).max(initial=0))

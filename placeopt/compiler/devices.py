@@ -24,6 +24,7 @@ class Device:
 class DeviceIndex:
     """All devices, and the indices that a name, a pool or a type stands for.
 
+    A device's own name means that device alone. Any other reference means every device of that pool or type.
     References that stand for nothing are reported, unless the index is not `complete` or they are `former` ones, of
     devices that are gone.
     """
@@ -68,24 +69,27 @@ class DeviceIndex:
     def __len__(self) -> int:
         return len(self.devices)
 
-    def find(self, reference: str, path: Path) -> list[int]:
-        """Every device with that name, pool or type, in order; `path` is where the reference stands."""
+    def find(self, reference: str, path: Path | None) -> list[int]:
+        """What a reference means, in order; see `levels` for the path."""
         return sorted({place for level in self.levels(reference, path) for place in level})
 
     def levels(
         self, reference: str, path: Path | None, *, at_key: bool = False
     ) -> tuple[list[int], list[int], list[int], list[int]]:
-        """What a reference stands for, least specific first: everything, as a type, as a pool, as a name.
+        """What a reference means, least specific first: everything, as a type, as a pool, as a name.
 
-        Without a path one that stands for nothing is fine.
+        `path` is where the reference stands, for the report that it means nothing; without one that is fine.
         """
-        found = (
-            self._everything if reference == ANY else [],
-            self._types.get(reference, []),
-            self._pools.get(reference, []),
-            self._names.get(reference, []),
-        )
+        if reference in self._names:
+            return [], [], [], self._names[reference]
+        everything = self._everything if reference == ANY else []
+        found = everything, self._types.get(reference, []), self._pools.get(reference, []), list[int]()
         if path is not None and self._complete and not any(found) and reference not in self._former:
             known = list(dict.fromkeys([*self._names, *self._pools, *self._types]))
             self._issues.unknown("device", reference, known, path, at_key=at_key)
         return found
+
+    def hidden(self, reference: str) -> list[int]:
+        """The devices of that pool or type that a reference does not mean, since a device has it as its name."""
+        others = {*self._pools.get(reference, []), *self._types.get(reference, [])}
+        return sorted(others - set(self._names[reference])) if reference in self._names else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placeopt.compiler.devices import DeviceIndex
 from placeopt.compiler.issues import Gaps, Issues
@@ -72,13 +73,10 @@ def by_device(
     """
     ticks = np.zeros(len(index), dtype=np.int64)
     known = np.zeros(len(index), dtype=np.bool_)
-    found = [
-        (
-            index.levels(reference, None if lenient else (*path, reference), at_key=True),
-            scales.ticks(time, (*path, reference)),
-        )
-        for reference, time in table.items()
-    ]
+    found = []
+    for reference, time in table.items():
+        levels = index.levels(reference, None if lenient else (*path, reference), at_key=True)
+        found.append((levels, scales.ticks(time, (*path, reference), counts=any(levels))))
     for level in range(4):
         for levels, value in found:
             if levels[level]:
@@ -167,18 +165,35 @@ class DurationTable:
             device = self._index.devices[places[0]]
             path = ("devices", device.pool)
             ticks = np.zeros(len(rows), dtype=np.int64)
+            exact = np.zeros(len(rows))
             if device.spec.speed is None:
                 self._no_rate(rows[flops > 0], places, work, "speed", "flops")
             else:
-                ticks = self._quotient(flops, scales.speed(device.spec.speed, (*path, "speed")), path)
+                rate = scales.speed(device.spec.speed, (*path, "speed"))
+                ticks, exact = self._quotient(flops, rate, path), flops * (rate[0] / rate[1])
             if device.spec.memory_bandwidth is not None:
                 rate = scales.bandwidth(device.spec.memory_bandwidth, (*path, "memory_bandwidth"))
                 ticks = np.maximum(ticks, self._quotient(traffic, rate, path))
+                exact = np.maximum(exact, traffic * (rate[0] / rate[1]))
             else:
                 self._no_rate(rows[(flops == 0) & (traffic > 0)], places, work, "memory_bandwidth", "bytes alone")
             if device.spec.overhead is not None:
-                ticks = ticks + scales.ticks(device.spec.overhead, (*path, "overhead"))
+                ticks = ticks + scales.ticks(device.spec.overhead, (*path, "overhead"), counts=False)
+                exact = exact + float(min(scales.exact_ticks(device.spec.overhead), LARGEST))
             self.duration[np.ix_(rows, np.array(places))] = ticks[:, None]
+            self._count_rounding(work, exact, ticks, self.feasible[np.ix_(rows, np.array(places))].any(axis=1))
+
+    def _count_rounding(
+        self, work: list[tuple[int, str, TaskSpec]], exact: NDArray[np.float64], ticks: Int, runs: Bool
+    ) -> None:
+        """Report to the scales which of the tasks given by work that may run on a device is rounded most there."""
+        stated = runs & (exact > 0) & (np.abs(ticks - exact) > 1e-9 * exact)  # beyond the noise of floats
+        share = np.divide(ticks - exact, exact, out=np.zeros(len(exact)), where=stated)
+        if stated.any():
+            most = int(share.argmax())
+            _, name, task = work[most]
+            path = ("tasks", name, "bytes" if task.flops is None else "flops")
+            self._scales.count_rounding(float(exact[most]), int(ticks[most]), path)
 
     def _quotient(self, amounts: Int, ratio: tuple[int, int], path: Path) -> Int:
         """Ticks for amounts of work or traffic, rounded up."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from placeopt.compiler.devices import DeviceIndex
+from placeopt.compiler.durations import DurationTable
 from placeopt.compiler.issues import Issues
 from placeopt.errors import listing
-from placeopt.ir import UNLIMITED, Bool, Int
+from placeopt.ir import UNLIMITED, Int, MemoryModel
 from placeopt.spec import TaskSpec
 from placeopt.units import shown, size_text
 
@@ -64,43 +66,86 @@ def separation_pairs(tasks: dict[str, TaskSpec], labels: Int, n_devices: int, is
     return pairs
 
 
+@dataclass(frozen=True, slots=True)
+class TaskMemory:
+    """Bytes of each task, (n,) each: held for the whole run, from start to consumption, while the task runs."""
+
+    resident: Int
+    output: Int
+    scratch: Int
+
+    @property
+    def total(self) -> Int:
+        """(n,) all that a task ever holds."""
+        return self.resident + self.output + self.scratch
+
+
 def check_groups(
     tasks: dict[str, TaskSpec],
     labels: Int,
-    feasible: Bool,
-    amounts: Int,
+    table: DurationTable,
+    memory: TaskMemory,
+    model: MemoryModel,
     capacity: Int,
     index: DeviceIndex,
     issues: Issues,
 ) -> None:
-    """Report groups without a common device, groups too large for every device, and too much memory in all."""
+    """Report groups without a common device, groups too large for every device, and too much memory in all.
+
+    A task on its own is a group. Under `sum` a group needs all that its tasks ever hold, under `peak` what is live at
+    one time at least: what is resident, and the output and scratch of the largest task while it runs.
+    """
     names = list(tasks)
     if not names:
         return
     _, group = np.unique(labels, return_inverse=True)
     by_group = np.argsort(group, kind="stable")
     firsts = np.searchsorted(group[by_group], np.arange(group.max() + 1))
-    common = np.logical_and.reduceat(feasible[by_group], firsts, axis=0)
-    needs = np.add.reduceat(amounts[by_group], firsts)
-    largest = np.where(common, capacity, -1).max(axis=1)
-    for label in np.flatnonzero(needs > largest):
-        rows = np.flatnonzero(group == label)
+    common = np.logical_and.reduceat(table.feasible[by_group], firsts, axis=0)
+    peaks = _peaks(memory, table.duration, by_group, firsts)
+    needs = peaks if model == "peak" else np.add.reduceat(memory.total[by_group], firsts)[:, None]
+    for label in np.flatnonzero(~(common & (needs <= capacity)).any(axis=1)):
+        rows = by_group[group[by_group] == label]
         members = listing([names[row] for row in rows])
         path = ("tasks", names[rows[0]], "colocate" if len(rows) > 1 else "memory")
-        if largest[label] < 0:
+        if not common[label].any():
             issues.add(f"no device can run every task of its colocation group ({members})", path)
             continue
+        roomiest = int(np.argmax(np.where(common[label], capacity, -1)))
         what = f"its colocation group ({members}) needs" if len(rows) > 1 else "needs"
-        roomiest = index.devices[int(np.argmax(np.where(common[label], capacity, -1)))].name
-        need, room = _sizes(int(needs[label]), int(largest[label]))
-        issues.add(
-            f"{what} {need}, more than any device that may run it has (the largest is {roomiest} with {room})", path
+        need, room = _sizes(int(np.broadcast_to(needs, common.shape)[label, roomiest]), int(capacity[roomiest]))
+        message = (
+            f"{what} {need}{' at one time' if model == 'peak' else ''}, more than any device that may run it has "
+            f"(the largest is {index.devices[roomiest].name} with {room})"
         )
-    if (capacity != UNLIMITED).all():
-        total, there = int(amounts.sum()), sum(map(int, capacity))
-        if total > there and not len(issues):
+        if model == "sum" and (common[label] & (peaks[label] <= capacity)).any():
+            message += _freed(memory, rows)
+        issues.add(message, path)
+    if (capacity != UNLIMITED).all() and not len(issues):
+        there, resident = sum(map(int, capacity)), int(memory.resident.sum())
+        total = resident if model == "peak" else int(memory.total.sum())
+        if total > there:
             need, room = _sizes(total, there)
-            issues.add(f"all tasks together need {need} of memory, and all devices have {room}", ("tasks",))
+            kind = "resident memory" if model == "peak" else "memory"
+            helps = model == "sum" and resident + int((memory.output + memory.scratch).max()) <= there
+            freed = _freed(memory, np.arange(len(names))) if helps else ""
+            issues.add(f"all tasks together need {need} of {kind}, and all devices have {room}{freed}", ("tasks",))
+
+
+def _peaks(memory: TaskMemory, duration: Int, by_group: Int, firsts: Int) -> Int:
+    """(g, m) bytes that each group needs at one time on a device, at least; a task that takes no time holds none."""
+    running = np.where(duration > 0, (memory.output + memory.scratch)[:, None], 0)
+    resident = np.add.reduceat(memory.resident[by_group], firsts)
+    return np.asarray(resident[:, None] + np.maximum.reduceat(running[by_group], firsts, axis=0))
+
+
+def _freed(memory: TaskMemory, rows: Int) -> str:
+    """How much of what tasks hold the memory model `peak` counts for a part of the time only."""
+    resident, total = int(memory.resident[rows].sum()), int(memory.total[rows].sum())
+    return (
+        f"; {size_text(resident)} of it is resident, and memory_model: peak counts the other "
+        f"{size_text(total - resident)} only while it is live"
+    )
 
 
 def _sizes(need: int, room: int) -> tuple[str, str]:

@@ -68,8 +68,7 @@ class WrittenPlacement:
                 continue
             if name not in rows and not gaps.tasks:
                 self._add(self._issues.unknown_text("task", name, list(rows)), name, at_key=True)
-            # The most specific meaning counts: a device's own name before that of a pool, a pool's before a type.
-            found = next((places for places in reversed(index.levels(reference, None)) if places), [])
+            found = index.find(reference, None)
             if len(found) == 1 and name in rows:
                 fixed[rows[name]] = found[0]
             elif len(found) > 1:
@@ -179,7 +178,7 @@ def _objections(task: TaskSpec, device: int, index: DeviceIndex) -> list[str]:
     found = [
         f"{key} ({listing(names)})"
         for key, names in keys.items()
-        if names is not None and not any(device in places for name in names for places in index.levels(name, None))
+        if names is not None and not any(device in index.find(name, None) for name in names)
     ]
     missing = [feature for feature in task.requires if feature not in index.devices[device].spec.features]
     return [*found, f"requires ({listing(missing)})"] if missing else found

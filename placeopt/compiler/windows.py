@@ -8,7 +8,7 @@ from placeopt.compiler.devices import DeviceIndex
 from placeopt.compiler.durations import DurationTable
 from placeopt.compiler.issues import Issues
 from placeopt.compiler.scales import Scales
-from placeopt.ir import UNLIMITED, Int
+from placeopt.ir import COARSE, UNLIMITED, Int
 from placeopt.spec import TaskSpec
 from placeopt.units import time_text
 
@@ -63,4 +63,8 @@ def check_windows(
             takes = f"takes {time_text(int(fastest[row]), scales.resolution)} at its fastest (on {device})"
             excess = time_text(int(release[row] + fastest[row] - deadline[row]), scales.resolution)
             after = f", released at {released}," if release[row] else ""
-            issues.add(f"{stated} cannot be met: the task{after} {takes}, {excess} too long", path)
+            rounding = scales.rounding
+            tick = time_text(1, scales.resolution)
+            coarse = f"; times are rounded to the {tick} tick, a finer resolution may help"
+            hint = coarse if rounding is not None and rounding.share > COARSE else ""
+            issues.add(f"{stated} cannot be met: the task{after} {takes}, {excess} too long{hint}", path)

@@ -44,7 +44,8 @@ def from_networkx(
     graph
         Nodes are tasks, named by their text; a node's attributes are the keys of a task (`time`, `flops`, `memory`,
         `release`, `devices`, ...), an edge's attribute `payload` is the payload of that edge alone. Without it the edge
-        carries the producer's `output`.
+        carries the producer's `output`. Numbers are ticks and bytes unless `units` states a unit: with times in seconds
+        pass `units={"time": "s"}`.
     devices, links
         The spec's sections of those names. Without `devices`, a graph that `to_networkx` made has its own devices,
         links and header; what is given here takes their place.

@@ -13,7 +13,7 @@ from placeopt.ir import UNLIMITED, Problem
 from placeopt.lowerbounds import bounds, prove_infeasible
 from placeopt.metrics import ccr, shape
 from placeopt.objective import simplified
-from placeopt.overview import counted
+from placeopt.overview import counted, rounding_text
 from placeopt.report.bounding import bounds_data, bounds_table
 from placeopt.report.console import print_problem
 from placeopt.report.passes import exact_passes, print_exact_passes
@@ -34,6 +34,7 @@ def inspection(problem: Problem) -> dict[str, Any]:
         "description": problem.description,
         "fingerprint": problem.fingerprint(),
         "resolution": float(problem.resolution),
+        "rounding": None if problem.rounding is None else problem.rounding.to_dict(),
         "objective": str(problem.objective),
         "contention": problem.contention,
         "memory_model": problem.memory_model,
@@ -83,6 +84,9 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
     facts.add_row("objective", found["objective"])
     facts.add_row("contention", found["contention"])
     facts.add_row("memory model", found["memory_model"])
+    rounded = rounding_text(problem)
+    if rounded is not None:
+        facts.add_row("rounding", Text(rounded))
     facts.add_row("shape", f"depth {found['depth']:,}, width {found['width']:,}")
     facts.add_row("groups", f"{found['groups']:,} after colocation, {found['separated_pairs']:,} separated pairs")
     if found["release_times"] or found["deadlines"]:
