@@ -12,10 +12,12 @@ the same optimum); the best of them certifies the gap of any schedule.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from placeopt import lowerbounds
 from placeopt.heuristics import reachable
 from placeopt.ir import Problem
+from placeopt.kernels import WaitingStoppedError, impatient
 from placeopt.lowerbounds import Bound, narrowed_classes, prove_infeasible
 from placeopt.lowerbounds.energetic import energetic_bound
 from placeopt.objective import Value, simplified
@@ -67,22 +69,26 @@ def bounds(
 
     for bound in lowerbounds.bounds(problem):
         add(bound)
-    if time_limit is None or over() or prove_infeasible(problem) is not None:
-        return list(found.values())
-    problem = apply_passes(problem, EXACT_PASSES).problem
-    if problem.n_tasks and problem.objective.single == "makespan":
-        add(energetic_bound(problem, int(best or 0), over))
-    if problem.n_tasks and _only_makespan(problem) and not over():
-        add(_sct(problem, lambda: over() or clock.over))
-    if not over():
-        relaxed_bounds(
-            problem,
-            time_limit=clock.remaining,
-            workers=workers,
-            known=reachable(problem) if known is None else known,
-            on_bound=add,
-            should_stop=over,
-        )
+    if time_limit is not None and not over() and prove_infeasible(problem) is None:
+
+        def stopped() -> bool:
+            return over() or clock.over
+
+        with impatient(stopped), suppress(WaitingStoppedError):
+            reduced = apply_passes(problem, EXACT_PASSES).problem
+            if reduced.n_tasks and reduced.objective.single == "makespan":
+                add(energetic_bound(reduced, int(best or 0), stopped))
+            if reduced.n_tasks and _only_makespan(reduced) and not stopped():
+                add(_sct(reduced, stopped))
+            if not over():
+                relaxed_bounds(
+                    reduced,
+                    time_limit=clock.remaining,
+                    workers=workers,
+                    known=reachable(reduced) if known is None else known,
+                    on_bound=add,
+                    should_stop=over,
+                )
     return sorted(found.values(), key=lambda bound: -bound.value)
 
 

@@ -1,7 +1,7 @@
 """Compile kernels before they are needed: for images, clusters, CI, and before runs are compared.
 
 Solvers are run on small problems in plain Python to see which kernels they call, with arguments of which types. These
-are then compiled in processes of their own, the longest first.
+are then compiled in processes of their own.
 """
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ def warm(
         If there is no such solver.
     """
     begun = time.monotonic()
-    wanted = sorted(dict.fromkeys(kernel_calls(solvers)), key=lambda call: -call[0].compile_seconds())
-    jobs = [compilation.requested(kernel, signature) for kernel, signature in wanted]
+    jobs = [compilation.requested(kernel, signature) for kernel, signature in dict.fromkeys(kernel_calls(solvers))]
     while True:
         done = sum(job.done.is_set() for job in jobs)
         on_progress(done, len(jobs))

@@ -38,7 +38,7 @@ def search(
     problem: Problem,
     options: Options,
     settings: SearchSettings,
-    make: Callable[[Problem, Schedule, int, int], Search],
+    make: Callable[[Problem, Schedule, int, int, int], Search],
     coolings: Callable[[Problem, int, int], Iterator[Cooling]],
 ) -> Answer:
     """Search with the walkers that `make` gives and with `coolings` of a worker, by its number and its moves."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 
 from placeopt.bounding import bounds
 from placeopt.companion import Companion
 from placeopt.ir import Problem
-from placeopt.kernels import compilation
+from placeopt.kernels import WaitingStoppedError, compilation, impatient
 from placeopt.lowerbounds import best_bound
 from placeopt.objective import Value, evaluate
 from placeopt.schedule import Schedule, makespan
@@ -158,7 +158,9 @@ class Run(ExactRun):
             if at and (self._over() or self.clock.elapsed > QUICK * self.span):
                 self.varies_by = self.varies_by or "clock"
                 return
-            with self.best.turn(member.name):
+            # Heft is run in plain Python if need be: something has to be there.
+            patience = impatient(lambda: self._over() is not None) if at else nullcontext()
+            with self.best.turn(member.name), patience, suppress(WaitingStoppedError):
                 for schedule in schedules(member, self.problem, self.options.seed):
                     self._offer(schedule, member.name)
                     self._remember(schedule)
@@ -172,12 +174,15 @@ class Run(ExactRun):
         """Have the kernel of the moves loaded, or compiled, while heuristics have their turns."""
         start = self.best.schedule
         if start is not None and self.problem.n_tasks > SMALL and self.span >= 1.0:
-            self.walker = annealer(self.problem, start, 0, rounds_in(self.problem, self.length))
-            self.walker.step(0, 0, 1, 0.0, 0.0, -math.inf)
+            self.walker = annealer(self.problem, start, 0, rounds_in(self.problem, self.length), 0)
+            self._compiling()
 
     def _compiling(self) -> bool:
         """Whether the kernel of the moves is being compiled, so that the order of turns is another than usual."""
-        if self.walker is None or self.walker.compiled or not compilation.pending():
+        if self.walker is None:
+            return False
+        self.walker.step(0, 0, 1, 0.0, 0.0, -math.inf)
+        if self.walker.compiled or not compilation.pending():
             return False
         self.varies_by = self.varies_by or "clock"
         return True
@@ -287,7 +292,7 @@ class Run(ExactRun):
         seconds: float,
         number: int,
         name: str,
-        make: Callable[[Problem, Schedule, int, int], Search],
+        make: Callable[[Problem, Schedule, int, int, int], Search],
         cooled: Callable[[Problem, int, int], Iterator[Cooling]],
     ) -> None:
         """A turn of a search by moves."""
@@ -325,9 +330,10 @@ class Run(ExactRun):
             walked = searched(
                 window.problem,
                 window.schedule,
-                partial(annealer, bound=window.bound),
+                annealer,
                 lambda _: iter([Cooling(rounds, hot, hot * FALL)]),
                 best,
+                bound=window.bound,
                 seed=number + at,
                 moves=rounds * problem.n_tasks // ADVANCE,
                 stopped=lambda: self._over() is not None,

@@ -88,8 +88,8 @@ def rounds_in(problem: Problem, seconds: float, *, plain: bool = False) -> int:
 class Search:
     """One walker: its state, and the best that it has found.
 
-    `moves` to come, at least, decide on compiled code; `shares` are the percentages of the kinds of moves, as
-    `placeopt.search.proposals` lists them; `bound` is a lower bound of the makespan where a quick one is known.
+    `moves` to come, at least, decide on compiled code; `bound` is a lower bound of the makespan (`makespan_bound`);
+    `shares` are the percentages of the kinds of moves, as `placeopt.search.proposals` lists them.
     """
 
     def __init__(
@@ -98,12 +98,10 @@ class Search:
         start: Schedule,
         seed: int,
         moves: int,
+        bound: int,
         shares: Sequence[int],
-        bound: int | None = None,
     ) -> None:
         self.problem = problem
-        if bound is None:
-            bound = int(best_bound(replace(problem, objective=Objective())).value)
         self.case = make_case(problem, bound)
         self.state = make_state(self.case, problem, seed)
         self._judge = make_state(self.case, problem, 0)
@@ -204,10 +202,11 @@ class Search:
 def searched(
     problem: Problem,
     start: Schedule,
-    make: Callable[[Problem, Schedule, int, int], Search],
+    make: Callable[[Problem, Schedule, int, int, int], Search],
     coolings: Callable[[int], Iterator[Cooling]],
     best: Incumbent,
     *,
+    bound: int | None = None,
     enough: float = -math.inf,
     seed: int = 0,
     workers: int = 1,
@@ -218,18 +217,19 @@ def searched(
 ) -> Walked:
     """Search until the coolings end, the value is at most `enough`, or it is stopped.
 
-    `make` gives each worker its walker, from the start, a seed and the `moves` to come at least; `coolings` those of a
-    worker by its number. Workers begin each cooling with the best that any has found; what they find is offered to
+    `make` gives each worker its walker, from the start, a seed, the `moves` to come at least and a lower `bound` of the
+    makespan; `coolings` those of a worker by its number. Workers begin each cooling with the best that any has found; what they find is offered to
     `best`. One worker alone finds the same for the same seed, unless stopped or cut short. Plain Python is cut short after
     `patience` seconds: it runs while kernels are compiled, and is too slow for the moves that were planned.
     """
+    least = makespan_bound(problem) if bound is None else bound
     lock = threading.Lock()
     cut = threading.Event()
     begun = time.monotonic()
     shared: list[tuple[float, Schedule]] = []
 
     def work(number: int) -> int:
-        search = make(problem, start, seed + 7919 * number, moves)
+        search = make(problem, start, seed + 7919 * number, moves, least)
 
         def news() -> None:
             found = search.best()
@@ -262,6 +262,11 @@ def searched(
         return Walked(work(0), cut.is_set())
     with ThreadPoolExecutor(workers, thread_name_prefix="search") as pool:
         return Walked(sum(pool.map(work, range(workers))), cut.is_set())
+
+
+def makespan_bound(problem: Problem) -> int:
+    """Ticks that every schedule takes, whatever the objective."""
+    return math.ceil(best_bound(replace(problem, objective=Objective())).value)
 
 
 def sufficient(problem: Problem, bound: float, gap_limit: float | None = None) -> float:

@@ -78,8 +78,10 @@ class Tabu:
 class TabuSearch(Search):
     """One walker of a tabu search."""
 
-    def __init__(self, problem: Problem, start: Schedule, seed: int, moves: int, settings: TabuSettings) -> None:
-        super().__init__(problem, start, seed, moves, SHARES)
+    def __init__(
+        self, problem: Problem, start: Schedule, seed: int, moves: int, bound: int, settings: TabuSettings
+    ) -> None:
+        super().__init__(problem, start, seed, moves, bound, SHARES)
         self._settings, self._round = settings, 0
         self._move = prowl.select(self.steps, chunked=True)
         self._until = np.zeros((problem.n_groups, problem.n_devices), dtype=np.int64)

@@ -73,7 +73,7 @@ class Wba:
         rng = np.random.default_rng(options.seed)
         found: list[Constructed] = []
         for _ in range(settings.schedules):
-            build = drawn(problem, rng.random(problem.n_tasks), settings.alpha, settings.schedules)
+            build = drawn(problem, rng.random(problem.n_tasks), settings.alpha)
             found.append(constructed(problem, build))
             if clock.over or options.should_stop():
                 break
@@ -83,14 +83,14 @@ class Wba:
         return replace(answer, termination=Termination.TIME_LIMIT if clock.over else Termination.INTERRUPTED)
 
 
-def drawn(problem: Problem, chance: Float, alpha: float, schedules: int) -> Build:
-    """One randomised schedule of several; `chance` (n,) in [0, 1) is what is drawn in each step."""
-    # Each step looks up to three times at every ready task on every device, in each schedule anew.
-    work = 3 * scan_steps(problem) * max(problem.n_devices, 1) * schedules
+def drawn(problem: Problem, chance: Float, alpha: float) -> Build:
+    """A randomised schedule; `chance` (n,) in [0, 1) is what is drawn in each step."""
+    # Each step looks up to three times at every ready task on every device.
+    work = 3 * scan_steps(problem) * max(problem.n_devices, 1)
 
     def build(groups: Groups) -> Built:
         line, ready = make_timeline(problem, groups), make_ready(problem)
-        run = draw_pairs.select(work)
+        run = draw_pairs.select(work, chunked=True)
         return ready_built(problem, line, run(make_case(problem, groups), line, ready, chance, alpha))
 
     return build

@@ -20,6 +20,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, partial
 from pathlib import Path
 from types import FunctionType
@@ -39,6 +40,9 @@ CALL_ABOVE = 250
 
 STEP = 6e-7
 """Seconds of a step in plain Python, about."""
+
+BRIEF = 0.3
+"""Seconds of plain Python up to which a call does not wait for a kernel to be loaded from disk."""
 
 COMPILING = 1.0, 3e-4
 """Seconds to start a process that compiles, and for each byte of a kernel's code and its helpers', about."""
@@ -206,6 +210,29 @@ class Kernel(Generic[P, R]):
         return _once(decorated)
 
 
+class WaitingStoppedError(Exception):
+    """A call that was waiting for a kernel to be compiled was told to stop (`impatient`)."""
+
+
+_stop: ContextVar[Callable[[], bool] | None] = ContextVar("_stop", default=None)
+
+
+@contextmanager
+def impatient(should_stop: Callable[[], bool]) -> Iterator[None]:
+    """Inside, a call waits for a kernel where plain Python, which cannot be stopped, would take long.
+
+    Raises
+    ------
+    WaitingStoppedError
+        By the call, once `should_stop` is true.
+    """
+    token = _stop.set(should_stop)
+    try:
+        yield
+    finally:
+        _stop.reset(token)
+
+
 class Choice(Generic[P, R]):
     """Runs a kernel's compiled function once that is at hand, and its plain function until then.
 
@@ -224,8 +251,9 @@ class Choice(Generic[P, R]):
         if entry is None:
             from placeopt.kernels.compilation import obtained
 
-            wait = self._seconds is not None and self._seconds > self._kernel.compile_seconds()
-            entry = obtained(self._kernel, signature, wait=wait, background=self._seconds is None)
+            seconds, stop = self._seconds or 0.0, _stop.get()
+            wait = seconds > (self._kernel.compile_seconds() if stop is None else BRIEF)
+            entry = obtained(self._kernel, signature, background=seconds <= BRIEF, wait=wait, should_stop=stop)
         self.compiled = entry is not None
         if entry is None:
             return cast(Callable[..., R], self._kernel.plain)(*unpacked(arguments))

@@ -7,6 +7,7 @@ compiled once on a machine. The process ends when it has nothing to do, or after
 from __future__ import annotations
 
 import atexit
+import heapq
 import json
 import os
 import subprocess
@@ -14,7 +15,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 IDLE = 1.0
 """Seconds without work after which a process that compiles is ended."""
+
+POLL = 0.05
+"""Seconds between two looks at whether to go on waiting."""
 
 _START = "import json,sys; sys.path[:]=json.loads(sys.argv[1]); from placeopt.kernels.worker import main; main()"
 
@@ -51,7 +54,7 @@ class _Queue:
         self.changed = threading.Condition()
         self.loading = threading.Lock()  # held while machine code is loaded: no process may exit meanwhile
         self.jobs: dict[tuple[int, Signature], Job] = {}
-        self.waiting: deque[Job] = deque()
+        self.waiting: list[tuple[float, int, Job]] = []  # a heap: what compiles fast goes first
         self.lanes = 0
         self.most = os.cpu_count() or 1
         self.compiling = 0
@@ -71,7 +74,7 @@ class _Queue:
     def put(self, job: Job) -> None:
         """Have a thread see to the job."""
         with self.changed:
-            self.waiting.append(job)
+            heapq.heappush(self.waiting, (job.kernel.compile_seconds(), len(self.jobs), job))
             self.changed.notify()
             if self.lanes < min(len(self.waiting), self.most) or self.lanes == 0:
                 self.lanes += 1
@@ -95,7 +98,7 @@ class _Queue:
         """The next job; None, and a lane fewer, if none comes for a while."""
         with self.changed:
             if self.waiting or (self.changed.wait(IDLE) and self.waiting):
-                return self.waiting.popleft()
+                return heapq.heappop(self.waiting)[2]
             self.lanes -= 1
             return None
 
@@ -151,12 +154,22 @@ _folder: tempfile.TemporaryDirectory[str] | None = None
 
 
 def obtained(
-    kernel: Kernel[Any, Any], signature: Signature, *, wait: bool, background: bool
+    kernel: Kernel[Any, Any],
+    signature: Signature,
+    *,
+    background: bool,
+    wait: bool,
+    should_stop: Callable[[], bool] | None = None,
 ) -> Callable[..., Any] | None:
     """The compiled function if it is in this process now; else that is seen to, once.
 
-    With `wait` this returns once the function is there, or cannot be had. Else what is on the disk is loaded at once,
-    or, in the `background`, by another thread.
+    What is on the disk is loaded at once, or, in the `background`, by another thread. With `wait` this returns once the
+    function is there, or cannot be had.
+
+    Raises
+    ------
+    WaitingStoppedError
+        Once `should_stop` is true while it waits.
     """
     job, new = _queue.job(kernel, signature)
     if new:
@@ -165,8 +178,11 @@ def obtained(
             job.done.set()
         else:
             _queue.put(job)
-    if wait:
-        job.done.wait()
+    while wait and not job.done.wait(POLL):
+        if should_stop is not None and should_stop():
+            from placeopt.kernels import WaitingStoppedError
+
+            raise WaitingStoppedError
     return kernel.loaded(signature)
 
 
@@ -181,11 +197,13 @@ def requested(kernel: Kernel[Any, Any], signature: Signature) -> Job:
 def cancel(jobs: Iterable[Job]) -> None:
     """Give up jobs that no thread has taken on yet."""
     with _queue.changed:
-        for job in jobs:
-            if job in _queue.waiting:
-                _queue.waiting.remove(job)
-                job.error = "cancelled"
-                job.done.set()
+        given_up = {id(job): job for job in jobs}
+        for entry in list(_queue.waiting):
+            if id(entry[2]) in given_up:
+                _queue.waiting.remove(entry)
+                entry[2].error = "cancelled"
+                entry[2].done.set()
+        heapq.heapify(_queue.waiting)
 
 
 def pending() -> int:

@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.ir import Bool, Int, transfer_ticks
-from placeopt.kernels import kernel
+from placeopt.kernels import WaitingStoppedError, kernel
 from placeopt.lowerbounds.classes import LARGEST_TOTAL, Classes
 
 Float = NDArray[np.float64]
@@ -55,8 +55,8 @@ ROUNDS = 64
 FOLLOWED = 1 << 26
 """Edges followed for all tasks and classes together, were each set A(t) looked at once."""
 
-PLAIN_BUDGET, BUDGET = 1 << 17, 1 << 25
-"""Edges really followed in plain Python before compiled code takes over, and in compiled code: half a second each."""
+SMALL_BUDGET, BUDGET = 1 << 17, 1 << 25
+"""Edges that are followed at first, half a second in plain Python, and then in all, half a second in compiled code."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,13 +134,14 @@ def _heads(
         )
         return head, followed
 
-    run = earliest_starts.select(2 * k * (problem.n_edges * (k + 2) + n * min(most, 64)))
-    if run is earliest_starts.plain:
-        head, followed = fill(run, PLAIN_BUDGET)
-        if followed < PLAIN_BUDGET:
-            return head
-    # Much work from the start, or more than it looked.
-    return fill(earliest_starts.compiled(), BUDGET)[0]
+    work = 2 * k * (problem.n_edges * (k + 2) + n * min(most, 64))
+    head, followed = fill(earliest_starts.select(work), SMALL_BUDGET)
+    if followed < SMALL_BUDGET:
+        return head
+    try:
+        return fill(earliest_starts.select(BUDGET), BUDGET)[0]
+    except WaitingStoppedError:  # what there is holds too, and is weaker
+        return head
 
 
 def critical_path(classes: Classes, found: Windows) -> tuple[int, int]:

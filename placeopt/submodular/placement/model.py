@@ -51,8 +51,8 @@ from placeopt.units import TIME, QuantityError, parse, time_text
 Form = Literal["inside", "outside"]
 """Where the parallelism factor stands: inside the sum of benefits (section 2.2), or outside (section 2.3)."""
 
-STEPS, SLOWER = 100_000_000, 50
-"""Elementary steps after which greedy asks whether to stop; in plain Python after so many times fewer."""
+STEPS = 100_000_000
+"""Elementary steps of compiled code after which greedy asks whether to stop; plain Python asks after each round."""
 
 FULLNESS = {"unlimited": benefits.UNLIMITED_MEMORY, "step": benefits.STEP, "linear": benefits.LINEAR}
 CURVES = {"sqrt": benefits.SQRT, "log": benefits.LOG}
@@ -233,7 +233,7 @@ class PlacementModel:
         step = max(1, int(STEPS * n / self._work)) if n else 1
         placed, last = 0, 0
         while placed == last < n and not should_stop():
-            last = min(last + (step if runs_compiled(run) else max(step // SLOWER, 1)), n)
+            last = min(last + (step if runs_compiled(run) else 1), n)
             placed = run(self.model, state, queue, record, lazy, placed, last)
         left = np.flatnonzero(state.topology.device[self.problem.order] < 0)
         stopped = placed == last < n
