@@ -14,6 +14,7 @@ from typing import Any
 
 from placeopt import syntax
 from placeopt.errors import DocumentError, Issue
+from placeopt.files import check_input
 
 
 @contextmanager
@@ -101,8 +102,11 @@ def read_document(path: str | Path) -> Document:
     ------
     DocumentError
         If the file cannot be read, is no UTF-8 text, has a syntax error, or holds more than one document.
+    UsageError
+        If the command that reads it would overwrite it (`placeopt.files.keep_apart`).
     """
     file = str(path)
+    check_input(path)
     try:
         text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -7,12 +7,15 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli.options import write_document
+from placeopt.cli.options import DocumentFile, write_document
+from placeopt.cli.targets import check_targets, local_file
 from placeopt.errors import UsageError
 
 
 def import_file(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="The file; none lists the formats.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", parser=local_file, help="The file; none lists the formats.")
+    ] = None,
     format: Annotated[
         str | None, typer.Option("--format", "-f", help="The file's format; recognised by its content unless given.")
     ] = None,
@@ -20,9 +23,7 @@ def import_file(
     resolution: Annotated[
         str, typer.Option("--resolution", metavar="TIME", help="Length of a tick, such as `10 ns`.")
     ] = "1 ns",
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write YAML or, for a name in .json, JSON here.")
-    ] = None,
+    out: DocumentFile = None,
 ) -> None:
     """Make a problem file of a graph in another tool's format."""
     from placeopt import units
@@ -38,6 +39,5 @@ def import_file(
         raise UsageError(f"--resolution: {error}") from None
     if tick.bare or not tick.value:
         raise UsageError(f"--resolution: {units.shown(resolution)} is no length of a tick; expected one such as 10 ns")
-    if out is not None and out.exists() and file.exists() and out.samefile(file):
-        raise UsageError(f"--out {out} is the file itself; expected another one for the problem")
+    check_targets(("--out", out))
     write_document(import_document(file, format, name=name, resolution=resolution), out)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.options import check_folder, stderr_console
+from placeopt.cli.options import stderr_console
+from placeopt.cli.targets import check_targets, local_file
 from placeopt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,10 +20,18 @@ if TYPE_CHECKING:
 
 def plot(
     file: Annotated[
-        Path, typer.Argument(metavar="PROBLEM|RESULTS", help="A problem file, or the results of `compare --out`.")
+        Path,
+        typer.Argument(
+            metavar="PROBLEM|RESULTS", parser=local_file, help="A problem file, or the results of `compare --out`."
+        ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to draw: a .png, .svg or .pdf.")],
-    plan: Annotated[Path | None, typer.Argument(metavar="PLAN", help="A plan of the problem.")] = None,
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="FILE", parser=local_file, help="Where to draw: a .png, .svg or .pdf."),
+    ],
+    plan: Annotated[
+        Path | None, typer.Argument(metavar="PLAN", parser=local_file, help="A plan of the problem.")
+    ] = None,
     kind: Annotated[
         str | None,
         typer.Option(
@@ -51,6 +60,7 @@ def plot(
     checked_kind(kind)
     checked_file(out)
     need_plots()
+    check_targets(("--out", out))
     if (kind in RUN_KINDS) != runs:
         holds, wants = ("runs", "a plan (PROBLEM PLAN)") if runs else ("a problem", "results of `compare` (.jsonl)")
         raise UsageError(f"{file} holds {holds}; --kind {kind} draws {wants}")
@@ -96,7 +106,7 @@ def wanted_pictures(texts: Sequence[str] | None, known: Sequence[str]) -> list[t
     Raises
     ------
     UsageError
-        If a file's suffix is none that can be drawn, or there is no folder for it.
+        If a file's suffix is none that can be drawn.
     MissingExtraError
         If any is asked for and matplotlib is not installed.
     """
@@ -107,12 +117,15 @@ def wanted_pictures(texts: Sequence[str] | None, known: Sequence[str]) -> list[t
         kind, colon, name = text.partition(":")
         if not colon or not re.fullmatch("[a-z]{2,}", kind):  # C:\\chart.png has no kind
             kind, name = known[0], text
-        wanted.append((checked_kind(kind, tuple(known)), checked_file(name)[0]))
+        wanted.append((checked_kind(kind, tuple(known)), checked_file(local_file(name))[0]))
     if wanted:
         need_plots()
-    for _, path in wanted:
-        check_folder(path)
     return wanted
+
+
+def picture_targets(wanted: Sequence[tuple[str, Path]]) -> list[tuple[str, Path]]:
+    """The files of `wanted_pictures` with their option, for `check_targets`."""
+    return [("--plot", path) for _, path in wanted]
 
 
 def save_pictures(wanted: Sequence[tuple[str, Path]], draw: Callable[[str], Picture]) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from placeopt.cli.options import AsJson, print_json, stderr_console, stdout_console, write_document
+from placeopt.cli.options import AsJson, DocumentFile, print_json, stderr_console, stdout_console, write_document
+from placeopt.cli.targets import check_targets, local_file
 from placeopt.errors import UsageError
 
 app = typer.Typer(
@@ -20,15 +21,22 @@ app = typer.Typer(
 def fit(
     measurements: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="CSV with the columns operator, batch, milliseconds, bytes."),
+        typer.Argument(
+            metavar="[FILE]", parser=local_file, help="CSV with the columns operator, batch, milliseconds, bytes."
+        ),
     ] = None,
     batch: Annotated[int | None, typer.Option("--batch", "-b", help="The batch size wanted.")] = None,
     transfers: Annotated[
-        Path | None, typer.Option("--transfers", metavar="FILE", help="CSV with the columns bytes, microseconds.")
+        Path | None,
+        typer.Option(
+            "--transfers", metavar="FILE", parser=local_file, help="CSV with the columns bytes, microseconds."
+        ),
     ] = None,
     against: Annotated[
         Path | None,
-        typer.Option("--against", metavar="FILE", help="CSV measured at that batch size, to compare with."),
+        typer.Option(
+            "--against", metavar="FILE", parser=local_file, help="CSV measured at that batch size, to compare with."
+        ),
     ] = None,
     discard: Annotated[
         int,
@@ -36,7 +44,13 @@ def fit(
     ] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write the profile, for `apply`: YAML or, in .json, JSON."),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            parser=local_file,
+            help="Write the profile, for `apply`: YAML or, in .json, JSON.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -56,7 +70,7 @@ def fit(
         raise UsageError("--batch and --against need a file of measurements")
     if measurements is not None and batch is None:
         raise UsageError("--batch is missing; expected the batch size wanted, such as --batch 512")
-    _apart(out, measurements, transfers, against)
+    check_targets(("--out", out))
     profile, model = None, None
     ignored: dict[Path, tuple[str, ...]] = {}
     if measurements is not None and batch is not None:
@@ -94,25 +108,20 @@ def fit(
 
 @app.command()
 def apply(
-    profile: Annotated[Path, typer.Argument(metavar="PROFILE", help="A profile, as `fit --out` writes it.")],
-    problem: Annotated[Path, typer.Argument(metavar="PROBLEM", help="A problem file or a graph file.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write YAML or, for a name in .json, JSON here.")
-    ] = None,
+    profile: Annotated[
+        Path, typer.Argument(metavar="PROFILE", parser=local_file, help="A profile, as `fit --out` writes it.")
+    ],
+    problem: Annotated[
+        Path, typer.Argument(metavar="PROBLEM", parser=local_file, help="A problem file or a graph file.")
+    ],
+    out: DocumentFile = None,
 ) -> None:
     """Put a profile into a problem: durations, memory and outputs by task name or op, and the links."""
     from placeopt.profiling import apply_profile, read_profile
     from placeopt.profiling.fragments import self_contained
     from placeopt.report.profile import print_applied
 
-    _apart(out, profile, problem)
+    check_targets(("--out", out))
     applied = apply_profile(self_contained(problem, out), read_profile(profile))
     write_document(applied.document, out)
     print_applied(stderr_console(), applied)
-
-
-def _apart(out: Path | None, *files: Path | None) -> None:
-    """An output that would overwrite an input is a mistake."""
-    read: list[Any] = [file for file in files if file is not None and file.exists()]
-    if out is not None and out.exists() and any(out.samefile(file) for file in read):
-        raise UsageError(f"--out {out} is one of the files to read; expected another one")

@@ -14,6 +14,7 @@ from types import TracebackType
 
 from placeopt.comparison.records import Record
 from placeopt.errors import UsageError
+from placeopt.files import check_input
 
 
 def read_ledger(path: str | os.PathLike[str]) -> list[Record]:
@@ -24,6 +25,7 @@ def read_ledger(path: str | os.PathLike[str]) -> list[Record]:
     UsageError
         If the file cannot be read, or a line is no record: says which.
     """
+    check_input(path)
     try:
         data = Path(path).read_bytes()
     except OSError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from placeopt.errors import DocumentError, Issue, listing, suggestion, visible
+from placeopt.files import check_input
 
 _FAILURES = {FileNotFoundError: "no such file", IsADirectoryError: "is a folder, expected a file"}
 
@@ -47,6 +48,7 @@ def read_table(path: str | Path, known: Mapping[str, Column]) -> Table:
         If the file cannot be read or a column or cell is wrong; lists every issue.
     """
     file = str(path)
+    check_input(path)
     try:
         # newline="" as the csv module asks for; utf-8-sig leaves out the mark that spreadsheets write.
         with open(path, encoding="utf-8-sig", newline="") as stream:
