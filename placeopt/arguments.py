@@ -22,20 +22,26 @@ def make_options(
     gap_limit: float | None = None,
     seed: int = 0,
     workers: int | None = None,
+    names: Mapping[str, str] | None = None,
     **rest: Any,
 ) -> Options:
-    """Options with their numbers checked; see `solve`.
+    """Options with their numbers checked; see `solve`. `names` has other names of arguments for messages.
 
     Raises
     ------
     UsageError
         If a number makes no sense.
     """
+
+    def name(argument: str) -> str:
+        return (names or {}).get(argument, argument)
+
+    threads = workers if workers is not None else os.cpu_count() or 1
     return Options(
-        time_limit=checked("time_limit", time_limit, positive=True),
-        gap_limit=checked("gap_limit", gap_limit),
-        seed=_whole("seed", seed, 0),
-        workers=_whole("workers", workers if workers is not None else os.cpu_count() or 1, 1, most=1000),
+        time_limit=checked(name("time_limit"), time_limit, positive=True),
+        gap_limit=checked(name("gap_limit"), gap_limit),
+        seed=_whole(name("seed"), seed, 0),
+        workers=_whole(name("workers"), threads, 1, most=1000),
         **rest,
     )
 

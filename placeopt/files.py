@@ -1,4 +1,4 @@
-"""Files read within limits, and files written whole or not at all."""
+"""Files read within limits, files written whole or not at all, and both kept apart."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 import secrets
 import select
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from placeopt.errors import UsageError
+from placeopt.errors import UsageError, visible
 
 STDIN = "/dev/stdin"
 """The path of standard input, on every system: what `-` stands for on the command line."""
@@ -30,6 +30,14 @@ _KINDS = {
     stat.S_IFBLK: "is a device, expected a regular file",
 }
 _most: ContextVar[int | None] = ContextVar("most", default=None)
+
+Identity = tuple[int, int] | str
+
+LONGEST_PATH = 4096
+"""Characters of a path that a message shows."""
+
+_protected: ContextVar[Mapping[Identity, str] | None] = ContextVar("_protected", default=None)
+"""Names of the outputs by their identities; see `keep_apart`."""
 
 
 class UnreadableError(Exception):
@@ -80,7 +88,10 @@ def read_file(path: str | Path, most: Callable[[bytes], int] = lambda _start: LA
     ------
     UnreadableError
         If there is no such file, it cannot be read, is of another kind, or is too large.
+    UsageError
+        If the command that runs would overwrite it (`keep_apart`).
     """
+    check_input(path)
     try:
         return _read(path, most)
     except FileNotFoundError:
@@ -148,11 +159,13 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
         If it cannot be written.
     """
     data = content.encode() if isinstance(content, str) else content
-    target = Path(os.path.realpath(path))  # what a link stands for, not the link
-    if target.exists() and not target.is_file():  # a pipe or a device
-        target.write_bytes(data)
+    path = Path(path)
+    if path.exists() and not path.is_file():  # a pipe or a device
+        path.write_bytes(data)
         return
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    target = Path(os.path.realpath(path))  # what a link stands for, not the link
+    # The name does not grow with that of the target, which may be as long as the system allows.
+    temporary = target.with_name(f".placeopt-{secrets.token_hex(8)}")
     try:
         with open(temporary, "xb") as file:
             file.write(data)
@@ -162,3 +175,37 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def identity(path: str | os.PathLike[str] | int) -> Identity | None:
+    """What two names of the same file have in common, links and ./a/../b resolved; None for a pipe or a device.
+
+    A number is a file descriptor.
+    """
+    try:
+        found = os.stat(path)
+    except OSError:  # it does not exist yet
+        return None if isinstance(path, int) else os.path.realpath(path)
+    except ValueError:  # it holds a NUL, which no name of a file does
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+
+
+def keep_apart(outputs: Mapping[Identity, str]) -> None:
+    """Refuse to read files that will be written, in this context: `outputs` maps identities to names for messages."""
+    _protected.set(outputs)
+
+
+def check_input(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that is an output of the command that runs; called before a file is read.
+
+    Raises
+    ------
+    UsageError
+        If it is an output.
+    """
+    outputs = _protected.get()
+    if outputs and (output := outputs.get(identity(path) or "")):
+        raise UsageError(
+            f"{output} would overwrite {visible(str(path), LONGEST_PATH)}, which is read; expected another file"
+        )

@@ -162,9 +162,7 @@ def solve(
         settings=chosen.model_dump(mode="json"),
         message=answer.message,
         stats=answer.stats,
-        wall_time=WallTime(
-            solve=solved - begun, compiling=compiling, verify=verified - solved, bound=bounded
-        ),
+        wall_time=WallTime(solve=solved - begun, compiling=compiling, verify=verified - solved, bound=bounded),
         versions=run.versions,
         devices=() if schedule is None or values is None else device_uses(problem, schedule),
         passes=chain.applied,
@@ -196,9 +194,7 @@ def _started(problem: Problem, solver: str, options: Options) -> Options:
         why = f": {found.message}" if found.message else ""
         raise UsageError(f"initial: {solver} found no schedule to start from{why}; expected another solver, or a plan")
     left = None if limit is None else max(limit - (time.monotonic() - begun), LEAST)
-    return replace(
-        options, initial=found.schedule, time_limit=left, nominal_limit=None if limit is None else limit / 2
-    )
+    return replace(options, initial=found.schedule, time_limit=left, nominal_limit=None if limit is None else limit / 2)
 
 
 def _passes(wanted: Sequence[str | Pass] | str | Pass) -> tuple[Pass, ...]:

@@ -148,12 +148,7 @@ class CpSatRun(ExactRun):
         """Whether annealing improved the start; only tried where proofs are not a matter of moments anyway."""
         start, limit = self.best.schedule, self.options.planned_seconds
         makespans = any(term.metric == "makespan" for term in self.problem.objective.levels[0])
-        if (
-            start is None
-            or not makespans
-            or self.problem.n_tasks < ANNEALED
-            or (limit is not None and limit < AMPLE)
-        ):
+        if start is None or not makespans or self.problem.n_tasks < ANNEALED or (limit is not None and limit < AMPLE):
             return False
         share = LONGEST if limit is None else min(LONGEST, limit * SHARE)
         found, cut = annealed_start(self.problem, start, share, self.options.seed, lambda: self.halted() is not None)

@@ -17,7 +17,7 @@ SOLVERS = ROOT / "solvers"
 
 # Each layer may import itself and the layers above it in this list; every module stands in exactly one.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "inputs", "kernels", "cycles", "labels", "papers", "engines", "files"),
+    ("errors", "inputs", "kernels", "cycles", "labels", "papers", "signals", "engines", "files"),
     ("markup",),
     ("units", "ir", "overview"),
     ("graph", "groups", "levels", "orders", "relocation"),

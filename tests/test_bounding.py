@@ -378,7 +378,7 @@ class TestCommand:
         [
             (["-t", "soon"], '--time-limit: "soon" is no time'),
             (["-t", "0s"], '--time-limit: "0s" is zero'),
-            (["-w", "0"], "workers is 0; expected a whole number from 1 to 1000"),
+            (["-w", "0"], "--workers is 0; expected a whole number from 1 to 1000"),
         ],
     )
     def test_mistakes(self, option: list[str], message: str) -> None:

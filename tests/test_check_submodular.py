@@ -146,7 +146,7 @@ class TestCommand:
             (["--model", "heft"], 'unknown model "heft"; expected submodular-g, submodular-gi'),
             (["--samples", "0"], "--samples is 0; expected 1 or more"),
             (["--longest", "-3"], "--longest is -3; expected 1 or more"),
-            (["--seed", "-1"], "seed is -1; expected a whole number"),
+            (["--seed", "-1"], "--seed is -1; expected a whole number"),
         ],
     )
     def test_wrong_usage(self, arguments: list[str], message: str) -> None:

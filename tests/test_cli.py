@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from importlib.metadata import EntryPoint, PackageNotFoundError
@@ -101,21 +100,13 @@ class TestSolve:
         done = run("solve", HEFT_10, "-s", "cp-sat", "--initial", "cpop", "--json")
         assert json.loads(done.out)["objective"] == 73
 
-    @pytest.mark.parametrize("target", ["missing/plan.json", "."])
-    def test_an_unwritable_target_loses_nothing(self, tmp_path: Path, target: str) -> None:
-        done = run("solve", HEFT_10, "--out", tmp_path / target)
-        assert done.code == 2
-        assert "cannot write" in done.err
-        assert "the plan is printed instead" in done.err
-        printed = done.out[done.out.index("{\n") :]
-        assert len(json.loads(printed)["tasks"]) == 10
-
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
     def test_a_full_disk_loses_nothing(self) -> None:
         done = run("solve", HEFT_10, "--out", "/dev/full")
         assert done.code == 2
-        assert "cannot write /dev/full: No space left on device" in done.err
-        assert '"placeopt_plan": 1' in done.out
+        assert "cannot write /dev/full: No space left on device; the plan is printed instead" in done.err
+        printed = done.out[done.out.index("{\n") :]
+        assert len(json.loads(printed)["tasks"]) == 10
 
     def test_a_required_gap(self) -> None:
         assert run("solve", HEFT_10, "-s", "cp-sat", "--require-gap", "0").code == 0
@@ -164,23 +155,6 @@ def test_the_problem_line_is_broken_after_commas() -> None:
     assert folded("a name without one " * 9, 40) == "a name without one " * 9
 
 
-def test_ctrl_c_prints_and_saves_the_incumbent(tmp_path: Path) -> None:
-    problem, plan = tmp_path / "layered.yaml", tmp_path / "plan.json"
-    assert run("generate", "layered", "--set", "tasks=150", "--set", "ccr=1", "-o", problem).code == 0
-    command = [sys.executable, "-m", "placeopt", "solve", problem, "-s", "cp-sat", "-t", "none", "-o", plan]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert "150 tasks" in process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        out, err = process.stdout.read(), process.stderr.read()
-    assert process.returncode == 130, err
-    assert "interrupted" in out
-    assert "feasible: the verifier found no violation" in out
-    assert "Traceback" not in err
-    assert run("verify", problem, plan).code == 0
-
-
 class TestMistakes:
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -192,11 +166,11 @@ class TestMistakes:
             (["solve", HEFT_10, "-t", "5 MB"], '--time-limit: "5 MB" is an amount of memory; expected a time'),
             (["solve", HEFT_10, "-t", "0"], '--time-limit: "0" is zero'),
             (["solve", HEFT_10, "-t", "-3s"], '--time-limit: "-3s" is negative'),
-            (["solve", HEFT_10, "--gap", "-1"], "gap_limit is -1.0; expected a finite number that is not negative"),
-            (["solve", HEFT_10, "--gap", "nan"], "gap_limit is nan"),
+            (["solve", HEFT_10, "--gap", "-1"], "--gap is -1.0; expected a finite number that is not negative"),
+            (["solve", HEFT_10, "--gap", "nan"], "--gap is nan"),
             (["solve", HEFT_10, "--require-gap", "-1"], "--require-gap is -1.0"),
-            (["solve", HEFT_10, "--seed", "-1"], "seed is -1; expected a whole number from 0"),
-            (["solve", HEFT_10, "--workers", "0"], "workers is 0; expected a whole number from 1 to 1000"),
+            (["solve", HEFT_10, "--seed", "-1"], "--seed is -1; expected a whole number from 0"),
+            (["solve", HEFT_10, "--workers", "0"], "--workers is 0; expected a whole number from 1 to 1000"),
             (["solve", HEFT_10, "--set", "x"], '--set "x": expected key=value'),
             (["solve", HEFT_10, "--set", "x=1"], 'heft has no setting "x"'),
             (["solve", HEFT_10, "--set", "x=1", "--set", "x=2"], "x is set twice"),
@@ -213,6 +187,14 @@ class TestMistakes:
             (["generate", "layered", "--set", "nope=1"], "layered has no option nope"),
             (["generate", "devices", "small", "--set", "gpus=[1"], "is no valid YAML"),
             (["generate", "devices", "small", "-o", "missing/x.yaml"], "cannot write missing/x.yaml"),
+            (["generate", "layered", "--set", "devices=4097"], "devices: 4097 is too many; expected at most 4096"),
+            (["generate", "random", "--set", "devices=4097"], "devices: 4097 is too many; expected at most 4096"),
+            (["generate", "devices", "small", "--set", "gpus=4095"], "devices: 4097 is too many; expected at most"),
+            (["solve", "https://example.org/p.yaml"], "https://example.org/p.yaml is an address on a network"),
+            (["solve", HEFT_10, "-o", "s3://a/plan"], "s3://a/plan is an address on a network; expected a file"),
+            (["compare", HEFT_10, "http://a/b"], "http://a/b is an address on a network"),
+            (["compare", HEFT_10, "--seeds", "0"], "--seeds is 0; expected a whole number from 1"),
+            (["explain", HEFT_10, "--workers", "0"], "--workers is 0; expected a whole number from 1"),
         ],
         ids=lambda value: " ".join(map(str, value))[-40:] if isinstance(value, list) else "",
     )
@@ -247,13 +229,6 @@ class TestMistakes:
         assert 'the problem has no device "p1"' in done.err
 
 
-def test_a_closed_pipe_is_no_error() -> None:
-    command = f"{sys.executable} -m placeopt schema | head -1"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert done.stdout == "{\n"
-    assert "Traceback" not in done.stderr
-
-
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
 def test_a_full_disk_behind_stdout_is_told() -> None:
     command = f"{sys.executable} -m placeopt solve {HEFT_10} --json > /dev/full"
@@ -285,14 +260,6 @@ def test_a_closed_stdout_is_told() -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "placeopt: standard output is closed; results need a place to go\n"
-
-
-def test_the_problem_is_not_overwritten_by_its_plan(tmp_path: Path) -> None:
-    problem = write(tmp_path, HEFT_10.read_text())
-    done = run("solve", problem, "--out", problem)
-    assert done.code == 2
-    assert "is the problem itself" in done.err
-    assert problem.read_text() == HEFT_10.read_text()
 
 
 def test_names_that_look_like_markup(tmp_path: Path) -> None:
@@ -342,8 +309,9 @@ class TestSimulate:
         ("option", "message"),
         [
             (["--discipline", "fife"], "fifo"),
-            (["--noise", "1"], "noise: 1.0"),
-            (["--noise", "0.1", "--runs", "0"], "runs: 0"),
+            (["--noise", "1"], "--noise is 1.0; expected a share from 0"),
+            (["--noise", "0.1", "--runs", "0"], "--runs is 0; expected a whole number from 1 to 10,000,000"),
+            (["--runs", "99999999999"], "--runs is 99999999999; expected a whole number from 1 to 10,000,000"),
         ],
     )
     def test_mistakes(self, plan: Path, option: list[str], message: str) -> None:

@@ -701,15 +701,15 @@ class TestResume:
         (orphan,) = rogues.noted(tmp_path, "stop")
         until(lambda: not rogues.alive(orphan))
 
-    def test_ctrl_c_kills_the_runs_and_prints_what_there_is(self, site: Path, tmp_path: Path) -> None:
+    def test_sigterm_kills_the_runs_and_prints_what_there_is(self, site: Path, tmp_path: Path) -> None:
         out, notes = tmp_path / "out.jsonl", tmp_path / "notes"
         notes.mkdir()
         arguments = (FIVE, "--solvers", "heft,rogue-hang,m-etf", "--workers", 1, "--time-limit", "none")
         stopped = start(site, out, *arguments, notes=notes)
         until(lambda: rogues.noted(notes, "hang"))
-        stopped.send_signal(signal.SIGINT)
+        stopped.send_signal(signal.SIGTERM)
         table, messages = stopped.communicate(timeout=60)
-        assert stopped.returncode == 130
+        assert stopped.returncode == 143
         assert table.startswith("five-node: best 14 s (heft)")
         assert "stopped after 1 of 3 runs; --resume runs the others" in messages
         assert [record.solver for record in read_ledger(out)] == ["heft"]

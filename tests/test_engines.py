@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,23 @@ def test_a_process_that_ends_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr(process, "__file__", str(tmp_path / "process.py"))
     with pytest.raises(EngineError, match="ended before it had an answer"):
         run(knapsack(), workers=7)
+
+
+def test_a_process_that_dies_of_a_signal_for_all_of_us_was_stopped(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Slurm and systemd signal all processes of a job: the engine may die before `should_stop` is true."""
+    script = tmp_path / "worker.py"
+    script.write_text("import os, signal, sys; sys.stdin.readline(); os.kill(os.getpid(), signal.SIGTERM)")
+    monkeypatch.setattr(process, "__file__", str(tmp_path / "process.py"))
+    asked: list[float] = []
+
+    def stop() -> bool:
+        asked.append(time.monotonic())
+        return asked[-1] > asked[0] + 0.3
+
+    found = run(knapsack(), stop=stop, workers=7)
+    assert found["stopped"]
 
 
 def test_an_error_in_a_callback_ends_the_process() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import random
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from brute_force import optimum
 from commandline import run
 
 import placeopt as po
+from placeopt.cli.interruption import Stop
 from placeopt.compiler import begin_compilation
 from placeopt.document import Document, read_document
 from placeopt.errors import InternalError, SpecError, UsageError
@@ -493,7 +493,8 @@ class TestCommand:
     def test_interrupted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "p.yaml"
         path.write_text(HEAD + self.TASKS)
-        stop = threading.Event()
+        stop = Stop()
+        stop.code = 130
         stop.set()
         monkeypatch.setattr("placeopt.cli.explain.on_interrupt", lambda: contextlib.nullcontext(stop))
         outcome = run("explain", path)

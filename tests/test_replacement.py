@@ -365,11 +365,11 @@ class TestCommand:
     def test_usage(self, tmp_path: Path) -> None:
         problem, plan, new = self.files(tmp_path)
         cases: list[tuple[list[object], str]] = [
-            (["--runs", 0], "runs is 0.0; expected a finite number that is positive"),
+            (["--runs", 0], "--runs is 0.0; expected a finite number that is positive"),
             (["--solver", "heft"], "heft does not support the combined objective makespan + relocation"),
             (["--set", "nothing=1"], 'auto has no setting "nothing"'),
-            (["--out", plan], "is one of the files given"),
-            (["--out-problem", new], "is one of the files given"),
+            (["--out", plan], "which is read; expected another file"),
+            (["--out-problem", new], "which is read; expected another file"),
             (["--out", tmp_path / "no" / "plan.json"], "there is no folder"),
             (["--time-limit", "3 kB"], "--time-limit"),
         ]

@@ -401,7 +401,8 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
         ({"noise": 1.0}, r"noise: 1.0 is out of range; expected a share from 0 to less than 1"),
         ({"noise": -0.1}, r"noise: -0.1 is out of range"),
         ({"noise": float("nan")}, r"noise: nan is out of range"),
-        ({"runs": 0}, r"runs: 0 is too few; expected at least 1"),
+        ({"runs": 10**11}, r"runs: 100000000000 is out of range; expected a whole number from 1 to 10,000,000"),
+        ({"runs": 0}, r"runs: 0 is out of range; expected a whole number from 1 to 10,000,000"),
         ({"seed": -1}, r"seed: -1 is negative"),
     ],
 )

@@ -2,51 +2,63 @@
 
 Data goes to stdout, progress and messages to stderr. Exit codes: 0 done; 1 the answer is no (infeasible, verification
 failed, a required gap missed, no schedule found); 2 wrong usage, spec or plan, or a file that cannot be written; 3 time
-limit without a schedule; 70 placeopt contradicts itself, a bug; 130 interrupted.
+limit without a schedule; 70 placeopt contradicts itself, a bug; 129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM, the
+best result so far is saved and printed; 141 the reader of stdout went away, all files are written.
 """
 
 from __future__ import annotations
 
-import os
 import sys
+from contextvars import copy_context
 
 
 def main() -> None:
     """Run the command line and exit the process with its code."""
-    if sys.stderr is None:  # closed by the caller: messages have nowhere to go
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  for the rest of the process
-    if sys.stdout is None:
-        print("placeopt: standard output is closed; results need a place to go", file=sys.stderr)
-        sys.exit(2)
+    from placeopt.cli.interruption import Interrupted, end_on_signals, heed_signals
+    from placeopt.cli.streams import open_streams, settled
+
+    heed_signals()
+    try:
+        open_streams()
+        code = settled(copy_context().run(_run))  # files kept apart are those of this run
+        end_on_signals()
+    except Interrupted as stop:
+        print(f"placeopt: interrupted{stop.by}", file=sys.stderr)
+        code = settled(stop.code)
+    sys.exit(code)
+
+
+def _run() -> int:
+    """Run the command line; its exit code."""
+    from placeopt.cli.streams import INTERNAL, LostError
+
     try:
         from placeopt.cli.app import app
         from placeopt.errors import InternalError, PlaceoptError
 
         try:
             app(prog_name="placeopt")
+        except SystemExit as end:
+            return end.code if isinstance(end.code, int) else 0
         except InternalError as error:
             print(f"placeopt: internal error: {error}", file=sys.stderr)
             if error.dump is not None:
                 from placeopt.cli.dumps import save_dump
 
                 print(f"placeopt: {save_dump(error.dump)}", file=sys.stderr)
-            sys.exit(70)
+            return INTERNAL
         except PlaceoptError as error:
             print(_message(error), file=sys.stderr)
-            sys.exit(2)
-    except KeyboardInterrupt:
-        print("placeopt: interrupted", file=sys.stderr)
-        sys.exit(130)
+            return 2
     except MemoryError:
         print("placeopt: out of memory; the problem is too large for this machine or solver", file=sys.stderr)
-        sys.exit(2)
-    except BrokenPipeError:  # the reader of our output went away (`| head`)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
-    except OSError as error:  # stdout itself: a full disk behind a redirection
-        print(f"placeopt: cannot write the output: {error.strerror or error}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(2)
+        return 2
+    except LostError:  # `settled` reports it
+        return 2
+    except OSError as error:
+        print(f"placeopt: {error}", file=sys.stderr)
+        return 2
+    return 0
 
 
 def _message(error: Exception) -> str:

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placeopt.cli.options import AsJson, ProblemFile, print_json, seconds, stderr_console, stdout_console
-from placeopt.cli.watching import on_interrupt, watched
+from placeopt.cli.interruption import on_interrupt
+from placeopt.cli.options import (
+    AsJson,
+    ProblemFile,
+    checked_options,
+    print_json,
+    seconds,
+    stderr_console,
+    stdout_console,
+)
+from placeopt.cli.watching import watched
 
 if TYPE_CHECKING:
     from placeopt.lowerbounds import Bound
@@ -38,14 +47,13 @@ def bounds(
     from placeopt.bounding import bounds as prove
     from placeopt.compiler import load
     from placeopt.lowerbounds import prove_infeasible
-    from placeopt.pipeline import make_options
     from placeopt.report.bounding import bounds_data, bounds_table
     from placeopt.report.console import print_problem
     from placeopt.result import number
     from placeopt.solver import Clock, Progress
 
     limit = None if time_limit == "none" else seconds(time_limit, "--time-limit")
-    options = make_options(time_limit=limit, workers=workers)
+    options = checked_options(time_limit=limit, workers=workers)
     compiled = load(problem)
     data: dict[str, Any] = {
         "problem": compiled.name,
@@ -77,11 +85,13 @@ def bounds(
             ),
             compiled, stderr_console(), limit,
         )  # fmt: skip
-    if as_json:
-        print_json(data | {"infeasible": None, "bound": number(found[0].value), "bounds": bounds_data(found)})
-    else:
-        stdout_console().print(bounds_table(compiled, bounds_data(found)))
-    if not any(bound.name.startswith("relaxation") for bound in found) and not stop.is_set():
-        note = "note: no relaxation-lp or relaxation-mip: the problem is too large for them, or --time-limit too short"
-        stderr_console().print(note, soft_wrap=True)
-    raise typer.Exit(130 if stop.is_set() else 0)
+        if as_json:
+            print_json(data | {"infeasible": None, "bound": number(found[0].value), "bounds": bounds_data(found)})
+        else:
+            stdout_console().print(bounds_table(compiled, bounds_data(found)))
+        if not any(bound.name.startswith("relaxation") for bound in found) and not stop.is_set():
+            note = (
+                "note: no relaxation-lp or relaxation-mip: the problem is too large for them, or --time-limit too short"
+            )
+            stderr_console().print(note, soft_wrap=True)
+    raise typer.Exit(stop.code if stop.is_set() else 0)

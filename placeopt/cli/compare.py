@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.export import ReportFile, check_targets, written
+from placeopt.cli.export import ReportFile, written
+from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import AsJson, input_path, print_json, print_notes, seconds, stderr_console, stdout_console
-from placeopt.cli.plot import save_pictures, wanted_pictures
-from placeopt.cli.watching import on_interrupt
+from placeopt.cli.plot import picture_targets, save_pictures, wanted_pictures
+from placeopt.cli.targets import check_targets, local_file
 from placeopt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ def compare(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write a line of JSON here for every run as it ends."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", parser=local_file, help="Write a line of JSON here for every run as it ends."
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with what --out holds: run only what is missing there.")
@@ -76,6 +79,7 @@ def compare(
 ) -> None:
     """Compare solvers on problems: each run in a process of its own, verified, and held against the best bound."""
     from placeopt.comparison.matrix import compare as compare_all
+    from placeopt.comparison.matrix import whole
     from placeopt.report.watching import Bars
 
     if as_csv + as_json + as_markdown > 1:
@@ -83,21 +87,23 @@ def compare(
     limit = None if time_limit == "none" else seconds(time_limit, "--time-limit")
     patience = seconds(grace, "--grace")
     assert patience is not None
+    for option, number in (("--seeds", seeds), ("--workers", workers), ("--threads", threads)):
+        if number is not None:
+            whole(option, number)
     pictures = wanted_pictures(plots, ("profile", "gap", "convergence"))
-    check_targets(*problems, report=report)
-    if out is not None and report is not None and out.resolve() == report.resolve():
-        raise UsageError(f"--out and --report are the same file, {report}; expected two")
+    check_targets(("--out", out), ("--report", report), *picture_targets(pictures))
     messages = stderr_console()
-    with on_interrupt() as stop, Bars(messages) as bars:
-        comparison = compare_all(
-            problems, ["all"] if solvers is None else solvers, time_limit=limit, seeds=seeds, workers=workers,
-            threads=threads, grace=patience, dask=dask, ledger=out, resume=resume, observer=bars,
-            should_stop=stop.is_set,
-        )  # fmt: skip
-    if bars.torn:
-        messages.print(f"note: the last line of {out} was torn and has been dropped", soft_wrap=True, markup=False)
-    print_notes(messages, comparison.notes)
-    _print(comparison, as_csv, as_json, as_markdown)
+    with on_interrupt() as stop:
+        with Bars(messages) as bars:
+            comparison = compare_all(
+                problems, ["all"] if solvers is None else solvers, time_limit=limit, seeds=seeds, workers=workers,
+                threads=threads, grace=patience, dask=dask, ledger=out, resume=resume, observer=bars,
+                should_stop=stop.is_set,
+            )  # fmt: skip
+        if bars.torn:
+            messages.print(f"note: the last line of {out} was torn and has been dropped", soft_wrap=True, markup=False)
+        print_notes(messages, comparison.notes)
+        _print(comparison, as_csv, as_json, as_markdown)
     reported = written(report, lambda path: _write_report(path, comparison))
     drawn = save_pictures(pictures, comparison.plot)
     missing = comparison.expected - len(comparison.records)
@@ -109,7 +115,7 @@ def compare(
         again = "; --resume repeats them" if out is not None else ""
         messages.print(f"{lost} of {comparison.expected} runs were lost with their workers{again}", soft_wrap=True)
     failed = lost or not _any_feasible(comparison)
-    raise typer.Exit(130 if stop.is_set() else 1 if failed else 0 if reported and drawn else 2)
+    raise typer.Exit(stop.code if stop.is_set() else 1 if failed else 0 if reported and drawn else 2)
 
 
 def _any_feasible(comparison: Comparison) -> bool:

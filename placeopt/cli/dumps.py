@@ -10,6 +10,7 @@ from typing import Any
 
 def save_dump(dump: Mapping[str, Any]) -> str:
     """Write the dump to the current folder, else to that for temporary files; says where, and how to go on."""
+    from placeopt.files import write_whole
     from placeopt.formats.documents import to_json
 
     run = dump["x-disagreement"]
@@ -17,7 +18,7 @@ def save_dump(dump: Mapping[str, Any]) -> str:
     for folder in (Path(), Path(tempfile.gettempdir())):
         path = folder / name
         try:
-            path.write_text(to_json(dump), encoding="utf-8")
+            write_whole(path, to_json(dump))
         except OSError:
             continue
         command = run["reproduce"].replace("THIS_FILE", str(path))

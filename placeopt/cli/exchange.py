@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli.options import input_path, write_document
+from placeopt.cli.options import DocumentFile, input_path, write_document
+from placeopt.cli.targets import check_targets
 from placeopt.errors import UsageError
 
 
@@ -22,9 +23,7 @@ def import_file(
     resolution: Annotated[
         str, typer.Option("--resolution", metavar="TIME", help="Length of a tick, such as `10 ns`.")
     ] = "1 ns",
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write YAML or, for a name in .json, JSON here.")
-    ] = None,
+    out: DocumentFile = None,
 ) -> None:
     """Make a problem file of a graph in another tool's format."""
     from placeopt import units
@@ -40,6 +39,5 @@ def import_file(
         raise UsageError(f"--resolution: {error}") from None
     if tick.bare or not tick.value:
         raise UsageError(f"--resolution: {units.shown(resolution)} is no length of a tick; expected one such as 10 ns")
-    if out is not None and out.exists() and file.exists() and out.samefile(file):
-        raise UsageError(f"--out {out} is the file itself; expected another one for the problem")
+    check_targets(("--out", out))
     write_document(import_document(file, format, name=name, resolution=resolution), out)

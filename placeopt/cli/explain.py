@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.options import AsJson, ProblemFile, print_json, seconds, stderr_console, stdout_console
-from placeopt.cli.watching import on_interrupt
+from placeopt.cli.interruption import on_interrupt
+from placeopt.cli.options import (
+    AsJson,
+    ProblemFile,
+    checked_options,
+    print_json,
+    seconds,
+    stderr_console,
+    stdout_console,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,17 +42,19 @@ def explain(
     from placeopt.report.explanation import print_explanation
 
     limit = seconds(time_limit, "--time-limit") or 0.0
-    with on_interrupt() as stop, _stages(stderr_console()) as tell:
-        found = explain_problem(
-            problem, time_limit=limit, solver=solver, seed=seed, workers=workers,
-            on_progress=tell, should_stop=stop.is_set,
-        )  # fmt: skip
-    if as_json:
-        print_json(found.to_dict())
-    else:
-        print_problem(stdout_console(), found.problem)
-        print_explanation(stdout_console(), found)
-    raise typer.Exit(130 if stop.is_set() else _CODES[found.status])
+    checked_options(time_limit=limit, seed=seed, workers=workers)
+    with on_interrupt() as stop:
+        with _stages(stderr_console()) as tell:
+            found = explain_problem(
+                problem, time_limit=limit, solver=solver, seed=seed, workers=workers,
+                on_progress=tell, should_stop=stop.is_set,
+            )  # fmt: skip
+        if as_json:
+            print_json(found.to_dict())
+        else:
+            print_problem(stdout_console(), found.problem)
+            print_explanation(stdout_console(), found)
+    raise typer.Exit(stop.code if stop.is_set() else _CODES[found.status])
 
 
 @contextmanager
@@ -53,5 +63,5 @@ def _stages(console: Console) -> Iterator[Callable[[str], None]]:
     if not console.is_terminal:
         yield lambda _line: None
         return
-    with console.status("reading") as status:
+    with console.status("reading", spinner="line") as status:
         yield status.update

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.options import PlanPath, ProblemFile, check_folder, stderr_console
+from placeopt.cli.options import PlanPath, ProblemFile, print_json, stderr_console
+from placeopt.cli.targets import check_targets, local_file
 from placeopt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,11 +18,15 @@ if TYPE_CHECKING:
 
 TraceFile = Annotated[
     Path | None,
-    typer.Option("--trace", metavar="FILE.json", help="Write the schedule as a trace for ui.perfetto.dev."),
+    typer.Option(
+        "--trace", metavar="FILE.json", parser=local_file, help="Write the schedule as a trace for ui.perfetto.dev."
+    ),
 ]
 ReportFile = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FILE.html", help="Write a report: one web page that needs no network."),
+    typer.Option(
+        "--report", metavar="FILE.html", parser=local_file, help="Write a report: one web page that needs no network."
+    ),
 ]
 
 
@@ -35,7 +40,7 @@ def export(problem: ProblemFile, plan: PlanPath, trace: TraceFile = None, report
 
     if trace is None and report is None:
         raise UsageError("nothing to export: expected --trace FILE.json, --report FILE.html, or both")
-    check_targets(problem, plan, trace=trace, report=report)
+    check_targets(("--trace", trace), ("--report", report))
     compiled = load(problem)
     read = read_plan(plan, compiled)
     found = verify(compiled, read.schedule, read.claim)
@@ -48,22 +53,32 @@ def export(problem: ProblemFile, plan: PlanPath, trace: TraceFile = None, report
     raise typer.Exit(0 if done else 2)
 
 
-def check_targets(*sources: Path, trace: Path | None = None, report: Path | None = None) -> None:
-    """Told before long work: that a file would overwrite what is read, or the other one, or has no folder.
+def save_plan(path: Path, result: Result) -> str | None:
+    """Write the plan; what went wrong, None if nothing did."""
+    from placeopt.plan import plan_document, write_plan
 
-    Raises
-    ------
-    UsageError
-        If so.
-    """
-    targets = [(option, path) for option, path in (("--trace", trace), ("--report", report)) if path is not None]
-    for option, path in targets:
-        for source in sources:
-            if path.exists() and source.exists() and path.samefile(source):
-                raise UsageError(f"{option} {path} is {source}, which is read; expected another file")
-        check_folder(path)
-    if len(targets) == 2 and targets[0][1].resolve() == targets[1][1].resolve():
-        raise UsageError(f"--trace and --report are the same file, {trace}; expected two")
+    if result.schedule is None:
+        return f"there is no schedule to write to {path}"
+    try:
+        plan = plan_document(result.problem, result.schedule, solver=result.solver, objective=result.values)
+        write_plan(path, plan)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        return f"cannot write {path}: {reason}"
+    return None
+
+
+def print_instead(unsaved: str, result: Result, as_json: bool) -> None:
+    """Say why the plan is in no file, and print it unless the JSON has it already."""
+    if result.schedule is None:
+        print(f"placeopt: {unsaved}", file=sys.stderr)
+        return
+    where = "the JSON above has it" if as_json else "the plan is printed instead"
+    print(f"placeopt: {unsaved}; {where}", file=sys.stderr)
+    if not as_json:
+        from placeopt.plan import plan_document
+
+        print_json(plan_document(result.problem, result.schedule, solver=result.solver, objective=result.values))
 
 
 def save_exports(trace: Path | None, report: Path | None, result: Result) -> bool:

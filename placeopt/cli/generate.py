@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from placeopt.cli.options import Sets, assignments, write_document
+from placeopt.cli.options import DocumentFile, Sets, assignments, write_document
+from placeopt.cli.targets import check_targets
 from placeopt.errors import UsageError
 
 app = typer.Typer(
@@ -20,9 +20,6 @@ Network = Annotated[
 NetworkSets = Annotated[
     list[str] | None, typer.Option("--set-network", metavar="KEY=VALUE", help="A setting of the network.")
 ]
-Target = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write YAML or, for a name in .json, JSON here.")
-]
 Options = Annotated[bool, typer.Option("--options", help="List the options for --set and exit.")]
 
 
@@ -33,7 +30,7 @@ def model(
     network: Network = None,
     network_sets: NetworkSets = None,
     options: Options = False,
-    out: Target = None,
+    out: DocumentFile = None,
 ) -> None:
     """The operator graph of a model, with FLOPs, bytes, activations and weights computed."""
     from placeopt.generate.models import MODELS, model_document
@@ -47,12 +44,13 @@ def model(
         for option, field in MODELS[chosen].options.model_fields.items():
             typer.echo(f"{option} = {field.default}\n    {' '.join((field.description or '').split())}")
         return
+    check_targets(("--out", out))
     document = model_document(chosen, **assignments(sets))
     write_document(_placed(document, network, network_sets), out)
 
 
 @app.command()
-def random(sets: Sets = None, options: Options = False, out: Target = None) -> None:
+def random(sets: Sets = None, options: Options = False, out: DocumentFile = None) -> None:
     """A random task graph and device network by the parameters of GiPH (Hu et al. 2023, appendix B.2)."""
     from placeopt.generate.random_graphs import random_document, random_network, random_tasks
 
@@ -60,11 +58,12 @@ def random(sets: Sets = None, options: Options = False, out: Target = None) -> N
         for function in (random_document, random_tasks, random_network):
             _list_options(function)
         return
+    check_targets(("--out", out))
     write_document(random_document(**_values(sets)), out)
 
 
 @app.command()
-def layered(sets: Sets = None, options: Options = False, out: Target = None) -> None:
+def layered(sets: Sets = None, options: Options = False, out: DocumentFile = None) -> None:
     """A random layered graph with devices, for scale: up to a million tasks."""
     from placeopt.generate.arguments import called
     from placeopt.generate.layered_graphs import layered as generate
@@ -72,6 +71,7 @@ def layered(sets: Sets = None, options: Options = False, out: Target = None) -> 
     if options:
         _list_options(generate)
         return
+    check_targets(("--out", out))
     write_document(called(generate, "layered", _values(sets)).document(), out)
 
 
@@ -80,7 +80,7 @@ def devices(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The network; none lists them.")] = None,
     sets: Sets = None,
     options: Options = False,
-    out: Target = None,
+    out: DocumentFile = None,
 ) -> None:
     """The devices and links of a network, to put tasks beside."""
     from placeopt.generate.networks import NETWORKS, network_document
@@ -92,6 +92,7 @@ def devices(
     if options and name in NETWORKS:
         _list_options(NETWORKS[name])
         return
+    check_targets(("--out", out))
     write_document(network_document(name, **_values(sets)), out)
 
 

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placeopt.cli.options import AsJson, Out, PlanPath, ProblemFile, print_json, stderr_console, stdout_console
+from placeopt.cli.options import (
+    AsJson,
+    Out,
+    PlanPath,
+    ProblemFile,
+    checked_options,
+    print_json,
+    stderr_console,
+    stdout_console,
+)
+from placeopt.cli.targets import check_targets
 from placeopt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -80,12 +90,18 @@ def simulate(
     from placeopt.compiler import load
     from placeopt.plan import plan_document, read_plan, write_plan
     from placeopt.schedule import makespan
-    from placeopt.simulation import Discipline
+    from placeopt.simulation import MOST_RUNS, Discipline
     from placeopt.simulation import simulate as run
     from placeopt.simulation import simulate_noisy as run_noisy
     from placeopt.units import time_text
     from placeopt.verifier import verify as judge
 
+    if not 0 <= noise < 1:
+        raise UsageError(f"--noise is {noise}; expected a share from 0 to less than 1")
+    if not 1 <= runs <= MOST_RUNS:
+        raise UsageError(f"--runs is {runs}; expected a whole number from 1 to {MOST_RUNS:,}")
+    checked_options(seed=seed)
+    check_targets(("--out", out))
     compiled = load(problem)
     schedule = read_plan(plan, compiled).schedule
     chosen: Discipline = discipline  # type: ignore[assignment]  # checked by simulate
@@ -113,6 +129,11 @@ def simulate(
             "noise": noise, "runs": runs, "seed": seed, "mean": sample.mean, "deviation": sample.deviation,
             "quantiles": {str(q): sample.quantile(q) for q in (0.05, 0.25, 0.5, 0.75, 0.95)},
         }  # fmt: skip
+    if out is not None:  # before anything is printed: nothing can come between
+        try:
+            write_plan(out, plan_document(compiled, executed))
+        except OSError as error:
+            raise UsageError(f"cannot write {out}: {error.strerror or error}") from None
     if as_json:
         print_json(data)
     else:
@@ -129,11 +150,6 @@ def simulate(
             line("  mean", data["mean"])
             for q, value in data["quantiles"].items():
                 line(f"  {float(q):.0%} quantile", value)
-    if out is not None:
-        try:
-            write_plan(out, plan_document(compiled, executed))
-        except OSError as error:
-            raise UsageError(f"cannot write {out}: {error.strerror or error}") from None
 
 
 def inspect(problem: ProblemFile, as_json: AsJson = False) -> None:

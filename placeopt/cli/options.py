@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from placeopt.cli.streams import is_unicode
+from placeopt.cli.targets import local_file
 from placeopt.errors import UsageError
-from placeopt.files import STDIN
+from placeopt.files import STDIN, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from placeopt.solver import Options
 
 
 def input_path(text: str) -> Path:
@@ -26,7 +29,7 @@ def input_path(text: str) -> Path:
     UsageError
         If the system does not even look for such a file.
     """
-    path = Path(STDIN if text == "-" else text)
+    path = Path(STDIN) if text == "-" else local_file(text)
     try:
         path.exists()
     except OSError as error:
@@ -50,7 +53,19 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for 
 Sets = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be given several times.")
 ]
-Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the result to this file too.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="FILE", parser=local_file, help="Write the result to this file too."),
+]
+DocumentFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", metavar="FILE", parser=local_file, help="Write YAML or, for a name in .json, JSON here."
+    ),
+]
+
+_NAMES = {"time_limit": "--time-limit", "gap_limit": "--gap", "seed": "--seed", "workers": "--workers"}
+"""What arguments of the library are called here."""
 
 
 def assignments(pairs: Sequence[str] | None) -> dict[str, str]:
@@ -71,6 +86,25 @@ def assignments(pairs: Sequence[str] | None) -> dict[str, str]:
             raise UsageError(f'--set "{pair}": {key} is set twice')
         found[key] = value.strip()
     return found
+
+
+def checked_options(
+    *,
+    time_limit: float | None = None,
+    gap: float | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+) -> Options:
+    """The numbers that many commands take, checked before a large file is read.
+
+    Raises
+    ------
+    UsageError
+        If a number makes no sense; it names the option.
+    """
+    from placeopt.arguments import make_options
+
+    return make_options(time_limit=time_limit, gap_limit=gap, seed=seed, workers=workers, names=_NAMES)
 
 
 def seconds(text: str | None, option: str) -> float | None:
@@ -112,33 +146,22 @@ def write_document(document: dict[str, Any], out: Path | None) -> None:
     UsageError
         If the file cannot be written.
     """
-    from placeopt.formats.documents import to_json, to_yaml
-
     if out is None:
-        sys.stdout.write(to_yaml(document))
+        from placeopt.formats.documents import to_yaml
+
+        sys.stdout.write(to_yaml(document, ascii_only=not is_unicode(sys.stdout)))
         return
-    text = to_json(document) if out.suffix.lower() == ".json" else to_yaml(document)
     try:
-        out.write_text(text, encoding="utf-8")
+        write_whole(out, document_text(document, out))
     except OSError as error:
         raise UsageError(f"cannot write {out}: {error.strerror or error}") from None
 
 
-def check_folder(path: Path) -> None:
-    """Told before long work: that a file cannot be written, as far as its folder tells.
+def document_text(document: dict[str, Any], path: Path) -> str:
+    """A problem document as JSON if the file's name ends in .json, else as YAML."""
+    from placeopt.formats.documents import to_json, to_yaml
 
-    Raises
-    ------
-    UsageError
-        If there is no such folder, or the path is one itself.
-    """
-    if path.is_dir():
-        raise UsageError(f"cannot write {path}: it is a folder; expected a file")
-    if not path.parent.is_dir():
-        raise UsageError(f"cannot write {path}: there is no folder {path.parent}")
-    whole = path.is_file() or not path.exists()  # else a device or a pipe, which is not replaced
-    if whole and not os.access(path.parent, os.W_OK):
-        raise UsageError(f"cannot write {path}: its folder is read-only")
+    return to_json(document) if path.suffix.lower() == ".json" else to_yaml(document)
 
 
 def print_notes(console: Console, notes: Sequence[str]) -> None:

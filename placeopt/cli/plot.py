@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.options import check_folder, input_path, print_notes, stderr_console
+from placeopt.cli.options import input_path, print_notes, stderr_console
+from placeopt.cli.targets import check_targets, local_file
 from placeopt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ def plot(
             metavar="PROBLEM|RESULTS", parser=input_path, help="A problem file, or the results of `compare --out`."
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to draw: a .png, .svg or .pdf.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="FILE", parser=local_file, help="Where to draw: a .png, .svg or .pdf."),
+    ],
     plan: Annotated[
         Path | None, typer.Argument(metavar="PLAN", parser=input_path, help="A plan of the problem.")
     ] = None,
@@ -56,6 +60,7 @@ def plot(
     checked_kind(kind)
     checked_file(out)
     need_plots()
+    check_targets(("--out", out))
     if (kind in RUN_KINDS) != runs:
         holds, wants = ("runs", "a plan (PROBLEM PLAN)") if runs else ("a problem", "results of `compare` (.jsonl)")
         raise UsageError(f"{file} holds {holds}; --kind {kind} draws {wants}")
@@ -103,7 +108,7 @@ def wanted_pictures(texts: Sequence[str] | None, known: Sequence[str]) -> list[t
     Raises
     ------
     UsageError
-        If a file's suffix is none that can be drawn, or there is no folder for it.
+        If a file's suffix is none that can be drawn.
     MissingExtraError
         If any is asked for and matplotlib is not installed.
     """
@@ -114,12 +119,15 @@ def wanted_pictures(texts: Sequence[str] | None, known: Sequence[str]) -> list[t
         kind, colon, name = text.partition(":")
         if not colon or not re.fullmatch("[a-z]{2,}", kind):  # C:\\chart.png has no kind
             kind, name = known[0], text
-        wanted.append((checked_kind(kind, tuple(known)), checked_file(name)[0]))
+        wanted.append((checked_kind(kind, tuple(known)), checked_file(local_file(name))[0]))
     if wanted:
         need_plots()
-    for _, path in wanted:
-        check_folder(path)
     return wanted
+
+
+def picture_targets(wanted: Sequence[tuple[str, Path]]) -> list[tuple[str, Path]]:
+    """The files of `wanted_pictures` with their option, for `check_targets`."""
+    return [("--plot", path) for _, path in wanted]
 
 
 def save_pictures(wanted: Sequence[tuple[str, Path]], draw: Callable[[str], Picture]) -> bool:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from placeopt.cli.options import AsJson, input_path, print_json, stderr_console, stdout_console, write_document
+from placeopt.cli.options import (
+    AsJson,
+    DocumentFile,
+    input_path,
+    print_json,
+    stderr_console,
+    stdout_console,
+    write_document,
+)
+from placeopt.cli.targets import check_targets
 from placeopt.errors import UsageError
 
 app = typer.Typer(
@@ -43,7 +52,13 @@ def fit(
     ] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write the profile, for `apply`: YAML or, in .json, JSON."),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            parser=local_file,
+            help="Write the profile, for `apply`: YAML or, in .json, JSON.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -63,7 +78,7 @@ def fit(
         raise UsageError("--batch and --against need a file of measurements")
     if measurements is not None and batch is None:
         raise UsageError("--batch is missing; expected the batch size wanted, such as --batch 512")
-    _apart(out, measurements, transfers, against)
+    check_targets(("--out", out))
     profile, model = None, None
     ignored: dict[Path, tuple[str, ...]] = {}
     if measurements is not None and batch is not None:
@@ -107,23 +122,14 @@ def apply(
     problem: Annotated[
         Path, typer.Argument(metavar="PROBLEM", parser=input_path, help="A problem file or a graph file.")
     ],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write YAML or, for a name in .json, JSON here.")
-    ] = None,
+    out: DocumentFile = None,
 ) -> None:
     """Put a profile into a problem: durations, memory and outputs by task name or op, and the links."""
     from placeopt.profiling import apply_profile, read_profile
     from placeopt.profiling.fragments import self_contained
     from placeopt.report.profile import print_applied
 
-    _apart(out, profile, problem)
+    check_targets(("--out", out))
     applied = apply_profile(self_contained(problem, out), read_profile(profile))
     write_document(applied.document, out)
     print_applied(stderr_console(), applied)
-
-
-def _apart(out: Path | None, *files: Path | None) -> None:
-    """An output that would overwrite an input is a mistake."""
-    read: list[Any] = [file for file in files if file is not None and file.exists()]
-    if out is not None and out.exists() and any(out.samefile(file) for file in read):
-        raise UsageError(f"--out {out} is one of the files to read; expected another one")

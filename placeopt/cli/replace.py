@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from placeopt.cli.export import print_instead, save_plan, written
+from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import (
     AsJson,
     Out,
@@ -14,16 +16,17 @@ from placeopt.cli.options import (
     ProblemFile,
     Sets,
     assignments,
-    check_folder,
+    checked_options,
+    document_text,
     input_path,
     print_json,
     seconds,
     stderr_console,
     stdout_console,
-    write_document,
 )
-from placeopt.cli.watching import on_interrupt, watched
-from placeopt.errors import UsageError
+from placeopt.cli.targets import check_targets, local_file
+from placeopt.cli.watching import watched
+from placeopt.files import write_whole
 
 DEFAULT_LIMIT = 60.0
 """Seconds after which a solver that would go on is stopped."""
@@ -58,15 +61,18 @@ def replace(
     out_problem: Annotated[
         Path | None,
         typer.Option(
-            "--out-problem", metavar="FILE", help="Write the changed problem to this file: what the new plan is for."
+            "--out-problem",
+            metavar="FILE",
+            parser=local_file,
+            help="Write the changed problem to this file: what the new plan is for.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Move an existing plan to a changed network at least cost: tasks stay unless moving them pays, or they must go."""
+    from placeopt.arguments import checked
     from placeopt.formats.problems import problem_document
-    from placeopt.pipeline import make_options, read_settings
-    from placeopt.plan import plan_document, write_plan
+    from placeopt.pipeline import read_settings
     from placeopt.registry import find_solver
     from placeopt.replacement import changed_problem, replaced
 
@@ -75,13 +81,9 @@ def replace(
     if time_limit is None:
         limit = DEFAULT_LIMIT
     read_settings(find_solver(solver), settings)
-    make_options(time_limit=limit, gap_limit=gap, seed=seed, workers=workers)
-    inputs = [path for path in (problem, plan, devices) if path.exists()]
-    for option, path in (("--out", out), ("--out-problem", out_problem)):
-        if path is not None:
-            check_folder(path)
-            if path.exists() and any(path.samefile(given) for given in inputs):
-                raise UsageError(f"{option} {path} is one of the files given; expected another one")
+    checked_options(time_limit=limit, gap=gap, seed=seed, workers=workers)
+    checked("--runs", runs, positive=True)
+    check_targets(("--out", out), ("--out-problem", out_problem))
     messages = stderr_console()
     changed = changed_problem(problem, plan, devices, runs)
     with on_interrupt() as stop:
@@ -92,29 +94,27 @@ def replace(
             ),
             changed.problem, messages, limit,
         )  # fmt: skip
-    result = found.result
-    if out_problem is not None:
-        write_document(problem_document(found.problem), out_problem)
-    if out is not None and result.schedule is not None:
-        try:
-            write_plan(out, plan_document(found.problem, result.schedule, solver=solver, objective=result.values))
-        except OSError as error:
-            raise UsageError(f"cannot write {out}: {error.strerror or error}") from None
-    if as_json:
-        print_json(found.to_dict())
-    else:
-        from placeopt.report.console import print_problem, print_result
-        from placeopt.report.replacement import print_moves, print_network
+        result = found.result
+        unsaved = (
+            None if out is None else save_plan(out, result)
+        )  # before anything is printed: nothing can come between
+        document = problem_document(found.problem)
+        described = written(out_problem, lambda path: write_whole(path, document_text(document, path)))
+        if as_json:
+            print_json(found.to_dict())
+        else:
+            from placeopt.report.console import print_problem, print_result
+            from placeopt.report.replacement import print_moves, print_network
 
-        console = stdout_console()
-        print_problem(console, found.problem)
-        print_network(console, found)
-        print_result(console, result)
-        print_moves(console, found)
-    if out is not None and result.schedule is None:
-        messages.print(f"there is no schedule to write to {out}", soft_wrap=True)
+            console = stdout_console()
+            print_problem(console, found.problem)
+            print_network(console, found)
+            print_result(console, result)
+            print_moves(console, found)
+        if unsaved is not None:
+            print_instead(unsaved, result, as_json)
     if stop.is_set():
-        raise typer.Exit(130)
+        raise typer.Exit(stop.code)
     if result.schedule is None:
         raise typer.Exit(3 if result.termination.value == "time_limit" else 1)
-    raise typer.Exit(0 if result.feasible else 1)
+    raise typer.Exit(1 if not result.feasible else 0 if unsaved is None and described else 2)

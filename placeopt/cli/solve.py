@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,21 +9,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.export import ReportFile, TraceFile, check_targets, save_exports
+from placeopt.cli.export import ReportFile, TraceFile, print_instead, save_exports, save_plan
+from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import (
     AsJson,
     Out,
     ProblemFile,
     Sets,
     assignments,
+    checked_options,
     input_path,
     print_json,
     seconds,
     stderr_console,
     stdout_console,
 )
-from placeopt.cli.plot import save_pictures, wanted_pictures
-from placeopt.cli.watching import on_interrupt, watched
+from placeopt.cli.plot import picture_targets, save_pictures, wanted_pictures
+from placeopt.cli.targets import check_targets
+from placeopt.cli.watching import watched
 from placeopt.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
@@ -99,7 +101,7 @@ def solve(
     from placeopt.document import read_document
     from placeopt.passes import find_pass
     from placeopt.pictures import SCHEDULE_KINDS
-    from placeopt.pipeline import make_options, read_settings
+    from placeopt.pipeline import read_settings
     from placeopt.pipeline import solve as solve_problem
     from placeopt.plan import read_plan
     from placeopt.registry import find_solver, solver_names
@@ -125,13 +127,11 @@ def solve(
         hint = suggestion(given, solver_names())
         raise UsageError(f'--initial "{given}": no such file, and no solver of that name{hint}')
     read_settings(found, settings)
-    make_options(time_limit=limit, gap_limit=gap, seed=seed, workers=workers)
+    checked_options(time_limit=limit, gap=gap, seed=seed, workers=workers)
     for name in names or ():
         find_pass(name)
-    if out is not None and out.exists() and problem.exists() and out.samefile(problem):
-        raise UsageError(f"--out {out} is the problem itself; expected another file for the plan")
     pictures = wanted_pictures(plots, (*SCHEDULE_KINDS, "convergence"))
-    check_targets(problem, trace=trace, report=report)
+    check_targets(("--out", out), ("--trace", trace), ("--report", report), *picture_targets(pictures))
     begun = time.monotonic()
     document = read_document(problem)
     read = time.monotonic()
@@ -154,26 +154,28 @@ def solve(
             ),
             compiled, messages, None if limit is None else limit + (bounding or 0),
         )  # fmt: skip
-    result = replace(result, wall_time=replace(result.wall_time, load=read - begun, build=built - read))
-    unsaved = None if out is None else _save(out, result)  # before anything is printed: nothing can come between
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        from placeopt.report.console import print_result
+        result = replace(result, wall_time=replace(result.wall_time, load=read - begun, build=built - read))
+        unsaved = (
+            None if out is None else save_plan(out, result)
+        )  # before anything is printed: nothing can come between
+        if as_json:
+            print_json(result.to_dict())
+        else:
+            from placeopt.report.console import print_result
 
-        print_result(stdout_console(), result)
-        idle = [
-            name for name in names or () if result.passes is None or find_pass(name).name not in result.passes.names
-        ]
-        if idle:
-            messages.print(
-                f"note: nothing to do for {'the pass' if len(idle) == 1 else 'the passes'} {', '.join(idle)}"
-            )
-        if by_default and result.termination.value == "time_limit":
-            messages.print(f"stopped after the default limit of {DEFAULT_LIMIT:g} s; --time-limit sets another")
-    if unsaved is not None:
-        _print_instead(unsaved, result, as_json)
-    code = 130 if stop.is_set() else _exit_code(result, require_gap, messages)
+            print_result(stdout_console(), result)
+            idle = [
+                name for name in names or () if result.passes is None or find_pass(name).name not in result.passes.names
+            ]
+            if idle:
+                messages.print(
+                    f"note: nothing to do for {'the pass' if len(idle) == 1 else 'the passes'} {', '.join(idle)}"
+                )
+            if by_default and result.termination.value == "time_limit":
+                messages.print(f"stopped after the default limit of {DEFAULT_LIMIT:g} s; --time-limit sets another")
+        if unsaved is not None:
+            print_instead(unsaved, result, as_json)
+    code = stop.code if stop.is_set() else _exit_code(result, require_gap, messages)
     exported = save_exports(trace, report, result)
     drawn = save_pictures(pictures, result.plot)
     if code == 0 and (unsaved is not None or not drawn or not exported):
@@ -191,31 +193,3 @@ def _exit_code(result: Result, require_gap: float | None, messages: Console) -> 
         messages.print(f"the gap is not at most {require_gap:.2%}: {proved}")
         return 1
     return 0
-
-
-def _save(path: Path, result: Result) -> str | None:
-    """Write the plan; what went wrong, None if nothing did."""
-    from placeopt.plan import plan_document, write_plan
-
-    if result.schedule is None:
-        return f"there is no schedule to write to {path}"
-    try:
-        plan = plan_document(result.problem, result.schedule, solver=result.solver, objective=result.values)
-        write_plan(path, plan)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        return f"cannot write {path}: {reason}"
-    return None
-
-
-def _print_instead(unsaved: str, result: Result, as_json: bool) -> None:
-    """Say why the plan is in no file, and print it unless the JSON has it already."""
-    if result.schedule is None:
-        print(f"placeopt: {unsaved}", file=sys.stderr)
-        return
-    where = "the JSON above has it" if as_json else "the plan is printed instead"
-    print(f"placeopt: {unsaved}; {where}", file=sys.stderr)
-    if not as_json:
-        from placeopt.plan import plan_document
-
-        print_json(plan_document(result.problem, result.schedule, solver=result.solver, objective=result.values))

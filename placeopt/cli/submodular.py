@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.options import AsJson, ProblemFile, Sets, assignments, print_json, stderr_console, stdout_console
-from placeopt.cli.watching import on_interrupt
+from placeopt.cli.interruption import on_interrupt
+from placeopt.cli.options import (
+    AsJson,
+    ProblemFile,
+    Sets,
+    assignments,
+    checked_options,
+    print_json,
+    stderr_console,
+    stdout_console,
+)
 from placeopt.errors import UsageError, listing, suggestion
 
 if TYPE_CHECKING:
@@ -65,7 +74,6 @@ def check_submodular(
     Exit code 1 if there is one. That there is none among samples proves nothing.
     """
     from placeopt.compiler import load
-    from placeopt.pipeline import make_options
     from placeopt.report.console import print_problem
     from placeopt.report.submodular import Findings, findings_data, print_findings
     from placeopt.solver import checked_settings
@@ -75,7 +83,7 @@ def check_submodular(
     if model not in FORMS:
         raise UsageError(f'unknown model "{model}"{suggestion(model, FORMS) or f"; expected {listing(list(FORMS))}"}')
     settings = checked_settings("check-submodular", PlacementSettings, assignments(sets))
-    make_options(seed=seed)
+    checked_options(seed=seed)
     for option, number in (("--samples", samples), ("--longest", longest)):
         if number is not None and number < 1:
             raise UsageError(f"{option} is {number}; expected 1 or more")
@@ -85,20 +93,18 @@ def check_submodular(
     wanted = default_samples(compiled, most) if samples is None else samples
     if not as_json:
         print_problem(stdout_console(), compiled)
-    with (
-        on_interrupt() as stop,
-        _counting(stderr_console(), None if exhaustive else wanted, stop.is_set) as should_stop,
-    ):
-        checks = check(
-            function, wanted, seed, independence=function.independence(), longest=most, exhaustive=exhaustive,
-            should_stop=should_stop,
-        )  # fmt: skip
-    findings = Findings(compiled, model, settings, checks, most, seed, stop.is_set())
-    if as_json:
-        print_json(findings_data(findings))
-    else:
-        print_findings(stdout_console(), findings)
-    raise typer.Exit(130 if stop.is_set() else 1 if checks.refuted else 0)
+    with on_interrupt() as stop:
+        with _counting(stderr_console(), None if exhaustive else wanted, stop.is_set) as should_stop:
+            checks = check(
+                function, wanted, seed, independence=function.independence(), longest=most, exhaustive=exhaustive,
+                should_stop=should_stop,
+            )  # fmt: skip
+        findings = Findings(compiled, model, settings, checks, most, seed, stop.is_set())
+        if as_json:
+            print_json(findings_data(findings))
+        else:
+            print_findings(stdout_console(), findings)
+    raise typer.Exit(stop.code if stop.is_set() else 1 if checks.refuted else 0)
 
 
 def default_longest(problem: Problem) -> int:
@@ -124,7 +130,7 @@ def _counting(console: Console, wanted: int | None, stopped: Callable[[], bool])
         yield stopped
         return
     asked = 0
-    with console.status("checking") as status:
+    with console.status("checking", spinner="line") as status:
 
         def ask() -> bool:
             nonlocal asked

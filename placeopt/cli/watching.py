@@ -1,11 +1,7 @@
-"""Long work on the command line: a line of progress, and Ctrl-C that keeps what was found."""
+"""Long work on the command line: a line of progress while it runs."""
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,7 +23,7 @@ _TICK = 0.1
 def watched(
     work: Callable[[Callable[[Progress], None]], T], problem: Problem, console: Console, limit: float | None
 ) -> T:
-    """What `work` returns; it runs in a thread, so that this one can show its progress and take Ctrl-C."""
+    """What `work` returns; it runs in a thread, so that this one can show its progress and handle signals."""
     latest: list[Progress] = []
     with ThreadPoolExecutor(1, thread_name_prefix="work") as executor:
         future: Future[T] = executor.submit(work, latest.append)
@@ -37,24 +33,6 @@ def watched(
                     return future.result(timeout=_TICK)
                 except FutureTimeoutError:
                     show()
-
-
-@contextmanager
-def on_interrupt() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets: the solver stops with the best it holds. The second gives up at once."""
-    stop = threading.Event()
-
-    def handle(_number: int, _frame: object) -> None:
-        if stop.is_set():
-            os._exit(130)  # the solver's thread may never look up again
-        stop.set()
-        print("\nplaceopt: stopping; press Ctrl-C again to give up the result", file=sys.stderr)
-
-    before = signal.signal(signal.SIGINT, handle)
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from placeopt.comparison.child import LENGTH
 from placeopt.comparison.jobs import Job
 from placeopt.comparison.processes import VARIABLE, kill_group, kill_marked
 from placeopt.comparison.records import Record, Run, Status, check, check_point, read_line
+from placeopt.signals import ended_with_us
 
 STARTING = 120.0
 """Seconds that a process may take until its solver starts: Python, imports, the problem."""
@@ -136,6 +137,8 @@ def run_job(
         return _record(run, wall, **run.outcome)
     if late is not None:
         return _record(run, wall, "killed", late)
+    if ended_with_us(code, should_stop):
+        raise StoppedError
     return _record(run, wall, "crashed", _death(code, run.stderr.decode(errors="replace")))
 
 

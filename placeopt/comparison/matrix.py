@@ -91,10 +91,10 @@ def compare(
     MissingExtraError
         If Dask is wanted and not installed.
     """
-    options = make_options(time_limit=time_limit, workers=_count("threads", threads))
+    options = make_options(time_limit=time_limit, workers=whole("threads", threads))
     grace = checked("grace", grace) or 0.0
     chosen_seeds = _seeds(seeds)
-    slots = max((os.cpu_count() or 1) // threads, 1) if workers is None else _count("workers", workers)
+    slots = max((os.cpu_count() or 1) // threads, 1) if workers is None else whole("workers", workers)
     if sum(each is not None for each in (executor, dask, workers)) > 1:
         raise UsageError("workers, executor and dask do not go together: each says where runs are handed out")
     if resume and ledger is None:
@@ -158,7 +158,14 @@ def compare(
     )
 
 
-def _count(name: str, value: int) -> int:
+def whole(name: str, value: int) -> int:
+    """A number of runs at a time, threads or seeds, checked.
+
+    Raises
+    ------
+    UsageError
+        If it is out of range.
+    """
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
         raise UsageError(f"{name} is {value}; expected a whole number from 1 to {MOST:,}")
     return value
@@ -167,7 +174,7 @@ def _count(name: str, value: int) -> int:
 def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     """The seeds: the first few, or those given."""
     if isinstance(seeds, int):
-        return tuple(range(_count("seeds", seeds)))
+        return tuple(range(whole("seeds", seeds)))
     found = tuple(make_options(seed=seed).seed for seed in seeds)
     if not found or len(set(found)) < len(found):
         raise UsageError(f"seeds is {list(found)}; expected at least one, each once")

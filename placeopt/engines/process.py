@@ -20,6 +20,8 @@ from typing import Any
 
 from ortools.math_opt import model_pb2
 
+from placeopt.signals import ended_with_us
+
 POLL = 0.05
 """Seconds between two looks at whether to stop."""
 
@@ -72,6 +74,10 @@ class _Worker:
     def alive(self) -> bool:
         """Whether the process runs."""
         return self._process.poll() is None
+
+    def ended_with_us(self, should_stop: Callable[[], bool]) -> bool:
+        """Whether the process, which has closed its output, ended because all are asked to end."""
+        return ended_with_us(self._process.wait(), should_stop)
 
     def close(self) -> None:
         """End the process, whatever it does."""
@@ -141,6 +147,8 @@ def run(
                 except queue.Empty:
                     continue
                 if message is None:
+                    if worker.ended_with_us(should_stop):
+                        return {**last, "stopped": True}
                     raise EngineError("the process of the engine ended before it had an answer")
                 if "result" in message or "error" in message:
                     done = True

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 MODELINE = "# yaml-language-server: $schema={schema}\n"
@@ -31,58 +32,67 @@ def to_json(document: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def to_yaml(document: Mapping[str, Any], schema: str | None = None) -> str:
-    """A document as YAML; `schema` is the path of the JSON Schema for editors."""
+def to_yaml(document: Mapping[str, Any], schema: str | None = None, *, ascii_only: bool = False) -> str:
+    """A document as YAML; `schema` is the path of the JSON Schema for editors.
+
+    With `ascii_only`, other characters are written as escapes, for a stream that cannot encode them.
+    """
+    write = _Writer(ascii_only)
     parts = [] if schema is None else [MODELINE.format(schema=schema)]
     for key, value in document.items():
         if key in _LINED and isinstance(value, Mapping) and value:
-            entries = (_pair(_key(name), _flow(entry), "  ") for name, entry in value.items())
+            entries = (write.pair(name, entry, "  ") for name, entry in value.items())
             parts.append(f"{key}:\n" + "".join(f"  {entry}\n" for entry in entries))
         elif key == "links" and isinstance(value, Mapping) and value:
-            parts.append("links:\n" + "".join(_links(value)))
+            parts.append("links:\n" + "".join(write.links(value)))
         else:
-            parts.append(f"{_pair(_key(key), _flow(value))}\n")
+            parts.append(f"{write.pair(key, value)}\n")
     return "".join(parts)
 
 
-def _links(links: Mapping[str, Any]) -> list[str]:
-    lines = []
-    for key, value in links.items():
-        if key == "overrides" and value:
-            lines.append("  overrides:\n" + "".join(f"    - {_flow(link)}\n" for link in value))
-        else:
-            lines.append(f"  {key}: {_flow(value)}\n")
-    return lines
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes pieces of YAML."""
 
+    ascii_only: bool
 
-def _flow(value: Any) -> str:
-    """A value on one line."""
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(_pair(_key(key), _flow(inner)) for key, inner in value.items())}}}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_flow, value))}]"
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return {math.inf: ".inf", -math.inf: "-.inf"}.get(value, ".nan")
-    return _scalar(value) if isinstance(value, str) else str(value)
+    def links(self, links: Mapping[str, Any]) -> list[str]:
+        """The lines of the section `links`."""
+        lines = []
+        for key, value in links.items():
+            if key == "overrides" and value:
+                lines.append("  overrides:\n" + "".join(f"    - {self.flow(link)}\n" for link in value))
+            else:
+                lines.append(f"  {key}: {self.flow(value)}\n")
+        return lines
 
+    def pair(self, key: Any, value: Any, indent: str = "") -> str:
+        """A key and its value; a key too long for a parser to find its colon gets a mark."""
+        text = self.scalar(str(key))
+        return f"? {text}\n{indent}: {self.flow(value)}" if len(text) > 1000 else f"{text}: {self.flow(value)}"
 
-def _key(key: Any) -> str:
-    """A key; one so long that a parser would give up looking for its colon gets a mark."""
-    text = _scalar(str(key))
-    return f"? {text}" if len(text) > 1000 else text
+    def flow(self, value: Any) -> str:
+        """A value on one line."""
+        if isinstance(value, Mapping):
+            return f"{{{', '.join(self.pair(key, inner) for key, inner in value.items())}}}"
+        if isinstance(value, list | tuple):
+            return f"[{', '.join(map(self.flow, value))}]"
+        if value is None or isinstance(value, bool):
+            return json.dumps(value)
+        if isinstance(value, float) and not math.isfinite(value):
+            return {math.inf: ".inf", -math.inf: "-.inf"}.get(value, ".nan")
+        return self.scalar(value) if isinstance(value, str) else str(value)
 
+    def scalar(self, text: str) -> str:
+        """A text without quotes where every reader reads a text, else in double quotes."""
+        writable = not self.ascii_only or text.isascii()
+        if writable and _PLAIN.fullmatch(text) and text.casefold() not in _WORDS:
+            return text
+        return '"' + "".join(c if self._bare(c) else _escape(c) for c in text) + '"'
 
-def _pair(key: str, value: str, indent: str = "") -> str:
-    return f"{key}\n{indent}: {value}" if key.startswith("? ") else f"{key}: {value}"
-
-
-def _scalar(text: str) -> str:
-    """A text without quotes where every reader takes it for a text, else in double quotes."""
-    if _PLAIN.fullmatch(text) and text.casefold() not in _WORDS:
-        return text
-    return '"' + "".join(c if c.isprintable() and c not in '"\\' else _escape(c) for c in text) + '"'
+    def _bare(self, character: str) -> bool:
+        """Whether a character stands for itself between quotes."""
+        return character.isprintable() and character not in '"\\' and (character.isascii() or not self.ascii_only)
 
 
 def _escape(character: str) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from placeopt import units
 from placeopt.errors import UsageError, listing, suggestion
+from placeopt.spec import MOST_DEVICES
 
 T = TypeVar("T")
 
@@ -38,6 +39,14 @@ def whole(name: str, value: object, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise UsageError(f"{name}: {units.shown(value)} makes no sense; expected a whole number of at least {least}")
     return int(value)
+
+
+def device_count(count: object) -> int:
+    """The number of a network's devices: at most as many as a problem may have."""
+    found = whole("devices", count, 1)
+    if found > MOST_DEVICES:
+        raise UsageError(f"devices: {found} is too many; expected at most {MOST_DEVICES} devices in all")
+    return found
 
 
 def streams(purpose: int, seed: int, count: int) -> list[Generator]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 
 from placeopt.errors import UsageError
-from placeopt.generate.arguments import around, called, number, streams, uniform, whole, whole_range
+from placeopt.generate.arguments import around, called, device_count, number, streams, uniform, whole, whole_range
 from placeopt.generate.networks import Document
 from placeopt.ir import Int, Problem, build_problem, ratio_ceil
 
@@ -91,7 +91,7 @@ def layered(
     UsageError
         If a value makes no sense.
     """
-    n, m = whole("tasks", tasks, 1), whole("devices", devices, 1)
+    n, m = whole("tasks", tasks, 1), device_count(devices)
     if n > LARGEST:
         raise UsageError(f"tasks: {n} is more than a machine holds; expected at most {LARGEST}")
     types = m if device_types is None else whole("device_types", device_types, 1)

@@ -15,7 +15,7 @@ from typing import Any
 
 from placeopt import units
 from placeopt.errors import UsageError, listing, suggestion
-from placeopt.generate.arguments import called, whole
+from placeopt.generate.arguments import called, device_count, whole
 
 Document = dict[str, Any]
 
@@ -268,4 +268,5 @@ def _checked(quantities: Mapping[str, str | None]) -> Document:
 
 
 def _network(devices: Document, links: Document, overrides: Sequence[Document] = ()) -> Document:
+    device_count(sum(device.get("count", 1) for device in devices.values()))
     return {"devices": devices, "links": links | ({"overrides": list(overrides)} if overrides else {})}

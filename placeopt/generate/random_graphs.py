@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator
 
 from placeopt.errors import UsageError, suggestion
-from placeopt.generate.arguments import around, number, streams, uniform, whole
+from placeopt.generate.arguments import around, device_count, number, streams, uniform, whole
 from placeopt.generate.networks import Document, combine
 from placeopt.ir import Int
 
@@ -209,7 +209,7 @@ def random_network(
     UsageError
         If a value makes no sense.
     """
-    m = whole("devices", devices, 1)
+    m = device_count(devices)
     kinds = whole("hardware", hardware, 0)
     speed_range = around("speed", number("speed", speed, above=True), speed_heterogeneity)
     band_range = around("bandwidth", number("bandwidth", bandwidth, above=True), bandwidth_heterogeneity)

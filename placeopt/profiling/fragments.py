@@ -16,6 +16,7 @@ from pydantic import Field
 
 from placeopt.document import Document, NamedFiles, read_document
 from placeopt.errors import DocumentError, SpecError, UsageError, in_file_order, listing
+from placeopt.files import check_input
 from placeopt.profiling.estimates import Estimate, Profile
 from placeopt.profiling.numerals import time_text, whole_bytes
 from placeopt.profiling.transfers import TransferModel
@@ -101,7 +102,7 @@ def self_contained(path: str | Path, out: Path | None = None) -> dict[str, Any]:
     """The problem in a file as plain data, with the tasks of its graph file in it.
 
     A graph file itself is taken too. `out` is where the problem will be written, None if that is not known: the plan
-    file that its placement may name is named as seen from there.
+    file that its placement may name is named as seen from there; likewise that of `current`.
 
     Raises
     ------
@@ -118,9 +119,13 @@ def self_contained(path: str | Path, out: Path | None = None) -> dict[str, Any]:
             merged = {**(inner.get(section) or {}), **(data.get(section) or {})}
             if merged:
                 data[section] = merged
-    placement = data.get("placement")
-    if out is not None and isinstance(placement, dict) and list(placement) == ["file"]:
-        data["placement"] = {"file": os.path.relpath(named.path(str(placement["file"])), out.parent)}
+    for owner in (data, data.get("current")):
+        placement = owner.get("placement") if isinstance(owner, dict) else None
+        if isinstance(owner, dict) and isinstance(placement, dict) and list(placement) == ["file"]:
+            plan = named.path(str(placement["file"]))
+            check_input(plan)  # it is read with the problem
+            if out is not None:
+                owner["placement"] = {"file": os.path.relpath(plan, out.parent)}
     return data
 
 

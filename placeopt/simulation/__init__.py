@@ -34,10 +34,11 @@ from placeopt.ir import Int, Problem
 from placeopt.schedule import Schedule
 from placeopt.simulation.evaluator import Evaluator, make_evaluator
 from placeopt.simulation.loops import Case, Work, fifo_makespan, make_case, make_work
-from placeopt.simulation.noise import NoisyRuns, simulate_noisy
+from placeopt.simulation.noise import MOST_RUNS, NoisyRuns, simulate_noisy
 from placeopt.simulation.run import Discipline, Run, checked_numbers, checked_placement
 
 __all__ = [
+    "MOST_RUNS",
     "Case",
     "Discipline",
     "Evaluator",

@@ -13,6 +13,9 @@ from placeopt.ir import Int, Problem
 from placeopt.schedule import edge_transfers
 from placeopt.simulation.run import Discipline, Run, checked_placement
 
+MOST_RUNS = 10_000_000
+"""Runs at most: their makespans take 80 MB."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyRuns:
@@ -68,12 +71,12 @@ def simulate_noisy(
     Raises
     ------
     UsageError
-        As `simulate` does, and if `noise` is not in [0, 1), `runs` is below 1 or `seed` below 0.
+        As `simulate` does, and if `noise` is not in [0, 1), `runs` is not in [1, MOST_RUNS], or `seed` below 0.
     """
     if not 0 <= noise < 1:
         raise UsageError(f"noise: {noise} is out of range; expected a share from 0 to less than 1")
-    if runs < 1:
-        raise UsageError(f"runs: {runs} is too few; expected at least 1")
+    if not 1 <= runs <= MOST_RUNS:
+        raise UsageError(f"runs: {runs} is out of range; expected a whole number from 1 to {MOST_RUNS:,}")
     if seed < 0:
         raise UsageError(f"seed: {seed} is negative; expected an integer from 0 up")
     run = Run(problem, checked_placement(problem, device))

@@ -1,0 +1,122 @@
+"""Signals that ask a command to end: Ctrl-C, SIGTERM, SIGHUP. The first keeps the result, the second does not wait.
+
+The exit code is 128 plus the number of the signal: 130, 143, 129. A signal that is ignored at the start stays ignored,
+as `nohup` requires.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from placeopt.signals import ENDING
+
+REPEAT = 0.5
+"""Seconds in which further signals belong to the first: `timeout` sends it twice, a shell passes SIGHUP on."""
+
+_accepted = float("-inf")
+"""When the last signal came that was not such a repeat."""
+
+
+class Interrupted(BaseException):
+    """The command was asked to end while there was nothing to keep; typer leaves this exception to `main`."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.code = 128 + number
+        self.by = "" if number == signal.SIGINT else f" by {self}"
+
+
+class Stop(threading.Event):
+    """Set by the first signal."""
+
+    code: int = 0
+    """Exit code once it is set."""
+
+
+def heed_signals() -> None:
+    """Raise `Interrupted` on the first signal, so that what is open is cleaned up; the second ends the process."""
+    global _accepted
+    _accepted = float("-inf")
+    atexit.register(_ignore)  # runs after all others, at the very end
+
+    def handle(number: int) -> None:
+        raise Interrupted(number)
+
+    _handle(handle)
+
+
+def end_on_signals() -> None:
+    """End the process on the first signal: the result is saved and printed."""
+    _handle(end_at_once)
+
+
+@contextmanager
+def on_interrupt() -> Iterator[Stop]:
+    """An event that the first signal sets: the solver stops with the best it holds. The second ends the process."""
+    stop = Stop()
+
+    def handle(number: int) -> None:
+        stop.code = 128 + number
+        stop.set()
+        if number == signal.SIGINT:
+            _say("\nplaceopt: stopping; press Ctrl-C again to discard the result\n")
+        else:
+            _say(f"\nplaceopt: stopping on {signal.Signals(number).name}; a second signal discards the result\n")
+
+    before = _handle(handle)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def end_at_once(number: int) -> None:
+    """End the process without waiting for its threads; the processes that it started end once their input is closed."""
+    if sys.stderr.isatty():
+        _say("\x1b[?25h")  # a progress bar hides the cursor
+    os._exit(128 + number)
+
+
+def _handle(first: Callable[[int], None]) -> dict[int, Any]:
+    """Have `first` called on the first signal, and the process ended on the second; the handlers before."""
+    received = False
+
+    def handle(number: int, _frame: object) -> None:
+        global _accepted
+        nonlocal received
+        now = time.monotonic()
+        if now - _accepted < REPEAT:
+            return
+        _accepted, again, received = now, received, True
+        if again:
+            end_at_once(number)
+        first(number)
+
+    return {
+        number: signal.signal(number, handle) for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN
+    }
+
+
+def _ignore() -> None:
+    """Leave the exit code as it is: Python would otherwise die of a signal while it shuts down."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _say(text: str) -> None:
+    """Write to stderr past its buffer, which the interrupted code may be using; a closed terminal is not an error."""
+    with contextlib.suppress(OSError):
+        try:
+            os.write(sys.stderr.fileno(), text.encode())
+        except ValueError:  # not a file, in tests
+            sys.stderr.write(text)
