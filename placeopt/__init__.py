@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from placeopt.spec import Spec as Spec
     from placeopt.traces import write_trace as write_trace
     from placeopt.verifier import verify as verify
+    from placeopt.warming import Warmed as Warmed
+    from placeopt.warming import warm as warm
 
 _HOME = {
     "bounds": ("placeopt.bounding", "bounds"),
@@ -105,6 +107,8 @@ _HOME = {
     "Spec": ("placeopt.spec", "Spec"),
     "write_trace": ("placeopt.traces", "write_trace"),
     "verify": ("placeopt.verifier", "verify"),
+    "Warmed": ("placeopt.warming", "Warmed"),
+    "warm": ("placeopt.warming", "warm"),
 }
 
 __all__ = sorted(_HOME)

@@ -49,7 +49,8 @@ class Warmed:
 def warm(
     solvers: Sequence[str] | None = None,
     *,
-    on_progress: Callable[[int, int], None] = lambda done, count: None,
+    around: bool = True,
+    on_progress: Callable[[int, int], None] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Warmed:
     """Compile the kernels of solvers, and of all that runs around them, unless they are in the cache.
@@ -58,6 +59,8 @@ def warm(
     ----------
     solvers
         Names; None for all that are installed.
+    around
+        Whether passes, bounds and simulation have kernels compiled, too.
     on_progress
         Called with the number of kernels that are done, and of all.
     should_stop
@@ -69,10 +72,14 @@ def warm(
         If there is no such solver.
     """
     begun = time.monotonic()
-    jobs = [compilation.requested(kernel, signature) for kernel, signature in dict.fromkeys(kernel_calls(solvers))]
+    jobs = [
+        compilation.requested(kernel, signature)
+        for kernel, signature in dict.fromkeys(kernel_calls(solvers, around=around))
+    ]
     while True:
         done = sum(job.done.is_set() for job in jobs)
-        on_progress(done, len(jobs))
+        if on_progress is not None:
+            on_progress(done, len(jobs))
         if done == len(jobs):
             break
         if should_stop():
@@ -82,8 +89,8 @@ def warm(
     return Warmed(len(jobs) - len(failed), failed, time.monotonic() - begun)
 
 
-def kernel_calls(solvers: Sequence[str] | None = None) -> list[Call]:
-    """Every kernel that the solvers call, and all that runs around them, with the signatures of its calls."""
+def kernel_calls(solvers: Sequence[str] | None = None, *, around: bool = True) -> list[Call]:
+    """Every kernel that the solvers call, and what runs around them, with the signatures of its calls."""
     from placeopt.registry import find_solver, solver_names
 
     names = solver_names() if solvers is None else tuple(solvers)
@@ -91,7 +98,8 @@ def kernel_calls(solvers: Sequence[str] | None = None) -> list[Call]:
         find_solver(name)
     with recorded() as calls:
         for problem in small_problems():
-            _run_around(problem)
+            if around:
+                _run_around(problem)
             for name in names:
                 _run(problem, name)
     return calls

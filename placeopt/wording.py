@@ -126,8 +126,8 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
 
 def _compiling_text(compiling: float, seconds: float) -> str:
     return (
-        f"{min(compiling, seconds):.2f} s of the {seconds:.2f} s: kernels were compiled, once on this machine, and plain "
-        "Python ran meanwhile; another run finds more"
+        f"{min(compiling, seconds):.2f} s of the {seconds:.2f} s: plain Python ran while kernels were compiled, once "
+        "on this machine; another run finds more, and `placeopt warm` compiles all kernels"
     )
 
 

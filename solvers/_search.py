@@ -41,7 +41,7 @@ PLAIN_PROPOSING, PLAIN_TIMING = 150e-6, 2e-6
 """The same in plain Python."""
 
 LOADING = 1.0
-"""Seconds that a search planned for compiled code may take longer in plain Python: until code is loaded from the disk."""
+"""Seconds that a search may take longer than planned in plain Python: until compiled code is loaded from disk."""
 
 OVERHEAD = 40
 """Elementary steps of plain Python that a move costs apart from timing, in the measure of `placeopt.kernels`."""
@@ -218,9 +218,10 @@ def searched(
     """Search until the coolings end, the value is at most `enough`, or it is stopped.
 
     `make` gives each worker its walker, from the start, a seed, the `moves` to come at least and a lower `bound` of the
-    makespan; `coolings` those of a worker by its number. Workers begin each cooling with the best that any has found; what they find is offered to
-    `best`. One worker alone finds the same for the same seed, unless stopped or cut short. Plain Python is cut short after
-    `patience` seconds: it runs while kernels are compiled, and is too slow for the moves that were planned.
+    makespan; `coolings` those of a worker by its number. Workers begin each cooling with the best that any has found;
+    what they find is offered to `best`. One worker alone finds the same for the same seed, unless stopped or cut short.
+    Plain Python is cut short after `patience` seconds: it runs while kernels are compiled, and is too slow for the
+    moves that were planned.
     """
     least = makespan_bound(problem) if bound is None else bound
     lock = threading.Lock()

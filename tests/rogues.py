@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from placeopt.ir import Problem
-from placeopt.kernels import kernel
 from placeopt.schedule import Schedule
 from placeopt.simulation import retime
 from placeopt.solver import Answer, Info, Options, Progress, Settings, Termination
@@ -26,7 +25,6 @@ from placeopt.solver import Answer, Info, Options, Progress, Settings, Terminati
 NAMES = {
     "rogue-bound": "Bound",
     "rogue-claims": "Claims",
-    "rogue-compiling": "Compiling",
     "rogue-daemon": "Daemon",
     "rogue-exit": "Exit",
     "rogue-forger": "Forger",
@@ -205,20 +203,6 @@ class Slow(Rogue):
     def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:  # noqa: ARG002
         note("slow", os.getpid())
         time.sleep(1.0)
-        return Answer(Termination.COMPLETED, on_one_device(problem))
-
-
-class Compiling(Rogue):
-    """Is busy with machine code for longer than a run may last."""
-
-    name: ClassVar[str] = "rogue-compiling"
-
-    def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:  # noqa: ARG002
-        from numba.core import event
-
-        kernel()(on_one_device).compiled()
-        with event.trigger_event("numba:compile"):
-            time.sleep(4.0)
         return Answer(Termination.COMPLETED, on_one_device(problem))
 
 

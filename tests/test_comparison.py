@@ -26,8 +26,7 @@ from commandline import run
 from rich.console import Console
 
 import placeopt as po
-from placeopt import kernels, registry
-from placeopt.comparison import isolation
+from placeopt import registry
 from placeopt.comparison.execution import Silence, execute
 from placeopt.comparison.grids import grids
 from placeopt.comparison.isolation import lost_record
@@ -97,7 +96,7 @@ def rough(site: Path, full: Path, notes: Path, ledger: Path) -> Comparison:  # n
     """Every rogue and a decent solver on a problem of five tasks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROGUE_NOTES", str(notes))
-        others = ("rogue-compiling", "rogue-hang", "rogue-slow", "rogue-random", "rogue-stop")
+        others = ("rogue-hang", "rogue-slow", "rogue-random", "rogue-stop")
         names = [name for name in rogues.NAMES if name not in others]
         ending = po.compare([full], ["heft", *names], time_limit=60, ledger=ledger)
         hanging = po.compare([full], "rogue-hang", time_limit=LIMIT, grace=GRACE, ledger=ledger, resume=True)
@@ -546,50 +545,6 @@ class TestTables:
         out = io.StringIO()
         write_csv(out, comparison)
         assert out.getvalue() == "problem\n"
-
-
-class TestCompiling:
-    def test_is_told_once_and_not_for_what_is_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        told: list[bool] = []
-        monkeypatch.setattr(kernels, "_watchers", [told.append])
-        space: dict[str, Any] = {}
-        exec("def half(x):\n    return x / 2\ndef third(x):\n    return half(x) + x / 3", space)  # in no file: no cache
-        third = kernels.kernel(space["half"])(space["third"]).compiled()
-        assert told == []  # nothing is made before it is called
-        assert third(6.0) == 5.0
-        assert told == [True, False]  # the helper is made as a part of it
-        assert third(12.0) == 10.0
-        assert told == [True, False]
-
-    def test_stops_the_clock_up_to_a_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        now = 1000.0
-        monkeypatch.setattr(isolation.time, "monotonic", lambda: now)
-        job = a_job(time_limit=2.0, grace=10.0)
-
-        def after(*course: tuple[float, str]) -> str | None:
-            """What becomes of a run, looked at as the last message comes."""
-            nonlocal now
-            run = isolation._Course(job, None)
-            for at, text in ((0.0, '{"begun": true}'), *course):
-                now = 1000.0 + at
-                run.read(f"\n{text}\n".encode())
-            return run.overdue(1000.0)
-
-        begins, ends, quiet = '{"compiling": true}', '{"compiling": false}', ""
-        assert after((11.9, quiet)) is None
-        assert after((12.1, quiet)) == "killed after its limit of 2 s and a grace of 10 s"
-        assert after((1.0, begins), (30.0, quiet)) is None
-        assert after((1.0, begins), (15.0, ends), (25.9, quiet)) is None
-        assert after((1.0, begins), (15.0, ends), (16.0, begins), (17.0, ends), (26.9, quiet)) is None
-        assert after((1.0, begins), (15.0, ends), (26.1, quiet)) == (
-            "killed after its limit of 2 s and a grace of 10 s, and 14 s of compiling"
-        )
-        assert after((1.0, begins), (12.1 + isolation.COMPILING, quiet)) is not None
-
-    def test_a_run_is_not_killed_for_it(self, site: Path) -> None:  # noqa: ARG002
-        (row,) = po.compare([FIVE], "rogue-compiling", time_limit=0.5, grace=3).rows()
-        assert row["wall"] > 4
-        assert (row["verdict"], row["message"]) == ("feasible", "")
 
 
 class TestLedger:

@@ -20,6 +20,7 @@ from placeopt.cli import (
     replace,
     solve,
     submodular,
+    warm,
 )
 from placeopt.errors import UsageError
 from placeopt.files import size_limit
@@ -90,6 +91,7 @@ app.command("inspect")(judge.inspect)
 app.command("bounds")(bounding.bounds)
 app.command("explain")(explain.explain)
 app.command("check-submodular")(submodular.check_submodular)
+app.command("warm")(warm.warm)
 app.command("solvers")(catalog.solvers)
 app.command("passes")(catalog.passes)
 app.command("schema")(catalog.schema)

@@ -97,8 +97,8 @@ def compare(
         with Bars(messages) as bars:
             comparison = compare_all(
                 problems, ["all"] if solvers is None else solvers, time_limit=limit, seeds=seeds, workers=workers,
-                threads=threads, grace=patience, dask=dask, ledger=out, resume=resume, observer=bars,
-                should_stop=stop.is_set,
+                threads=threads, grace=patience, dask=dask, ledger=out, resume=resume, warm=dask is None,
+                observer=bars, should_stop=stop.is_set,
             )  # fmt: skip
         if bars.torn:
             messages.print(f"note: the last line of {out} was torn and has been dropped", soft_wrap=True, markup=False)

@@ -16,7 +16,7 @@ from placeopt.cli.options import (
     stdout_console,
     write_document,
 )
-from placeopt.cli.targets import check_targets
+from placeopt.cli.targets import check_targets, local_file
 from placeopt.errors import UsageError
 
 app = typer.Typer(

@@ -9,6 +9,8 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from placeopt.kernels import compilation
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
     from placeopt.solver import Progress
 
 T = TypeVar("T")
+
+COMPILING = (
+    "note: compiling kernels in the background, once on this machine (`placeopt warm` compiles all); "
+    "plain Python runs meanwhile"
+)
 
 _TICK = 0.1
 
@@ -28,10 +35,14 @@ def watched(
     with ThreadPoolExecutor(1, thread_name_prefix="work") as executor:
         future: Future[T] = executor.submit(work, latest.append)
         with _display(console, limit, latest, problem) as show:
+            told = False
             while True:
                 try:
                     return future.result(timeout=_TICK)
                 except FutureTimeoutError:
+                    if compilation.pending() and not told:
+                        console.print(COMPILING, soft_wrap=True)
+                        told = True
                     show()
 
 

@@ -22,8 +22,6 @@ from typing import Any
 from placeopt.comparison.jobs import Job, unpack
 from placeopt.comparison.records import plain
 from placeopt.errors import InternalError, MissingExtraError, PlaceoptError, UnsupportedError
-from placeopt.ir import Problem
-from placeopt.kernels import COMPILE_ABOVE
 from placeopt.solver import Progress
 
 LENGTH = 8
@@ -76,7 +74,6 @@ def _outcome(job: Job, say: Any) -> dict[str, Any]:
             last[0] = seen
             say(progress=[round(state.elapsed, 6), *seen])
 
-    _warm_up(problem)
     say(begun=True)
     try:
         result = solve(
@@ -101,12 +98,6 @@ def _outcome(job: Job, say: Any) -> dict[str, Any]:
         "slr": slr,
         "peak_memory": max((use.memory for use in result.devices), default=None),
     }
-
-
-def _warm_up(problem: Problem) -> None:
-    """Load the compiler of kernels before the clock starts, where the problem is so large that it will be used."""
-    if (problem.n_tasks + problem.n_edges) * problem.n_devices > COMPILE_ABOVE:
-        import numba  # noqa: F401
 
 
 def _number(value: Any) -> float | None:

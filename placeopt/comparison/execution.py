@@ -24,6 +24,9 @@ class Observer(Protocol):
     def plan(self, total: int, known: int, torn: bool) -> None:
         """So many runs make the comparison; so many are in the ledger already, whose last line was torn or not."""
 
+    def compile(self, done: int, count: int) -> None:
+        """Kernels are compiled before the runs; comes twenty times a second."""
+
     def begin(self, job: Job) -> None:
         """A run has begun."""
 
@@ -41,6 +44,8 @@ class Silence:
     """Nobody watches."""
 
     def plan(self, total: int, known: int, torn: bool) -> None: ...
+
+    def compile(self, done: int, count: int) -> None: ...
 
     def begin(self, job: Job) -> None: ...
 

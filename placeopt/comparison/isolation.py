@@ -24,9 +24,6 @@ from placeopt.signals import ended_with_us
 STARTING = 120.0
 """Seconds that a process may take until its solver starts: Python, imports, the problem."""
 
-COMPILING = 120.0
-"""Seconds of compiling, beyond limit and grace, that a run is given: the first on a machine, before code is cached."""
-
 LEAVING = 10.0
 """Seconds that a run's keeper has to end all that the run started, before it is killed itself."""
 
@@ -55,10 +52,6 @@ class _Course:
     job: Job
     on_point: Callable[[Point], None] | None
     begun: float | None = None
-    compiling: float | None = None
-    """Since when machine code is being made, None while it is not."""
-    compiled: float = 0.0
-    """Seconds that it took before."""
     points: list[Point] = field(default_factory=list)
     outcome: dict[str, Any] | None = None
     torn: bytes = b""
@@ -74,9 +67,6 @@ class _Course:
     def _hear(self, line: dict[str, Any]) -> None:
         if "begun" in line:
             self.begun = self.begun or time.monotonic()
-        elif "compiling" in line:
-            self.compiled = self._compiling(time.monotonic())
-            self.compiling = time.monotonic() if line["compiling"] is True else None
         elif "progress" in line:
             check_point(line["progress"])
             elapsed, value, bound = line["progress"]
@@ -89,20 +79,14 @@ class _Course:
             if self.outcome["status"] is None or self.outcome["message"] is None:
                 self.outcome = None
 
-    def _compiling(self, now: float) -> float:
-        """Seconds that went into machine code until now."""
-        return self.compiled + (0.0 if self.compiling is None else now - self.compiling)
-
     def overdue(self, born: float) -> str | None:
         """Why the process is to be killed now, None if it is not."""
         now, limit = time.monotonic(), self.job.time_limit
         if self.begun is None:
             return f"killed: the solver had not started after {STARTING:g} s" if now - born > STARTING else None
-        extra = min(self._compiling(now), COMPILING)
-        if limit is None or now - self.begun <= limit + self.job.grace + extra:
+        if limit is None or now - self.begun <= limit + self.job.grace:
             return None
-        more = f", and {extra:.0f} s of compiling" if extra >= 1 else ""
-        return f"killed after its limit of {limit:g} s and a grace of {self.job.grace:g} s{more}"
+        return f"killed after its limit of {limit:g} s and a grace of {self.job.grace:g} s"
 
 
 def run_job(

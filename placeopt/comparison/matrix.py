@@ -20,12 +20,16 @@ from placeopt.comparison.tables import Comparison
 from placeopt.errors import UsageError
 from placeopt.ir import Problem
 from placeopt.lowerbounds import Bound, best_bound
+from placeopt.registry import find_solver
 
 TIME_LIMIT = 30.0
 """Seconds that a run has unless told otherwise."""
 
 GRACE = 10.0
 """Seconds that a run may take beyond its limit: to stop, and to have its schedule verified and bounded."""
+
+LARGE = 1000
+"""Tasks and edges, times devices, of problems for which kernels are compiled before the runs."""
 
 MOST = 1000
 """Runs at a time, threads and seeds."""
@@ -44,6 +48,7 @@ def compare(
     dask: str | None = None,
     ledger: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    warm: bool = False,
     observer: Observer | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Comparison:
@@ -77,6 +82,9 @@ def compare(
         A file that gets a line for every run as it ends (`placeopt.comparison.ledger`).
     resume
         Go on with what the ledger holds: only runs that it has no record of are run, and those that were lost.
+    warm
+        Compile the kernels that the runs call before the first run, once on a machine (`placeopt.warming`). Else the
+        first runs use plain Python meanwhile. Third-party solvers and other machines are left out.
     observer
         Told of what happens.
     should_stop
@@ -138,6 +146,8 @@ def compare(
         missing = [job for job in jobs if job.key not in known]
         observer = observer or Silence()
         observer.plan(len(jobs), len(known), book is not None and book.dropped > 0)
+        if warm and missing:
+            _warm([job.solver for job in missing], [problem for problem, _ in read], observer, should_stop)
         cluster = stack.enter_context(connected(dask)) if dask is not None and missing else None
         if executor is None:
             executor = stack.enter_context(ThreadPoolExecutor(slots)) if cluster is None else cluster.executor
@@ -156,6 +166,20 @@ def compare(
         expected=len(jobs),
         notes=() if book is None else book.notes,
     )
+
+
+def _warm(
+    solvers: Sequence[str], problems: Sequence[Problem], observer: Observer, should_stop: Callable[[], bool]
+) -> None:
+    """Compile the kernels of our solvers, where a problem is so large that they call them."""
+    size = max((problem.n_tasks + problem.n_edges) * problem.n_devices for problem in problems)
+    ours = [
+        name for name in dict.fromkeys(solvers) if type(find_solver(name)).__module__.startswith("placeopt_solvers.")
+    ]
+    if size >= LARGE and ours:
+        from placeopt.warming import warm
+
+        warm(ours, around=False, on_progress=observer.compile, should_stop=should_stop)
 
 
 def whole(name: str, value: int) -> int:

@@ -66,7 +66,8 @@ def recorded() -> Iterator[list[tuple[Kernel[Any, Any], Signature]]]:
     One recording at a time, of all threads.
     """
     global _recorder
-    _recorder = calls = []
+    calls: list[tuple[Kernel[Any, Any], Signature]] = []
+    _recorder = calls
     try:
         yield calls
     finally:
@@ -200,13 +201,13 @@ class Kernel(Generic[P, R]):
         twin.__module__, twin.__qualname__ = plain.__module__, name
         wrappers = {"no_cfunc_wrapper": True, "no_cpython_wrapper": not entry}
         options: dict[str, Any] = {"nogil": True, **_supported(self._options | wrappers)}
-        try:
-            decorated = njit(cache=True, **options)(twin)
+        try:  # helpers are in the machine code of the kernels that call them
+            decorated = njit(cache=entry, **options)(twin)
         except RuntimeError:  # no writable place for the cache
             from placeopt.kernels.compilation import temporary_cache
 
             with temporary_cache():
-                decorated = njit(cache=True, **options)(twin)
+                decorated = njit(cache=entry, **options)(twin)
         return _once(decorated)
 
 
@@ -286,7 +287,7 @@ def _once(compiled: Any) -> Any:
     Where Numba meets f(-1), or f(i) with i = -1 before a loop, it compiles f for "the number -1" and again for numbers,
     and all that f calls: twice the time, thrice with two such arguments. (What is replaced is not documented.)
     """
-    from numba.core.types import unliteral
+    from numba.core.types import unliteral  # type: ignore[attr-defined,unused-ignore]
 
     known = getattr(compiled, "get_call_template", None)
     if known is not None:

@@ -24,7 +24,7 @@ _NUMBERS = {"int64": types.int64, "float64": types.float64, "bool": types.boolea
 _known: dict[Kind, Any] = {}
 
 
-class StructType(types.Type):  # type: ignore[misc,unused-ignore]
+class StructType(types.Type):
     """The type of a struct: `fields` are pairs of a name and a type of Numba, `places` the first word of each."""
 
     def __init__(self, owner: str, fields: tuple[tuple[str, Any], ...]) -> None:
@@ -57,20 +57,20 @@ def _numba_type(kind: Kind) -> Any:
     return found
 
 
-@register_model(StructType)  # type: ignore[untyped-decorator,unused-ignore]
-class _Pointer(models.OpaqueModel):  # type: ignore[misc,unused-ignore]
+@register_model(StructType)
+class _Pointer(models.OpaqueModel):  # type: ignore[misc]
     """A struct is a pointer to its block."""
 
 
-@infer_getattr  # type: ignore[untyped-decorator,unused-ignore]
-class _Fields(AttributeTemplate):  # type: ignore[misc,unused-ignore]
+@infer_getattr
+class _Fields(AttributeTemplate):  # type: ignore[misc]
     key = StructType
 
     def generic_resolve(self, kind: StructType, name: str) -> Any:
         return kind.fields.get(name)
 
 
-@unbox(StructType)  # type: ignore[untyped-decorator,unused-ignore]
+@unbox(StructType)  # type: ignore[untyped-decorator]
 def _take_address(kind: StructType, struct: Any, c: Any) -> Any:  # noqa: ARG001  as Numba calls it
     address = c.pyapi.object_getattr_string(struct, "address")
     pointer = c.pyapi.long_as_voidptr(address)
@@ -78,7 +78,7 @@ def _take_address(kind: StructType, struct: Any, c: Any) -> Any:  # noqa: ARG001
     return NativeValue(pointer, is_error=cgutils.is_not_null(c.builder, c.pyapi.err_occurred()))
 
 
-@lower_getattr_generic(StructType)  # type: ignore[untyped-decorator,unused-ignore]
+@lower_getattr_generic(StructType)  # type: ignore[untyped-decorator]
 def _read(context: Any, builder: Any, kind: StructType, struct: Any, name: str) -> Any:
     field, place = kind.fields[name], kind.places[name]
     word = _load(builder, struct, place)

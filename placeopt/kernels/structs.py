@@ -1,9 +1,9 @@
 """Arguments of compiled kernels: NamedTuples of arrays as one pointer each, and the types of a call.
 
-Numba passes a NamedTuple of forty arrays as three hundred separate values, to each function that it is handed on to.
-Compiling that takes most of a kernel's compile time. A `Struct` is one block of 64-bit words that a compiled kernel gets
-as a pointer: the address and the shape of each array, the value of each number. `placeopt.kernels.lowering` teaches
-Numba to read it. Plain kernels take the NamedTuple itself.
+Numba passes a NamedTuple of forty arrays as three hundred separate values, and so on to each function that is called
+with it. That takes most of the time that a kernel takes to compile. A `Struct` is one block of 64-bit words, which a
+compiled kernel gets as a pointer: the address and the shape of each array, the value of each number.
+`placeopt.kernels.lowering` teaches Numba to read it. Plain kernels take the NamedTuple itself.
 
 A signature describes the types of a call's arguments with strings and tuples alone, so that it needs no Numba and can
 be sent to another process:
@@ -102,7 +102,7 @@ def packed(arguments: Iterable[Any]) -> tuple[Signature, list[Any]]:
         if isinstance(each, np.ndarray):
             kinds.append((each.dtype.str, each.ndim, "C" if each.flags.c_contiguous else "A"))
         elif is_struct(each):
-            each = Struct(each)  # noqa: PLW2901  as the compiled kernel takes it
+            each = Struct(each)
             kinds.append(each.kind)
         else:
             kinds.append(each.kind if isinstance(each, Struct) else number_kind(each))

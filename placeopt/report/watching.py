@@ -14,6 +14,9 @@ from placeopt.comparison.jobs import Job
 from placeopt.comparison.records import Key
 from placeopt.errors import visible
 
+COMPILING = "compiling kernels, once on this machine"
+"""What is said while that happens."""
+
 
 class Bars:
     """Bars on a terminal, nothing elsewhere; watches `placeopt.comparison.matrix.compare`."""
@@ -31,6 +34,7 @@ class Bars:
         )
         self._lock = threading.Lock()
         self._all: TaskID | None = None
+        self._kernels: TaskID | None = None
         self._known = self._total = 0
         self._running: dict[Key, tuple[TaskID, float]] = {}
 
@@ -47,6 +51,13 @@ class Bars:
         """Show the bar over all."""
         self.torn, self._known, self._total = torn, known, total
         self._all = self._progress.add_task(self._counted(known), total=total, completed=known)
+
+    def compile(self, done: int, count: int) -> None:
+        """Show a bar for the kernels, until they are all there."""
+        if self._kernels is None and done < count:
+            self._kernels = self._progress.add_task(COMPILING, total=count)
+        if self._kernels is not None:
+            self._progress.update(self._kernels, completed=done, visible=done < count)
 
     def begin(self, job: Job) -> None:
         """Show a bar for the run."""

@@ -49,9 +49,10 @@ def walk(
 ) -> int:
     """Try the moves `begin` to `end` of a walk of `rounds` moves; how many were evaluated.
 
-    Several calls that make up a walk do the same as one. Temperatures fall from `hot` to `cold` along the walk. Those of 0 accept what does not cost more, infinite ones accept everything. `shares` (6,) are the
-    percentages of the kinds of moves, added up. The best state that breaks no rule replaces the one held if it costs
-    less; at `enough` or less the walk ends.
+    Several calls that make up a walk do the same as one. Temperatures fall from `hot` to `cold` along it. Those of 0
+    accept what does not cost more, infinite ones accept everything. `shares` (6,) are the percentages of the kinds of
+    moves, added up. The best state that breaks no rule replaces the one held if it costs less; at `enough` or less the
+    walk ends.
     """
     n = len(state.order)
     evaluated = 0
