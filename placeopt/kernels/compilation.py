@@ -194,6 +194,14 @@ def requested(kernel: Kernel[Any, Any], signature: Signature) -> Job:
     return job
 
 
+def wait(timeout: float) -> bool:
+    """Wait until every kernel asked for is loaded, or cannot be had; whether all are within `timeout` seconds."""
+    end = time.monotonic() + timeout
+    with _queue.changed:
+        jobs = list(_queue.jobs.values())
+    return all(job.done.wait(max(end - time.monotonic(), 0.0)) for job in jobs)
+
+
 def cancel(jobs: Iterable[Job]) -> None:
     """Give up jobs that no thread has taken on yet."""
     with _queue.changed:

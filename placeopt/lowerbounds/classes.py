@@ -131,7 +131,7 @@ def classes_of(problem: Problem) -> Classes:
     target = np.repeat(leader[None, :], len(leader), axis=0)
     np.fill_diagonal(target, second)
 
-    duration = clipped(problem.duration[:, leader])
+    duration = np.ascontiguousarray(clipped(problem.duration[:, leader]))
     memory, lone = problem.memory, np.zeros(problem.n_tasks, dtype=np.int64)
     running = np.zeros_like(duration)
     if problem.memory_model == "peak":
