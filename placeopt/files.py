@@ -74,7 +74,9 @@ def descriptor(path: str | Path) -> int | None:
     return int(match[1]) if match else 0 if text == STDIN else None
 
 
-def read_file(path: str | Path, most: Callable[[bytes], int] = lambda _start: LARGEST) -> bytes:
+def read_file(
+    path: str | Path, most: Callable[[bytes], int] = lambda _start: LARGEST, *, appended: bool = False
+) -> bytes:
     """The content of a regular file, or of a pipe that the caller of this process opened (`-`, `<(...)`).
 
     Nothing else is opened for long: a named pipe without a writer or a device would never end.
@@ -83,6 +85,8 @@ def read_file(path: str | Path, most: Callable[[bytes], int] = lambda _start: LA
     ----------
     most
         The size limit in bytes, given the first piece of the file.
+    appended
+        Whether the command that runs appends to the file, so that it may be one of its outputs.
 
     Raises
     ------
@@ -91,7 +95,8 @@ def read_file(path: str | Path, most: Callable[[bytes], int] = lambda _start: LA
     UsageError
         If the command that runs would overwrite it (`keep_apart`).
     """
-    check_input(path)
+    if not appended:
+        check_input(path)
     try:
         return _read(path, most)
     except FileNotFoundError:

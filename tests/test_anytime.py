@@ -217,7 +217,8 @@ def test_starts_for_exact_solvers_are_better_or_none(seed: int) -> None:
     start, best = best_start(problem, None, True), optimum(problem)
     if start is None or best is None:
         return
-    found = annealed_start(problem, start, 1e-3, seed, never)
+    found, cut = annealed_start(problem, start, 1e-3, seed, never)
+    assert not cut
     if found is not None:
         assert valid(problem, found)
         assert best[0][0] <= makespan(problem, found) < makespan(problem, start)

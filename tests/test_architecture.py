@@ -33,7 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("syntax", "document", "scalars", "spec", "validation"),
     ("compiler", "plan"),
     ("generate", "formats", "profiling"),
-    ("pipeline", "claims", "arguments"),
+    ("pipeline", "claims", "arguments", "warming"),
     ("explanation", "comparison", "replacement"),
     ("testing", "page", "report"),
     ("cli", "__init__", "__main__"),

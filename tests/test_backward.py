@@ -54,7 +54,10 @@ def test_tasks_left_out() -> None:
 
 @pytest.mark.parametrize("forward", [[0, 2], [0, -1], [1, 0]])
 def test_what_is_no_forward_task(forward: list[int]) -> None:
-    with pytest.raises(ValueError, match="the forward task of a task must be a task that is its own"):
+    with pytest.raises(
+        po.UsageError,
+        match=r"forward\[[01]\] is (2|-1); expected 0 to 1|has the forward task 0; expected one that is its own",
+    ):
         build_problem(task_names=["a", "b"], device_names=["d"], duration=np.ones((2, 1)), forward=np.array(forward))
 
 

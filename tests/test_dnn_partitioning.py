@@ -243,7 +243,7 @@ class TestCommand:
         other.write_text("{}")
         for arguments, said in (
             ((source, "--format", "dnn-partitionin"), "there is no format dnn-partitionin; did you mean dnn-partition"),
-            ((source, "--out", source), "is the file itself"),
+            ((source, "--out", source), "which is read; expected another file"),
             ((source, "--out", tmp_path / "no" / "p.yaml"), "cannot write"),
             ((source, "--resolution", "3"), '--resolution: "3" is no length of a tick'),
             ((source, "--resolution", "3 kB"), "is an amount of memory"),

@@ -24,6 +24,7 @@ from placeopt.ir import (
     ratio_ceil,
     transfer_ticks,
 )
+from placeopt.kernels import Choice
 
 
 def diamond(**changes: Any) -> Problem:
@@ -205,7 +206,7 @@ class TestOrder:
 
     def test_large_graphs_get_compiled_code_and_small_ones_do_not(self) -> None:
         assert topological_order.select(100) is topological_order.plain
-        assert topological_order.select(10**9) is topological_order.compiled()
+        assert isinstance(topological_order.select(10**9), Choice)
 
 
 class TestDeviceClasses:

@@ -131,7 +131,7 @@ class TestReleaseTimes:
             simplest = build_problem(
                 task_names=problem.task_names,
                 device_names=["d0"],
-                duration=problem.duration[:, 0],
+                duration=problem.duration[:, :1],
                 edges=list(zip(problem.edge_source, problem.edge_target, strict=True)),
                 release=problem.release,
             )

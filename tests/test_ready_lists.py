@@ -517,7 +517,7 @@ def test_compiled_and_plain_code_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [random_problem(seed, like=False, tight=True) for seed in range(12)]
     cases += [replace(case, contention="port") for case in cases]
     plain = [[answer(case, name).schedule for case in cases] for name in NAMES]
-    monkeypatch.setattr(Kernel, "select", lambda self, work: self.compiled())  # noqa: ARG005
+    monkeypatch.setattr(Kernel, "select", lambda self, *_, **__: self.compiled())
     for name, row in zip(NAMES, plain, strict=True):
         for case, expected in zip(cases, row, strict=True):
             found = answer(case, name).schedule

@@ -302,9 +302,9 @@ def test_compiled_walks_are_the_same() -> None:
         case, state = placed(problem, 1)
         case.weight[OVERFULL] = 0.5
         shares = np.array([30, 40, 62, 76, 92, 100])
-        run(case, state, shares, 300, 20.0, 1.0, -math.inf)
-        run(case, state, shares, 20, math.inf, math.inf, -math.inf)
-        run(case, state, shares, 200, 0.0, 0.0, -math.inf)
+        run(case, state, shares, 0, 300, 300, 20.0, 1.0, -math.inf)
+        run(case, state, shares, 0, 20, 20, math.inf, math.inf, -math.inf)
+        run(case, state, shares, 0, 200, 200, 0.0, 0.0, -math.inf)
         found.append((*snapshot(state), state.cost.tolist(), state.number.tolist(), state.best_order.tolist()))
     assert found[0] == found[1]
     assert found[0][-3][HELD] < math.inf

@@ -9,8 +9,6 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from placeopt.kernels import compilation
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -31,6 +29,8 @@ def watched(
     work: Callable[[Callable[[Progress], None]], T], problem: Problem, console: Console, limit: float | None
 ) -> T:
     """What `work` returns; it runs in a thread, so that this one can show its progress and handle signals."""
+    from placeopt.kernels import compilation
+
     latest: list[Progress] = []
     with ThreadPoolExecutor(1, thread_name_prefix="work") as executor:
         future: Future[T] = executor.submit(work, latest.append)

@@ -58,12 +58,12 @@ def examine_ledger(path: str | os.PathLike[str]) -> Contents:
     UsageError
         If the file cannot be read, or a line is not a record: says which.
     """
-    return _believed(path, _lines(path, _content(path)), lambda _fingerprint: None)
+    return _believed(path, _lines(path, _content(path, appended=False)), lambda _fingerprint: None)
 
 
-def _content(path: str | os.PathLike[str]) -> bytes:
+def _content(path: str | os.PathLike[str], *, appended: bool) -> bytes:
     try:
-        return read_file(Path(path))
+        return read_file(Path(path), appended=appended)
     except UnreadableError as error:
         raise UsageError(f"cannot read {os.fspath(path)}: {error}") from None
 
@@ -208,7 +208,7 @@ class Ledger:
                     f"cannot write {self.path}: it is no regular file, which a ledger must be to be read again"
                 )
             self._lock()
-            data = _content(self.path)
+            data = _content(self.path, appended=True)
             if data and not resume:
                 raise UsageError(
                     f"{self.path} exists; --resume (resume=True) runs what it does not hold yet, or give another file"

@@ -86,8 +86,10 @@ class Play(NamedTuple):
 @kernel()
 def played(board: Board, play: Play, first: int, last: int, weight: float) -> float:
     """Play rounds `first` to `last`; `weight` is that of all rounds before, and what is returned that of all so far."""
-    length, start, out_start, out_end, in_start, in_lane, target, ticks, relief = board
-    regret, choice, envy, share, flow, mean_flow, mean_share = play
+    length, start, out_start, out_end = board.length, board.start, board.out_start, board.out_end
+    in_start, in_lane, target, ticks, relief = board.in_start, board.in_lane, board.target, board.ticks, board.relief
+    regret, choice, envy, share = play.regret, play.choice, play.envy, play.share
+    flow, mean_flow, mean_share = play.flow, play.mean_flow, play.mean_share
     n = len(length)
     value = np.zeros(n)
     arriving = np.zeros(n)
