@@ -257,6 +257,43 @@ class TestLimits:
         assert {each.message for each in heard} > {"heft"}
 
 
+class TestRepeatable:
+    def test_the_same_again_unless_it_says_otherwise(self) -> None:
+        problem = replace(tight(120, 4), contention="port", memory_model="peak")
+        runs = [solved(problem, time_limit=2) for _ in range(2)]
+        for run in runs:
+            assert run.schedule is not None
+        if all(run.repeatable for run in runs):
+            first, second = (run.schedule for run in runs)
+            assert first is not None
+            assert second is not None
+            assert first.device.tolist() == second.device.tolist()
+            assert first.start.tolist() == second.start.tolist()
+
+    def test_heuristics_left_out_by_the_clock_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for later in ("_turn", "_exact", "_search", "_bound"):
+            monkeypatch.setattr(_auto_run.Run, later, lambda *_: None)
+        assert Auto().solve(tight(), Options(time_limit=60), Settings()).varies_by == ""
+        monkeypatch.setattr(_auto_run, "QUICK", -1.0)
+        assert Auto().solve(tight(), Options(time_limit=60), Settings()).varies_by == "clock"
+        assert Auto().solve(tight(), Options(time_limit=60, workers=2), Settings()).varies_by == "threads"
+
+    def test_kernels_that_are_being_compiled_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The order of turns is another then."""
+        turns: list[str] = []
+        for name in ("_search", "_exact"):
+            monkeypatch.setattr(_auto_run.Run, name, lambda *_, name=name: turns.append(name))
+        monkeypatch.setattr(_auto_run.Run, "_bound", lambda _: None)
+        problem = tight(70)
+        assert Auto().solve(problem, Options(time_limit=60), Settings()).varies_by == ""
+        assert turns == ["_search", "_exact", "_search"]
+        turns.clear()
+        monkeypatch.setattr(_auto_run.compilation, "pending", lambda: 1)
+        monkeypatch.setattr(_auto_run.Search, "compiled", False)
+        assert Auto().solve(problem, Options(time_limit=60), Settings()).varies_by == "clock"
+        assert turns == ["_exact", "_search"]
+
+
 class TestStandings:
     def test_a_value_is_heard_before_its_schedule(self) -> None:
         problem = build_problem(task_names="ab", device_names="xy", duration=[[2, 2], [3, 3]])

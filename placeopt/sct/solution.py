@@ -83,15 +83,22 @@ def solution_of(
     *,
     tolerance: float = TOLERANCE,
     rounds: int = ROUNDS,
+    small: int = SMALL,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Solution:
-    """The programme solved to a relative gap, or as far as so many rounds or `should_stop` let it."""
-    return _Search(programme, tolerance, rounds, should_stop).run()
+    """The programme solved to a relative gap, or as far as so many rounds or `should_stop` let it.
+
+    The engine solves what reductions leave if that has at most `small` edges.
+    """
+    return _Search(programme, tolerance, rounds, small, should_stop).run()
 
 
 class _Search:
-    def __init__(self, programme: Programme, tolerance: float, rounds: int, should_stop: Callable[[], bool]) -> None:
+    def __init__(
+        self, programme: Programme, tolerance: float, rounds: int, small: int, should_stop: Callable[[], bool]
+    ) -> None:
         self.programme, self.tolerance, self.most, self.should_stop = programme, tolerance, rounds, should_stop
+        self.small = small
         self.whole, self.edge = core_of(programme)
         self.bound = Fraction(0)
         self.value = np.inf
@@ -105,7 +112,7 @@ class _Search:
         self._keep(np.zeros(core.n_edges), became)
         if not self._done and core.n_edges:
             method = "glop"
-            if core.n_edges > SMALL or not self._exact(core, became):
+            if core.n_edges > self.small or not self._exact(core, became):
                 method = "game"
                 core = self._play(core, became)
         return self._solution(method, core)
