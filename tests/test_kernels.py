@@ -149,8 +149,8 @@ class TestChoice:
 
     def test_short_calls_never_wait(self, monkeypatch: pytest.MonkeyPatch, alone: compilation._Queue) -> None:
         part = fresh(monkeypatch, mixed)
-        monkeypatch.setattr(Kernel, "on_disk", lambda self, signature: False)  # noqa: ARG005
         held = threading.Event()
+        monkeypatch.setattr(Kernel, "on_disk", lambda *_: held.is_set())
         monkeypatch.setattr(alone, "_compiled", lambda _, worker: held.wait(10) and worker)
         run = part.select(1e12, chunked=True)
         assert isinstance(run, Choice)
@@ -163,7 +163,7 @@ class TestChoice:
 
     def test_waiting_ends_when_told_to(self, monkeypatch: pytest.MonkeyPatch, alone: compilation._Queue) -> None:
         part = fresh(monkeypatch, mixed)
-        monkeypatch.setattr(Kernel, "on_disk", lambda self, signature: False)  # noqa: ARG005
+        monkeypatch.setattr(Kernel, "on_disk", lambda *_: False)
         held = threading.Event()
         monkeypatch.setattr(alone, "_compiled", lambda _, worker: held.wait(10) and worker)
         with impatient(lambda: True), pytest.raises(WaitingStoppedError):
@@ -174,7 +174,7 @@ class TestChoice:
         self, monkeypatch: pytest.MonkeyPatch, alone: compilation._Queue
     ) -> None:
         part = fresh(monkeypatch, mixed)
-        monkeypatch.setattr(Kernel, "on_disk", lambda self, signature: False)  # noqa: ARG005
+        monkeypatch.setattr(Kernel, "on_disk", lambda *_: False)
 
         def refuse(*_: object) -> None:
             raise OSError("no more processes")
@@ -184,6 +184,21 @@ class TestChoice:
         assert run(outer(), np.zeros(3, dtype=np.int64), 1) == mixed.plain(outer(), np.zeros(3, dtype=np.int64), 1)
         (job,) = alone.jobs.values()
         assert job.error == "OSError: no more processes"
+
+    def test_a_cache_that_cannot_be_read(self, monkeypatch: pytest.MonkeyPatch, alone: compilation._Queue) -> None:
+        part = fresh(monkeypatch, mixed)
+
+        def broken(*_: object) -> bool:
+            raise EOFError("ran out of input")
+
+        monkeypatch.setattr(Kernel, "on_disk", broken)
+        for chunked in (False, True):
+            run = part.select(1e12, chunked=chunked)
+            assert run(outer(), np.zeros(3, dtype=np.int64), 1) == mixed.plain(outer(), np.zeros(3, dtype=np.int64), 1)
+            assert compilation.wait(10)
+            (job,) = alone.jobs.values()
+            assert job.error == "EOFError: ran out of input"
+            alone.jobs.clear()
 
     def test_a_search_that_is_cut_into_parts_does_the_same(self) -> None:
         from placeopt_solvers._cooling import annealer

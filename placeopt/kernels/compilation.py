@@ -105,29 +105,32 @@ class _Queue:
     def _run(self) -> None:
         worker: subprocess.Popen[str] | None = None
         while (job := self._next()) is not None:
-            try:
-                if not self._load(job, found=False):
-                    self.count(1)
-                    try:
-                        worker = self._compiled(job, worker)
-                    finally:
-                        self.count(-1)
-                    if job.error is None:
-                        self._load(job, found=True)
-            except Exception as failure:  # noqa: BLE001  told by `warm`; plain Python does without the kernel
-                job.error = f"{type(failure).__name__}: {failure}"
+            if not self.load(job) and job.error is None:
+                self.count(1)
+                try:
+                    worker = self._compiled(job, worker)
+                except Exception as failure:  # noqa: BLE001  `warm` reports it; plain Python runs instead
+                    job.error = _told(failure)
+                finally:
+                    self.count(-1)
+                if job.error is None and not self.load(job) and job.error is None:
+                    job.error = "it was compiled, and is not in Numba's cache"
             job.done.set()
         if worker is not None and worker.stdin is not None and worker.stdout is not None:
             worker.stdin.close()
             worker.wait()
             worker.stdout.close()
 
-    def _load(self, job: Job, found: bool) -> bool:
-        """Whether the kernel was on the disk, and is loaded now."""
+    def load(self, job: Job) -> bool:
+        """Whether the kernel was on the disk, and is loaded now; what goes wrong is kept as the job's error."""
         with self.loading:
-            if self.closed or not (found or job.kernel.on_disk(job.signature)):
+            try:
+                if self.closed or not job.kernel.on_disk(job.signature):
+                    return False
+                job.kernel.load(job.signature)
+            except Exception as failure:  # noqa: BLE001  a cache that cannot be read; plain Python runs instead
+                job.error = _told(failure)
                 return False
-            job.kernel.load(job.signature)
             return True
 
     @staticmethod
@@ -147,6 +150,10 @@ class _Queue:
         answer = worker.stdout.readline()
         job.error = json.loads(answer)["error"] if answer else "the process that compiles ended"
         return worker
+
+
+def _told(failure: Exception) -> str:
+    return f"{type(failure).__name__}: {failure}"
 
 
 _queue = _Queue()
@@ -173,8 +180,7 @@ def obtained(
     """
     job, new = _queue.job(kernel, signature)
     if new:
-        if not background and kernel.on_disk(signature):
-            kernel.load(signature)
+        if not background and (_queue.load(job) or job.error is not None):
             job.done.set()
         else:
             _queue.put(job)
