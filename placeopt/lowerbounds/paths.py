@@ -135,7 +135,7 @@ def _heads(
         return head, followed
 
     work = 2 * k * (problem.n_edges * (k + 2) + n * min(most, 64))
-    head, followed = fill(earliest_starts.select(work), SMALL_BUDGET)
+    head, followed = fill(earliest_starts.select(work, chunked=True), SMALL_BUDGET)
     if followed < SMALL_BUDGET:
         return head
     try:
