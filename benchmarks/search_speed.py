@@ -20,7 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 from placeopt_solvers._cooling import annealer
-from placeopt_solvers._search import Search
+from placeopt_solvers._search import Search, makespan_bound
 from rich.console import Console
 from rich.table import Table
 
@@ -97,7 +97,7 @@ def main() -> None:
             problem = instance(tasks, contention)
             start = po.solve(problem, "heft").schedule
             assert start is not None
-            search = annealer(problem, start, 0, 10**9)
+            search = annealer(problem, start, 0, 10**9, makespan_bound(problem))
             rates = [
                 rate(lambda count, s=search, at=start: walked(s, at, count), asked.rounds),
                 rate(lambda count, s=search: decoded(s, count), asked.rounds),
