@@ -19,8 +19,8 @@ from placeopt.ir import Problem, Rounding, amended
 from placeopt.overview import rounding_text
 
 GRAPH_ANSWER = (
-    "tasks.t0.time: 0.0006 counts ticks, as it has no unit, and would be rounded up to 1; write a unit (0.0006 ms), "
-    "or state one for all such numbers (units: {time: ms})"
+    "tasks.t0.time: 0.0006 counts ticks, as it has no unit, and would be rounded up to 1; write a unit (0.0006 s), "
+    "or state one for all such numbers (units: {time: s})"
 )
 
 
@@ -40,7 +40,7 @@ class TestNumbersWithoutAUnit:
         ("text", "answer"),
         [
             ("tasks: {t: {time: 0.0006}}", "3:19: tasks.t.time: 0.0006 counts ticks, as it has no unit, and would be "
-             r"rounded up to 1; write a unit \(0.0006 ms\), or state one for all such numbers \(units: {time: ms}\)$"),
+             r"rounded up to 1; write a unit \(0.0006 s\), or state one for all such numbers \(units: {time: s}\)$"),
             ("tasks: {t: {time: '1.5'}}", '3:19: tasks.t.time: "1.5" counts ticks, .* unit \\(1.5 ms\\), or'),
             ("tasks: {t: {time: {a: 1.00, b: 1.06}}}", "3:32: tasks.t.time.b: 1.06 counts ticks, .*rounded up to 2"),
             ("operations: {c: {a: 0.5}}\ntasks: {t: {op: c}}", "3:21: operations.c.a: 0.5 counts ticks"),
