@@ -61,7 +61,7 @@ def warm(
     Parameters
     ----------
     solvers
-        Names; None for all that are installed.
+        Names, or one name; None for all that are installed.
     around
         Whether to compile the kernels of passes, bounds and simulation, too.
     on_progress
@@ -96,7 +96,7 @@ def kernel_calls(solvers: Sequence[str] | None = None, *, around: bool = True) -
     """Every kernel that the solvers, and what runs before and after them, call, with the signatures of the calls."""
     from placeopt.registry import find_solver, solver_names
 
-    names = solver_names() if solvers is None else tuple(solvers)
+    names = solver_names() if solvers is None else (solvers,) if isinstance(solvers, str) else tuple(solvers)
     for name in names:
         find_solver(name)
     with recorded() as calls:

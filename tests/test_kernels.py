@@ -358,6 +358,8 @@ class TestWarming:
     def test_an_unknown_solver(self) -> None:
         with pytest.raises(po.UsageError, match=r'unknown solver "heff"; did you mean heft'):
             po.warm(["heff"])
+        with pytest.raises(po.UsageError, match=r'unknown solver "heff"; did you mean heft'):
+            po.warm("heff")
 
     def test_on_the_command_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
         asked: list[Any] = []
