@@ -2,7 +2,7 @@
 
     python benchmarks/first_use.py [--quick]
 
-Each run is a process of its own, with two workers and seed 0: with an empty cache of kernels, then with a full one
+Each run is a separate process, with two workers and seed 0: with an empty cache of kernels, then with a full one
 (`placeopt warm`). `seconds` is the call of `placeopt.solve`, which verifies and bounds the schedule too; `compiling` is
 the part of it in which plain Python ran because kernels were being compiled. Instances: problems/inception.yaml for
 the searches, and `layered_problem(20_000, 4, ccr=1)` for heft. The second table is a running process: the median of
@@ -72,7 +72,7 @@ def environment(cache: Path) -> dict[str, str]:
 
 
 def child(cache: Path, *arguments: str) -> dict[str, object]:
-    """What a process of its own reports."""
+    """What a separate process reports."""
     command = [sys.executable, __file__, "--child", *arguments]
     done = subprocess.run(command, check=True, env=environment(cache), stdout=subprocess.PIPE, text=True)
     return dict(json.loads(done.stdout))

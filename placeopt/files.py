@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -161,12 +162,13 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
     Raises
     ------
     OSError
-        If it cannot be written.
+        If it cannot be written; also if it is a named pipe that no process reads, since opening that would wait.
     """
     data = content.encode() if isinstance(content, str) else content
     path = Path(path)
     if path.exists() and not path.is_file():  # a pipe or a device
-        path.write_bytes(data)
+        with open(path, "wb", opener=_opened_at_once) as stream:
+            stream.write(data)
         return
     target = Path(os.path.realpath(path))  # what a link stands for, not the link
     # The name does not grow with that of the target, which may be as long as the system allows.
@@ -180,6 +182,18 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _opened_at_once(path: str, flags: int) -> int:
+    """The descriptor of a pipe or a device, opened without waiting for a reader."""
+    try:
+        number = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        if error.errno == errno.ENXIO and stat.S_ISFIFO(os.stat(path).st_mode):
+            raise OSError(errno.ENXIO, "no process reads this named pipe") from None
+        raise
+    os.set_blocking(number, True)
+    return number
 
 
 def identity(path: str | os.PathLike[str] | int) -> Identity | None:

@@ -82,7 +82,7 @@ class Result:
     progress: tuple[Progress, ...] = ()
     """Every incumbent and bound that the solver told of, in order; none behind passes that may lose the optimum."""
     varies_by: str = ""
-    """What may make another run with the same seed end with another schedule: "clock" or "threads"; else empty."""
+    """Why another run with the same seed may give another schedule: "clock" or "threads"; empty if it may not."""
 
     @property
     def objective(self) -> Value | None:

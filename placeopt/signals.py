@@ -12,7 +12,7 @@ ENDING = tuple(
 """Ctrl-C; the request of `timeout`, Slurm, Docker and systemd; a terminal that was closed."""
 
 PATIENCE = 1.0
-"""Seconds that this process waits for a signal that a child has died of."""
+"""Seconds that this process waits for a signal that ended a child."""
 
 
 def ended_with_us(code: int | None, should_stop: Callable[[], bool]) -> bool:

@@ -174,8 +174,8 @@ class Answer:
     bound_source
         Who proved the bound, if not the solver itself.
     varies_by
-        What may make another run with the same seed end with another schedule: "clock" or "threads"; empty if nothing
-        does. An answer that ended by the time limit or was interrupted varies by the clock in any case.
+        Why another run with the same seed may give another schedule: "clock" or "threads"; empty if it may
+        not. An answer that ended by the time limit or was interrupted varies by the clock in any case.
     """
 
     termination: Termination

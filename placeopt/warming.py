@@ -1,7 +1,7 @@
-"""Compile kernels before they are needed: for images, clusters, CI, and before runs are compared.
+"""Compile kernels in advance: for images, clusters and CI, and before a comparison.
 
-Solvers are run on small problems in plain Python to see which kernels they call, with arguments of which types. These
-are then compiled in processes of their own.
+Solvers run on small problems in plain Python, which records the kernels that they call and the types of the arguments.
+These kernels are then compiled in separate processes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ from placeopt.kernels.structs import Signature
 Call = tuple[Kernel[Any, Any], Signature]
 
 POLL = 0.05
-"""Seconds between two looks at what is done."""
+"""Seconds between two reports of progress."""
 
-TASKS, LIMIT, BOUNDING = 16, 0.1, 1.0
-"""Tasks of a small problem, and seconds that a search and that bounds are given on it, at most."""
+TASKS = 16
+"""Tasks of a small problem."""
+
+WORK, LIMIT, BOUNDING = 0.1, 1.0, 10.0
+"""CPU seconds of a search on it, which on a busy machine take longer; seconds of a search and of bounds at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +37,9 @@ class Warmed:
     Attributes
     ----------
     kernels
-        Kernels that are at hand now.
+        Number of kernels that are compiled now.
     failed
-        Why others are not, by name.
+        Why the others are not, by name.
     seconds
         How long it took.
     """
@@ -53,18 +56,18 @@ def warm(
     on_progress: Callable[[int, int], None] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Warmed:
-    """Compile the kernels of solvers, and of all that runs around them, unless they are in the cache.
+    """Compile the kernels of solvers, and of what runs before and after them, unless they are in the cache.
 
     Parameters
     ----------
     solvers
-        Names; None for all that are installed.
+        Names, or one name; None for all that are installed.
     around
-        Whether passes, bounds and simulation have kernels compiled, too.
+        Whether to compile the kernels of passes, bounds and simulation, too.
     on_progress
-        Called with the number of kernels that are done, and of all.
+        Called with the number of kernels that are done, and of all kernels.
     should_stop
-        Asked now and then; once true, kernels whose compilation has not begun are left out.
+        Asked every POLL seconds; once true, kernels whose compilation has not begun are left out.
 
     Raises
     ------
@@ -90,10 +93,10 @@ def warm(
 
 
 def kernel_calls(solvers: Sequence[str] | None = None, *, around: bool = True) -> list[Call]:
-    """Every kernel that the solvers call, and what runs around them, with the signatures of its calls."""
+    """Every kernel that the solvers, and what runs before and after them, call, with the signatures of the calls."""
     from placeopt.registry import find_solver, solver_names
 
-    names = solver_names() if solvers is None else tuple(solvers)
+    names = solver_names() if solvers is None else (solvers,) if isinstance(solvers, str) else tuple(solvers)
     for name in names:
         find_solver(name)
     with recorded() as calls:
@@ -107,20 +110,21 @@ def kernel_calls(solvers: Sequence[str] | None = None, *, around: bool = True) -
 
 
 def _run(problem: Problem, solver: str) -> None:
-    """Solve a small problem, as far as the solver takes it."""
+    """Solve a small problem, if the solver supports it."""
     from placeopt.pipeline import solve
     from placeopt.registry import find_solver
 
     info = find_solver(solver).info
     limit = LIMIT if info.anytime or info.exact else None
+    end = time.process_time() + WORK
     try:
-        solve(problem, solver, time_limit=limit, workers=1)
+        solve(problem, solver, time_limit=limit, workers=1, should_stop=lambda: time.process_time() > end)
     except PlaceoptError:  # it does not support the problem, or an extra is missing
         return
 
 
 def _run_around(problem: Problem) -> None:
-    """All that is not a solver: passes, bounds, simulation."""
+    """Run passes, bounds and simulation."""
     from placeopt.bounding import bounds
     from placeopt.passes import PASSES, apply_passes, find_pass
     from placeopt.simulation import make_evaluator, simulate, simulate_noisy

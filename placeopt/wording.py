@@ -26,13 +26,13 @@ MEMBERS = 6
 """Members of a portfolio that are shown, best first."""
 
 SLOWED = 0.1
-"""Part of a solve that went by while kernels were compiled, from which on the result says so."""
+"""Share of a solve during which kernels were compiled, from which on the result reports it."""
 
 VARYING = {
     "clock": "no: the clock ended it, so that another run may find another schedule",
     "threads": "no: several threads searched; with --workers 1 the same seed gives the same schedule",
 }
-"""What to tell of results that another run with the same seed need not give."""
+"""Texts for `Result.varies_by`."""
 
 DEVICE_HEADERS = ("device", "type", "tasks", "busy", "share", "memory", "of capacity")
 """Columns of `device_cells`; the first two hold words."""

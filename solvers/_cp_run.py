@@ -242,6 +242,6 @@ class CpSatRun(ExactRun):
         if limit is not None and self.clock.elapsed > limit * NEARLY:
             return Termination.TIME_LIMIT
         if self.best.schedule is None:
-            self.message = "CP-SAT gave up without a schedule or a proof"
+            self.message = "CP-SAT ended without a schedule or a proof"
             return Termination.FAILED
         return Termination.COMPLETED

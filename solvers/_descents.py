@@ -24,7 +24,7 @@ descender = partial(Search, shares=SHARES)
 
 
 def descents(problem: Problem, number: int, rounds: int) -> Iterator[Cooling]:  # noqa: ARG001 - as other searches' coolings
-    """Perturbations and descents of a worker with so many moves."""
+    """Perturbations and descents of a worker that has `rounds` moves."""
     yield Cooling(min(DESCENT, rounds), 0.0, 0.0)
     for at in range(rounds // DESCENT):
         yield Cooling(KICKS[(at + number) % len(KICKS)], math.inf, math.inf)

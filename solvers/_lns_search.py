@@ -11,21 +11,20 @@ Several workers solve as many stretches that do not overlap at a time.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt.ir import Objective, Problem
-from placeopt.lowerbounds import best_bound
+from placeopt.ir import Problem
 from placeopt.schedule import Schedule
 
 from ._lns_model import Found, Part, Stretch, changed, part_of, solved
 from ._lns_state import State
 from ._lns_stretches import FEWEST, Chooser, Kind
+from ._search import makespan_bound
 from ._validity import valid
 
 EACH, LONGER, LONGEST = 0.04, 1 / 25, 6.0
@@ -201,15 +200,10 @@ def improve(
     on_better: Callable[[Schedule], None],
     workers: int = 1,
 ) -> Schedule:
-    """A valid schedule of makespan no longer than a valid one, by about so many seconds of deterministic work.
+    """A valid schedule that is no longer than the given valid one, after about `seconds` of deterministic work.
 
     `on_better` gets every shorter one. One worker does the same for the same seed, unless `stopped` ends it early.
     """
     search = Search(problem, schedule, seed, stopped, on_better, workers)
     search.run(seconds, makespan_bound(problem))
     return search.state.schedule
-
-
-def makespan_bound(problem: Problem) -> int:
-    """Ticks that every schedule takes."""
-    return math.ceil(best_bound(replace(problem, objective=Objective())).value)

@@ -71,7 +71,7 @@ class Cooling:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """What a search came to: states evaluated, and whether it was cut short for want of compiled code."""
+    """What a search did: states evaluated, and whether it was cut short because it ran in plain Python."""
 
     evaluated: int
     cut: bool
@@ -88,8 +88,8 @@ def rounds_in(problem: Problem, seconds: float, *, plain: bool = False) -> int:
 class Search:
     """One walker: its state, and the best that it has found.
 
-    `moves` to come, at least, decide on compiled code; `bound` is a lower bound of the makespan (`makespan_bound`);
-    `shares` are the percentages of the kinds of moves, as `placeopt.search.proposals` lists them.
+    `moves` is how many are to come at least, which decides on compiled code; `bound` is a lower bound of the makespan
+    (`makespan_bound`); `shares` are the percentages of the kinds of moves, as `placeopt.search.proposals` lists them.
     """
 
     def __init__(
@@ -160,8 +160,8 @@ class Search:
             first, last = (
                 hot * (cold / hot) ** (done / rounds) if 0 < cold < math.inf else hot for done in (begin, begin + count)
             )
-            # What happens between two chunks changes the walk, so that their size is the same in plain Python, which
-            # looks more often at whether to stop.
+            # The penalties change between two chunks, so chunks have the same size in plain Python. It makes them in
+            # parts, so that it checks often enough whether to stop.
             done = 0
             while done < count:
                 if stopped() or self.state.cost[HELD] <= enough:
@@ -217,11 +217,11 @@ def searched(
 ) -> Walked:
     """Search until the coolings end, the value is at most `enough`, or it is stopped.
 
-    `make` gives each worker its walker, from the start, a seed, the `moves` to come at least and a lower `bound` of the
-    makespan; `coolings` those of a worker by its number. Workers begin each cooling with the best that any has found;
-    what they find is offered to `best`. One worker alone finds the same for the same seed, unless stopped or cut short.
-    Plain Python is cut short after `patience` seconds: it runs while kernels are compiled, and is too slow for the
-    moves that were planned.
+    `make` makes a walker for each worker, from the problem, the start, a seed, the number of moves to come at least and
+    a lower bound of the makespan; `coolings` gives those of a worker by its number. Workers begin each cooling with the
+    best that any has found; what they find is offered to `best`. One worker alone finds the same for the same seed,
+    unless it is stopped or cut short. Plain Python, which runs while kernels are compiled, is cut short after
+    `patience` seconds: it is too slow for the moves that were planned.
     """
     least = makespan_bound(problem) if bound is None else bound
     lock = threading.Lock()
@@ -266,7 +266,7 @@ def searched(
 
 
 def makespan_bound(problem: Problem) -> int:
-    """Ticks that every schedule takes, whatever the objective."""
+    """Ticks that every schedule takes, regardless of the objective."""
     return math.ceil(best_bound(replace(problem, objective=Objective())).value)
 
 

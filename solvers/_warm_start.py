@@ -41,7 +41,7 @@ def annealed_start(
     """A better schedule than a valid one, by annealing for about so long; None if none is found.
 
     The seconds become a number of moves, so that the same seed gives the same schedule on a slow machine too. The
-    second value tells whether that was cut short for want of compiled code.
+    second value is whether annealing was cut short because it ran in plain Python.
     """
     best = Incumbent(problem, Options(), Clock(None))
     best.offer(start)

@@ -47,7 +47,8 @@ from placeopt.solver import Answer, Clock, Info, Options, Settings, Termination
 
 from ._exact import nothing_to_place
 from ._incumbent import Incumbent
-from ._lns_search import Search, makespan_bound
+from ._lns_search import Search
+from ._search import makespan_bound
 from ._ticks import coarsened
 from ._validity import valid
 from ._warm_start import best_start

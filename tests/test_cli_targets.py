@@ -129,6 +129,17 @@ def test_outputs_that_are_devices_or_pipes_are_written(folder: Path) -> None:
     assert subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True).stdout == "1\n"
 
 
+def test_a_named_pipe_without_a_reader_is_not_waited_for(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    shell = f"{sys.executable} -m placeopt solve p.yaml --out pipe"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert "cannot write pipe: no process reads this named pipe; the plan is printed instead" in done.stderr
+    assert "placeopt_plan" in done.stdout
+    read = subprocess.run(["bash", "-c", f"cat pipe & {shell} >&2; wait"], capture_output=True, text=True, check=True)
+    assert "placeopt_plan" in read.stdout
+
+
 def test_a_plan_does_not_go_where_stdout_goes(folder: Path) -> None:
     shell = f"{sys.executable} -m placeopt solve p.yaml --out both > both"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)

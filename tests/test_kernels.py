@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from placeopt_solvers._insertion import insert_in_order
+from placeopt_solvers._warm_start import best_start
 from typer.testing import CliRunner
 
 import placeopt as po
@@ -338,6 +340,15 @@ class TestWarming:
         around = set(warming.kernel_calls([]))
         assert {part.__name__ for part, _ in set(calls) - known - around} == set()
 
+    def test_a_busy_machine_records_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def slowly(*arguments: Any) -> Any:
+            time.sleep(3 * warming.WORK)
+            return best_start(*arguments)
+
+        monkeypatch.setattr("placeopt_solvers._anytime.best_start", slowly)
+        calls = warming.kernel_calls(["annealing"], around=False)
+        assert "walk" in {part.__name__ for part, _ in calls}
+
     def test_recording_runs_plain_code(self) -> None:
         with recorded() as calls:
             run = mixed.select(1e12)
@@ -347,6 +358,8 @@ class TestWarming:
     def test_an_unknown_solver(self) -> None:
         with pytest.raises(po.UsageError, match=r'unknown solver "heff"; did you mean heft'):
             po.warm(["heff"])
+        with pytest.raises(po.UsageError, match=r'unknown solver "heff"; did you mean heft'):
+            po.warm("heff")
 
     def test_on_the_command_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
         asked: list[Any] = []

@@ -19,8 +19,8 @@ from placeopt.ir import Problem, Rounding, amended
 from placeopt.overview import rounding_text
 
 GRAPH_ANSWER = (
-    "tasks.t0.time: 0.0006 counts ticks, as it has no unit, and would be rounded up to 1; write a unit (0.0006 ms), "
-    "or state one for all such numbers (units: {time: ms})"
+    "tasks.t0.time: 0.0006 counts ticks, as it has no unit, and would be rounded up to 1; write a unit (0.0006 s), "
+    "or state one for all such numbers (units: {time: s})"
 )
 
 
@@ -40,8 +40,8 @@ class TestNumbersWithoutAUnit:
         ("text", "answer"),
         [
             ("tasks: {t: {time: 0.0006}}", "3:19: tasks.t.time: 0.0006 counts ticks, as it has no unit, and would be "
-             r"rounded up to 1; write a unit \(0.0006 ms\), or state one for all such numbers \(units: {time: ms}\)$"),
-            ("tasks: {t: {time: '1.5'}}", '3:19: tasks.t.time: "1.5" counts ticks, .* unit \\(1.5 ms\\), or'),
+             r"rounded up to 1; write a unit \(0.0006 s\), or state one for all such numbers \(units: {time: s}\)$"),
+            ("tasks: {t: {time: '1.5'}}", '3:19: tasks.t.time: "1.5" counts ticks, .* unit \\(1.5 s\\), or'),
             ("tasks: {t: {time: {a: 1.00, b: 1.06}}}", "3:32: tasks.t.time.b: 1.06 counts ticks, .*rounded up to 2"),
             ("operations: {c: {a: 0.5}}\ntasks: {t: {op: c}}", "3:21: operations.c.a: 0.5 counts ticks"),
             ("tasks: {t: {time: 1, release: 2.5}}", "3:31: tasks.t.release: 2.5 counts ticks, .*up to 3"),
@@ -94,7 +94,7 @@ class TestNumbersWithoutAUnit:
 
     def test_of_specs_made_in_code(self) -> None:
         spec = po.Spec.model_validate({"placeopt": 1, "devices": {"a": {}}, "tasks": {"t": {"time": 0.5}}})
-        with pytest.raises(po.SpecError, match=r"^tasks\.t\.time\.\*: it counts ticks, .* write a unit \(0\.5 ms\)"):
+        with pytest.raises(po.SpecError, match=r"^tasks\.t\.time\.\*: it counts ticks, .* write a unit \(0\.5 s\)"):
             po.compile(spec)
 
     def test_are_not_blamed_for_a_mistake_in_the_units(self) -> None:

@@ -25,7 +25,7 @@ class Observer(Protocol):
         """So many runs make the comparison; so many are in the ledger already, whose last line was torn or not."""
 
     def compile(self, done: int, count: int) -> None:
-        """Kernels are compiled before the runs; comes twenty times a second."""
+        """Kernels are being compiled before the runs: `done` of `count`; called twenty times a second."""
 
     def begin(self, job: Job) -> None:
         """A run has begun."""

@@ -42,8 +42,8 @@ def load(path: str | Path, *, files: Files = "any", max_bytes: int | None = None
     Parameters
     ----------
     files
-        Which files the spec may name (a graph file, plan files): "any", those "beside" it, that is, in its folder
-        or below, or "none".
+        Which files the spec may name (a graph file, plan files): "any", "beside" (those in its folder or below), or
+        "none".
     max_bytes
         The largest file that is read, instead of 32 MiB for YAML and 512 MiB for JSON.
 
@@ -70,7 +70,7 @@ def compile_spec(
     folder
         The folder that the names of files in the spec are relative to; the current one unless given.
     files
-        Which files the spec may name, as in `load`. By default "none", and those "beside" it if `folder` is given.
+        Which files the spec may name, as in `load`. "beside" by default if `folder` is given, else "none".
 
     Raises
     ------

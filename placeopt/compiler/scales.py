@@ -26,7 +26,7 @@ class _Kind(NamedTuple):
     example: str
 
 
-_TICKS, _BYTES, _FLOP = _Kind("ticks", "time", "ms"), _Kind("bytes", "memory", "MiB"), _Kind("FLOP", "work", "GFLOP")
+_TICKS, _BYTES, _FLOP = _Kind("ticks", "time", "s"), _Kind("bytes", "memory", "MiB"), _Kind("FLOP", "work", "GFLOP")
 
 
 def _value(amount: Amount) -> Fraction | int:

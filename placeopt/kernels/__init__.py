@@ -1,16 +1,16 @@
-"""Hot loops written once: plain Python for small work, compiled by Numba for large.
+"""Hot loops written once: plain Python for small amounts of work, compiled by Numba for large ones.
 
 A kernel is a plain function over arrays, numbers and NamedTuples of these. `Kernel.select(work)` returns the function
-itself or a `Choice`, which runs the compiled function as soon as that is faster and at hand. The plain function is also
-the oracle that tests compare the compiled one with.
+itself or a `Choice`, which runs the compiled function as soon as that is loaded. Tests compare the compiled function
+with the plain one.
 
 Compiling takes seconds, so it never happens in the process that solves: `placeopt.kernels.compilation` starts processes
-that fill Numba's cache on disk, and plain Python runs meanwhile. Both do the same, so it never matters which one ran.
+that fill Numba's cache on disk, and plain Python runs meanwhile. Both compute the same.
 
     structs       arguments of compiled kernels, and the types of a call
     lowering      how Numba reads a struct
-    compilation   the processes that compile, and who waits for them
-    worker        such a process
+    compilation   the queue of kernels to load or compile, and the processes that compile
+    worker        the code of such a process
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LOAD_ABOVE = 150_000
 """The same once Numba is imported."""
 
 CALL_ABOVE = 250
-"""The same once the kernel is loaded: what it costs to lay out the arguments."""
+"""The same once the kernel is loaded: laying out the arguments takes as long as these steps."""
 
 STEP = 6e-7
 """Seconds of a step in plain Python, about."""
@@ -48,7 +48,7 @@ COMPILING = 1.0, 3e-4
 """Seconds to start a process that compiles, and for each byte of a kernel's code and its helpers', about."""
 
 LEAN = {"_nrt": False}
-"""Options of Numba for kernels that allocate nothing: no references counted (not documented)."""
+"""Options of Numba for kernels that allocate nothing: references are not counted (not documented)."""
 
 INLINE = {"forceinline": True}
 """Options of Numba for helpers that are inlined wherever they are called."""
@@ -75,7 +75,7 @@ def recorded() -> Iterator[list[tuple[Kernel[Any, Any], Signature]]]:
 
 
 class Kernel(Generic[P, R]):
-    """A plain function and its compiled twin; see `kernel` for the arguments."""
+    """A plain function and its compiled version; see `kernel` for the arguments."""
 
     def __init__(
         self,
@@ -98,17 +98,17 @@ class Kernel(Generic[P, R]):
         return self.plain(*args, **kwargs)
 
     def select(self, work: float, *, chunked: bool = False) -> Callable[P, R]:
-        """The plain function while little is done with it, else one that chooses at each call.
+        """The plain function for little work, else a `Choice`.
 
-        A kernel is loaded once the steps that it did in plain Python would have paid for that.
+        A kernel is loaded once its steps in plain Python have taken as long as loading it does.
 
         Parameters
         ----------
         work
             Elementary steps of all calls to come.
         chunked
-            Whether they are many short calls. Such a call never waits, and a later one takes up the compiled kernel.
-            One call that does all the work waits where compiling takes less time than plain Python.
+            Whether they are many short calls. Such a call never waits, and later ones run the compiled kernel. A
+            single call that does all the work waits if compiling takes less time than plain Python.
         """
         if _recorder is not None:
             return cast(Callable[P, R], partial(self._record, _recorder))
@@ -141,7 +141,7 @@ class Kernel(Generic[P, R]):
         return self._entries[signature]
 
     def on_disk(self, signature: Signature) -> bool:
-        """Whether the compiled function is in Numba's cache; False as well where Numba does not tell."""
+        """Whether the compiled function is in Numba's cache; False if Numba does not say."""
         from placeopt.kernels.lowering import numba_types
 
         with _lock:
@@ -188,15 +188,15 @@ class Kernel(Generic[P, R]):
 
         plain = self.plain
         assert isinstance(plain, FunctionType)
-        # Compiled code can only call compiled code: give a copy of the function the compiled twins
-        # of the helpers it names.
+        # Compiled code can only call compiled code: in this copy of the function, the names of helpers stand for
+        # their compiled versions.
         helpers = {
             call.__name__: call._twin(entry=False) if isinstance(call, Kernel) else _once(njit(nogil=True)(call))
             for call in self._calls
         }
         twin = FunctionType(plain.__code__, {**plain.__globals__, **helpers}, plain.__name__, plain.__defaults__)
-        # Numba's cache looks at the function's own file alone: with the helpers' code in its name, a
-        # change of theirs in another file is noticed too.
+        # Numba's cache only checks the function's own file. The name holds a hash of the helpers' code, so that it also
+        # notices a change of a helper in another file.
         name = f"{plain.__qualname__}_{self.fingerprint()}{'' if entry else '_inner'}"
         twin.__module__, twin.__qualname__ = plain.__module__, name
         wrappers = {"no_cfunc_wrapper": True, "no_cpython_wrapper": not entry}
@@ -212,7 +212,7 @@ class Kernel(Generic[P, R]):
 
 
 class WaitingStoppedError(Exception):
-    """A call that was waiting for a kernel to be compiled was told to stop (`impatient`)."""
+    """A call stopped waiting for a kernel to be compiled (`impatient`)."""
 
 
 _stop: ContextVar[Callable[[], bool] | None] = ContextVar("_stop", default=None)
@@ -220,12 +220,12 @@ _stop: ContextVar[Callable[[], bool] | None] = ContextVar("_stop", default=None)
 
 @contextmanager
 def impatient(should_stop: Callable[[], bool]) -> Iterator[None]:
-    """Inside, a call waits for a kernel where plain Python, which cannot be stopped, would take long.
+    """Inside the block, a call waits for its kernel if plain Python, which cannot be stopped, would take long.
 
     Raises
     ------
     WaitingStoppedError
-        By the call, once `should_stop` is true.
+        Raised by a call that waits, once `should_stop` is true.
     """
     token = _stop.set(should_stop)
     try:
@@ -235,10 +235,10 @@ def impatient(should_stop: Callable[[], bool]) -> Iterator[None]:
 
 
 class Choice(Generic[P, R]):
-    """Runs a kernel's compiled function once that is at hand, and its plain function until then.
+    """Runs a kernel's compiled function once that is loaded, and its plain function until then.
 
-    `seconds` of plain Python is what all calls take, None if they are many short ones. `compiled` tells what the last
-    call ran.
+    `seconds` is how long all calls take in plain Python, None for many short calls. `compiled` is whether the last call
+    ran the compiled function.
     """
 
     def __init__(self, kernel: Kernel[P, R], seconds: float | None) -> None:
@@ -282,10 +282,10 @@ def _lowering() -> str:
 
 
 def _once(compiled: Any) -> Any:
-    """Have a compiled function take a constant for what it is, a number.
+    """Have Numba treat constants in calls of a compiled function as ordinary numbers.
 
-    Where Numba meets f(-1), or f(i) with i = -1 before a loop, it compiles f for "the number -1" and again for numbers,
-    and all that f calls: twice the time, thrice with two such arguments. (What is replaced is not documented.)
+    For f(-1), or f(i) with i = -1 before a loop, Numba compiles f, and all that f calls, for the literal -1 and again
+    for numbers. That doubles the time, and triples it with two such arguments. (The method replaced is not documented.)
     """
     from numba.core.types import unliteral  # type: ignore[attr-defined,unused-ignore]
 
@@ -315,8 +315,8 @@ def kernel(
     *calls
         The functions that it calls by name: kernels, or plain functions that call nothing of ours.
     allocates
-        False for a kernel that makes no array and returns none, and calls only such: it is compiled without counting
-        references to arrays.
+        False for a kernel that neither makes nor returns an array, and calls only such kernels: it is compiled without
+        counting references to arrays.
     inline
         Whether the compiled kernel is inlined wherever a kernel calls it, however long it is. For short helpers of the
         hottest loops: list scheduling takes up to a third less time. Inlining what is long, or called from many

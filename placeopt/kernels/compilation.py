@@ -1,7 +1,8 @@
-"""Kernels compiled in processes of their own, several side by side, while this one goes on in plain Python.
+"""Kernels compiled in separate processes, several at a time, while this process runs plain Python.
 
-A process that compiles fills Numba's cache on disk; this one then loads the machine code from there. Each kernel is
-compiled once on a machine. The process ends when it has nothing to do, or after its present kernel once this one ends.
+A process that compiles fills Numba's cache on disk; this process then loads the machine code from there. Each kernel
+is compiled once on a machine. A process that compiles ends when it is idle, or after its current kernel if this process
+ends.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ IDLE = 1.0
 """Seconds without work after which a process that compiles is ended."""
 
 POLL = 0.05
-"""Seconds between two looks at whether to go on waiting."""
+"""Seconds between two calls of `should_stop` while a call waits."""
 
 _START = "import json,sys; sys.path[:]=json.loads(sys.argv[1]); from placeopt.kernels.worker import main; main()"
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A kernel that is to be loaded, and compiled before if it has to be.
+    """A kernel to load, and to compile first if it is not in the cache.
 
     `done` is set once it is loaded or has failed; `error` says why it failed.
     """
@@ -48,13 +49,13 @@ class Job:
 
 
 class _Queue:
-    """The jobs of this process, and the threads that see to them."""
+    """The jobs of this process, and the threads (lanes) that do them."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.loading = threading.Lock()  # held while machine code is loaded: no process may exit meanwhile
         self.jobs: dict[tuple[int, Signature], Job] = {}
-        self.waiting: list[tuple[float, int, Job]] = []  # a heap: what compiles fast goes first
+        self.waiting: list[tuple[float, int, Job]] = []  # a heap: the kernels that compile fastest first
         self.lanes = 0
         self.most = os.cpu_count() or 1
         self.compiling = 0
@@ -72,7 +73,7 @@ class _Queue:
             return self.jobs[key], new
 
     def put(self, job: Job) -> None:
-        """Have a thread see to the job."""
+        """Have a thread do the job."""
         with self.changed:
             heapq.heappush(self.waiting, (job.kernel.compile_seconds(), len(self.jobs), job))
             self.changed.notify()
@@ -81,7 +82,7 @@ class _Queue:
                 threading.Thread(target=self._run, name="kernels", daemon=True).start()
 
     def count(self, change: int) -> None:
-        """One kernel more or fewer that is being compiled."""
+        """Count one kernel more or fewer that is being compiled."""
         with self.changed:
             now = time.monotonic()
             if self.compiling:
@@ -122,7 +123,7 @@ class _Queue:
             worker.stdout.close()
 
     def load(self, job: Job) -> bool:
-        """Whether the kernel was on the disk, and is loaded now; what goes wrong is kept as the job's error."""
+        """Whether the kernel was in the cache and is loaded now; an exception is kept as the job's error."""
         with self.loading:
             try:
                 if self.closed or not job.kernel.on_disk(job.signature):
@@ -168,10 +169,10 @@ def obtained(
     wait: bool,
     should_stop: Callable[[], bool] | None = None,
 ) -> Callable[..., Any] | None:
-    """The compiled function if it is in this process now; else that is seen to, once.
+    """The compiled function if it is in this process; else None, and it is loaded or compiled in the background.
 
-    What is on the disk is loaded at once, or, in the `background`, by another thread. With `wait` this returns once the
-    function is there, or cannot be had.
+    A function in the cache is loaded at once, or, with `background`, by another thread. With `wait` this returns only
+    once the function is loaded or has failed.
 
     Raises
     ------
@@ -193,7 +194,7 @@ def obtained(
 
 
 def requested(kernel: Kernel[Any, Any], signature: Signature) -> Job:
-    """The job that loads a kernel, and compiles it before if it has to be."""
+    """The job that loads a kernel, and compiles it first if it is not in the cache."""
     job, new = _queue.job(kernel, signature)
     if new:
         _queue.put(job)
@@ -201,7 +202,7 @@ def requested(kernel: Kernel[Any, Any], signature: Signature) -> Job:
 
 
 def wait(timeout: float) -> bool:
-    """Wait until every kernel asked for is loaded, or cannot be had; whether all are within `timeout` seconds."""
+    """Wait until every job is done; whether all are within `timeout` seconds."""
     end = time.monotonic() + timeout
     with _queue.changed:
         jobs = list(_queue.jobs.values())
@@ -209,11 +210,11 @@ def wait(timeout: float) -> bool:
 
 
 def cancel(jobs: Iterable[Job]) -> None:
-    """Give up jobs that no thread has taken on yet."""
+    """Discard jobs that no thread has begun."""
     with _queue.changed:
-        given_up = {id(job): job for job in jobs}
+        discarded = {id(job) for job in jobs}
         for entry in list(_queue.waiting):
-            if id(entry[2]) in given_up:
+            if id(entry[2]) in discarded:
                 _queue.waiting.remove(entry)
                 entry[2].error = "cancelled"
                 entry[2].done.set()
@@ -226,13 +227,13 @@ def pending() -> int:
 
 
 def seconds() -> float:
-    """Seconds until now in which this process ran plain Python because kernels were being compiled."""
+    """Seconds until now in which kernels were being compiled for this process."""
     return _queue.seconds()
 
 
 @contextmanager
 def temporary_cache() -> Iterator[None]:
-    """What is decorated inside is cached in a folder that goes with this process: where no other can be written."""
+    """Inside the block, Numba's cache is a folder that is removed when this process ends: no other one is writable."""
     from numba.core import config
 
     global _folder

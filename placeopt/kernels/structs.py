@@ -1,8 +1,8 @@
 """Arguments of compiled kernels: NamedTuples of arrays as one pointer each, and the types of a call.
 
-Numba passes a NamedTuple of forty arrays as three hundred separate values, and so on to each function that is called
-with it. That takes most of the time that a kernel takes to compile. A `Struct` is one block of 64-bit words, which a
-compiled kernel gets as a pointer: the address and the shape of each array, the value of each number.
+Numba passes a NamedTuple of forty arrays as three hundred separate values, to each function that is called with it.
+That takes most of the time that a kernel takes to compile. A `Struct` is one block of 64-bit words, which a compiled
+kernel gets as a pointer: the address and the shape of each array, the value of each number.
 `placeopt.kernels.lowering` teaches Numba to read it. Plain kernels take the NamedTuple itself.
 
 A signature describes the types of a call's arguments with strings and tuples alone, so that it needs no Numba and can

@@ -3,7 +3,7 @@
     {"kernel": "placeopt.search.walk:walk", "signature": "(...)", "fingerprint": "1f2e3d4c"}
     {"error": null}
 
-It ends when its input does, after the kernel that it is about to compile.
+It ends at the end of its input, after the current kernel.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ def main() -> None:
     for line in sys.stdin:
         try:
             error = _compile(json.loads(line))
-        except Exception as failure:  # noqa: BLE001  whatever it is, plain Python goes on without the kernel
+        except Exception as failure:  # noqa: BLE001  plain Python runs instead of the kernel
             error = f"{type(failure).__name__}: {failure}"
         try:
             answers.write(json.dumps({"error": error}) + "\n")
             answers.flush()
-        except BrokenPipeError:  # nobody waits any more
+        except BrokenPipeError:  # the process that asked has ended
             return
 
 
 def _compile(request: dict[str, Any]) -> str | None:
-    """Compile a kernel; what is wrong with the request, None if nothing is."""
+    """Compile a kernel; the error in the request, or None."""
     from placeopt.kernels import Kernel
 
     place, _, name = request["kernel"].partition(":")

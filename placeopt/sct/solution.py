@@ -87,7 +87,7 @@ def solution_of(
     small: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Solution:
-    """The programme solved to a relative gap, or as far as so many rounds or `should_stop` let it.
+    """The programme solved to a relative gap of `tolerance`, or as far as `rounds` or `should_stop` allow.
 
     The engine solves what reductions leave if that has at most `small` edges, SMALL unless given.
     """
