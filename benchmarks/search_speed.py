@@ -5,8 +5,8 @@
 Instance: `layered_document(n, 4, seed=0, ccr=1)` (6 devices from 10,000 tasks on), HEFT's schedule as the start,
 without contention and with ports. A state is evaluated after each move of annealing's mix of moves, at a temperature
 of half a mean task, in coolings of a tenth of a second on one thread; the start is found again before each. `anew` is
-the same kernel called from Python, asked to time every task of the same state; `simulated` is `fifo_makespan` of
-`placeopt.simulation`, which knows a placement but no order, likewise. Medians, CPU seconds.
+the same kernel called from Python, asked to time every task of the same state; `simulated` is an
+`Evaluator` of `placeopt.simulation`, which knows a placement but no order, likewise. Medians, CPU seconds.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from rich.table import Table
 import placeopt as po
 from placeopt.generate.layered_graphs import layered_document
 from placeopt.ir import Contention, Problem
+from placeopt.kernels import compilation
+from placeopt.kernels.structs import Struct
 from placeopt.search.decoding import decode
 from placeopt.search.state import COST, VALID
-from placeopt.simulation import fifo_makespan, make_evaluator
+from placeopt.simulation import make_evaluator
 
 PART = 0.1
 """Seconds of one measurement, about."""
@@ -67,19 +69,18 @@ def walked(search: Search, start: po.Schedule, count: int) -> int:
 
 def decoded(search: Search, count: int) -> int:
     """Time the state anew so many times."""
-    run = decode.compiled()
+    run, case, state = decode.compiled(), Struct(search.case), Struct(search.state)
     for _ in range(count):
         search.state.number[VALID] = 0
-        search.state.cost[COST] = run(search.case, search.state, 0, math.inf)
+        search.state.cost[COST] = run(case, state, 0, math.inf)
     return count
 
 
 def simulated(problem: Problem, start: po.Schedule, count: int) -> int:
     """Simulate the placement so many times."""
     evaluator, device = make_evaluator(problem, 10**9), np.array(start.device)
-    run = fifo_makespan.compiled()
     for _ in range(count):
-        run(evaluator.case, device, evaluator.work)
+        evaluator(device)
     return count
 
 
@@ -98,6 +99,9 @@ def main() -> None:
             start = po.solve(problem, "heft").schedule
             assert start is not None
             search = annealer(problem, start, 0, 10**9, makespan_bound(problem))
+            search.step(0, 0, 1, 0.0, 0.0, -math.inf)  # loads or compiles
+            simulated(problem, start, 1)
+            compilation.wait(120)
             rates = [
                 rate(lambda count, s=search, at=start: walked(s, at, count), asked.rounds),
                 rate(lambda count, s=search: decoded(s, count), asked.rounds),

@@ -94,14 +94,14 @@ class TestStructs:
         assert signature[0] == (
             f"{__name__}:Outer",
             (
-                ("table", ("<i8", 2, "C")),
-                ("inner", (f"{__name__}:Inner", (("flags", ("|b1", 1, "C")), ("weight", "float64")))),
-                ("prices", ("<f8", 1, "C")),
+                ("table", ("l", 2, "C")),
+                ("inner", (f"{__name__}:Inner", (("flags", ("?", 1, "C")), ("weight", "float64")))),
+                ("prices", ("d", 1, "C")),
                 ("count", "int64"),
                 ("port", "bool"),
             ),
         )
-        assert signature[1:] == (("<f8", 1, "A"), "int64", "float64", "bool")
+        assert signature[1:] == (("d", 1, "A"), "int64", "float64", "bool")
 
     def test_fields_are_not_copied_silently(self) -> None:
         with pytest.raises(TypeError, match=r"Outer.table is not C-contiguous"):

@@ -9,7 +9,7 @@ A signature describes the types of a call's arguments with strings and tuples al
 be sent to another process:
 
     "int64", "float64", "bool"                a number
-    ("<i8", 2, "C")                           an array: type of its entries, axes, layout ("C" or "A")
+    ("l", 2, "C")                             an array: type of its entries, axes, layout ("C" or "A")
     ("placeopt.search.case:Case", (...))      a struct: its class, and pairs of a field's name and type
 """
 
@@ -57,7 +57,7 @@ class Struct:
                     raise TypeError(f"{type(value).__name__}.{name} is not C-contiguous; kernels need it to be")
                 words.append(each.__array_interface__["data"][0])
                 words.extend(each.shape)
-                kinds.append((name, (each.dtype.str, each.ndim, "C")))
+                kinds.append((name, (each.dtype.char, each.ndim, "C")))
             elif is_struct(each):
                 self._inner.append(Struct(each))
                 words.append(self._inner[-1].address)
@@ -100,7 +100,7 @@ def packed(arguments: Iterable[Any]) -> tuple[Signature, list[Any]]:
     ready: list[Any] = []
     for each in arguments:
         if isinstance(each, np.ndarray):
-            kinds.append((each.dtype.str, each.ndim, "C" if each.flags.c_contiguous else "A"))
+            kinds.append((each.dtype.char, each.ndim, "C" if each.flags.c_contiguous else "A"))
         elif is_struct(each):
             each = Struct(each)
             kinds.append(each.kind)

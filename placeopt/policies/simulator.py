@@ -8,6 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from placeopt.ir import Int, Problem
+from placeopt.kernels import prepared
 from placeopt.schedule import edge_transfers
 from placeopt.simulation.loops import FIFO, fill_ticks, make_case, make_work, run_events, run_fifo
 from placeopt.simulation.run import steps_of
@@ -69,6 +70,10 @@ class Simulator:
             run_fifo.select(steps, chunked=True),
             run_events.select(steps, chunked=True),
         )
+        case, graph, work = self._case, self._case.graph, self._work
+        self._filled = prepared(self._fill, case), prepared(self._fill, work)
+        move = self._events if case.port else self._fifo
+        self._moved = prepared(move, graph), prepared(move, work)
 
     def run(self, device: Int) -> Run:
         """Execute a placement (n,); it is not checked."""
@@ -81,13 +86,13 @@ class Simulator:
 
     def _execute(self, device: Int, noise: float) -> Run:
         case, work = self._case, self._work
-        self._fill(case, device, work)
+        self._fill(self._filled[0], device, self._filled[1])
         if noise:
             self._disturb(device, noise)
         if case.port:
-            makespan = self._events(case.graph, device, FIFO, True, work)
+            makespan = self._events(self._moved[0], device, FIFO, True, self._moved[1])
         else:
-            makespan = self._fifo(case.graph, device, work)
+            makespan = self._fifo(self._moved[0], device, self._moved[1])
         start = work.start.copy()
         return Run(start, start + work.task_ticks, work.edge_ticks.copy(), int(makespan))
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from placeopt.ir import Int, Problem
+from placeopt.kernels import prepared
 from placeopt.simulation.loops import Case, Work, fifo_makespan, make_case, make_work
 from placeopt.simulation.run import checked_placement, steps_of
 
@@ -22,7 +24,9 @@ class Evaluator:
     problem: Problem
     case: Case
     work: Work
-    function: Callable[[Case, Int, Work], int]
+    function: Callable[[Any, Int, Any], int]
+    given: tuple[Any, Any]
+    """Case and work as the function takes them."""
 
     def __call__(self, device: Sequence[int] | Int) -> int:
         """Makespan in ticks; `device` (n,) must hold feasible devices, which is not checked.
@@ -39,11 +43,13 @@ class Evaluator:
             or int(given.max(initial=-1)) >= self.problem.n_devices
         ):
             checked_placement(self.problem, given)  # says what is wrong
-        return int(self.function(self.case, np.array(given, dtype=np.int64), self.work))
+        case, work = self.given
+        return int(self.function(case, np.array(given, dtype=np.int64), work))
 
 
 def make_evaluator(problem: Problem, evaluations: int = 1) -> Evaluator:
     """An Evaluator for a search; many `evaluations` to come are worth compiled code."""
     case = make_case(problem)
     run = fifo_makespan.select(steps_of(problem, case.port) * evaluations, chunked=True)
-    return Evaluator(problem, case, make_work(problem), run)
+    work = make_work(problem)
+    return Evaluator(problem, case, work, run, (prepared(run, case), prepared(run, work)))
