@@ -42,7 +42,7 @@ STEP = 6e-7
 """Seconds of a step in plain Python, about."""
 
 BRIEF = 0.3
-"""Seconds of plain Python up to which a call does not wait for a kernel to be loaded from disk."""
+"""Seconds of plain Python up to which a call that may be stopped does not wait for a kernel."""
 
 COMPILING = 1.0, 3e-4
 """Seconds to start a process that compiles, and for each byte of a kernel's code and its helpers', about."""
@@ -254,7 +254,7 @@ class Choice(Generic[P, R]):
 
             seconds, stop = self._seconds or 0.0, _stop.get()
             wait = seconds > (self._kernel.compile_seconds() if stop is None else BRIEF)
-            entry = obtained(self._kernel, signature, background=seconds <= BRIEF, wait=wait, should_stop=stop)
+            entry = obtained(self._kernel, signature, wait=wait, should_stop=stop)
         self.compiled = entry is not None
         if entry is None:
             return cast(Callable[..., R], self._kernel.plain)(*unpacked(arguments))

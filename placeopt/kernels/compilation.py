@@ -165,14 +165,13 @@ def obtained(
     kernel: Kernel[Any, Any],
     signature: Signature,
     *,
-    background: bool,
     wait: bool,
     should_stop: Callable[[], bool] | None = None,
 ) -> Callable[..., Any] | None:
-    """The compiled function if it is in this process; else None, and it is loaded or compiled in the background.
+    """The compiled function if it is in this process or in the cache; else None, and another process compiles it.
 
-    A function in the cache is loaded at once, or, with `background`, by another thread. With `wait` this returns only
-    once the function is loaded or has failed.
+    The function is loaded by the caller's thread: beside a loop in plain Python, importing Numba takes several times as
+    long. With `wait` this returns only once the function is loaded or has failed.
 
     Raises
     ------
@@ -181,7 +180,7 @@ def obtained(
     """
     job, new = _queue.job(kernel, signature)
     if new:
-        if not background and (_queue.load(job) or job.error is not None):
+        if _queue.load(job) or job.error is not None:
             job.done.set()
         else:
             _queue.put(job)
