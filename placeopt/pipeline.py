@@ -130,10 +130,11 @@ def solve(
         answer = _answer(run, found, chain, time.monotonic() - reducing)
     else:
         answer = Answer(Termination.INFEASIBLE, message=proof.reason)
-    if answer.termination in (Termination.TIME_LIMIT, Termination.INTERRUPTED) and not answer.varies_by:
-        answer = replace(answer, varies_by="clock")
     solved = time.monotonic()
     compiling = compilation.seconds() - compiling
+    ended_by_clock = answer.termination in (Termination.TIME_LIMIT, Termination.INTERRUPTED)
+    if not answer.varies_by and (ended_by_clock or (compiling > 0 and found.info.anytime)):
+        answer = replace(answer, varies_by="clock")
     judgement: Judgement = (None, None) if answer.schedule is None else restored(run, chain, answer.schedule)
     verified = time.monotonic()
     schedule, report = judgement
