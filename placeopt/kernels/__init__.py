@@ -97,7 +97,7 @@ class Kernel(Generic[P, R]):
         """Run the plain function."""
         return self.plain(*args, **kwargs)
 
-    def select(self, work: float, *, chunked: bool = False) -> Callable[P, R]:
+    def select(self, work: float, *, chunked: bool = False, optional: bool = False) -> Callable[P, R]:
         """The plain function while little is done with it, else one that chooses at each call.
 
         A kernel is loaded once the steps that it did in plain Python would have paid for that.
@@ -109,6 +109,8 @@ class Kernel(Generic[P, R]):
         chunked
             Whether they are many short calls. Such a call never waits, and a later one takes up the compiled kernel.
             One call that does all the work waits where compiling takes less time than plain Python.
+        optional
+            Whether the caller can do without the call: inside `hurried`, it raises `WaitingStoppedError`.
         """
         if _recorder is not None:
             return cast(Callable[P, R], partial(self._record, _recorder))
@@ -116,7 +118,7 @@ class Kernel(Generic[P, R]):
         price = COMPILE_ABOVE if "numba" not in sys.modules else LOAD_ABOVE
         if work <= CALL_ABOVE or (not self._entries and self._steps <= price):
             return self.plain
-        return cast(Callable[P, R], Choice(self, None if chunked else work * STEP))
+        return cast(Callable[P, R], Choice(self, None if chunked else work * STEP, optional=optional))
 
     def compiled(self) -> Callable[P, R]:
         """The compiled function, compiled in this process at the first call with arguments of new types."""
@@ -212,10 +214,11 @@ class Kernel(Generic[P, R]):
 
 
 class WaitingStoppedError(Exception):
-    """A call that was waiting for a kernel to be compiled was told to stop (`impatient`)."""
+    """A call that was waiting for a kernel to be compiled was told to stop (`impatient`, `hurried`)."""
 
 
 _stop: ContextVar[Callable[[], bool] | None] = ContextVar("_stop", default=None)
+_hurry: ContextVar[Callable[[], bool] | None] = ContextVar("_hurry", default=None)
 
 
 @contextmanager
@@ -234,6 +237,16 @@ def impatient(should_stop: Callable[[], bool]) -> Iterator[None]:
         _stop.reset(token)
 
 
+@contextmanager
+def hurried(should_stop: Callable[[], bool]) -> Iterator[None]:
+    """As `impatient`, for calls that are `optional` alone."""
+    token = _hurry.set(should_stop)
+    try:
+        yield
+    finally:
+        _hurry.reset(token)
+
+
 class Choice(Generic[P, R]):
     """Runs a kernel's compiled function once that is at hand, and its plain function until then.
 
@@ -241,8 +254,8 @@ class Choice(Generic[P, R]):
     call ran.
     """
 
-    def __init__(self, kernel: Kernel[P, R], seconds: float | None) -> None:
-        self._kernel, self._seconds = kernel, seconds
+    def __init__(self, kernel: Kernel[P, R], seconds: float | None, *, optional: bool = False) -> None:
+        self._kernel, self._seconds, self._optional = kernel, seconds, optional
         self.compiled = False
 
     def __call__(self, *arguments: Any) -> R:
@@ -253,6 +266,8 @@ class Choice(Generic[P, R]):
             from placeopt.kernels.compilation import obtained
 
             seconds, stop = self._seconds or 0.0, _stop.get()
+            if stop is None and self._optional:
+                stop = _hurry.get()
             wait = seconds > (self._kernel.compile_seconds() if stop is None else BRIEF)
             entry = obtained(self._kernel, signature, background=seconds <= BRIEF, wait=wait, should_stop=stop)
         self.compiled = entry is not None
