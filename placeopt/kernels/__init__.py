@@ -154,6 +154,16 @@ class Kernel(Generic[P, R]):
         except AttributeError:
             return False
 
+    def forget_disk(self) -> bool:
+        """Empty Numba's cache of this kernel; whether that could be done."""
+        with _lock:
+            twin = self._twin(entry=True)
+        try:  # not documented
+            twin._cache._cache_file.flush()
+        except (AttributeError, OSError):
+            return False
+        return True
+
     def compile_seconds(self) -> float:
         """How long it takes to compile, about."""
         start, each = COMPILING
