@@ -17,7 +17,7 @@ from contextlib import suppress
 from placeopt import lowerbounds
 from placeopt.heuristics import reachable
 from placeopt.ir import Problem
-from placeopt.kernels import WaitingStoppedError, impatient
+from placeopt.kernels import WaitingStoppedError, hurried, impatient
 from placeopt.lowerbounds import Bound, narrowed_classes, prove_infeasible
 from placeopt.lowerbounds.energetic import energetic_bound
 from placeopt.objective import Value, simplified
@@ -67,13 +67,14 @@ def bounds(
     def over() -> bool:
         return should_stop() or (known is not None and best is not None and best >= known)
 
-    for bound in lowerbounds.bounds(problem):
-        add(bound)
-    if time_limit is not None and not over() and prove_infeasible(problem) is None:
+    def stopped() -> bool:
+        return over() or clock.over
 
-        def stopped() -> bool:
-            return over() or clock.over
-
+    with hurried(stopped):
+        for bound in lowerbounds.bounds(problem):
+            add(bound)
+        searching = time_limit is not None and not over() and prove_infeasible(problem) is None
+    if searching:
         with impatient(stopped), suppress(WaitingStoppedError):
             reduced = apply_passes(problem, EXACT_PASSES).problem
             if reduced.n_tasks and reduced.objective.single == "makespan":

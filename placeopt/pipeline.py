@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -15,7 +16,7 @@ from placeopt.arguments import read_settings as read_settings
 from placeopt.claims import Judgement, Run, check_infeasible, check_values, restored
 from placeopt.errors import InternalError, UnsupportedError, UsageError, listing
 from placeopt.ir import Problem
-from placeopt.kernels import compilation
+from placeopt.kernels import compilation, hurried
 from placeopt.lowerbounds import Bound, best_bound, prove_infeasible
 from placeopt.objective import Value
 from placeopt.passes import EXACT_PASSES, Chain, Pass, apply_passes, find_pass, pass_text
@@ -122,14 +123,15 @@ def solve(
 
     compiling = compilation.seconds()
     run = Run(problem, solver, chosen, options, names, seconds, _versions())
-    proof = prove_infeasible(problem)
-    chain = apply_passes(problem, chosen_passes) if proof is None else Chain(problem)
-    if proof is None and chain.steps and chain.exact:
-        proof = prove_infeasible(chain.problem)
-    if proof is None:
-        answer = _answer(run, found, chain, time.monotonic() - reducing)
-    else:
-        answer = Answer(Termination.INFEASIBLE, message=proof.reason)
+    with _hurried(options):
+        proof = prove_infeasible(problem)
+        chain = apply_passes(problem, chosen_passes) if proof is None else Chain(problem)
+        if proof is None and chain.steps and chain.exact:
+            proof = prove_infeasible(chain.problem)
+        if proof is None:
+            answer = _answer(run, found, chain, time.monotonic() - reducing)
+        else:
+            answer = Answer(Termination.INFEASIBLE, message=proof.reason)
     solved = time.monotonic()
     compiling = compilation.seconds() - compiling
     ended_by_clock = answer.termination in (Termination.TIME_LIMIT, Termination.INTERRUPTED)
@@ -144,7 +146,8 @@ def solve(
     values = None if report is None else report.objective
     known = values[0] if values is not None and report is not None and report.feasible else None
     judged = time.monotonic()
-    best = _best_of(run, answer, chain, known)
+    with _hurried(options):
+        best = _best_of(run, answer, chain, known)
     bounded = time.monotonic() - judged
     bound, source = (None, None) if best is None else (best.value, best.name)
     check_values(run, answer, bound, source, judgement)
@@ -170,6 +173,11 @@ def solve(
         progress=tuple(heard) if chain.exact else (),
         varies_by=answer.varies_by,
     )
+
+
+def _hurried(options: Options) -> AbstractContextManager[None]:
+    """Quick bounds wait for no kernel where there is a time limit, else until the solve is to stop."""
+    return hurried(lambda: options.time_limit is not None or options.should_stop())
 
 
 def _started(problem: Problem, solver: str, options: Options) -> Options:

@@ -77,7 +77,7 @@ def warm(
     begun = time.monotonic()
     jobs = [
         compilation.requested(kernel, signature)
-        for kernel, signature in dict.fromkeys(kernel_calls(solvers, around=around))
+        for kernel, signature in dict.fromkeys(kernel_calls(solvers, around=around, should_stop=should_stop))
     ]
     while True:
         done = sum(job.done.is_set() for job in jobs)
@@ -92,8 +92,13 @@ def warm(
     return Warmed(len(jobs) - len(failed), failed, time.monotonic() - begun)
 
 
-def kernel_calls(solvers: Sequence[str] | None = None, *, around: bool = True) -> list[Call]:
-    """Every kernel that the solvers, and what runs before and after them, call, with the signatures of the calls."""
+def kernel_calls(
+    solvers: Sequence[str] | None = None, *, around: bool = True, should_stop: Callable[[], bool] = lambda: False
+) -> list[Call]:
+    """Every kernel that the solvers, and what runs before and after them, call, with the signatures of the calls.
+
+    Once `should_stop` is true, those found so far.
+    """
     from placeopt.registry import find_solver, solver_names
 
     names = solver_names() if solvers is None else (solvers,) if isinstance(solvers, str) else tuple(solvers)
@@ -104,6 +109,8 @@ def kernel_calls(solvers: Sequence[str] | None = None, *, around: bool = True) -
             if around:
                 _run_around(problem)
             for name in names:
+                if should_stop():
+                    return calls
                 _run(problem, name)
             _play(problem, calls)
     return calls

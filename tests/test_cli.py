@@ -262,6 +262,15 @@ def test_a_closed_stdout_is_told() -> None:
     assert done.stderr == "placeopt: standard output is closed; results need a place to go\n"
 
 
+def test_notes_with_a_closed_stderr(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    run("solve", HEFT_10, "-o", plan)
+    command = f"{sys.executable} -m placeopt solve {HEFT_10} --initial {plan} 2>&-"  # tells that heft ignores the plan
+    done = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0
+    assert "the verifier found no violation" in done.stdout
+
+
 def test_names_that_look_like_markup(tmp_path: Path) -> None:
     problem = write(tmp_path, 'placeopt: 1\ndevices: {"[/x]": {type: "[red]"}}\ntasks: {"[/y]": {time: 1}}\n')
     assert "[/x]" in run("solve", problem).out

@@ -24,10 +24,11 @@ from placeopt import kernels, warming
 from placeopt.cli.app import app
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.ir import Bool, Int
-from placeopt.kernels import Choice, Kernel, WaitingStoppedError, compilation, impatient, kernel, recorded
+from placeopt.kernels import Choice, Kernel, WaitingStoppedError, compilation, hurried, impatient, kernel, recorded
 from placeopt.kernels.structs import Signature, Struct, packed
 from placeopt.kernels.worker import main as work
 from placeopt.levels import Float
+from placeopt.lowerbounds import paths
 from placeopt.search.walk import walk
 from placeopt.solver import Options
 
@@ -202,6 +203,37 @@ class TestChoice:
             assert job.error == "EOFError: ran out of input"
             alone.jobs.clear()
 
+    def test_an_optional_call_does_not_wait_in_a_hurry(
+        self, monkeypatch: pytest.MonkeyPatch, alone: compilation._Queue
+    ) -> None:
+        part = fresh(monkeypatch, mixed)
+        monkeypatch.setattr(Kernel, "on_disk", lambda *_: False)
+        held = threading.Event()
+        monkeypatch.setattr(alone, "_compiled", lambda _, worker: held.wait(10) and worker)
+        with hurried(lambda: True), pytest.raises(WaitingStoppedError):
+            part.select(1e12, optional=True)(outer(), np.zeros(3, dtype=np.int64), 1)
+        held.set()
+
+    def test_quick_bounds_wait_for_no_kernel_within_a_time_limit(
+        self, monkeypatch: pytest.MonkeyPatch, alone: compilation._Queue
+    ) -> None:
+        fresh(monkeypatch, paths.earliest_starts)
+        monkeypatch.setattr(paths, "SMALL_BUDGET", 1)
+        held = threading.Event()
+        waits: list[bool] = []
+
+        def compiled(_: compilation.Job, worker: Any) -> Any:
+            waits.append(held.wait(10))
+            return worker
+
+        monkeypatch.setattr(Kernel, "on_disk", lambda *_: False)
+        monkeypatch.setattr(alone, "_compiled", compiled)
+        result = po.solve(layered_problem(20, 3, ccr=1.0), "random", time_limit=0.1, workers=1)
+        assert result.feasible
+        assert waits == []  # the kernel was asked for, and the solve ended before it was compiled
+        assert alone.jobs
+        held.set()
+
     def test_a_search_that_is_cut_into_parts_does_the_same(self) -> None:
         from placeopt_solvers._cooling import annealer
 
@@ -218,6 +250,47 @@ class TestChoice:
 
 
 class TestProcesses:
+    @pytest.mark.parametrize("ending", ["nbi", "nbc"])
+    def test_a_damaged_cache_is_compiled_anew(self, tmp_path: Path, ending: str) -> None:
+        code = (
+            "import numpy as np\n"
+            "from placeopt.kernels import compilation\n"
+            "from placeopt.levels import longest_ways\n"
+            "ones = np.ones(3, dtype=np.int64)\n"
+            "arguments = np.arange(3), np.zeros(4, dtype=np.int64), ones[:0], np.ones(3), np.ones(0), np.zeros(3)\n"
+            "run = longest_ways.select(1e9)\n"
+            "run(*arguments)\n"
+            "print(run.compiled, [job.error for job in compilation._queue.jobs.values()])\n"
+        )
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        for damage in (False, True):
+            for path in tmp_path.rglob(f"*.{ending}") if damage else ():
+                path.write_bytes(path.read_bytes()[:70])
+            done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+            assert (done.stdout.strip(), done.stderr) == ("True [None]", "")
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+    def test_a_fork_can_load_while_its_parent_loads(self) -> None:
+        code = (
+            "import os, threading\n"
+            "from placeopt import kernels\n"
+            "from placeopt.kernels import compilation\n"
+            "held, leave = threading.Event(), threading.Event()\n"
+            "def load():\n"
+            "    with kernels._lock:\n"
+            "        held.set()\n"
+            "        leave.wait()\n"
+            "threading.Thread(target=load).start()\n"
+            "held.wait()\n"
+            "child = os.fork()\n"
+            "if not child:\n"
+            "    os._exit(0 if kernels._lock.acquire(timeout=0.1) else 1)\n"
+            "print(os.waitpid(child, 0)[1])\n"
+            "leave.set()\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert (done.stdout.strip(), done.stderr) == ("0", "")
+
     def test_a_kernel_is_compiled_elsewhere_and_loaded_here(self, tmp_path: Path) -> None:
         code = (
             "import numpy as np, placeopt as po\n"
@@ -354,6 +427,13 @@ class TestWarming:
             run = mixed.select(1e12)
             assert run(outer(), np.zeros(3, dtype=np.int64), 1) == mixed.plain(outer(), np.zeros(3, dtype=np.int64), 1)
         assert [part for part, _ in calls] == [mixed]
+
+    def test_looking_for_kernels_can_be_stopped(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        ran: list[str] = []
+        monkeypatch.setattr(warming, "_run", lambda _, name: ran.append(name))
+        monkeypatch.setattr(warming, "_run_around", lambda _: None)
+        warming.kernel_calls(["heft", "tabu", "lns"], should_stop=lambda: bool(ran))
+        assert ran == ["heft"]
 
     def test_an_unknown_solver(self) -> None:
         with pytest.raises(po.UsageError, match=r'unknown solver "heff"; did you mean heft'):

@@ -97,7 +97,7 @@ class Kernel(Generic[P, R]):
         """Run the plain function."""
         return self.plain(*args, **kwargs)
 
-    def select(self, work: float, *, chunked: bool = False) -> Callable[P, R]:
+    def select(self, work: float, *, chunked: bool = False, optional: bool = False) -> Callable[P, R]:
         """The plain function for little work, else a `Choice`.
 
         A kernel is loaded once its steps in plain Python have taken as long as loading it does.
@@ -109,6 +109,9 @@ class Kernel(Generic[P, R]):
         chunked
             Whether they are many short calls. Such a call never waits, and later ones run the compiled kernel. A
             single call that does all the work waits if compiling takes less time than plain Python.
+        optional
+            Whether the caller can do without the call: inside `hurried` it raises `WaitingStoppedError` instead of
+            waiting.
         """
         if _recorder is not None:
             return cast(Callable[P, R], partial(self._record, _recorder))
@@ -116,7 +119,7 @@ class Kernel(Generic[P, R]):
         price = COMPILE_ABOVE if "numba" not in sys.modules else LOAD_ABOVE
         if work <= CALL_ABOVE or (not self._entries and self._steps <= price):
             return self.plain
-        return cast(Callable[P, R], Choice(self, None if chunked else work * STEP))
+        return cast(Callable[P, R], Choice(self, None if chunked else work * STEP, optional=optional))
 
     def compiled(self) -> Callable[P, R]:
         """The compiled function, compiled in this process at the first call with arguments of new types."""
@@ -151,6 +154,16 @@ class Kernel(Generic[P, R]):
             return key in twin._cache._cache_file._load_index()
         except AttributeError:
             return False
+
+    def forget_disk(self) -> bool:
+        """Empty Numba's cache of this kernel; whether that could be done."""
+        with _lock:
+            twin = self._twin(entry=True)
+        try:  # not documented
+            twin._cache._cache_file.flush()
+        except (AttributeError, OSError):
+            return False
+        return True
 
     def compile_seconds(self) -> float:
         """How long it takes to compile, about."""
@@ -212,10 +225,11 @@ class Kernel(Generic[P, R]):
 
 
 class WaitingStoppedError(Exception):
-    """A call stopped waiting for a kernel to be compiled (`impatient`)."""
+    """A call stopped waiting for a kernel to be compiled (`impatient`, `hurried`)."""
 
 
 _stop: ContextVar[Callable[[], bool] | None] = ContextVar("_stop", default=None)
+_hurry: ContextVar[Callable[[], bool] | None] = ContextVar("_hurry", default=None)
 
 
 @contextmanager
@@ -234,6 +248,16 @@ def impatient(should_stop: Callable[[], bool]) -> Iterator[None]:
         _stop.reset(token)
 
 
+@contextmanager
+def hurried(should_stop: Callable[[], bool]) -> Iterator[None]:
+    """As `impatient`, for calls that are `optional` alone."""
+    token = _hurry.set(should_stop)
+    try:
+        yield
+    finally:
+        _hurry.reset(token)
+
+
 class Choice(Generic[P, R]):
     """Runs a kernel's compiled function once that is loaded, and its plain function until then.
 
@@ -241,8 +265,8 @@ class Choice(Generic[P, R]):
     ran the compiled function.
     """
 
-    def __init__(self, kernel: Kernel[P, R], seconds: float | None) -> None:
-        self._kernel, self._seconds = kernel, seconds
+    def __init__(self, kernel: Kernel[P, R], seconds: float | None, *, optional: bool = False) -> None:
+        self._kernel, self._seconds, self._optional = kernel, seconds, optional
         self.compiled = False
 
     def __call__(self, *arguments: Any) -> R:
@@ -253,6 +277,8 @@ class Choice(Generic[P, R]):
             from placeopt.kernels.compilation import obtained
 
             seconds, stop = self._seconds or 0.0, _stop.get()
+            if stop is None and self._optional:
+                stop = _hurry.get()
             wait = seconds > (self._kernel.compile_seconds() if stop is None else BRIEF)
             entry = obtained(self._kernel, signature, wait=wait, should_stop=stop)
         self.compiled = entry is not None

@@ -39,13 +39,15 @@ _START = "import json,sys; sys.path[:]=json.loads(sys.argv[1]); from placeopt.ke
 class Job:
     """A kernel to load, and to compile first if it is not in the cache.
 
-    `done` is set once it is loaded or has failed; `error` says why it failed.
+    `done` is set once it is loaded or has failed; `error` says why it failed. `damaged` is set once the cache could not
+    be read, and was emptied.
     """
 
     kernel: Kernel[Any, Any]
     signature: Signature
     done: threading.Event = field(default_factory=threading.Event)
     error: str | None = None
+    damaged: bool = False
 
 
 class _Queue:
@@ -123,14 +125,20 @@ class _Queue:
             worker.stdout.close()
 
     def load(self, job: Job) -> bool:
-        """Whether the kernel was in the cache and is loaded now; an exception is kept as the job's error."""
+        """Whether the kernel was in the cache and is loaded now.
+
+        A cache that cannot be read is emptied, so that the kernel is compiled again. A second exception is kept as the
+        job's error.
+        """
         with self.loading:
             try:
                 if self.closed or not job.kernel.on_disk(job.signature):
                     return False
                 job.kernel.load(job.signature)
             except Exception as failure:  # noqa: BLE001  a cache that cannot be read; plain Python runs instead
-                job.error = _told(failure)
+                if job.damaged or not job.kernel.forget_disk():
+                    job.error = _told(failure)
+                job.damaged = True
                 return False
             return True
 
@@ -268,9 +276,12 @@ def _close() -> None:
 
 
 def _forget() -> None:
-    """A fork has none of the threads."""
+    """A fork has none of the threads, and what they locked would stay locked."""
+    from placeopt import kernels
+
     global _queue
     _queue = _Queue()
+    kernels._lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -139,7 +139,7 @@ def _heads(
     if followed < SMALL_BUDGET:
         return head
     try:
-        return fill(earliest_starts.select(BUDGET), BUDGET)[0]
+        return fill(earliest_starts.select(BUDGET, optional=True), BUDGET)[0]
     except WaitingStoppedError:  # what there is holds too, and is weaker
         return head
 
