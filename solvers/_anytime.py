@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 from pydantic import Field
 
-from placeopt.ir import Problem
+from placeopt.ir import Objective, Problem
 from placeopt.lowerbounds import best_bound
 from placeopt.schedule import Schedule
 from placeopt.solver import Answer, Clock, Options, Settings, Termination
@@ -71,6 +72,7 @@ def search(
         make,
         each,
         best,
+        bound=math.ceil(bound) if problem.objective == Objective() else None,
         enough=sufficient(problem, float(bound), options.gap_limit),
         seed=options.seed,
         workers=options.workers,

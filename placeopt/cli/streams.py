@@ -62,7 +62,7 @@ def open_streams() -> None:
     """
     if sys.stderr is None:  # closed by the caller: messages have nowhere to go
         # For the rest of the process. `__stderr__` keeps the file open: the Stream below only holds its buffer.
-        sys.stderr = sys.__stderr__ = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        sys.stderr = sys.__stderr__ = open(os.devnull, "w", encoding="utf-8")  # type: ignore[misc]  # noqa: SIM115
     sys.stderr = _opened(sys.stderr, lasting=True)
     if sys.stdout is None:
         print("placeopt: standard output is closed; results need a place to go", file=sys.stderr)

@@ -55,8 +55,8 @@ ROUNDS = 64
 FOLLOWED = 1 << 26
 """Edges followed for all tasks and classes together, were each set A(t) looked at once."""
 
-SMALL_BUDGET, BUDGET = 1 << 17, 1 << 25
-"""Edges that are followed at first, half a second in plain Python, and then in all, half a second in compiled code."""
+SMALL_BUDGET, BUDGET = 1 << 15, 1 << 25
+"""Edges followed at first, a tenth of a second in plain Python, and in all, half a second in compiled code."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,7 +139,7 @@ def _heads(
     if followed < SMALL_BUDGET:
         return head
     try:
-        return fill(earliest_starts.select(BUDGET, optional=True), BUDGET)[0]
+        return fill(earliest_starts.select(min(work, BUDGET), optional=True), BUDGET)[0]
     except WaitingStoppedError:  # what there is holds too, and is weaker
         return head
 
