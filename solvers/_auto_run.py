@@ -129,10 +129,9 @@ class Run(ExactRun):
     def answer(self) -> Answer:
         """The best schedule and bound of all members, and why there is no better."""
         self._tried()
-        # While the search's kernels are being compiled, CP-SAT has its turn.
-        small = self.problem.n_tasks <= SMALL or self._compiling()
+        small, compiling = self.problem.n_tasks <= SMALL, self._compiling()
         steps: tuple[tuple[bool, Callable[[], None]], ...] = (
-            (not small, lambda: self._search(STARTS)),
+            (not small and not compiling, lambda: self._search(STARTS)),
             (True, lambda: self._exact(FIRST_OF_SMALL if small else FIRST)),
             (True, lambda: self._search(None)),
             (self.companion is None, self._bound),

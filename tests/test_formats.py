@@ -273,6 +273,9 @@ class TestGraphs:
         for kind in (nx.Graph, nx.MultiDiGraph):
             with pytest.raises(UsageError, match=message):
                 from_networkx(kind([(1, 2)]), self.DEVICES)
+        for other in (None, {"a": ["b"]}, "graph"):
+            with pytest.raises(UsageError, match=message):
+                from_networkx(other, self.DEVICES)  # type: ignore[arg-type]
 
     def test_names_that_clash(self) -> None:
         graph: nx.DiGraph[Any] = nx.DiGraph([(1, "1")])

@@ -64,7 +64,8 @@ def from_networkx(
     SpecError
         If what it describes is no sound problem; lists every issue.
     """
-    if not graph.is_directed() or graph.is_multigraph():
+    directed = getattr(graph, "is_directed", None)
+    if directed is None or not directed() or graph.is_multigraph():
         raise UsageError("from_networkx takes a directed graph without parallel edges (networkx.DiGraph)")
     if "tasks" in header or "graph" in header:
         raise UsageError("from_networkx takes the tasks from the graph, not from tasks or graph")
