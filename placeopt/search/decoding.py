@@ -97,7 +97,7 @@ def live_cost(case: Case, state: State) -> float:
     return float(case.weight[BALANCE] * PARTS * fullest)
 
 
-@kernel(allocates=False)
+@kernel(allocates=False, inline=True)
 def booked(case: Case, state: State, k: int, p: int, d: int) -> int:
     """When the data of in-edge k is on device d for the task at position p, under ports; books the transfer.
 
