@@ -249,6 +249,40 @@ class TestChoice:
         assert states[0] == states[1]
 
 
+class TestQueue:
+    def jobs(self, count: int) -> list[compilation.Job]:
+        """Jobs of one kernel, whose order nothing but their numbers decides."""
+        return [compilation.Job(mixed, (f"signature {number}",)) for number in range(count)]
+
+    def test_as_many_kernels_at_a_time_as_there_are_cores(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        queue = compilation._Queue()
+        queue.most = 2
+        both = threading.Barrier(2, timeout=10)
+        monkeypatch.setattr(queue, "load", lambda _: False)
+        monkeypatch.setattr(queue, "_compiled", lambda _, worker: (both.wait(), worker)[1])
+        jobs = self.jobs(4)
+        for job in jobs:  # the second comes while the first is being compiled
+            queue.put(job)
+        for job in jobs:
+            assert job.done.wait(10)
+            assert job.error == "it was compiled, and is not in Numba's cache"  # no broken barrier
+        assert queue.lanes <= 2
+
+    def test_a_job_that_comes_as_a_thread_gives_up_is_done(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        queue = compilation._Queue()
+        queue.most = queue.lanes = 1
+        (job,) = self.jobs(1)
+
+        def timeout(_: float) -> bool:
+            assert queue.idle == 1
+            queue.put(job)
+            return False
+
+        monkeypatch.setattr(queue.changed, "wait", timeout)
+        assert queue._next() is job
+        assert (queue.lanes, queue.idle) == (1, 0)
+
+
 class TestProcesses:
     @pytest.mark.parametrize("ending", ["nbi", "nbc"])
     def test_a_damaged_cache_is_compiled_anew(self, tmp_path: Path, ending: str) -> None:

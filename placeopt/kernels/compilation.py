@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from placeopt.kernels.structs import Signature
@@ -58,7 +59,8 @@ class _Queue:
         self.loading = threading.Lock()  # held while machine code is loaded: no process may exit meanwhile
         self.jobs: dict[tuple[int, Signature], Job] = {}
         self.waiting: list[tuple[float, int, Job]] = []  # a heap: the kernels that compile fastest first
-        self.lanes = 0
+        self.numbers = count()  # of entries in it, so that jobs are never compared
+        self.lanes = self.idle = 0
         self.most = os.cpu_count() or 1
         self.compiling = 0
         self.since = 0.0
@@ -75,13 +77,13 @@ class _Queue:
             return self.jobs[key], new
 
     def put(self, job: Job) -> None:
-        """Have a thread do the job."""
+        """Have a thread do the job: one that is idle, or another, up to the number of cores."""
         with self.changed:
-            heapq.heappush(self.waiting, (job.kernel.compile_seconds(), len(self.jobs), job))
+            heapq.heappush(self.waiting, (job.kernel.compile_seconds(), next(self.numbers), job))
             self.changed.notify()
-            if self.lanes < min(len(self.waiting), self.most) or self.lanes == 0:
-                self.lanes += 1
+            if self.idle < len(self.waiting) and self.lanes < self.most:
                 threading.Thread(target=self._run, name="kernels", daemon=True).start()
+                self.lanes += 1
 
     def count(self, change: int) -> None:
         """Count one kernel more or fewer that is being compiled."""
@@ -100,7 +102,11 @@ class _Queue:
     def _next(self) -> Job | None:
         """The next job; None, and a lane fewer, if none comes for a while."""
         with self.changed:
-            if self.waiting or (self.changed.wait(IDLE) and self.waiting):
+            if not self.waiting:
+                self.idle += 1
+                self.changed.wait(IDLE)
+                self.idle -= 1
+            if self.waiting:  # also after a timeout: a job may have come in the same moment
                 return heapq.heappop(self.waiting)[2]
             self.lanes -= 1
             return None
