@@ -2,7 +2,7 @@
 
     python benchmarks/agreement.py [--problems 1000] [--seed 0] [--engine highs]
 
-Problems: `small_problem` of tests/brute_force.py, up to five tasks on three devices, with feasibility, groups,
+Problems: `small_problem` of tests/support/brute_force.py, up to five tasks on three devices, with feasibility, groups,
 separation, capacities, shared outputs, unlike links, both contentions and memory models, every metric, weighted sums
 and lists, and for two in three release times and deadlines. Each solver is asked without the pipeline and without a
 start, so that nothing but its own model proves what it claims, and the verifier judges the schedule. One worker, 60 s
@@ -23,10 +23,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from placeopt.ir import UNLIMITED, Problem
-from placeopt.pipeline import read_settings
-from placeopt.registry import find_solver
+from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.solver import Answer, Options, Termination
+from placeopt.solver.registry import find_solver
+from placeopt.solving.pipeline import read_settings
 from placeopt.verifier import verify
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

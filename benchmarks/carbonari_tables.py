@@ -4,8 +4,8 @@
 
 All unless some are named. Everything is deterministic; the layered graphs have seed 0. CPU time is that of one thread,
 from the compiled problem to the schedule: the median of RUNS runs after a first one, or one run of the large problems
-after a small one that has the code compiled. "JCT" is the paper's (`placeopt.metrics.carbonari_jct`), "makespan" when
-the last task really ends, of verified schedules.
+after a small one that has the code compiled. "JCT" is the paper's (`placeopt.model.metrics.carbonari_jct`), "makespan"
+when the last task really ends, of verified schedules.
 
 tables      VGG-19, ResNet-50 and Inception-v3 on the networks of 3, 30 and 60 devices (2, 20, 40 cores and 1, 10, 20
             GPUs), with two sets of costs, beside the paper's figures:
@@ -45,13 +45,13 @@ import placeopt as po
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.generate.models import model_document
 from placeopt.generate.networks import network_document
-from placeopt.ir import UNLIMITED, Problem
-from placeopt.memory import peak_memory, used_memory
-from placeopt.metrics import carbonari_jct
-from placeopt.registry import find_solver
-from placeopt.schedule import Schedule, makespan
+from placeopt.model.memory import peak_memory, used_memory
+from placeopt.model.metrics import carbonari_jct
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule, makespan
 from placeopt.simulation import retime
 from placeopt.solver import Options, checked_settings
+from placeopt.solver.registry import find_solver
 
 RUNS = 5
 BOUND_SECONDS = 10.0

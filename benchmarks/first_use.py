@@ -95,8 +95,8 @@ def running() -> dict[str, object]:
     """Solves by the solver alone, one after the other."""
     from placeopt.generate.layered_graphs import layered_problem
     from placeopt.kernels import compilation
-    from placeopt.registry import find_solver
     from placeopt.solver import Options
+    from placeopt.solver.registry import find_solver
 
     rows = []
     for name, tasks, devices in RUNNING:

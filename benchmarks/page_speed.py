@@ -31,8 +31,8 @@ from load_36000 import document
 
 import placeopt as po
 from placeopt.generate.layered_graphs import layered_problem
-from placeopt.page import result_page
-from placeopt.traces import trace_text
+from placeopt.views.page import result_page
+from placeopt.views.traces import trace_text
 
 RUNS = 5
 ZOOMS = """async () => {

@@ -81,7 +81,7 @@ def package(path: Path, level: int) -> tuple[str, ...]:
 
 
 def part(path: Path) -> str:
-    """The layer's name of a core module: compiler for placeopt/compiler/links.py."""
+    """The layer's name of a core module: compiler for placeopt/io/compiler/links.py."""
     return path.relative_to(CORE).parts[0].removesuffix(".py")
 
 
@@ -172,5 +172,5 @@ def test_the_wheel_holds_exactly_the_tree(tmp_path: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     tree = {f"placeopt/{path.relative_to(CORE)}" for path in modules(CORE)}
     tree |= {f"placeopt_solvers/{path.relative_to(SOLVERS)}" for path in modules(SOLVERS)}
-    tree |= {f"placeopt/page/{path.name}" for path in (CORE / "page").iterdir() if path.suffix in ASSETS}
+    tree |= {f"placeopt/views/page/{path.name}" for path in (CORE / "page").iterdir() if path.suffix in ASSETS}
     assert names == tree | {"placeopt/py.typed", "placeopt_solvers/py.typed"}

@@ -15,7 +15,7 @@ from links import PAGES, site_links
 from schema_page import schema_page
 from solver_pages import families, index_page, our_solvers, solver_page, source_path
 
-from placeopt.spec import json_schema
+from placeopt.io.spec import json_schema
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,8 +9,8 @@ from importlib.metadata import entry_points
 from textwrap import dedent
 from typing import Any
 
-from placeopt.registry import GROUP, find_solver
-from placeopt.report.catalog import FAMILIES, setting_cards
+from placeopt.cli.terminal.catalog import FAMILIES, setting_cards
+from placeopt.solver.registry import GROUP, find_solver
 
 WHEN = {
     "annealing": "full memory decides, up to some thousand tasks, and there is time",

@@ -16,6 +16,7 @@ that fill Numba's cache on disk, and plain Python runs meanwhile. Both compute t
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -56,6 +57,16 @@ INLINE = {"forceinline": True}
 P = ParamSpec("P")
 R = TypeVar("R")
 _lock = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """A lock that another thread held at a fork stays locked in the child."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 _recorder: list[tuple[Kernel[Any, Any], Signature]] | None = None
 
 

@@ -283,11 +283,8 @@ def _close() -> None:
 
 def _forget() -> None:
     """A fork has none of the threads, and what they locked would stay locked."""
-    from placeopt import kernels
-
     global _queue
     _queue = _Queue()
-    kernels._lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
