@@ -19,10 +19,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from placeopt_solvers.search._cooling import annealer
-from placeopt_solvers.search._core.decoding import decode
-from placeopt_solvers.search._core.state import COST, VALID
-from placeopt_solvers.search._search import Search, makespan_bound
+from placeopt_solvers._local_search.cooling import annealer
+from placeopt_solvers._local_search.decoding import decode
+from placeopt_solvers._local_search.search import Search, makespan_bound
+from placeopt_solvers._local_search.state import COST, VALID
 from rich.console import Console
 from rich.table import Table
 

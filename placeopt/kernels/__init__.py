@@ -27,6 +27,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
+from placeopt.kernels.compilation import WaitingStoppedError as WaitingStoppedError
+from placeopt.kernels.compilation import obtained, temporary_cache
 from placeopt.kernels.structs import Signature, Struct, packed, unpacked
 
 COMPILE_ABOVE = 400_000
@@ -228,15 +230,9 @@ class Kernel(Generic[P, R]):
         try:  # helpers are in the machine code of the kernels that call them
             decorated = njit(cache=entry, **options)(twin)
         except RuntimeError:  # no writable place for the cache
-            from placeopt.kernels.compilation import temporary_cache
-
             with temporary_cache():
                 decorated = njit(cache=entry, **options)(twin)
         return _once(decorated)
-
-
-class WaitingStoppedError(Exception):
-    """A call stopped waiting for a kernel to be compiled (`impatient`, `hurried`)."""
 
 
 _stop: ContextVar[Callable[[], bool] | None] = ContextVar("_stop", default=None)
@@ -285,8 +281,6 @@ class Choice(Generic[P, R]):
         signature, ready = packed(arguments)
         entry = self._kernel.loaded(signature)
         if entry is None:
-            from placeopt.kernels.compilation import obtained
-
             seconds, stop = self._seconds or 0.0, _stop.get()
             if stop is None and self._optional:
                 stop = _hurry.get()

@@ -231,9 +231,7 @@ def _answer(run: Run, solver: Solver, chain: Chain, spent: float) -> Answer:
     try:
         if not solver.info.anytime or solver.info.bounding or repeatable or not chain.exact:
             return solver.solve(chain.problem, options, run.settings)
-        from placeopt.bounding.bound_prover import (
-            Companion,  # with all bounds behind it: a heuristic need not wait for them
-        )
+        from placeopt.bounding.bound_prover import Companion
 
         with Companion(chain.problem, options) as companion:
             answer = solver.solve(chain.problem, companion.options, run.settings)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from placeopt.model.problem import Problem
 from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings, Termination
 
-from .._runs.serial import best_serial
+from .._starts.serial import best_serial
 
 
 class Single:

@@ -21,7 +21,7 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import ExactRun, nothing_to_place
-from .._runs.warm_start import best_start
+from .._starts.warm_start import best_start
 from ._enumeration import COUNTED, Enumeration, StoppedError
 
 

@@ -72,7 +72,7 @@ from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings, Termin
 
 from .._runs.solve_run import ExactRun, nothing_to_place
 from .._runs.validity import valid
-from .._runs.warm_start import best_start
+from .._starts.warm_start import best_start
 
 if TYPE_CHECKING:
     from ._milp.engine import Limits, Outcome

@@ -17,8 +17,8 @@ from placeopt.model.schedule import Schedule
 from placeopt.simulation import retime
 from placeopt.solver import Options
 
-from .._runs.segments import segmented
 from .._runs.validity import valid
+from .._starts.segments import segmented
 
 STEP, MOST = 1e-6, 0.4
 """Seconds of a step in plain Python (an edge or a task, and a device), and the most that a heuristic that has compiled

@@ -16,13 +16,13 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.solver import Answer, Clock, Options, Termination
 
+from .._local_search.cooling import COLD as FALL
+from .._local_search.cooling import annealer, coolings
+from .._local_search.descents import descender, descents
+from .._local_search.search import LOADING, Cooling, Search, any_start, rounds_in, searched, sufficient
 from .._runs.incumbent import Incumbent
 from .._runs.solve_run import ExactRun
 from .._runs.validity import valid
-from ..search._cooling import COLD as FALL
-from ..search._cooling import annealer, coolings
-from ..search._descents import descender, descents
-from ..search._search import LOADING, Cooling, Search, any_start, rounds_in, searched, sufficient
 from ._members import affordable, schedules, segments
 from ._standings import Standings
 from ._windows import ADVANCE, Sweep, Window, windowed

@@ -12,9 +12,9 @@ from placeopt.model.problem import Objective, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Answer, Clock, Options, Settings, Termination
 
+from .._local_search.search import Cooling, Search, any_start, rounds_in, searched, sufficient
 from .._runs.incumbent import Incumbent
-from .._runs.warm_start import best_start
-from ._search import Cooling, Search, any_start, rounds_in, searched, sufficient
+from .._starts.warm_start import best_start
 
 DEFAULT = 10.0
 """Seconds worth of moves where neither a time limit nor a number of rounds is given."""

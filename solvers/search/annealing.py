@@ -2,7 +2,7 @@
 
 S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi: Optimization by simulated annealing, Science 220 (1983),
 doi:10.1126/science.220.4598.671. A move that makes the schedule longer by D is accepted with probability exp(-D / T);
-the temperature T falls geometrically. States and moves are those of `placeopt_solvers.search._core`.
+the temperature T falls geometrically. States and moves are those of `placeopt_solvers._local_search`.
 
 Departures: memory and deadlines may be broken on the way, at a price that adapts. Beside the makespan counts, averaged
 over the devices, what they work past its lower bound: the makespan alone does not tell how far the other devices are
@@ -16,8 +16,8 @@ from typing import ClassVar
 from placeopt.model.problem import Problem
 from placeopt.solver import ALL_METRICS, Answer, Info, Options
 
+from .._local_search.cooling import annealer, coolings
 from ._anytime import SearchSettings, search
-from ._cooling import annealer, coolings
 
 CITATION = """\
 @article{kirkpatrick1983optimization,

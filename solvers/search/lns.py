@@ -45,13 +45,13 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, lateness
 from placeopt.solver import Answer, Clock, Info, Options, Settings, Termination
 
+from .._local_search.search import makespan_bound
 from .._runs.incumbent import Incumbent
 from .._runs.solve_run import nothing_to_place
 from .._runs.time_scaling import coarsened
 from .._runs.validity import valid
-from .._runs.warm_start import best_start
+from .._starts.warm_start import best_start
 from ._lns.search import Search
-from ._search import makespan_bound
 
 SHARE = 0.85
 """Of the time limit that work is planned for with one worker: it ends by its work, not by the clock."""

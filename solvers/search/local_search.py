@@ -1,7 +1,7 @@
 """Iterated local search: moves that do not cost more, and a few random ones whenever they are used up.
 
 H. R. Lourenço, O. C. Martin, T. Stützle: Iterated local search, in Handbook of Metaheuristics (2003),
-doi:10.1007/0-306-48056-5_11. The local search is a stochastic descent: moves of `placeopt_solvers.search._core` are
+doi:10.1007/0-306-48056-5_11. The local search is a stochastic descent: moves of `placeopt_solvers._local_search` are
 drawn one by one and accepted if the state does not cost more; it ends after a number of moves, not at a proven local
 optimum. The perturbation is a few moves accepted whatever they cost; the next descent starts from the best state so
 far, perturbed.
@@ -14,8 +14,8 @@ from typing import ClassVar
 from placeopt.model.problem import Problem
 from placeopt.solver import ALL_METRICS, Answer, Info, Options
 
+from .._local_search.descents import descender, descents
 from ._anytime import SearchSettings, search
-from ._descents import descender, descents
 
 CITATION = """\
 @incollection{lourenco2003iterated,

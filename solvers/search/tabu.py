@@ -1,8 +1,8 @@
 """Tabu search over placement and order.
 
 F. Glover: Tabu search, part I, ORSA Journal on Computing 1 (1989), doi:10.1287/ijoc.1.3.190. What is forbidden, and
-when it is done all the same, stands in `placeopt_solvers.search._core.tabu`; states and moves in
-`placeopt_solvers.search._core`.
+when it is done all the same, stands in `placeopt_solvers._local_search.tabu`; states and moves in
+`placeopt_solvers._local_search`.
 
 Departures: memory and deadlines may be broken on the way, at a price that adapts (strategic oscillation, part II of the
 article). Each of the search's parts but the first starts from the best state so far.
@@ -21,12 +21,12 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import ALL_METRICS, Answer, Info, Options
 
+from .._local_search.search import Cooling, Search
+from .._local_search.tabu import prowl
 from ._anytime import SearchSettings, search
-from ._core.tabu import prowl
-from ._search import Cooling, Search
 
 SHARES = (30, 14, 26, 10, 12, 8)
-"""Percentages of the kinds of moves, as `placeopt_solvers.search._core.proposals` lists them."""
+"""Percentages of the kinds of moves, as `placeopt_solvers._local_search.proposals` lists them."""
 
 PARTS = 8
 """Parts of a search, each from the best state so far."""

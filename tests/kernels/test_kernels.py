@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from placeopt_solvers._constructive.insertion import insert_in_order
-from placeopt_solvers._runs.warm_start import best_start
-from placeopt_solvers.search._core.walk import walk
+from placeopt_solvers._local_search.walk import walk
+from placeopt_solvers._starts.warm_start import best_start
 from typer.testing import CliRunner
 
 import placeopt as po
@@ -235,7 +235,7 @@ class TestChoice:
         held.set()
 
     def test_a_search_that_is_cut_into_parts_does_the_same(self) -> None:
-        from placeopt_solvers.search._cooling import annealer
+        from placeopt_solvers._local_search.cooling import annealer
 
         problem = layered_problem(12, 3, ccr=1.0)
         start = po.solve(problem, "heft").schedule

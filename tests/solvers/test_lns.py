@@ -11,7 +11,7 @@ import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.heft import heft
 from placeopt_solvers._runs.validity import valid
-from placeopt_solvers._runs.warm_start import best_start
+from placeopt_solvers._starts.warm_start import best_start
 from placeopt_solvers.search._lns.model import Stretch, changed, part_of, solved
 from placeopt_solvers.search._lns.neighbourhoods import Chooser
 from placeopt_solvers.search._lns.search import Search, improve

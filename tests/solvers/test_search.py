@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import METRICS, small_problem
-from placeopt_solvers.search._core import Case, State, current_schedule, load, make_case, make_state
-from placeopt_solvers.search._core.case import OVERFULL
-from placeopt_solvers.search._core.decoding import decode, look_ahead, rewind
-from placeopt_solvers.search._core.moving import accept, settle
-from placeopt_solvers.search._core.proposals import EXCHANGE, KINDS, MOVE, SHIFT, SWAP, find_critical, propose, undo
-from placeopt_solvers.search._core.state import (
+from placeopt_solvers._local_search import Case, State, current_schedule, load, make_case, make_state
+from placeopt_solvers._local_search.case import OVERFULL
+from placeopt_solvers._local_search.decoding import decode, look_ahead, rewind
+from placeopt_solvers._local_search.moving import accept, settle
+from placeopt_solvers._local_search.proposals import EXCHANGE, KINDS, MOVE, SHIFT, SWAP, find_critical, propose, undo
+from placeopt_solvers._local_search.state import (
     COST,
     CRITICAL,
     FIXED,
@@ -27,7 +27,7 @@ from placeopt_solvers.search._core.state import (
     PUT,
     TIMED,
 )
-from placeopt_solvers.search._core.walk import walk
+from placeopt_solvers._local_search.walk import walk
 
 from placeopt.model.building import build_problem
 from placeopt.model.memory import peak_memory, sum_memory

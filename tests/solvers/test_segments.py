@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
-from placeopt_solvers._runs.segments import segmented
 from placeopt_solvers._runs.validity import valid
+from placeopt_solvers._starts.segments import segmented
 
 from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Objective, Problem

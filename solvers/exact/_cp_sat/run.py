@@ -17,7 +17,7 @@ from placeopt.solver import Answer, Options, Settings, Termination
 
 from ..._runs.solve_run import ExactRun
 from ..._runs.time_scaling import coarsened
-from ..._runs.warm_start import annealed_start, best_start
+from ..._starts.warm_start import annealed_start, best_start
 
 if TYPE_CHECKING:
     from placeopt.bounding.engines.cp_sat import Outcome

@@ -21,8 +21,8 @@ import numpy as np
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 
+from ..._local_search.search import makespan_bound
 from ..._runs.validity import valid
-from .._search import makespan_bound
 from .model import Found, Part, Stretch, changed, part_of, solved
 from .neighbourhoods import FEWEST, Chooser, Kind
 from .state import State

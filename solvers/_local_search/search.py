@@ -1,9 +1,9 @@
 """A search from a schedule: cooling after cooling, each from the best state so far, on as many threads as wanted.
 
-What a state is and how it changes stands in `placeopt_solvers.search._core`. Broken limits of memory and deadlines have
-a price that rises while the search is among states that break them and falls while it is not (F. Glover's strategic
-oscillation, Decision Sciences 8, 1977, doi:10.1111/j.1540-5915.1977.tb01074.x), so that it may pass through them but
-does not stay.
+What a state is and how it changes stands in `placeopt_solvers._local_search`. Broken limits of memory and deadlines
+have a price that rises while the search is among states that break them and falls while it is not (F. Glover's
+strategic oscillation, Decision Sciences 8, 1977, doi:10.1111/j.1540-5915.1977.tb01074.x), so that it may pass through
+them but does not stay.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from placeopt.model.schedule import Schedule
 from placeopt.simulation import simulate
 
 from .._constructive.groups import grouped, packings
+from .._local_search import current_schedule, load, make_case, make_state
 from .._runs.incumbent import Incumbent
 from .._runs.validity import valid
-from ._core import current_schedule, load, make_case, make_state
-from ._core.case import LATE, MAKESPAN, OVERFULL
-from ._core.decoding import decode
-from ._core.moving import settle
-from ._core.proposals import KINDS
-from ._core.state import COST, GUIDE, HELD, NEWS, PENALTY
-from ._core.walk import hold, walk
+from .case import LATE, MAKESPAN, OVERFULL
+from .decoding import decode
+from .moving import settle
+from .proposals import KINDS
+from .state import COST, GUIDE, HELD, NEWS, PENALTY
+from .walk import hold, walk
 
 PROPOSING, TIMING, BOOKING = 0.7e-6, 2e-9, 5e-9
 """Seconds that a move costs apart from timing tasks, and that a task or an edge costs, without and with ports. On a
@@ -90,8 +90,8 @@ class Search:
     """One walker: its state, and the best that it has found.
 
     `moves` is how many are to come at least, which decides on compiled code; `bound` is a lower bound of the makespan
-    (`makespan_bound`); `shares` are the percentages of the kinds of moves, as `placeopt_solvers.search._core.proposals`
-    lists them.
+    (`makespan_bound`); `shares` are the percentages of the kinds of moves, as
+    `placeopt_solvers._local_search.proposals` lists them.
     """
 
     def __init__(

@@ -8,7 +8,7 @@
     exchange    within a stretch of the order two devices exchange their tasks
 
 Half of the tasks are picked from a critical chain, where one is known: moving others seldom makes a schedule shorter.
-Feasibility and separation are kept; memory and deadlines have their price (`placeopt_solvers.search._core.decoding`).
+Feasibility and separation are kept; memory and deadlines have their price (`placeopt_solvers._local_search.decoding`).
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ from functools import partial
 
 from placeopt.model.problem import Problem
 
-from ._search import Cooling, Search
+from .search import Cooling, Search
 
 SHARES = (30, 10, 22, 14, 16, 8)
-"""Percentages of the kinds of moves, as `placeopt_solvers.search._core.proposals` lists them."""
+"""Percentages of the kinds of moves, as `placeopt_solvers._local_search.proposals` lists them."""
 
 HOTTEST = (1.5, 6.0, 0.5)
 """First temperatures of the coolings, one after the other, then again; as parts of the best value shared out over the

@@ -8,10 +8,10 @@ from functools import partial
 
 from placeopt.model.problem import Problem
 
-from ._search import Cooling, Search
+from .search import Cooling, Search
 
 SHARES = (26, 14, 22, 12, 16, 10)
-"""Percentages of the kinds of moves, as `placeopt_solvers.search._core.proposals` lists them."""
+"""Percentages of the kinds of moves, as `placeopt_solvers._local_search.proposals` lists them."""
 
 DESCENT = 40_000
 """Moves of a descent."""

@@ -13,12 +13,12 @@ from placeopt.simulation import retime
 from placeopt.solver import Clock, Options
 
 from .._constructive.heft import heft
-from ..search._cooling import annealer, coolings
-from ..search._search import LOADING, rounds_in, searched, sufficient
-from .incumbent import Incumbent
+from .._local_search.cooling import annealer, coolings
+from .._local_search.search import LOADING, rounds_in, searched, sufficient
+from .._runs.incumbent import Incumbent
+from .._runs.validity import valid
 from .segments import segmented
 from .serial import best_serial
-from .validity import valid
 
 
 def best_start(problem: Problem, initial: Schedule | None, heuristics: bool) -> Schedule | None:
