@@ -207,5 +207,7 @@ def test_the_wheel_holds_exactly_the_tree(tmp_path: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     tree = {f"placeopt/{path.relative_to(CORE)}" for path in modules(CORE)}
     tree |= {f"placeopt_solvers/{path.relative_to(SOLVERS)}" for path in modules(SOLVERS)}
-    tree |= {f"placeopt/views/page/{path.name}" for path in (CORE / "page").iterdir() if path.suffix in ASSETS}
+    tree |= {
+        f"placeopt/views/page/{path.name}" for path in (CORE / "views" / "page").iterdir() if path.suffix in ASSETS
+    }
     assert names == tree | {"placeopt/py.typed", "placeopt_solvers/py.typed"}

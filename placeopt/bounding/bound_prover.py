@@ -1,6 +1,6 @@
-"""A companion of a solver: while that looks for better schedules, it proves bounds in a thread of its own.
+"""A prover of a solver: while that looks for better schedules, it proves bounds in a thread of its own.
 
-Solvers that search are rarely the ones that prove the best bounds, so the two are set apart: the companion hears of
+Solvers that search are rarely the ones that prove the best bounds, so the two are set apart: the prover hears of
 every incumbent, proves what `placeopt.bounding.portfolio` can, tells whoever watches, and stops the solver once the gap
 is proved to be small enough. It waits a little first, so that easy problems are solved without it.
 """
@@ -25,7 +25,7 @@ LEAST = 1e-3
 """Seconds that it takes at least, once it has begun."""
 
 
-class Companion:
+class BoundProver:
     """Proves bounds from when it is entered until it is left; `options` are those for the solver meanwhile.
 
     It waits for `delay` seconds first, DELAY unless given, and uses `workers` threads: all but one of those asked for,
@@ -40,14 +40,14 @@ class Companion:
         self.workers = max(options.workers - 1, 1) if workers is None else workers
         self._clock = Clock(options.time_limit)
         self._leave = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="companion", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="bound-prover", daemon=True)
         self._error: BaseException | None = None
         self._fatal = False
         self._announce = Announcer(options.on_progress)
         self.best: Bound | None = None
         self.options = replace(options, on_progress=self._hear, should_stop=self._should_stop)
 
-    def __enter__(self) -> Companion:
+    def __enter__(self) -> BoundProver:
         self._thread.start()
         return self
 

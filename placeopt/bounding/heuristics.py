@@ -47,7 +47,7 @@ def heuristic_schedule(name: str, problem: Problem, options: Options, passes: Se
     return None if schedule is None else chain.restore(schedule)
 
 
-def reachable(problem: Problem) -> Value | None:
+def best_heuristic_value(problem: Problem) -> Value | None:
     """The objective's first level in the best of those that are feasible; None if none is."""
     reports = (verify(problem, schedule) for _, schedule in heuristic_schedules(problem))
     return min((report.objective[0] for report in reports if report.feasible and report.objective), default=None)

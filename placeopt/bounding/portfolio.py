@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from placeopt.bounding import quick as lowerbounds
-from placeopt.bounding.heuristics import reachable
+from placeopt.bounding.heuristics import best_heuristic_value
 from placeopt.bounding.quick import Bound, narrowed_classes, prove_infeasible
 from placeopt.bounding.quick.energetic import energetic_bound
 from placeopt.bounding.relaxation import relaxed_bounds
@@ -86,7 +86,7 @@ def bounds(
                     reduced,
                     time_limit=clock.remaining,
                     workers=workers,
-                    known=reachable(reduced) if known is None else known,
+                    known=best_heuristic_value(reduced) if known is None else known,
                     on_bound=add,
                     should_stop=over,
                 )

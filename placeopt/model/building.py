@@ -209,7 +209,7 @@ def _check_products(what: str, num: Int, den: Int) -> None:
 _DERIVED = {"edge_source", "edge_target", "out_start", "in_start", "in_edge", "order", "device_class"}
 
 
-def amended(problem: Problem, **changes: Any) -> Problem:
+def with_changes(problem: Problem, **changes: Any) -> Problem:
     """The problem with some of what `build_problem` takes changed, and what follows from that worked out anew."""
     given = {field.name: getattr(problem, field.name) for field in fields(problem) if field.name not in _DERIVED}
     edges = np.column_stack((problem.edge_source, problem.edge_target))

@@ -226,16 +226,16 @@ def _answer(run: Run, solver: Solver, chain: Chain, spent: float) -> Answer:
         initial = None if options.initial is None else chain.project(options.initial)
         limit = None if options.time_limit is None else max(options.time_limit - spent, LEAST)
         options = replace(options, initial=initial, time_limit=limit)
-    # A companion stops the solver at some moment of the clock: not where the same answer is wanted every time.
+    # A prover stops the solver at some moment of the clock: not where the same answer is wanted every time.
     repeatable = options.workers == 1 or getattr(run.settings, "deterministic", False)
     try:
         if not solver.info.anytime or solver.info.bounding or repeatable or not chain.exact:
             return solver.solve(chain.problem, options, run.settings)
-        from placeopt.bounding.bound_prover import Companion
+        from placeopt.bounding.bound_prover import BoundProver
 
-        with Companion(chain.problem, options) as companion:
-            answer = solver.solve(chain.problem, companion.options, run.settings)
-        return companion.concluded(answer)
+        with BoundProver(chain.problem, options) as prover:
+            answer = solver.solve(chain.problem, prover.options, run.settings)
+        return prover.concluded(answer)
     except InternalError as error:
         raise run.disagreement(str(error)) from error
 

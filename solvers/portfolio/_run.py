@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
-from placeopt.bounding.bound_prover import Companion
+from placeopt.bounding.bound_prover import BoundProver
 from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import best_bound
 from placeopt.kernels import WaitingStoppedError, compilation, impatient
@@ -97,14 +97,14 @@ class Searcher:
 
 
 class Run(ExactRun):
-    """One solve; with a companion that proves bounds beside it, or without."""
+    """One solve; with a prover that proves bounds beside it, or without."""
 
     best: Standings
 
-    def __init__(self, problem: Problem, options: Options, companion: Companion | None) -> None:
+    def __init__(self, problem: Problem, options: Options, prover: BoundProver | None) -> None:
         super().__init__(problem, options)
         self.best = Standings(problem, options, self.clock)
-        self.companion = companion
+        self.prover = prover
         self.span = PATIENCE if options.planned_seconds is None else options.planned_seconds
         if options.workers > 1:
             self.varies_by = "threads"
@@ -134,7 +134,7 @@ class Run(ExactRun):
             (not small and not compiling, lambda: self._search(STARTS)),
             (True, lambda: self._exact(FIRST_OF_SMALL if small else FIRST)),
             (True, lambda: self._search(None)),
-            (self.companion is None, self._bound),
+            (self.prover is None, self._bound),
         )
         for wanted, step in steps:
             if wanted and not self._over():
@@ -143,8 +143,8 @@ class Run(ExactRun):
 
     @property
     def threads(self) -> int:
-        """Threads that the companion leaves."""
-        beside = self.companion.workers if self.companion is not None and self.companion.busy else 0
+        """Threads that the prover leaves."""
+        beside = self.prover.workers if self.prover is not None and self.prover.busy else 0
         return max(self.options.workers - beside, 1)
 
     def _tried(self) -> None:
@@ -236,11 +236,11 @@ class Run(ExactRun):
         """Turns of the searchers: as much work as is planned, or until time is up; at most so many turns."""
         work = SEARCHING * self.span if self.options.workers == 1 else self.span
         endless = self.options.workers > 1 and self.clock.limit is not None
-        companion = self.companion
+        prover = self.prover
         asked = False
         while (endless or self.worked < work) and not self._over() and (most is None or self.turns < most):
             self._turn()
-            if companion is not None and not asked and not companion.busy and not self._over():
+            if prover is not None and not asked and not prover.busy and not self._over():
                 # On several threads CP-SAT proves bounds that it does not find on one.
                 self._exact(FIRST)
                 asked = True

@@ -11,7 +11,7 @@ portfolios of algorithms). In this order:
 5. Annealing, local search, large neighbourhood search and a sweep of windows in turn, more turns for whoever gains
    more; CP-SAT once more when the bounds beside it are done.
 
-With two workers or more a companion proves bounds beside all that; with one they are proved in the time that is left.
+With two workers or more a prover proves bounds beside all that; with one they are proved in the time that is left.
 It ends as soon as the gap is as small as wanted. One worker's turns are counted in moves and CP-SAT's deterministic
 time, so the same seed gives the same schedule, whatever the clock says; it is only there for machines too slow for the
 plan. Without a time limit it plans for a minute.
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from placeopt.bounding.bound_prover import Companion
+from placeopt.bounding.bound_prover import BoundProver
 from placeopt.model.problem import Problem
 from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings
 
@@ -29,7 +29,7 @@ from .._runs.solve_run import nothing_to_place
 from ._run import Run
 
 DELAY = 0.5
-"""Seconds after which the companion begins: most small problems are solved by then."""
+"""Seconds after which the prover begins: most small problems are solved by then."""
 
 
 class Auto:
@@ -56,6 +56,6 @@ class Auto:
             return nothing_to_place(problem)
         if options.workers == 1:
             return Run(problem, options, None).answer()
-        with Companion(problem, options, delay=DELAY, workers=max(options.workers // 2, 1)) as companion:
-            answer = Run(problem, companion.options, companion).answer()
-        return companion.concluded(answer)
+        with BoundProver(problem, options, delay=DELAY, workers=max(options.workers // 2, 1)) as prover:
+            answer = Run(problem, prover.options, prover).answer()
+        return prover.concluded(answer)

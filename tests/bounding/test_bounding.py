@@ -1,4 +1,4 @@
-"""The engine for bounds, the command, and the companion that proves them beside a solver."""
+"""The engine for bounds, the command, and the prover that proves them beside a solver."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from commandline import run
 
 import placeopt as po
 from placeopt.bounding import quick as lowerbounds
-from placeopt.bounding.bound_prover import Companion
+from placeopt.bounding.bound_prover import BoundProver
 from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import Bound, best_bound
 from placeopt.bounding.quick.energetic import best_interval, energetic_bound
@@ -150,46 +150,46 @@ class TestCompanion:
     def test_stops_a_solver_whose_gap_is_proved(self, gap: float | None, value: int, expected: Termination) -> None:
         heard: list[Progress] = []
         options = Options(workers=2, time_limit=60, gap_limit=gap, on_progress=heard.append)
-        with Companion(chain(), options) as companion:
-            answer = self.solved(companion.options, Schedule(np.array([0, 0, 1, 1]), np.array([0, 10, 23, 33])), value)
-        answer = companion.concluded(answer)
+        with BoundProver(chain(), options) as prover:
+            answer = self.solved(prover.options, Schedule(np.array([0, 0, 1, 1]), np.array([0, 10, 23, 33])), value)
+        answer = prover.concluded(answer)
         assert answer.termination is expected
-        assert companion.best is not None
-        assert answer.bound == companion.best.value >= math.ceil(value * (1 - (gap or 0)))
+        assert prover.best is not None
+        assert answer.bound == prover.best.value >= math.ceil(value * (1 - (gap or 0)))
         assert heard[-1].objective == value
         assert heard[-1].bound == answer.bound
 
     def test_leaves_a_caller_who_stops_his_stop(self) -> None:
         stop = threading.Event()
         stop.set()
-        with Companion(chain(), Options(workers=2, should_stop=stop.is_set, on_progress=lambda _: None)) as companion:
-            answer = self.solved(companion.options, Schedule(np.zeros(4, np.int64), np.zeros(4, np.int64)), 43)
-        assert companion.concluded(answer).termination is Termination.INTERRUPTED
+        with BoundProver(chain(), Options(workers=2, should_stop=stop.is_set, on_progress=lambda _: None)) as prover:
+            answer = self.solved(prover.options, Schedule(np.zeros(4, np.int64), np.zeros(4, np.int64)), 43)
+        assert prover.concluded(answer).termination is Termination.INTERRUPTED
 
     def test_does_not_end_a_list_of_objectives(self) -> None:
         levels = Objective(((Term("makespan"),), (Term("communication"),)))
         problem = build_problem(task_names="a", device_names="d", duration=[[5]], objective=levels)
-        with Companion(problem, Options(workers=2, time_limit=60)) as companion:
-            companion.options.on_progress(Progress(0.0, 5))  # type: ignore[misc]
-            while companion.best is None or companion.best.value < 5:
+        with BoundProver(problem, Options(workers=2, time_limit=60)) as prover:
+            prover.options.on_progress(Progress(0.0, 5))  # type: ignore[misc]
+            while prover.best is None or prover.best.value < 5:
                 time.sleep(0.01)
-            assert not companion.options.should_stop()
+            assert not prover.options.should_stop()
 
     def test_keeps_the_better_bound(self) -> None:
-        companion = Companion(chain(), Options())
-        companion.best = Bound("relaxation-lp", 41, "")
-        assert companion.concluded(Answer(Termination.TIME_LIMIT, bound=42)).bound == 42
-        assert companion.concluded(Answer(Termination.TIME_LIMIT, bound=Fraction(81, 2))).bound == 41
-        assert companion.concluded(Answer(Termination.INFEASIBLE)).bound is None
+        prover = BoundProver(chain(), Options())
+        prover.best = Bound("relaxation-lp", 41, "")
+        assert prover.concluded(Answer(Termination.TIME_LIMIT, bound=42)).bound == 42
+        assert prover.concluded(Answer(Termination.TIME_LIMIT, bound=Fraction(81, 2))).bound == 41
+        assert prover.concluded(Answer(Termination.INFEASIBLE)).bound is None
 
     def test_its_errors_are_told_and_lose_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken(*_: object, **__: object) -> None:
             raise ZeroDivisionError("on purpose")
 
         monkeypatch.setattr("placeopt.bounding.bound_prover.bounds", broken)
-        with Companion(chain(), Options()) as companion:
+        with BoundProver(chain(), Options()) as prover:
             time.sleep(0.2)
-        answer = companion.concluded(Answer(Termination.TIME_LIMIT, message="tired"))
+        answer = prover.concluded(Answer(Termination.TIME_LIMIT, message="tired"))
         assert answer.message == "tired; no better bounds were proved beside it: ZeroDivisionError: on purpose"
 
     def test_what_contradicts_itself_is_raised_and_stops_the_solver(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,10 +197,10 @@ class TestCompanion:
             raise po.InternalError("two bounds contradict each other")
 
         monkeypatch.setattr("placeopt.bounding.bound_prover.bounds", broken)
-        with Companion(chain(), Options()) as companion:
-            answer = self.solved(companion.options, Schedule(np.zeros(4, np.int64), np.zeros(4, np.int64)), 43)
+        with BoundProver(chain(), Options()) as prover:
+            answer = self.solved(prover.options, Schedule(np.zeros(4, np.int64), np.zeros(4, np.int64)), 43)
         with pytest.raises(po.InternalError, match="two bounds contradict each other"):
-            companion.concluded(answer)
+            prover.concluded(answer)
 
     @pytest.mark.parametrize("solver", ["tabu", "auto"])
     def test_a_contradiction_is_an_internal_error_of_the_run(
@@ -222,10 +222,10 @@ class TestCompanion:
             if threading.current_thread() is not threading.main_thread():
                 raise error("the caller broke")
 
-        with Companion(chain(), Options(workers=2, on_progress=hear)) as companion:
-            answer = self.solved(companion.options, Schedule(np.zeros(4, np.int64), np.zeros(4, np.int64)), 99)
+        with BoundProver(chain(), Options(workers=2, on_progress=hear)) as prover:
+            answer = self.solved(prover.options, Schedule(np.zeros(4, np.int64), np.zeros(4, np.int64)), 99)
         with pytest.raises(error, match="the caller broke"):
-            companion.concluded(answer)
+            prover.concluded(answer)
 
 
 class TestProgress:
@@ -281,7 +281,7 @@ class TestProgress:
         announce(Progress(3.0, 9))
         assert [(each.elapsed, each.objective) for each in heard] == [(3.0, 9), (3.0, 8)]
 
-    def test_a_companion_and_its_solver_do_not_interrupt_each_other(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_prover_and_its_solver_do_not_interrupt_each_other(self, monkeypatch: pytest.MonkeyPatch) -> None:
         first, done = threading.Event(), threading.Event()
         heard: list[Progress] = []
 
@@ -299,12 +299,12 @@ class TestProgress:
 
         monkeypatch.setattr("placeopt.bounding.bound_prover.DELAY", 0.0)
         monkeypatch.setattr("placeopt.bounding.bound_prover.bounds", bounds_at_once)
-        with Companion(chain(), Options(workers=2, on_progress=hear)) as companion:
-            assert companion.options.on_progress is not None
+        with BoundProver(chain(), Options(workers=2, on_progress=hear)) as prover:
+            assert prover.options.on_progress is not None
             for value in range(90, 60, -1):
-                companion.options.on_progress(Progress(0.0, value))
+                prover.options.on_progress(Progress(0.0, value))
             done.wait(60)
-        companion.concluded(Answer(Termination.COMPLETED))
+        prover.concluded(Answer(Termination.COMPLETED))
         assert len(heard) == 60
         assert [each.elapsed for each in heard] == sorted(each.elapsed for each in heard)
         proved = [each.bound for each in heard if each.bound is not None]

@@ -19,7 +19,7 @@ from placeopt.bounding.quick import best_bound, prove_infeasible
 from placeopt.io.compiler import load
 from placeopt.io.formats.graphs import from_networkx, to_networkx
 from placeopt.io.formats.problems import problem_document
-from placeopt.model.building import amended, build_problem
+from placeopt.model.building import build_problem, with_changes
 from placeopt.model.objective import METRICS, evaluate
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.relocation import GONE, relocation_ticks, shared_out
@@ -146,14 +146,14 @@ class TestProblem:
         assert prints[0] == prints[1]  # where a task may not run nothing counts
         assert len(set(prints)) == 3
         assert [each.device_class.tolist() for each in found[1:3]] == [[0, 0, 1], [0, 1, 2]]
-        assert amended(found[2], relocation=None).fingerprint() == prints[0]
+        assert with_changes(found[2], relocation=None).fingerprint() == prints[0]
         with pytest.raises(po.UsageError, match="runs_before_next_change is 0; expected a positive number"):
             problem(None, 0)
 
     def test_amended_problems_are_those_that_were_built_so(self) -> None:
         for seed in range(20):
             problem = small_problem(np.random.default_rng(seed))
-            assert amended(problem).fingerprint() == problem.fingerprint()
+            assert with_changes(problem).fingerprint() == problem.fingerprint()
 
     def test_the_bound_is_the_cheapest_place_of_each_group(self) -> None:
         problem = build_problem(
@@ -185,7 +185,7 @@ def test_formats_keep_it() -> None:
         edges = list(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True))
         assert len(set(edges)) == len(edges)
         runs = Fraction(int(rng.integers(1, 5)))
-        problem = amended(
+        problem = with_changes(
             problem, runs_before_next_change=runs, objective=shared_out(Objective(((Term("relocation"),),)), runs)
         )
         if prove_infeasible(problem) is not None:  # no document says so without a complaint
@@ -221,7 +221,7 @@ class TestPasses:
         )  # fmt: skip
         fused = apply_passes(problem, ["fuse"]).problem
         assert fused.relocation.tolist() == [[7, 9], [4, 3]]
-        alone = amended(problem, objective=Objective(((Term("relocation"),),)))
+        alone = with_changes(problem, objective=Objective(((Term("relocation"),),)))
         assert apply_passes(alone, ["contract-groups"]).problem.relocation.tolist() == [[7, 9], [4, 3]]
 
     def test_tasks_that_take_no_time_stay_where_they_are_or_leave_what_they_cost(self) -> None:

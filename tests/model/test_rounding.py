@@ -15,7 +15,7 @@ from commandline import run
 from texts import compiled, complaints, data_complaints
 
 import placeopt as po
-from placeopt.model.building import amended
+from placeopt.model.building import with_changes
 from placeopt.model.problem import Problem, Rounding, rounding_text
 
 GRAPH_ANSWER = (
@@ -164,7 +164,7 @@ class TestTimesWithAUnit:
         rounded, whole = problem("tasks: {t: {time: 0.5 ms}}"), problem("tasks: {t: {time: 1 ms}}")
         assert rounded.fingerprint() == whole.fingerprint()
         assert rounded.rounding == Rounding(1.0, "tasks.t.time")
-        assert amended(rounded, contention="port").rounding == rounded.rounding
+        assert with_changes(rounded, contention="port").rounding == rounded.rounding
         assert po.solve(rounded, "brute-force").problem.rounding == rounded.rounding
 
     @pytest.mark.parametrize(

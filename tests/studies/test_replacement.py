@@ -15,7 +15,7 @@ from commandline import run
 import placeopt as po
 from placeopt.errors import DocumentError
 from placeopt.io.spec import Spec
-from placeopt.model.building import amended
+from placeopt.model.building import with_changes
 from placeopt.model.objective import METRICS, evaluate
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.studies.replacement import Replacement
@@ -170,7 +170,7 @@ def changed(rng: np.random.Generator, problem: Problem) -> Problem:
     room = problem.capacity[kept]
     between = np.ix_(kept, kept)
     links = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den")
-    return amended(
+    return with_changes(
         problem,
         device_names=[problem.device_names[d] for d in kept.tolist()],
         device_types=[problem.device_types[d] for d in kept.tolist()],

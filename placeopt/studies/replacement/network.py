@@ -19,7 +19,7 @@ from placeopt.io.plan import read_plan
 from placeopt.io.spec import CurrentSpec, NetworkFile, Spec
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Int
-from placeopt.model.building import amended
+from placeopt.model.building import with_changes
 from placeopt.model.problem import Metric, Objective, Problem, Term
 from placeopt.model.relocation import GONE, relocation_ticks, shared_out
 from placeopt.model.schedule import Schedule
@@ -153,7 +153,7 @@ def _on_problem(
     links = after.latency, after.byte_ticks_num, after.byte_ticks_den
     served = after.runs_before_next_change if runs is None else runs
     stated = with_relocation(shared_out(after.objective, 1 / after.runs_before_next_change))
-    problem = amended(
+    problem = with_changes(
         after,
         relocation=relocation_ticks(current, after.resident, startup, *links),
         runs_before_next_change=served,

@@ -8,7 +8,7 @@ import numpy as np
 
 from placeopt.bounding.quick.classes import by_group
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.building import amended
+from placeopt.model.building import with_changes
 from placeopt.model.objective import Value
 from placeopt.model.problem import Objective, Problem
 from placeopt.model.relocation import GONE
@@ -47,7 +47,7 @@ def staying(problem: Problem, current: Int, start: Int | None) -> Stay:
     kept = _kept(problem, current)
     free = np.asarray(~kept.any(axis=1))
     forced = tuple(np.flatnonzero(free).tolist())
-    narrowed = amended(problem, feasible=np.where(free[:, None], problem.feasible, kept), objective=Objective())
+    narrowed = with_changes(problem, feasible=np.where(free[:, None], problem.feasible, kept), objective=Objective())
     found = solve(narrowed, "heft")
     candidates = [found.schedule]
     if start is not None and not forced:
