@@ -26,7 +26,7 @@ from rich.table import Table
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.solver import Answer, Options, Termination
 from placeopt.solver.registry import find_solver
-from placeopt.solving.pipeline import read_settings
+from placeopt.solving.settings import read_settings
 from placeopt.verifier import verify
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

@@ -1,4 +1,4 @@
-"""What a caller of `solve` gives, checked: options and a solver's own settings."""
+"""Check options and settings."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 from placeopt.errors import UsageError
-from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule
 from placeopt.solver import Options, Settings, Solver, checked_settings
 
 LONGEST = 10**9
@@ -55,23 +53,6 @@ def read_settings(solver: Solver, values: Mapping[str, Any]) -> Settings:
         For an unknown setting or a value of the wrong kind; lists every one.
     """
     return checked_settings(solver.name, solver.settings_type, values)
-
-
-def checked_initial(problem: Problem, initial: Schedule | None) -> Schedule | None:
-    """The schedule to start from, if it is one and has an entry for each task.
-
-    Raises
-    ------
-    UsageError
-        If it has not.
-    """
-    if initial is None:
-        return None
-    if not isinstance(initial, Schedule):
-        raise UsageError(f"initial is a {type(initial).__name__}; expected a Schedule, or the name of a solver")
-    if len(initial.device) != problem.n_tasks or len(initial.start) != problem.n_tasks:
-        raise UsageError(f"the initial schedule has {len(initial.device)} tasks, the problem has {problem.n_tasks}")
-    return initial
 
 
 def checked(name: str, value: float | None, *, positive: bool = False) -> float | None:

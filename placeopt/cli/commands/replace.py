@@ -72,8 +72,7 @@ def replace(
     """Move an existing plan to a changed network at least cost: tasks stay unless moving them pays, or they must go."""
     from placeopt.io.formats.problems import problem_document
     from placeopt.solver.registry import find_solver
-    from placeopt.solving.pipeline import read_settings
-    from placeopt.solving.settings import checked
+    from placeopt.solving.settings import checked, read_settings
     from placeopt.studies.replacement import changed_problem, replaced
 
     settings = assignments(sets)

@@ -101,8 +101,8 @@ def solve(
     from placeopt.io.plan import read_plan
     from placeopt.passes import find_pass
     from placeopt.solver.registry import find_solver, solver_names
-    from placeopt.solving.pipeline import read_settings
     from placeopt.solving.pipeline import solve as solve_problem
+    from placeopt.solving.settings import read_settings
     from placeopt.views.plots import SCHEDULE_KINDS
 
     settings = assignments(sets)

@@ -23,7 +23,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Clock
 from placeopt.solver.registry import find_solver
-from placeopt.solving.pipeline import make_options
+from placeopt.solving.settings import make_options
 from placeopt.studies.explanation.constraints import Kind, System
 from placeopt.studies.explanation.filter import shrink
 from placeopt.studies.explanation.mending import Mend, mend
