@@ -29,7 +29,7 @@ from placeopt.solver.registry import find_solver
 from placeopt.solving.settings import read_settings
 from placeopt.verifier import verify
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from brute_force import optimum, small_problem
 
 LIMIT = 60.0

@@ -85,7 +85,7 @@ def module_of(name: str) -> Any:
 
 def source_path(name: str) -> str:
     """Where the source of a solver stands in the repository."""
-    return f"solvers/{module_of(name).__name__.rpartition('.')[2]}.py"
+    return f"{module_of(name).__name__.replace('placeopt_solvers', 'solvers').replace('.', '/')}.py"
 
 
 def table(prefix: str) -> str:

@@ -32,7 +32,7 @@ from placeopt.model.arrays import Bool, Float, Int
 from placeopt.solver import Options
 from placeopt.solving import warming
 
-LOCAL = Path(__file__).parent
+LOCAL = Path(__file__).parents[1]
 
 
 class Inner(NamedTuple):

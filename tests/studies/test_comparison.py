@@ -590,7 +590,7 @@ class TestLedger:
 
 def start(site: Path, out: Path, *arguments: object, notes: Path | None = None) -> subprocess.Popen[str]:
     """`placeopt compare` in another process."""
-    tests = str(Path(__file__).parent)
+    tests = str(Path(__file__).parents[1] / "support")
     environment = os.environ | {"PYTHONPATH": f"{site}{os.pathsep}{tests}", "ROGUE_NOTES": str(notes or "")}
     command = [sys.executable, "-m", "placeopt", "compare", *map(str, arguments), "--out", str(out)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -447,7 +447,7 @@ assert "matplotlib.pyplot" not in sys.modules
         subprocess.run([sys.executable, "-c", program], check=True)
 
     def test_no_picture_knows_pyplot(self) -> None:
-        for path in (Path(po.__file__).parent / "pictures").glob("*.py"):
+        for path in (Path(po.__file__).parent / "views" / "plots").glob("*.py"):
             assert not re.search(r"^\s*(import|from) .*pyplot", path.read_text(), re.MULTILINE)
 
     def test_our_settings_exist(self) -> None:
