@@ -325,7 +325,7 @@ class TestStandings:
 def test_same_seed_same_schedule_under_other_hashes() -> None:
     program = (
         "import placeopt as po\nfrom placeopt_solvers.portfolio import _run\n"
-        "from placeopt.generate.layered_graphs import layered_problem\n_auto_run.PATIENCE = 1.0\n"  # no clock at all
+        "from placeopt.generate.layered_graphs import layered_problem\n_run.PATIENCE = 1.0\n"  # no clock at all
         "problem = layered_problem(70, 3, seed=5, ccr=2.0, tightness=0.8, width=4)\n"
         "result = po.solve(problem, 'auto', workers=1, seed=3)\n"
         "print(result.schedule.device.tolist(), result.schedule.start.tolist())"
