@@ -18,7 +18,7 @@ from placeopt.report.catalog import FAMILIES, setting_cards
 
 WHEN = {
     "annealing": "some thousand tasks at most, time to search, and memory that is nearly full",
-    "auto": "the first choice, given seconds or minutes: combines the other solvers",
+    "auto": "the first choice, given seconds or minutes: combines heuristics, CP-SAT, searches and bounds",
     "bil": "chains of tasks on unrelated devices; comparisons",
     "brute-force": "up to about six tasks; checks of other solvers",
     "celeritas": "transfers that cost more than the work, and little memory per device",
