@@ -178,7 +178,7 @@ class TestSolvers:
             kept = re.search(r"<!-- table of solvers.*?-->\n\n(.*?)\n\n", path.read_text(encoding="utf-8"), re.DOTALL)
             if kept:
                 prefix = "" if path.parent == ROOT else "../"
-                assert kept[1] == table(prefix), f"{page_id(path)}: run python docs/_pages/readme.py"
+                assert kept[1] == table(prefix), f"{page_id(path)}: run python docs/_pages/solver_pages.py"
 
     @pytest.mark.parametrize("name", ["heft", "m-sct", "cp-sat", "single"])
     def test_a_page_has_all_that_the_registry_knows(self, name: str) -> None:

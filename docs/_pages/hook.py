@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from benchmark_page import benchmark_page
 from links import PAGES, site_links
 from schema_page import schema_page
-from solver_pages import families, index_page, our_solvers, solver_page, source_path
+from solver_pages import families, our_solvers, solver_page, source_path
 
 from placeopt.io.spec import json_schema
 
@@ -24,8 +24,7 @@ def generated() -> dict[str, tuple[str, str]]:
     """Markdown, and the path by which its links count, of every page that stands in no file of docs/."""
     pages = {page: ((ROOT / path).read_text(encoding="utf-8"), path) for path, page in PAGES.items()}
     pages["reference.md"] = (schema_page(json_schema()), "docs/reference.md")
-    pages["benchmarks.md"] = (benchmark_page(ROOT), "README.md")
-    pages["solvers/index.md"] = (index_page(), "solvers/index.md")
+    pages["benchmarks.md"] = (benchmark_page(ROOT), "benchmarks.md")
     for name in our_solvers():
         pages[f"solvers/{name}.md"] = (solver_page(name), f"solvers/{name}.md")
     return pages
@@ -40,7 +39,8 @@ def on_config(config: Any) -> Any:
         if "Solvers" in entry:
             entry["Solvers"] = [*entries, *entry["Solvers"]]
     named = set(named_pages(config.nav))
-    forgotten = [path.name for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in named]
+    unnamed = [path.name for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in named]
+    forgotten = [name for name in unnamed if f"docs/{name}" not in PAGES]
     if forgotten:
         config.nav.append({"More": forgotten})
     return config

@@ -3,6 +3,7 @@
 Every page links by the path of a file in the repository, relative to its own. On the site
 
     README.md, CONTRIBUTING.md, CHANGELOG.md    are index, contributing, changelog
+    docs/solvers.md                             is the index of the solvers' pages
     docs/NAME                                   is NAME
     solvers/NAME.py                             is the page of that solver (`?source` behind it: the source)
     benchmarks/NAME.py, benchmarks              is that script's part of the page of benchmarks
@@ -17,7 +18,12 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "docs/solvers.md": "solvers/index.md",
+}
 _FENCE = re.compile(r"^( *)(```|~~~)")
 _LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\()([^()\s]+)(\))")
 _CODE = re.compile(r"(``[^`]+``|`[^`]*`)")

@@ -1,4 +1,7 @@
-"""Pages and tables of solvers, made from the registry: nothing about a solver is written twice but when to take it."""
+"""Generate the pages of the solvers and the table of docs/solvers.md from the registry; only `WHEN` is written here.
+
+python docs/_pages/solver_pages.py      # writes the table into docs/solvers.md; a test compares both
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import inspect
 import re
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
@@ -13,64 +17,66 @@ from placeopt.cli.terminal.catalog import FAMILIES, setting_cards
 from placeopt.solver.registry import GROUP, find_solver
 
 WHEN = {
-    "annealing": "full memory decides, up to some thousand tasks, and there is time",
-    "auto": "always, unless you know better: it tries what the others do and keeps the best",
-    "bil": "chains on unlike devices; else to compare",
-    "brute-force": "up to six tasks or so: to check others",
-    "celeritas": "transfers cost more than work, and little memory on each device",
-    "cp-sat": "up to some hundred tasks, or to improve a heuristic's schedule",
+    "annealing": "some thousand tasks at most, time to search, and memory that is nearly full",
+    "auto": "the first choice, given seconds or minutes: combines heuristics, CP-SAT, searches and bounds",
+    "bil": "chains of tasks on unrelated devices; comparisons",
+    "brute-force": "up to about six tasks; checks of other solvers",
+    "celeritas": "transfers that cost more than the work, and little memory per device",
+    "cp-sat": "up to some hundred tasks; improving a heuristic's schedule",
     "cpop": "one device is the fastest for most of the critical path",
-    "dsc": "dear transfers, and many devices that are alike",
-    "duplex": "the better of min-min and max-min, for the time of both",
+    "dsc": "expensive transfers, and many identical devices",
+    "duplex": "the better of min-min and max-min, in the time of both",
     "etf": "many tasks ready at once",
     "fcp": "very large graphs with many tasks ready at once",
-    "flb": "as etf, in a fraction of its time on many devices",
-    "gdl": "unlike devices, graphs that are not wide",
-    "hbmct": "layered graphs on unlike devices, not too wide",
-    "heft": "a first answer, at any size",
-    "heuristic-g": "a baseline: what submodular placement is compared with",
-    "lc": "to compare: clusters by longest paths",
-    "lns": "some hundred to many thousand tasks, and time: makespans shorter than any heuristic's",
-    "local-search": "as annealing; often as good in less time",
-    "lookahead-heft": "small graphs: heft that looks one step further",
-    "m-etf": "little memory on each device",
-    "m-sct": "little memory on each device, transfers no longer than tasks",
-    "m-topo": "a baseline: device after device, each up to an equal share of the memory",
+    "flb": "the same as etf, in a fraction of its time on many devices",
+    "gdl": "unrelated devices, and graphs that are not wide",
+    "hbmct": "layered graphs that are not too wide, on unrelated devices",
+    "heft": "a first schedule, for graphs of any size",
+    "heuristic-g": "the baseline of submodular placement",
+    "lc": "comparisons: clusters along longest paths",
+    "lns": "some hundred to many thousand tasks, and time to search: shorter makespans than any heuristic's",
+    "local-search": "the same as annealing; often as good in less time",
+    "lookahead-heft": "small graphs: heft with one step of lookahead",
+    "m-etf": "little memory per device",
+    "m-sct": "little memory per device, and transfers no longer than tasks",
+    "m-topo": "a baseline: fills one device after another, each up to an equal share of the memory",
     "max-min": "few long tasks among many short ones",
-    "mct": "a baseline: each task where it ends first",
-    "met": "a baseline: each task where it runs fastest, whatever waits there",
-    "metis": "to compare with a graph partitioner",
-    "milp": "up to about ten tasks: to check cp-sat, to learn from",
+    "mct": "a baseline: each task on the device where it ends first",
+    "met": "a baseline: each task on its fastest device, even if others wait there",
+    "metis": "comparisons with a graph partitioner",
+    "milp": "up to about ten tasks: checks of cp-sat, and teaching",
     "min-min": "many independent tasks ready at once",
-    "olb": "a baseline: each task on whatever device is free first",
-    "order-place": "a baseline: what celeritas is compared with",
-    "peft": "a first answer that looks ahead, in two or three times heft's time",
-    "random": "to compare: what any search has to beat",
-    "random-task-eft": "to compare: the baseline of GiPH's search policies",
-    "sct-lp": "to know Baechi's linear programme, rho and the bound of a problem",
-    "simple-placer": "a baseline: everything on the first device",
-    "single": "a baseline: everything on the one best device",
-    "submodular-g": "to compare with; better with communication=true",
-    "submodular-gi": "to compare with; better with communication=true",
-    "sufferage": "tasks that lose much on any but their best device",
-    "tabu": "to compare with annealing and local-search",
-    "topo-fill": "a baseline: device after device, each until it is full",
-    "wba": "there is time for many randomised schedules: the best of them",
+    "olb": "a baseline: each task on the device that is free first",
+    "order-place": "the baseline of celeritas",
+    "peft": "a first schedule with lookahead, in two or three times heft's time",
+    "random": "a baseline for searches",
+    "random-task-eft": "the baseline of GiPH's search policies",
+    "sct-lp": "Baechi's linear programme: favourite children, rho and a bound",
+    "simple-placer": "a baseline: all tasks on the first device",
+    "single": "a baseline: all tasks on the best single device",
+    "submodular-g": "comparisons; better with communication=true",
+    "submodular-gi": "comparisons; better with communication=true",
+    "sufferage": "tasks that are much slower on all but their best device",
+    "tabu": "comparisons with annealing and local-search",
+    "topo-fill": "a baseline: fills one device after another",
+    "wba": "many randomised schedules, of which it returns the best",
 }
-"""When to take which; one entry for each of our solvers."""
+"""Use of each solver that comes with placeopt."""
 
+PAGE = Path(__file__).parents[1] / "solvers.md"
+MARK = "<!-- table of solvers, made by docs/_pages/solver_pages.py -->"
 LONGEST = 80
-"""Characters of a guarantee in a table."""
+"""Maximum length of a guarantee in a table, in characters."""
 
 
 def our_solvers() -> list[str]:
-    """The names of the solvers that come with placeopt, sorted."""
+    """Return the names of the solvers that come with placeopt, sorted."""
     points = entry_points(group=GROUP)
     return sorted(point.name for point in points if point.value.startswith("placeopt_solvers."))
 
 
 def families() -> dict[str, list[str]]:
-    """Our solvers by family, families in the order of `placeopt solvers`."""
+    """Return our solvers by family, in the order of `placeopt solvers`."""
     found: dict[str, list[str]] = {}
     for name in our_solvers():
         found.setdefault(find_solver(name).info.family, []).append(name)
@@ -79,18 +85,18 @@ def families() -> dict[str, list[str]]:
 
 
 def module_of(name: str) -> Any:
-    """The module of a solver."""
+    """Return the module of a solver."""
     return sys.modules[type(find_solver(name)).__module__]
 
 
 def source_path(name: str) -> str:
-    """Where the source of a solver stands in the repository."""
-    return f"{module_of(name).__name__.replace('placeopt_solvers', 'solvers').replace('.', '/')}.py"
+    """Return the path of a solver's source in the repository."""
+    return f"solvers/{module_of(name).__name__.rpartition('.')[2]}.py"
 
 
 def table(prefix: str) -> str:
-    """All our solvers, family by family; `prefix` leads from the page to the root of the repository."""
-    lines = ["| solver | guarantee | complexity | when to take it |", "|---|---|---|---|"]
+    """Return the table of all our solvers; `prefix` is the path from the page to the root of the repository."""
+    lines = ["| solver | guarantee | complexity | use |", "|---|---|---|---|"]
     for family, names in families().items():
         lines.append(f"| **{family}** | | | |")
         for name in names:
@@ -101,47 +107,41 @@ def table(prefix: str) -> str:
 
 
 def shortened(guarantee: str) -> str:
-    """A guarantee without its conditions, where it has many; an ellipsis stands for them."""
+    """Return a guarantee; if it is long, an ellipsis replaces its conditions."""
     if len(guarantee) <= LONGEST:
         return guarantee
     first = re.split(r": |, (?!and )| without release", guarantee)[0]
     return f"{first}, ..."
 
 
-def index_page() -> str:
-    """The table of all solvers."""
-    return f"""# Solvers
-
-n tasks, e edges, m devices. Ratios hold under conditions, which the solver's own page tells; an ellipsis stands for
-them here. Whatever the solver, the gap of every result is certified ([bounds](../docs/bounds.md)) and the schedule
-verified ([how](../docs/verification.md)). [Heuristics](../docs/heuristics.md) says more about which to take, and how
-fast they are.
-
-{table("../")}
-"""
+def write_table() -> None:
+    """Replace the table in docs/solvers.md."""
+    text = PAGE.read_text(encoding="utf-8")
+    changed = re.sub(rf"(?<={re.escape(MARK)}\n\n).*?(?=\n\n)", lambda _: table("../"), text, count=1, flags=re.DOTALL)
+    PAGE.write_text(changed, encoding="utf-8")
 
 
 def solver_page(name: str) -> str:
-    """Everything about one solver."""
+    """Return the page of one solver."""
     solver = find_solver(name)
     info = solver.info
-    combined = ", sums and lists of them" if info.combined else ""
+    combined = ", weighted sums and lexicographic lists" if info.combined else ""
     facts = [
         ("guarantee", info.guarantee),
         ("complexity", info.complexity),
-        ("when to take it", WHEN[name]),
+        ("use", WHEN[name]),
         ("objectives", ", ".join(info.metrics) + combined),
         ("contention", ", ".join(info.contentions)),
         ("memory models", ", ".join(info.memory_models)),
-        ("stops", "once it is proved, or at the time limit" if info.anytime else "when it is done"),
-        ("makes use of a start", "yes, `--initial`" if info.warm_start else "no"),
+        ("stops", "at a proved optimum or at the time limit" if info.anytime else "when it has finished"),
+        ("warm start", "yes, `--initial`" if info.warm_start else "no"),
     ]
     parts = [
         f"# {name}\n\n{sentence(text(info.summary))}",
         "\n".join([f"| | {name} |", "|---|---|", *(f"| {label} | {cell(value)} |" for label, value in facts)]),
-        "n tasks, e edges, m devices.",
+        "n is the number of tasks, e of edges, m of devices.",
         f"    placeopt solve PROBLEM --solver {name}\n\nSource: [`{source_path(name)}`](../{source_path(name)}?source)",
-        "## What it does, and where it departs from its paper\n\n" + prose(inspect.getdoc(module_of(name)) or ""),
+        "## Algorithm, and departures from the paper\n\n" + prose(inspect.getdoc(module_of(name)) or ""),
     ]
     settings = setting_cards(solver.settings_type)
     if settings:
@@ -158,34 +158,38 @@ def solver_page(name: str) -> str:
 
 
 def setting_text(setting: dict[str, Any]) -> str:
-    """What a setting means, and what it may be."""
+    """Describe a setting and its choices."""
     choices = ", ".join(f"`{choice}`" for choice in setting["choices"])
     described = " ".join(setting["description"].split())
     return f"{cell(described)}{f' One of {choices}.' if choices else ''}"
 
 
 def shown(value: Any) -> str:
-    """A default as a command line would have it."""
+    """Return a default in the form of the command line."""
     return str(value).lower() if isinstance(value, bool) or value is None else str(value)
 
 
 def prose(docstring: str) -> str:
-    """A docstring as Markdown: what looks like HTML is none."""
+    """Return a docstring as Markdown, with the signs of HTML escaped."""
     lines = dedent(docstring).splitlines()
     return "\n".join(line if line.startswith("    ") else text(line) for line in lines)
 
 
 def text(line: str) -> str:
-    """A line whose signs mean themselves, but for those of Markdown's code and emphasis."""
+    """Escape `<` outside of code; Markdown's code and emphasis keep their meaning."""
     pieces = re.split(r"(`[^`]*`)", line)
     return "".join(piece if piece.startswith("`") else piece.replace("<", "&lt;") for piece in pieces)
 
 
 def cell(value: str) -> str:
-    """A text for a cell of a table."""
+    """Escape a text for a cell of a table."""
     return text(value).replace("|", "\\|")
 
 
 def sentence(value: str) -> str:
-    """A summary as a sentence."""
+    """Return a summary as a sentence."""
     return f"{value[0].upper()}{value[1:]}."
+
+
+if __name__ == "__main__":
+    write_table()
