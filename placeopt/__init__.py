@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from placeopt.bounding.portfolio import bounds as bounds
+    from placeopt.bounding.quick import Bound as Bound
     from placeopt.errors import DocumentError as DocumentError
     from placeopt.errors import InternalError as InternalError
     from placeopt.errors import Issue as Issue
@@ -31,24 +32,48 @@ if TYPE_CHECKING:
     from placeopt.io.formats.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
     from placeopt.io.formats.graphs import from_networkx as from_networkx
     from placeopt.io.formats.graphs import to_networkx as to_networkx
+    from placeopt.io.plan import Plan as Plan
+    from placeopt.io.plan import plan_document as plan_document
     from placeopt.io.plan import read_plan as read_plan
     from placeopt.io.plan import write_plan as write_plan
     from placeopt.io.spec import Spec as Spec
     from placeopt.model.building import build_problem as build_problem
+    from placeopt.model.memory import fits as fits
+    from placeopt.model.metrics import DeviceUse as DeviceUse
+    from placeopt.model.metrics import Metrics as Metrics
+    from placeopt.model.metrics import critical_path as critical_path
     from placeopt.model.metrics import measure as measure
+    from placeopt.model.objective import evaluate as evaluate
     from placeopt.model.problem import Objective as Objective
     from placeopt.model.problem import Problem as Problem
     from placeopt.model.problem import Term as Term
     from placeopt.model.schedule import Schedule as Schedule
     from placeopt.model.schedule import Transfers as Transfers
+    from placeopt.model.schedule import lateness as lateness
+    from placeopt.passes import Applied as Applied
+    from placeopt.passes import Pass as Pass
+    from placeopt.passes import Reduction as Reduction
+    from placeopt.passes import apply_passes as apply_passes
     from placeopt.simulation import retime as retime
     from placeopt.simulation import simulate as simulate
-    from placeopt.simulation import simulate_noisy as simulate_noisy
+    from placeopt.simulation.noise import NoisyRuns as NoisyRuns
+    from placeopt.simulation.noise import simulate_noisy as simulate_noisy
+    from placeopt.solver import ALL_METRICS as ALL_METRICS
+    from placeopt.solver import Answer as Answer
+    from placeopt.solver import Clock as Clock
+    from placeopt.solver import Info as Info
+    from placeopt.solver import Options as Options
     from placeopt.solver import Progress as Progress
+    from placeopt.solver import Settings as Settings
+    from placeopt.solver import Solver as Solver
     from placeopt.solver import Termination as Termination
+    from placeopt.solver.registry import Setting as Setting
+    from placeopt.solver.registry import SolverInfo as SolverInfo
+    from placeopt.solver.registry import solver_info as solver_info
     from placeopt.solver.registry import solver_names as solvers  # noqa: F401  the public name
     from placeopt.solving.pipeline import solve as solve
     from placeopt.solving.result import Result as Result
+    from placeopt.solving.result import WallTime as WallTime
     from placeopt.solving.warming import Warmed as Warmed
     from placeopt.solving.warming import warm as warm
     from placeopt.studies.comparison.matrix import compare as compare
@@ -58,57 +83,55 @@ if TYPE_CHECKING:
     from placeopt.studies.explanation import explain as explain
     from placeopt.studies.replacement import Replacement as Replacement
     from placeopt.studies.replacement import replace as replace
+    from placeopt.verifier import Report as Report
+    from placeopt.verifier import Rule as Rule
+    from placeopt.verifier import Violation as Violation
     from placeopt.verifier import verify as verify
     from placeopt.views.page import write_report as write_report
     from placeopt.views.traces import write_trace as write_trace
 
+_NAMES = {
+    "placeopt.bounding.portfolio": "bounds",
+    "placeopt.bounding.quick": "Bound",
+    "placeopt.errors": (
+        "DocumentError InternalError Issue MissingExtraError PlaceoptError PlanError SpecError UnsupportedError "
+        "UsageError"
+    ),
+    "placeopt.io.compiler": "compile_spec=compile load",
+    "placeopt.io.files": "size_limit",
+    "placeopt.io.formats.dnn_partitioning": "read_dnn_partitioning",
+    "placeopt.io.formats.graphs": "from_networkx to_networkx",
+    "placeopt.io.plan": "Plan plan_document read_plan write_plan",
+    "placeopt.io.spec": "Spec",
+    "placeopt.model.building": "build_problem",
+    "placeopt.model.memory": "fits",
+    "placeopt.model.metrics": "DeviceUse Metrics critical_path measure",
+    "placeopt.model.objective": "evaluate",
+    "placeopt.model.problem": "Objective Problem Term",
+    "placeopt.model.schedule": "Schedule Transfers lateness",
+    "placeopt.passes": "Applied Pass Reduction apply_passes",
+    "placeopt.simulation": "retime simulate",
+    "placeopt.simulation.noise": "NoisyRuns simulate_noisy",
+    "placeopt.solver": "ALL_METRICS Answer Clock Info Options Progress Settings Solver Termination",
+    "placeopt.solver.registry": "Setting SolverInfo solver_info solver_names=solvers",
+    "placeopt.solving.pipeline": "solve",
+    "placeopt.solving.result": "Result WallTime",
+    "placeopt.solving.warming": "Warmed warm",
+    "placeopt.studies.comparison.matrix": "compare",
+    "placeopt.studies.comparison.records": "Record",
+    "placeopt.studies.comparison.result": "Comparison",
+    "placeopt.studies.explanation": "Explanation explain",
+    "placeopt.studies.replacement": "Replacement replace",
+    "placeopt.verifier": "Report Rule Violation verify",
+    "placeopt.views.page": "write_report",
+    "placeopt.views.traces": "write_trace",
+}
+"""The public names of each module; one that is public under another name stands as `name=public`."""
+
 _HOME = {
-    "bounds": ("placeopt.bounding.portfolio", "bounds"),
-    "compare": ("placeopt.studies.comparison.matrix", "compare"),
-    "Record": ("placeopt.studies.comparison.records", "Record"),
-    "Comparison": ("placeopt.studies.comparison.result", "Comparison"),
-    "compile": ("placeopt.io.compiler", "compile_spec"),
-    "load": ("placeopt.io.compiler", "load"),
-    "DocumentError": ("placeopt.errors", "DocumentError"),
-    "InternalError": ("placeopt.errors", "InternalError"),
-    "Issue": ("placeopt.errors", "Issue"),
-    "MissingExtraError": ("placeopt.errors", "MissingExtraError"),
-    "PlaceoptError": ("placeopt.errors", "PlaceoptError"),
-    "PlanError": ("placeopt.errors", "PlanError"),
-    "SpecError": ("placeopt.errors", "SpecError"),
-    "UnsupportedError": ("placeopt.errors", "UnsupportedError"),
-    "UsageError": ("placeopt.errors", "UsageError"),
-    "Explanation": ("placeopt.studies.explanation", "Explanation"),
-    "explain": ("placeopt.studies.explanation", "explain"),
-    "size_limit": ("placeopt.io.files", "size_limit"),
-    "read_dnn_partitioning": ("placeopt.io.formats.dnn_partitioning", "read_dnn_partitioning"),
-    "from_networkx": ("placeopt.io.formats.graphs", "from_networkx"),
-    "to_networkx": ("placeopt.io.formats.graphs", "to_networkx"),
-    "Objective": ("placeopt.model.problem", "Objective"),
-    "Problem": ("placeopt.model.problem", "Problem"),
-    "Term": ("placeopt.model.problem", "Term"),
-    "build_problem": ("placeopt.model.building", "build_problem"),
-    "measure": ("placeopt.model.metrics", "measure"),
-    "write_report": ("placeopt.views.page", "write_report"),
-    "solve": ("placeopt.solving.pipeline", "solve"),
-    "read_plan": ("placeopt.io.plan", "read_plan"),
-    "write_plan": ("placeopt.io.plan", "write_plan"),
-    "solvers": ("placeopt.solver.registry", "solver_names"),
-    "Replacement": ("placeopt.studies.replacement", "Replacement"),
-    "replace": ("placeopt.studies.replacement", "replace"),
-    "Result": ("placeopt.solving.result", "Result"),
-    "Schedule": ("placeopt.model.schedule", "Schedule"),
-    "Transfers": ("placeopt.model.schedule", "Transfers"),
-    "retime": ("placeopt.simulation", "retime"),
-    "simulate": ("placeopt.simulation", "simulate"),
-    "simulate_noisy": ("placeopt.simulation", "simulate_noisy"),
-    "Progress": ("placeopt.solver", "Progress"),
-    "Termination": ("placeopt.solver", "Termination"),
-    "Spec": ("placeopt.io.spec", "Spec"),
-    "write_trace": ("placeopt.views.traces", "write_trace"),
-    "verify": ("placeopt.verifier", "verify"),
-    "Warmed": ("placeopt.solving.warming", "Warmed"),
-    "warm": ("placeopt.solving.warming", "warm"),
+    entry.rpartition("=")[2]: (module, entry.partition("=")[0])
+    for module, names in _NAMES.items()
+    for entry in names.split()
 }
 
 __all__ = sorted(_HOME)

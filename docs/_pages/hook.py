@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from benchmark_page import benchmark_page
 from links import PAGES, site_links
+from python_page import python_page
 from schema_page import schema_page
 from solver_pages import families, our_solvers, solver_page, source_path
 
@@ -24,6 +25,7 @@ def generated() -> dict[str, tuple[str, str]]:
     """Markdown, and the path by which its links count, of every page that stands in no file of docs/."""
     pages = {page: ((ROOT / path).read_text(encoding="utf-8"), path) for path, page in PAGES.items()}
     pages["reference.md"] = (schema_page(json_schema()), "docs/reference.md")
+    pages["python.md"] = (python_page(ROOT), "docs/python.md")
     pages["benchmarks.md"] = (benchmark_page(ROOT), "benchmarks.md")
     for name in our_solvers():
         pages[f"solvers/{name}.md"] = (solver_page(name), f"solvers/{name}.md")

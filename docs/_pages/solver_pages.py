@@ -91,7 +91,7 @@ def module_of(name: str) -> Any:
 
 def source_path(name: str) -> str:
     """Return the path of a solver's source in the repository."""
-    return f"solvers/{module_of(name).__name__.rpartition('.')[2]}.py"
+    return f"{module_of(name).__name__.replace('placeopt_solvers', 'solvers').replace('.', '/')}.py"
 
 
 def table(prefix: str) -> str:

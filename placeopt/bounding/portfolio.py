@@ -38,6 +38,8 @@ def bounds(
 ) -> list[Bound]:
     """Lower bounds of the objective's first level, best first; at least one.
 
+    The bounds of a problem that `prove_infeasible` finds infeasible have no meaning.
+
     Parameters
     ----------
     time_limit
@@ -50,8 +52,6 @@ def bounds(
         Called with every bound as it is proved, perhaps from another thread, one call at a time.
     should_stop
         Asked now and then; once true, what has been proved so far is returned.
-
-    Those of a problem that `prove_infeasible` finds infeasible mean nothing.
     """
     clock = Clock(time_limit)
     found: dict[str, Bound] = {}

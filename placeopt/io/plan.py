@@ -16,16 +16,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
-from placeopt.errors import DocumentError, Issue, PlanError, Search, in_file_order, listing, meaning, visible
+from placeopt.errors import (
+    DocumentError,
+    Issue,
+    PlanError,
+    Search,
+    UsageError,
+    in_file_order,
+    listing,
+    meaning,
+    visible,
+)
 from placeopt.io.document import Document, read_document
 from placeopt.io.files import write_whole
 from placeopt.io.scalars import Version, Whole
@@ -97,7 +108,7 @@ class Plan:
 def plan_document(
     problem: Problem, schedule: Schedule, *, solver: str | None = None, objective: Sequence[Value] | None = None
 ) -> dict[str, Any]:
-    """The plan file of a schedule, as plain data."""
+    """The plan file of a schedule as plain data, with names instead of indices; starts are ticks."""
     document: dict[str, Any] = {
         "placeopt_plan": 1,
         "problem": problem.name,
@@ -124,15 +135,42 @@ def plan_document(
     return document
 
 
-def write_plan(path: str | Path, document: dict[str, Any]) -> None:
-    """Write a plan file; a file that was there before is replaced whole or not at all.
+class Planned(Protocol):
+    """What `write_plan` needs of a `placeopt.Result`."""
+
+    @property
+    def problem(self) -> Problem: ...
+    @property
+    def schedule(self) -> Schedule | None: ...
+    @property
+    def solver(self) -> str: ...
+    @property
+    def values(self) -> tuple[Value, ...] | None: ...
+
+
+def write_plan(path: str | PathLike[str], plan: Planned | Mapping[str, Any]) -> None:
+    """Write a plan file; an existing file is replaced as a whole or not at all.
+
+    Parameters
+    ----------
+    plan
+        A `Result` with a schedule, or a document of `plan_document`.
 
     Raises
     ------
+    UsageError
+        If it is neither, or the result has no schedule.
     OSError
-        If it cannot be written.
+        If the file cannot be written.
     """
-    write_whole(path, json.dumps(document, indent=1) + "\n")
+    if not isinstance(plan, Mapping):
+        if not all(hasattr(plan, name) for name in ("problem", "schedule", "solver", "values")):
+            what = type(plan).__name__
+            raise UsageError(f"write_plan: the plan is a {what}; expected a Result, or a document of plan_document")
+        if plan.schedule is None:
+            raise UsageError(f"write_plan: the result of {plan.solver} has no schedule to write")
+        plan = plan_document(plan.problem, plan.schedule, solver=plan.solver, objective=plan.values)
+    write_whole(Path(path), json.dumps(plan, indent=1) + "\n")
 
 
 def read_plan(path: str | Path, problem: Problem) -> Plan:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placeopt.errors import UsageError
+from placeopt.errors import UsageError, counted
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import edge_transfers
@@ -32,6 +32,12 @@ class NoisyRuns:
 
     def __post_init__(self) -> None:
         self.makespans.flags.writeable = False
+
+    def __repr__(self) -> str:
+        found = (
+            f"makespan {self.mean:.1f} ticks on average, at most {self.makespans.max()}" if len(self.makespans) else ""
+        )
+        return f"<NoisyRuns: {counted(len(self.makespans), 'run')}{', ' if found else ''}{found}>"
 
     @property
     def mean(self) -> float:

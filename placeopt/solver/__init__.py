@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
@@ -196,8 +196,10 @@ class Settings(BaseModel):
 Some = TypeVar("Some", bound=Settings)
 
 
-def checked_settings(owner: str, kind: type[Some], values: Mapping[str, Any]) -> Some:
-    """The settings of `owner`, checked; values may be text, as a command line has them.
+def checked_settings(owner: str, kind: type[Some], values: Mapping[str, Any], keywords: Sequence[str] = ()) -> Some:
+    """The settings of `owner`, checked; values may be text, as on the command line.
+
+    `keywords` are other names that may have been meant: the arguments of the function that takes the settings.
 
     Raises
     ------
@@ -212,7 +214,7 @@ def checked_settings(owner: str, kind: type[Some], values: Mapping[str, Any]) ->
         for detail in error.errors(include_url=False):
             name = str(detail["loc"][0]) if detail["loc"] else ""
             if detail["type"] == "extra_forbidden":
-                hint = suggestion(name, fields) or f"; it has {listing(list(fields))}"
+                hint = suggestion(name, [*fields, *keywords]) or f"; it has {listing(list(fields))}"
                 problems.append(f'{owner} has no setting "{name}"{hint}')
             else:
                 problems.append(f"{owner}: setting {name} = {detail['input']}: {detail['msg'].lower()}")

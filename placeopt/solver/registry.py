@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import tomllib
 from contextlib import suppress
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
 from placeopt.errors import InternalError, UsageError, listing, suggestion
 from placeopt.model.problem import Problem
-from placeopt.solver import Solver, unsupported
+from placeopt.solver import Info, Settings, Solver, unsupported
 
 GROUP = "placeopt.solvers"
 
@@ -62,6 +64,56 @@ def find_solver(name: str) -> Solver:
     if not isinstance(solver, Solver):
         raise InternalError(f'solver "{name}" ({point.value}) does not implement placeopt.solver.Solver')
     return solver
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of a solver or of a pass."""
+
+    name: str
+    type: str
+    default: Any
+    choices: list[Any]
+    """The values that it may have; empty if any value of its type is allowed."""
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolverInfo(Info):
+    """What a solver is and can do, with its name and its settings."""
+
+    name: str
+    settings: tuple[Setting, ...]
+
+    def __repr__(self) -> str:
+        return f"<SolverInfo {self.name}: {self.summary}>"
+
+
+def solver_info(name: str) -> SolverInfo:
+    """What a solver is and can do: its guarantee, complexity, paper, settings, and what it supports.
+
+    Raises
+    ------
+    UsageError
+        If there is no such solver.
+    """
+    solver = find_solver(name)
+    facts = {field.name: getattr(solver.info, field.name) for field in fields(Info)}
+    return SolverInfo(**facts, name=solver.name, settings=settings_of(solver.settings_type))
+
+
+def settings_of(kind: type[Settings]) -> tuple[Setting, ...]:
+    """The settings of a solver or of a pass."""
+    return tuple(
+        Setting(
+            name=key,
+            type=getattr(field.annotation, "__name__", str(field.annotation)),
+            default=field.default,
+            choices=list(get_args(field.annotation)) if get_origin(field.annotation) is Literal else [],
+            description=field.description or "",
+        )
+        for key, field in kind.model_fields.items()
+    )
 
 
 def solvers_for(problem: Problem) -> list[str]:

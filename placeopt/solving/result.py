@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from placeopt.errors import counted, visible
+from placeopt.io.plan import write_plan
 from placeopt.model.metrics import DeviceUse
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.objective import Value
@@ -180,6 +181,20 @@ class Result:
         if path is not None:
             picture.write(path)
         return picture
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the schedule to a plan file (JSON), which `placeopt.read_plan` and the command line read.
+
+        An existing file is replaced as a whole or not at all.
+
+        Raises
+        ------
+        UsageError
+            If there is no schedule.
+        OSError
+            If the file cannot be written.
+        """
+        write_plan(path, self)
 
     @property
     def fingerprint(self) -> str:

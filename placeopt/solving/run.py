@@ -20,6 +20,20 @@ from placeopt.solver import Announcer, Options, Progress, Settings, Solver, unsu
 from placeopt.solver.registry import find_solver, solvers_for
 from placeopt.solving.settings import checked, make_options, read_settings
 
+KEYWORDS = (
+    "time_limit",
+    "gap_limit",
+    "seed",
+    "workers",
+    "initial",
+    "on_progress",
+    "should_stop",
+    "passes",
+    "bound_time",
+    "strict",
+)
+"""Arguments of `solve` that a misspelt setting may stand for."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
@@ -110,7 +124,7 @@ def prepare(
     if not isinstance(problem, Problem):
         raise UsageError(f"solve takes a Problem, got {type(problem).__name__}; placeopt.load makes one from a file")
     found = find_solver(solver)
-    chosen = read_settings(found, settings)
+    chosen = read_settings(found, settings, KEYWORDS)
     progress: list[Progress] = []
 
     def hear(report: Progress) -> None:

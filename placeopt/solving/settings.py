@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -44,15 +44,15 @@ def make_options(
     )
 
 
-def read_settings(solver: Solver, values: Mapping[str, Any]) -> Settings:
-    """A solver's settings, checked; values may be text, as a command line has them.
+def read_settings(solver: Solver, values: Mapping[str, Any], keywords: Sequence[str] = ()) -> Settings:
+    """A solver's settings, checked; values may be text, as on the command line. See `checked_settings`.
 
     Raises
     ------
     UsageError
         For an unknown setting or a value of the wrong kind; lists every one.
     """
-    return checked_settings(solver.name, solver.settings_type, values)
+    return checked_settings(solver.name, solver.settings_type, values, keywords)
 
 
 def checked(name: str, value: float | None, *, positive: bool = False) -> float | None:

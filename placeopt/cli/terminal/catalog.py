@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args, get_origin
+from dataclasses import asdict
+from typing import Any
 
-from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from placeopt.solver import Settings
+from placeopt.solver.registry import settings_of
 
 FAMILIES = (
     "portfolio",
@@ -58,18 +61,9 @@ def print_solver(console: Console, card: dict[str, Any]) -> None:
     print_citation(console, card["citation"])
 
 
-def setting_cards(kind: type[BaseModel]) -> list[dict[str, Any]]:
+def setting_cards(kind: type[Settings]) -> list[dict[str, Any]]:
     """The settings of a solver or a pass as plain data."""
-    return [
-        {
-            "name": key,
-            "type": getattr(field.annotation, "__name__", str(field.annotation)),
-            "default": field.default,
-            "choices": list(get_args(field.annotation)) if get_origin(field.annotation) is Literal else [],
-            "description": field.description or "",
-        }
-        for key, field in kind.model_fields.items()
-    ]
+    return [asdict(setting) for setting in settings_of(kind)]
 
 
 def print_settings(console: Console, settings: list[dict[str, Any]], written: str) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from placeopt.errors import DocumentError, Issue, SpecError, UsageError, path_text
+from placeopt.errors import DocumentError, Issue, SpecError, UsageError, counted, path_text, visible
 from placeopt.io.compiler import begin_compilation, document_of
 from placeopt.io.document import Document, Files, collection_paused, read_document
 from placeopt.model.problem import Problem
@@ -105,6 +105,10 @@ class Explanation:
     reason: str = ""
     schedule: Schedule | None = None
     seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        lines = f", {counted(len(self.members), 'line')}" if self.members else ""
+        return f"<Explanation of {visible(self.problem.name) or 'problem'}: {self.status}{lines}>"
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data, ready for JSON."""

@@ -12,12 +12,21 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from placeopt.model.memory import fits
-from placeopt.model.objective import evaluate
-from placeopt.model.problem import Problem
-from placeopt.model.schedule import lateness
-from placeopt.simulation import simulate
-from placeopt.solver import ALL_METRICS, Answer, Clock, Info, Options, Progress, Settings, Termination
+from placeopt import (
+    ALL_METRICS,
+    Answer,
+    Clock,
+    Info,
+    Options,
+    Problem,
+    Progress,
+    Settings,
+    Termination,
+    evaluate,
+    fits,
+    lateness,
+    simulate,
+)
 
 
 class RandomSearchSettings(Settings):
