@@ -1,4 +1,4 @@
-"""The page of benchmarks: what the README says was measured, and what each script says of itself."""
+"""Generate the page of benchmarks from the figures in the README and the docstrings of the scripts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from solver_pages import prose
 
 
 def benchmark_page(root: Path) -> str:
-    """Figures and scripts."""
+    """The page: figures, then scripts."""
     scripts = sorted((root / "benchmarks").glob("*.py"))
     parts = [
-        "# Benchmarks\n\nA script for every figure; nothing in the tests is timed. To run one, from a clone of the "
-        f"repository:\n\n    python benchmarks/{scripts[0].name}",
+        "# Benchmarks\n\nThis page lists the measured figures and the scripts that reproduce them. Run a script from a "
+        f"clone of the repository:\n\n    python benchmarks/{scripts[0].name}",
         re.sub(r"^#", "##", measured((root / "README.md").read_text(encoding="utf-8")), flags=re.MULTILINE).replace(
             "### What is measured", "## What is measured"
         ),
@@ -27,6 +27,6 @@ def benchmark_page(root: Path) -> str:
 
 
 def measured(readme: str) -> str:
-    """The README's section of figures."""
+    """The section of the README with the figures; empty without one."""
     found = re.search(r"^## What is measured$.*?(?=^## |\Z)", readme, flags=re.MULTILINE | re.DOTALL)
     return found[0].strip() if found else ""

@@ -1,8 +1,8 @@
-"""Puts the table of solvers into the README: between the line that announces it and the next empty line.
+"""Write the table of solvers into the README, after the line `MARK`.
 
     python docs/_pages/readme.py
 
-A test holds the table to be the one that this makes.
+A test checks that the table in the README is up to date.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MARK = "<!-- table of solvers, made by docs/_pages/readme.py -->"
 
 
 def main() -> None:
-    """Write the table; the first time in place of the one that stands there."""
+    """Replace the first table of the section by the generated one."""
     text = README.read_text(encoding="utf-8")
     before, section, after = re.split(
         r"(^## The solvers\n.*?)(?=^## )", text, maxsplit=1, flags=re.MULTILINE | re.DOTALL
