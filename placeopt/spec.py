@@ -203,7 +203,7 @@ class DeviceSpec(_Model):
     """A device, or `count` identical devices."""
 
     type: Name | None = None
-    """Type of the device, for use in durations, placement constraints and links. Default: the name of the device."""
+    """Type of the device, for use in durations, placement constraints and links. Default: the key of the device."""
     count: Count | None = None
     """Number of devices: with a count of 2, `core` defines core0 and core1."""
     memory: Memory | None = None
