@@ -1,5 +1,4 @@
-"""Compare submodular placement (Carbonari, Kodirov, Golub 2017) with the greedy heuristic: the tables of the paper,
-and further problems.
+"""Reproduce and extend the tables of Carbonari, Kodirov, Golub 2017: submodular placement and the greedy heuristic.
 
     python benchmarks/carbonari_tables.py [tables] [costs] [extensions] [speed]
 

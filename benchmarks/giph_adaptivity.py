@@ -1,4 +1,4 @@
-"""GiPH's adaptivity experiment (Hu et al. 2023, section 5.1, Figure 6): search policies on a changing network.
+"""Run GiPH's adaptivity experiment (Hu et al. 2023, section 5.1, Figure 6): policies on a changing network.
 
     python benchmarks/giph_adaptivity.py [--graphs 12] [--networks 5] [--changes 20] [--auto SECONDS] [--images FOLDER]
 
@@ -219,7 +219,7 @@ def main() -> None:
     table.add_column("search", no_wrap=True)
     for mark in marks:
         table.add_column(f"{mark}: {devices[mark]} devices", justify="right")
-    for header in ("all changes", "- heft", "moved", "relocation"):
+    for header in ("all changes", "vs. heft", "moved", "relocation"):
         table.add_column(header, justify="right", no_wrap=True)
     reference = results["heft"][:, 1:].mean(axis=1)
     for search in searches:

@@ -1,4 +1,4 @@
-"""GiPH's evaluation (Hu et al. 2023, section 5.1, Figures 4 and 5): SLR of search policies against search steps.
+"""Run GiPH's evaluation (Hu et al. 2023, section 5.1, Figures 4 and 5): SLR of policies against search steps.
 
     python benchmarks/giph_evaluation.py [steps] [costs] [optimum] [--cases 150] [--images docs/images]
 
@@ -99,7 +99,7 @@ class Course:
     def print(self) -> None:
         """Print the table."""
         table = Table(title=f"{self.title}: {len(self.tasks)} problems, {self.tasks.mean():.1f} tasks on average")
-        for header in ("search", "SLR after |V|/2", "|V|", "2 |V| steps", "- task-eft", "better/equal/worse",
+        for header in ("search", "SLR after |V|/2", "|V|", "2 |V| steps", "vs. task-eft", "better/equal/worse",
                        "observed", "executed", "estimates"):  # fmt: skip
             table.add_column(header, justify="left" if header == "search" else "right", no_wrap=True)
         reference = self.slr[REFERENCE][:, -1]
@@ -168,7 +168,7 @@ def print_costs(cases: int, noise: float) -> None:
         REFERENCE,
         "greedy",
         "random",
-        "- task-eft",
+        "vs. task-eft",
     ):
         table.add_column(header, justify="left" if header in ("cost of", "measured in") else "right")
     for name, what in (("annealing", "evaluations"), ("annealing-2", "evaluations"), ("annealing-2", "estimates"),
