@@ -2,11 +2,11 @@
 
     python benchmarks/agreement.py [--problems 1000] [--seed 0] [--engine highs]
 
-The problems come from `small_problem` in tests/brute_force.py: up to five tasks on three devices, with infeasible
-devices, groups, separation, capacities, shared outputs, different links, both contention models, both memory models,
-every metric, weighted sums and lists. Two thirds of them have release times and deadlines. The solvers run without
-the pipeline and without a warm start, so that only their own model proves their claims. The verifier checks each
-schedule. Each solver has one worker and a limit of 60 s. A disagreement is printed together with the complete
+The problems come from `small_problem` in tests/support/brute_force.py: up to five tasks on three devices, with
+infeasible devices, groups, separation, capacities, shared outputs, different links, both contention models, both memory
+models, every metric, weighted sums and lists. Two thirds of them have release times and deadlines. The solvers run
+without the pipeline and without a warm start, so that only their own model proves their claims. The verifier checks
+each schedule. Each solver has one worker and a limit of 60 s. A disagreement is printed together with the complete
 problem, and the exit code is 1.
 """
 
@@ -24,13 +24,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from placeopt.ir import UNLIMITED, Problem
-from placeopt.pipeline import read_settings
-from placeopt.registry import find_solver
+from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.solver import Answer, Options, Termination
+from placeopt.solver.registry import find_solver
+from placeopt.solving.settings import read_settings
 from placeopt.verifier import verify
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from brute_force import optimum, small_problem
 
 LIMIT = 60.0

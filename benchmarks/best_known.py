@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 import placeopt as po
-from placeopt.compiler import read_spec
-from placeopt.plan import plan_document
+from placeopt.io.compiler import read_spec
+from placeopt.io.plan import plan_document
 
 FOLDER = Path(__file__).parents[1] / "problems"
 LINE = re.compile(r"^best_known: \{objective: [\d.]+, bound: [\d.]+\}", re.MULTILINE)

@@ -17,14 +17,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from placeopt.ir import UNLIMITED, Problem, build_problem
-from placeopt.lowerbounds import bounds, paths, prove_infeasible
-from placeopt.lowerbounds.classes import Subset, classes_of, subsets
-from placeopt.lowerbounds.jackson import head_load_tail
-from placeopt.lowerbounds.loads import good_prices, least_value, pigeonhole, sharing_of
-from placeopt.lowerbounds.transfers import Tariff, unavoidable
-from placeopt.metrics import ccr, measure, shape
-from placeopt.schedule import Schedule
+from placeopt.bounding.quick import bounds, paths, prove_infeasible
+from placeopt.bounding.quick.classes import Subset, classes_of, subsets
+from placeopt.bounding.quick.jackson import head_load_tail
+from placeopt.bounding.quick.loads import good_prices, least_value, pigeonhole, sharing_of
+from placeopt.bounding.quick.transfers import Tariff, unavoidable
+from placeopt.model.building import build_problem
+from placeopt.model.metrics import ccr, measure, shape
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule
 
 RUNS = 5
 

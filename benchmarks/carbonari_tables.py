@@ -5,7 +5,7 @@
 All sections run unless some are named. All results are deterministic; the layered graphs have seed 0. CPU time is
 that of one thread, from the compiled problem to the schedule: the median of RUNS runs after a warm-up run, or one run
 for large problems, with the code compiled by a small problem before. "JCT" is the job completion time of the paper
-(`placeopt.metrics.carbonari_jct`), and "makespan" the end of the last task in a verified schedule.
+(`placeopt.model.metrics.carbonari_jct`), and "makespan" the end of the last task in a verified schedule.
 
 tables      VGG-19, ResNet-50 and Inception-v3 on the networks of 3, 30 and 60 devices (2, 20, 40 cores and 1, 10, 20
             GPUs), with two sets of costs, together with the figures of the paper:
@@ -46,13 +46,13 @@ import placeopt as po
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.generate.models import model_document
 from placeopt.generate.networks import network_document
-from placeopt.ir import UNLIMITED, Problem
-from placeopt.memory import peak_memory, used_memory
-from placeopt.metrics import carbonari_jct
-from placeopt.registry import find_solver
-from placeopt.schedule import Schedule, makespan
+from placeopt.model.memory import peak_memory, used_memory
+from placeopt.model.metrics import carbonari_jct
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule, makespan
 from placeopt.simulation import retime
 from placeopt.solver import Options, checked_settings
+from placeopt.solver.registry import find_solver
 
 RUNS = 5
 BOUND_SECONDS = 10.0

@@ -23,8 +23,8 @@ from rich.table import Table
 import placeopt as po
 from placeopt.generate.models import model_document
 from placeopt.generate.networks import network_document
-from placeopt.ir import Problem
-from placeopt.metrics import ccr
+from placeopt.model.metrics import ccr
+from placeopt.model.problem import Problem
 from placeopt.passes import apply_passes
 
 MODELS = {

@@ -95,8 +95,8 @@ def running() -> dict[str, object]:
     """Report of successive solves without the pipeline."""
     from placeopt.generate.layered_graphs import layered_problem
     from placeopt.kernels import compilation
-    from placeopt.registry import find_solver
     from placeopt.solver import Options
+    from placeopt.solver.registry import find_solver
 
     rows = []
     for name, tasks, devices in RUNNING:

@@ -30,8 +30,8 @@ from rich.console import Console
 from rich.table import Table
 
 import placeopt as po
-from placeopt.ir import Problem
-from placeopt.metrics import critical_path, shape
+from placeopt.model.metrics import critical_path, shape
+from placeopt.model.problem import Problem
 from placeopt.policies import POLICIES, Episode, random_placement, run_episode, sample_placements
 from placeopt.solver import Termination
 

@@ -10,8 +10,8 @@ import numpy as np
 from giph_sets import interval
 from matplotlib.ticker import MaxNLocator
 
-from placeopt.pictures import palette
-from placeopt.pictures.canvas import Picture, line_legend, line_sample, new_picture, styled
+from placeopt.views.plots import palette
+from placeopt.views.plots.canvas import Picture, line_legend, line_sample, new_picture, styled
 
 COLORS = {
     "random": palette.HUES[3],

@@ -24,7 +24,7 @@ import numpy as np
 
 import placeopt as po
 from placeopt.generate.random_graphs import random_document
-from placeopt.ir import Problem
+from placeopt.model.problem import Problem
 
 DEVICES = 20
 NETWORK = {

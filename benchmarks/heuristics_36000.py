@@ -25,11 +25,11 @@ import placeopt as po
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.generate.models import model_document
 from placeopt.generate.networks import network_document
-from placeopt.ir import Problem
-from placeopt.registry import find_solver
-from placeopt.schedule import makespan
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import makespan
 from placeopt.simulation import retime
 from placeopt.solver import Options
+from placeopt.solver.registry import find_solver
 
 RUNS = 5
 SOLVERS = (

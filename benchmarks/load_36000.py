@@ -31,11 +31,11 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from placeopt.compiler import compile_document, load
-from placeopt.document import collection_paused, read_document
-from placeopt.formats.documents import to_json, to_yaml
-from placeopt.spec import Spec
-from placeopt.validation import validate
+from placeopt.io.compiler import compile_document, load
+from placeopt.io.document import collection_paused, read_document
+from placeopt.io.formats.documents import to_json, to_yaml
+from placeopt.io.spec import Spec
+from placeopt.io.validation import validate
 
 TASKS, DEVICES, REACH, GROUPS = 36_000, 60, 100, 1_200
 RUNS = 5

@@ -24,15 +24,15 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 
 from browser import chromium
 from load_36000 import document
 
 import placeopt as po
 from placeopt.generate.layered_graphs import layered_problem
-from placeopt.page import result_page
-from placeopt.traces import trace_text
+from placeopt.views.page import result_page
+from placeopt.views.traces import trace_text
 
 RUNS = 5
 ZOOMS = """async () => {

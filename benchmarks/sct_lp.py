@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.table import Table
 
 import placeopt as po
+from placeopt.bounding.sct import programme_of, solution_of
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.generate.models import model_document
-from placeopt.ir import Problem
-from placeopt.sct import programme_of, solution_of
+from placeopt.model.problem import Problem
 
 TRANSFORMER = {"layers": 12, "heads": 64, "width": 4096, "ff_width": 16384, "split_heads": True, "training": True}
 

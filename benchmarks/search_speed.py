@@ -19,18 +19,18 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from placeopt_solvers._cooling import annealer
-from placeopt_solvers._search import Search, makespan_bound
+from placeopt_solvers._local_search.cooling import annealer
+from placeopt_solvers._local_search.decoding import decode
+from placeopt_solvers._local_search.search import Search, makespan_bound
+from placeopt_solvers._local_search.state import COST, VALID
 from rich.console import Console
 from rich.table import Table
 
 import placeopt as po
 from placeopt.generate.layered_graphs import layered_document
-from placeopt.ir import Contention, Problem
 from placeopt.kernels import compilation
 from placeopt.kernels.structs import Struct
-from placeopt.search.decoding import decode
-from placeopt.search.state import COST, VALID
+from placeopt.model.problem import Contention, Problem
 from placeopt.simulation import make_evaluator
 
 PART = 0.1

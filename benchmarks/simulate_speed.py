@@ -23,8 +23,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from placeopt.ir import Contention, Int, Problem, build_problem
 from placeopt.kernels import kernel
+from placeopt.model.arrays import Int
+from placeopt.model.building import build_problem
+from placeopt.model.problem import Contention, Problem
 from placeopt.simulation import Case, Work, fifo_makespan, make_evaluator, retime, simulate, simulate_noisy
 
 LARGE, SMALL, DEVICES, REACH, ROUNDS = 36_000, 40, 4, 2_000, 15

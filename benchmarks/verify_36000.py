@@ -22,8 +22,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from placeopt.ir import Contention, MemoryModel, Problem, build_problem
-from placeopt.schedule import Schedule, Transfers
+from placeopt.model.building import build_problem
+from placeopt.model.problem import Contention, MemoryModel, Problem
+from placeopt.model.schedule import Schedule, Transfers
 from placeopt.verifier import Report, verify
 
 LAYERS, WIDTH, REACH = 360, 100, 3

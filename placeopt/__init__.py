@@ -15,12 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from placeopt.bounding import bounds as bounds
-    from placeopt.comparison.matrix import compare as compare
-    from placeopt.comparison.records import Record as Record
-    from placeopt.comparison.tables import Comparison as Comparison
-    from placeopt.compiler import compile_spec as compile  # noqa: F401  the public name
-    from placeopt.compiler import load as load
+    from placeopt.bounding.portfolio import bounds as bounds
     from placeopt.errors import DocumentError as DocumentError
     from placeopt.errors import InternalError as InternalError
     from placeopt.errors import Issue as Issue
@@ -30,45 +25,50 @@ if TYPE_CHECKING:
     from placeopt.errors import SpecError as SpecError
     from placeopt.errors import UnsupportedError as UnsupportedError
     from placeopt.errors import UsageError as UsageError
-    from placeopt.explanation import Explanation as Explanation
-    from placeopt.explanation import explain as explain
-    from placeopt.files import size_limit as size_limit
-    from placeopt.formats.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
-    from placeopt.formats.graphs import from_networkx as from_networkx
-    from placeopt.formats.graphs import to_networkx as to_networkx
-    from placeopt.ir import Objective as Objective
-    from placeopt.ir import Problem as Problem
-    from placeopt.ir import Term as Term
-    from placeopt.ir import build_problem as build_problem
-    from placeopt.metrics import measure as measure
-    from placeopt.page import write_report as write_report
-    from placeopt.pipeline import solve as solve
-    from placeopt.plan import read_plan as read_plan
-    from placeopt.plan import write_plan as write_plan
-    from placeopt.registry import solver_names as solvers  # noqa: F401  the public name
-    from placeopt.replacement import Replacement as Replacement
-    from placeopt.replacement import replace as replace
-    from placeopt.result import Result as Result
-    from placeopt.schedule import Schedule as Schedule
-    from placeopt.schedule import Transfers as Transfers
+    from placeopt.io.compiler import compile_spec as compile  # noqa: F401  the public name
+    from placeopt.io.compiler import load as load
+    from placeopt.io.files import size_limit as size_limit
+    from placeopt.io.formats.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
+    from placeopt.io.formats.graphs import from_networkx as from_networkx
+    from placeopt.io.formats.graphs import to_networkx as to_networkx
+    from placeopt.io.plan import read_plan as read_plan
+    from placeopt.io.plan import write_plan as write_plan
+    from placeopt.io.spec import Spec as Spec
+    from placeopt.model.building import build_problem as build_problem
+    from placeopt.model.metrics import measure as measure
+    from placeopt.model.problem import Objective as Objective
+    from placeopt.model.problem import Problem as Problem
+    from placeopt.model.problem import Term as Term
+    from placeopt.model.schedule import Schedule as Schedule
+    from placeopt.model.schedule import Transfers as Transfers
     from placeopt.simulation import retime as retime
     from placeopt.simulation import simulate as simulate
     from placeopt.simulation import simulate_noisy as simulate_noisy
     from placeopt.solver import Progress as Progress
     from placeopt.solver import Termination as Termination
-    from placeopt.spec import Spec as Spec
-    from placeopt.traces import write_trace as write_trace
+    from placeopt.solver.registry import solver_names as solvers  # noqa: F401  the public name
+    from placeopt.solving.pipeline import solve as solve
+    from placeopt.solving.result import Result as Result
+    from placeopt.solving.warming import Warmed as Warmed
+    from placeopt.solving.warming import warm as warm
+    from placeopt.studies.comparison.matrix import compare as compare
+    from placeopt.studies.comparison.records import Record as Record
+    from placeopt.studies.comparison.result import Comparison as Comparison
+    from placeopt.studies.explanation import Explanation as Explanation
+    from placeopt.studies.explanation import explain as explain
+    from placeopt.studies.replacement import Replacement as Replacement
+    from placeopt.studies.replacement import replace as replace
     from placeopt.verifier import verify as verify
-    from placeopt.warming import Warmed as Warmed
-    from placeopt.warming import warm as warm
+    from placeopt.views.page import write_report as write_report
+    from placeopt.views.traces import write_trace as write_trace
 
 _HOME = {
-    "bounds": ("placeopt.bounding", "bounds"),
-    "compare": ("placeopt.comparison.matrix", "compare"),
-    "Record": ("placeopt.comparison.records", "Record"),
-    "Comparison": ("placeopt.comparison.tables", "Comparison"),
-    "compile": ("placeopt.compiler", "compile_spec"),
-    "load": ("placeopt.compiler", "load"),
+    "bounds": ("placeopt.bounding.portfolio", "bounds"),
+    "compare": ("placeopt.studies.comparison.matrix", "compare"),
+    "Record": ("placeopt.studies.comparison.records", "Record"),
+    "Comparison": ("placeopt.studies.comparison.result", "Comparison"),
+    "compile": ("placeopt.io.compiler", "compile_spec"),
+    "load": ("placeopt.io.compiler", "load"),
     "DocumentError": ("placeopt.errors", "DocumentError"),
     "InternalError": ("placeopt.errors", "InternalError"),
     "Issue": ("placeopt.errors", "Issue"),
@@ -78,40 +78,42 @@ _HOME = {
     "SpecError": ("placeopt.errors", "SpecError"),
     "UnsupportedError": ("placeopt.errors", "UnsupportedError"),
     "UsageError": ("placeopt.errors", "UsageError"),
-    "Explanation": ("placeopt.explanation", "Explanation"),
-    "explain": ("placeopt.explanation", "explain"),
-    "size_limit": ("placeopt.files", "size_limit"),
-    "read_dnn_partitioning": ("placeopt.formats.dnn_partitioning", "read_dnn_partitioning"),
-    "from_networkx": ("placeopt.formats.graphs", "from_networkx"),
-    "to_networkx": ("placeopt.formats.graphs", "to_networkx"),
-    "Objective": ("placeopt.ir", "Objective"),
-    "Problem": ("placeopt.ir", "Problem"),
-    "Term": ("placeopt.ir", "Term"),
-    "build_problem": ("placeopt.ir", "build_problem"),
-    "measure": ("placeopt.metrics", "measure"),
-    "write_report": ("placeopt.page", "write_report"),
-    "solve": ("placeopt.pipeline", "solve"),
-    "read_plan": ("placeopt.plan", "read_plan"),
-    "write_plan": ("placeopt.plan", "write_plan"),
-    "solvers": ("placeopt.registry", "solver_names"),
-    "Replacement": ("placeopt.replacement", "Replacement"),
-    "replace": ("placeopt.replacement", "replace"),
-    "Result": ("placeopt.result", "Result"),
-    "Schedule": ("placeopt.schedule", "Schedule"),
-    "Transfers": ("placeopt.schedule", "Transfers"),
+    "Explanation": ("placeopt.studies.explanation", "Explanation"),
+    "explain": ("placeopt.studies.explanation", "explain"),
+    "size_limit": ("placeopt.io.files", "size_limit"),
+    "read_dnn_partitioning": ("placeopt.io.formats.dnn_partitioning", "read_dnn_partitioning"),
+    "from_networkx": ("placeopt.io.formats.graphs", "from_networkx"),
+    "to_networkx": ("placeopt.io.formats.graphs", "to_networkx"),
+    "Objective": ("placeopt.model.problem", "Objective"),
+    "Problem": ("placeopt.model.problem", "Problem"),
+    "Term": ("placeopt.model.problem", "Term"),
+    "build_problem": ("placeopt.model.building", "build_problem"),
+    "measure": ("placeopt.model.metrics", "measure"),
+    "write_report": ("placeopt.views.page", "write_report"),
+    "solve": ("placeopt.solving.pipeline", "solve"),
+    "read_plan": ("placeopt.io.plan", "read_plan"),
+    "write_plan": ("placeopt.io.plan", "write_plan"),
+    "solvers": ("placeopt.solver.registry", "solver_names"),
+    "Replacement": ("placeopt.studies.replacement", "Replacement"),
+    "replace": ("placeopt.studies.replacement", "replace"),
+    "Result": ("placeopt.solving.result", "Result"),
+    "Schedule": ("placeopt.model.schedule", "Schedule"),
+    "Transfers": ("placeopt.model.schedule", "Transfers"),
     "retime": ("placeopt.simulation", "retime"),
     "simulate": ("placeopt.simulation", "simulate"),
     "simulate_noisy": ("placeopt.simulation", "simulate_noisy"),
     "Progress": ("placeopt.solver", "Progress"),
     "Termination": ("placeopt.solver", "Termination"),
-    "Spec": ("placeopt.spec", "Spec"),
-    "write_trace": ("placeopt.traces", "write_trace"),
+    "Spec": ("placeopt.io.spec", "Spec"),
+    "write_trace": ("placeopt.views.traces", "write_trace"),
     "verify": ("placeopt.verifier", "verify"),
-    "Warmed": ("placeopt.warming", "Warmed"),
-    "warm": ("placeopt.warming", "warm"),
+    "Warmed": ("placeopt.solving.warming", "Warmed"),
+    "warm": ("placeopt.solving.warming", "warm"),
 }
 
 __all__ = sorted(_HOME)
+
+__path__.append(f"{__path__[0]}/former")  # names of modules that have moved
 
 
 def __getattr__(name: str) -> Any:

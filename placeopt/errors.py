@@ -9,7 +9,7 @@
     ├── MissingExtraError   an optional dependency is not installed; names the command that installs it
     └── InternalError       placeopt contradicts itself: a bug, never the caller's fault
 
-Limits and infeasibility are no exceptions: they are answers (see `placeopt.result`).
+Limits and infeasibility are no exceptions: they are answers (see `placeopt.solving.result`).
 """
 
 from __future__ import annotations
@@ -154,6 +154,11 @@ def listing(names: Sequence[str], limit: int = 8, separator: str = ", ") -> str:
         return "none"
     shown = separator.join(map(visible, names[:limit]))
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+def counted(number: int, noun: str) -> str:
+    """1 task, 1,200 tasks."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def in_file_order(issues: Iterable[Issue]) -> list[Issue]:

@@ -22,12 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.ir import UNLIMITED, Objective, Problem, Term, build_problem
-from placeopt.objective import Value
-from placeopt.pipeline import solve
-from placeopt.registry import find_solver
-from placeopt.result import Result
+from placeopt.model.building import build_problem
+from placeopt.model.objective import Value
+from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.solver import Termination, unsupported
+from placeopt.solver.registry import find_solver
+from placeopt.solving.pipeline import solve
+from placeopt.solving.result import Result
 
 
 @dataclass(frozen=True, slots=True)

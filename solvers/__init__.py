@@ -1,0 +1,1 @@
+"""Solvers of placeopt, by family; installed as `placeopt_solvers`."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from graphlib import TopologicalSorter
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -15,99 +19,130 @@ ROOT = Path(__file__).parents[1]
 CORE = ROOT / "placeopt"
 SOLVERS = ROOT / "solvers"
 
-# Each layer may import itself and the layers above it in this list; every module stands in exactly one.
-LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "inputs", "kernels", "cycles", "labels", "papers", "signals", "engines", "files"),
-    ("markup",),
-    ("units", "ir", "overview"),
-    ("graph", "groups", "levels", "orders", "relocation"),
-    ("schedule",),
-    ("memory", "criticality"),
-    ("objective",),
-    ("simulation", "verifier", "lowerbounds", "metrics", "pictures", "traces"),
-    ("solver",),
-    ("registry", "result", "wording", "frames", "passes", "policies", "relaxation", "sct", "search", "submodular"),
-    ("heuristics",),
-    ("bounding",),
-    ("companion",),
-    ("syntax", "document", "scalars", "spec", "validation"),
-    ("compiler", "plan"),
-    ("generate", "formats", "profiling"),
-    ("pipeline", "claims", "arguments", "warming"),
-    ("explanation", "comparison", "replacement"),
-    ("testing", "page", "report"),
-    ("cli", "__init__", "__main__"),
-)
-RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
+PAGE = ROOT / "docs" / "architecture.md"
+MOST = {CORE: 22, SOLVERS: 15}
+"""Entries that a newcomer sees at most in each top folder."""
+
 HEAVY = ("ortools", "numba", "scipy", "networkx", "pandas", "matplotlib")
 
 ASSETS = (".html", ".css", ".js")
-"""What the page is made of beside its modules."""
+"""Files of the page that are not modules."""
+
+
+def table() -> dict[str, frozenset[str]]:
+    """The rooms of docs/architecture.md in order, each with the rooms that it may import."""
+    line = re.compile(r"\| `([\w/]+)` \| [^|]+ \|([^|]*)\|")
+    found = [match.groups() for text in PAGE.read_text().splitlines() if (match := line.fullmatch(text))]
+    return {room: frozenset(re.findall(r"`([\w/]+)`", allowed)) for room, allowed in found}
+
+
+ROOMS = table()
 
 
 def modules(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.py"))
 
 
+def home(path: Path) -> str:
+    """The dotted name of a module of this project."""
+    top, name = (CORE, "placeopt") if path.is_relative_to(CORE) else (SOLVERS, "placeopt_solvers")
+    parts = path.relative_to(top).with_suffix("").parts
+    return ".".join((name, *(parts[:-1] if parts[-1] == "__init__" else parts)))
+
+
+MODULES = {home(path): path for path in (*modules(CORE), *modules(SOLVERS))}
+
+
 def imports(path: Path) -> set[str]:
-    """Dotted names of all modules that a file imports, anywhere in it but under TYPE_CHECKING."""
+    """Modules of this project that a file imports: anywhere in it, for type checkers too, relative or not."""
     found: set[str] = set()
-    tree = ast.parse(path.read_text())
-    skipped = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            module = ".".join(filter(None, (*package(path, node.level), node.module)))
-            found.add(module)
-            found.update(f"{module}.{alias.name}" for alias in node.names)
-    return found
+            parts = home(path).split(".") + ["__init__"] * (path.name == "__init__.py")
+            base = ".".join([*(parts[: -node.level] if node.level else ()), *([node.module] if node.module else ())])
+            found.update(f"{base}.{alias.name}" if f"{base}.{alias.name}" in MODULES else base for alias in node.names)
+    return (found & MODULES.keys()) - {home(path)}
 
 
-def package(path: Path, level: int) -> tuple[str, ...]:
-    """The package that a relative import with so many dots starts from; nothing for an absolute one."""
-    if level == 0:
-        return ()
-    folder = path.parents[level - 1]
-    home, name = (CORE, "placeopt") if folder.is_relative_to(CORE) else (SOLVERS, "placeopt_solvers")
-    return (name, *folder.relative_to(home).parts)
+def room(module: str) -> str:
+    """The room of a module: the longest line of the table that leads to it."""
+    place = "/".join(module.split(".")).removeprefix("placeopt/").replace("placeopt_solvers", "solvers", 1)
+    place = "__init__" if place == "placeopt" else place
+    return max((name for name in ROOMS if f"{place}/".startswith(f"{name}/")), key=len)
 
 
-def part(path: Path) -> str:
-    """The layer's name of a core module: compiler for placeopt/compiler/links.py."""
-    return path.relative_to(CORE).parts[0].removesuffix(".py")
+def test_every_module_has_a_room_and_every_room_a_module() -> None:
+    assert {room(module) for module in MODULES} == set(ROOMS)
 
 
-def test_every_module_has_a_layer() -> None:
-    assert {part(path) for path in modules(CORE)} == set(RANK)
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_room_imports_exactly_what_the_table_says(name: str) -> None:
+    used = {
+        room(imported)
+        for module, path in MODULES.items()
+        if room(module) == name
+        for imported in imports(path)
+        if room(imported) != name
+    }
+    assert used == ROOMS[name]
 
 
-@pytest.mark.parametrize("path", modules(CORE), ids=lambda path: str(path.relative_to(ROOT)))
-def test_core_imports_only_downwards_and_no_solver(path: Path) -> None:
-    own = RANK[part(path)]
-    for name in imports(path):
-        pieces = name.split(".")
-        assert pieces[0] not in ("placeopt_solvers", "solvers"), f"{path.name} imports {name}"
-        if pieces[0] == "placeopt" and len(pieces) > 1 and pieces[1] in RANK:
-            assert RANK[pieces[1]] <= own, f"{path.name} imports {name}, which stands above it"
+def test_rooms_import_only_rooms_above_them() -> None:
+    order = list(ROOMS)
+    for name, allowed in ROOMS.items():
+        assert all(order.index(other) < order.index(name) for other in allowed), name
 
 
-@pytest.mark.parametrize("path", modules(SOLVERS), ids=lambda path: path.name)
-def test_solvers_import_the_core_and_private_siblings_only(path: Path) -> None:
-    forbidden = {"verifier", "pipeline", "spec", "compiler", "cli", "report", "registry", "document", "plan", "testing"}
-    for name in imports(path):
-        pieces = name.split(".")
-        if pieces[0] == "placeopt" and len(pieces) > 1:
-            assert pieces[1] not in forbidden, f"{path.name} imports {name}"
-        if pieces[0] == "placeopt_solvers" and len(pieces) > 1:
-            assert pieces[1].startswith("_"), f"{path.name} imports the public sibling {name}"
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    graph = {module: imports(path) for module, path in MODULES.items()}
+    tuple(TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
+
+
+@pytest.mark.parametrize("folder", MOST, ids=lambda folder: folder.name)
+def test_a_newcomer_sees_few_entries(folder: Path) -> None:
+    entries = [path.name for path in folder.iterdir() if path.name != "__pycache__"]
+    assert len(entries) <= MOST[folder], sorted(entries)
+
+
+def test_every_folder_says_what_happens_in_it() -> None:
+    folders = {path.parent for path in MODULES.values()}
+    silent = [folder for folder in folders if not ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))]
+    assert not silent
+
+
+def test_the_core_imports_no_solver_and_no_solver_another() -> None:
+    public = {point.value.partition(":")[0] for point in entry_points(group="placeopt.solvers")}
+    for module, path in MODULES.items():
+        for imported in imports(path):
+            assert imported not in public, f"{module} imports the solver {imported}"
+            assert module.startswith("placeopt_solvers") or not imported.startswith("placeopt_solvers"), module
+
+
+def test_solvers_leave_files_pipeline_and_verifier_alone() -> None:
+    for name in ROOMS:
+        if name.startswith("solvers"):
+            assert not ROOMS[name] & {"verifier", "io", "io/compiler", "solving", "cli", "testing", "views"}, name
+
+
+def test_no_module_is_named_like_a_public_name() -> None:
+    import placeopt
+
+    assert not {path.stem for path in CORE.iterdir()} & set(placeopt.__all__)
+
+
+@pytest.mark.parametrize("name", ["ir", "memory", "metrics", "objective", "plan", "schedule"])
+def test_former_names_of_modules_still_lead_to_them(name: str) -> None:
+    former = importlib.import_module(f"placeopt.{name}")
+    (target,) = {
+        imported for imported in imports(CORE / "former" / f"{name}.py") if imported.endswith((name, "problem"))
+    }
+    moved = importlib.import_module(target)
+    names = {each for each in vars(moved) if not each.startswith("_")}
+    assert names
+    for each in names:
+        assert getattr(former, each) is getattr(moved, each)
 
 
 def test_one_function_runs_cp_sat() -> None:
@@ -118,7 +153,7 @@ def test_one_function_runs_cp_sat() -> None:
         return any(ast.unparse(call).split(".")[-1] == "CpSolver" for call in calls)
 
     users = [path for path in (*modules(CORE), *modules(SOLVERS)) if makes_a_solver(path)]
-    assert users == [CORE / "engines" / "cp_sat.py"]
+    assert users == [CORE / "bounding" / "engines" / "cp_sat.py"]
 
 
 def loaded_after(statement: str) -> set[str]:
@@ -172,5 +207,7 @@ def test_the_wheel_holds_exactly_the_tree(tmp_path: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     tree = {f"placeopt/{path.relative_to(CORE)}" for path in modules(CORE)}
     tree |= {f"placeopt_solvers/{path.relative_to(SOLVERS)}" for path in modules(SOLVERS)}
-    tree |= {f"placeopt/page/{path.name}" for path in (CORE / "page").iterdir() if path.suffix in ASSETS}
+    tree |= {
+        f"placeopt/views/page/{path.name}" for path in (CORE / "views" / "page").iterdir() if path.suffix in ASSETS
+    }
     assert names == tree | {"placeopt/py.typed", "placeopt_solvers/py.typed"}

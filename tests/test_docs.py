@@ -18,8 +18,8 @@ from commandline import run
 from documents import Example, examples
 
 from placeopt.errors import MissingExtraError
-from placeopt.registry import find_solver, solver_names
-from placeopt.spec import json_schema
+from placeopt.io.spec import json_schema
+from placeopt.solver.registry import find_solver, solver_names
 from placeopt.verifier import Rule
 
 ROOT = Path(__file__).parents[1]
@@ -124,14 +124,14 @@ class TestLinks:
                 assert not anchor or anchor in anchors(found), f"{target}: no such title"
 
     def test_what_becomes_of_them_on_the_site(self) -> None:
-        solvers = {"solvers/m_sct.py": "m-sct"}
+        solvers = {"solvers/ready_lists/m_sct.py": "m-sct"}
 
         def changed(text: str, source: str, page: str) -> tuple[str, list[str]]:
             return site_links(text, source, page, solvers, ROOT)
 
         assert changed("[a](docs/spec.md#units)", "README.md", "index.md") == ("[a](spec.md#units)", [])
         assert changed("[a](../README.md#start)", "docs/spec.md", "spec.md") == ("[a](index.md#start)", [])
-        assert changed("[`a`](../solvers/m_sct.py)", "docs/x.md", "x.md") == ("[`a`](solvers/m-sct.md)", [])
+        assert changed("[`a`](../solvers/ready_lists/m_sct.py)", "docs/x.md", "x.md") == ("[`a`](solvers/m-sct.md)", [])
         assert changed("[a](../docs/x.md)", "solvers/m-sct.md", "solvers/m-sct.md") == ("[a](../x.md)", [])
         assert changed("[a](../benchmarks/gaps.py)", "docs/x.md", "x.md") == ("[a](benchmarks.md#gapspy)", [])
         assert changed("![a](../problems/vgg19.yaml)", "docs/x.md", "x.md") == (
@@ -178,7 +178,7 @@ class TestSolvers:
             kept = re.search(r"<!-- table of solvers.*?-->\n\n(.*?)\n\n", path.read_text(encoding="utf-8"), re.DOTALL)
             if kept:
                 prefix = "" if path.parent == ROOT else "../"
-                assert kept[1] == table(prefix), f"{page_id(path)}: run python docs/_pages/readme.py"
+                assert kept[1] == table(prefix), f"{page_id(path)}: run python docs/_pages/solver_pages.py"
 
     @pytest.mark.parametrize("name", ["heft", "m-sct", "cp-sat", "single"])
     def test_a_page_has_all_that_the_registry_knows(self, name: str) -> None:

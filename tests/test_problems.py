@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import placeopt as po
-from placeopt.compiler import compile_spec, read_spec
+from placeopt.bounding.quick import best_bound
 from placeopt.generate.models import model_document
-from placeopt.ir import UNLIMITED
-from placeopt.lowerbounds import best_bound
-from placeopt.spec import BestKnown
+from placeopt.io.compiler import compile_spec, read_spec
+from placeopt.io.spec import BestKnown
+from placeopt.model.problem import UNLIMITED
 from placeopt.verifier import Rule
 
 FOLDER = Path(__file__).parents[1] / "problems"

@@ -13,9 +13,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from benchmark_page import benchmark_page
 from links import PAGES, site_links
 from schema_page import schema_page
-from solver_pages import families, index_page, our_solvers, solver_page, source_path
+from solver_pages import families, our_solvers, solver_page, source_path
 
-from placeopt.spec import json_schema
+from placeopt.io.spec import json_schema
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,8 +24,7 @@ def generated() -> dict[str, tuple[str, str]]:
     """The Markdown of every page without a file in docs/, and the path that its links are relative to."""
     pages = {page: ((ROOT / path).read_text(encoding="utf-8"), path) for path, page in PAGES.items()}
     pages["reference.md"] = (schema_page(json_schema()), "docs/reference.md")
-    pages["benchmarks.md"] = (benchmark_page(ROOT), "README.md")
-    pages["solvers/index.md"] = (index_page(), "solvers/index.md")
+    pages["benchmarks.md"] = (benchmark_page(ROOT), "benchmarks.md")
     for name in our_solvers():
         pages[f"solvers/{name}.md"] = (solver_page(name), f"solvers/{name}.md")
     return pages
@@ -39,7 +38,7 @@ def on_config(config: Any) -> Any:
     for entry in config.nav:
         if "Solvers" in entry:
             entry["Solvers"] = [*entries, *entry["Solvers"]]
-    listed = set(listed_pages(config.nav))
+    listed = {*listed_pages(config.nav), *(path.removeprefix("docs/") for path in PAGES)}
     unlisted = [path.name for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in listed]
     if unlisted:
         config.nav.append({"More": unlisted})

@@ -4,6 +4,7 @@ Every page links to files of the repository by relative paths, so that the links
 targets become:
 
     README.md, CONTRIBUTING.md, CHANGELOG.md    index, contributing, changelog
+    docs/solvers.md                             the index of the pages of solvers
     docs/NAME                                   NAME
     solvers/NAME.py                             the page of the solver (the source file with `?source`)
     benchmarks/NAME.py, benchmarks              the section of the script on the page of benchmarks
@@ -18,7 +19,12 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "docs/solvers.md": "solvers/index.md",
+}
 _FENCE = re.compile(r"^( *)(```|~~~)")
 _LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\()([^()\s]+)(\))")
 _CODE = re.compile(r"(``[^`]+``|`[^`]*`)")

@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 import placeopt as po
-from placeopt.pictures import draw_schedule
+from placeopt.views.plots import draw_schedule
 
 ROOT = Path(__file__).parents[2]
 PICTURES = (

@@ -1,4 +1,7 @@
-"""Generate the pages and tables of solvers from the registry. Only `WHEN` is written by hand."""
+"""Generate the pages of the solvers and the table of docs/solvers.md from the registry; only `WHEN` is written here.
+
+python docs/_pages/solver_pages.py      # writes the table into docs/solvers.md; a test compares both
+"""
 
 from __future__ import annotations
 
@@ -6,71 +9,74 @@ import inspect
 import re
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from placeopt.registry import GROUP, find_solver
-from placeopt.report.catalog import FAMILIES, setting_cards
+from placeopt.cli.terminal.catalog import FAMILIES, setting_cards
+from placeopt.solver.registry import GROUP, find_solver
 
 WHEN = {
-    "annealing": "memory is scarce, up to a few thousand tasks, with time for a search",
-    "auto": "the default choice: runs several of the other solvers and returns the best schedule",
-    "bil": "chains on heterogeneous devices; otherwise for comparison",
-    "brute-force": "up to about six tasks, to check other solvers",
-    "celeritas": "transfers cost more than computation, and devices have little memory",
-    "cp-sat": "up to a few hundred tasks, or to improve the schedule of a heuristic",
+    "annealing": "some thousand tasks at most, time to search, and memory that is nearly full",
+    "auto": "the first choice, given seconds or minutes: combines heuristics, CP-SAT, searches and bounds",
+    "bil": "chains of tasks on unrelated devices; comparisons",
+    "brute-force": "up to about six tasks; checks of other solvers",
+    "celeritas": "transfers that cost more than the work, and little memory per device",
+    "cp-sat": "up to some hundred tasks; improving a heuristic's schedule",
     "cpop": "one device is the fastest for most of the critical path",
     "dsc": "expensive transfers, and many identical devices",
     "duplex": "the better of min-min and max-min, in the time of both",
-    "etf": "many tasks are ready at the same time",
-    "fcp": "very large graphs with many tasks ready at the same time",
-    "flb": "like etf, in a fraction of its time on many devices",
-    "gdl": "heterogeneous devices, and graphs that are not wide",
-    "hbmct": "layered graphs on heterogeneous devices, not too wide",
-    "heft": "a first schedule, at any size",
-    "heuristic-g": "a baseline for submodular placement",
-    "lc": "for comparison: clusters from longest paths",
-    "lns": "some hundred to many thousand tasks, with time for a search: shorter makespans than any heuristic",
-    "local-search": "like annealing; often as good in less time",
-    "lookahead-heft": "small graphs: HEFT with one step of lookahead",
-    "m-etf": "devices have little memory",
-    "m-sct": "devices have little memory, and transfers are at most as long as tasks",
-    "m-topo": "a baseline: fills the devices one after another, each with an equal share of the memory",
+    "etf": "many tasks ready at once",
+    "fcp": "very large graphs with many tasks ready at once",
+    "flb": "the same as etf, in a fraction of its time on many devices",
+    "gdl": "unrelated devices, and graphs that are not wide",
+    "hbmct": "layered graphs that are not too wide, on unrelated devices",
+    "heft": "a first schedule, for graphs of any size",
+    "heuristic-g": "the baseline of submodular placement",
+    "lc": "comparisons: clusters along longest paths",
+    "lns": "some hundred to many thousand tasks, and time to search: shorter makespans than any heuristic's",
+    "local-search": "the same as annealing; often as good in less time",
+    "lookahead-heft": "small graphs: heft with one step of lookahead",
+    "m-etf": "little memory per device",
+    "m-sct": "little memory per device, and transfers no longer than tasks",
+    "m-topo": "a baseline: fills one device after another, each up to an equal share of the memory",
     "max-min": "few long tasks among many short ones",
     "mct": "a baseline: each task on the device where it ends first",
-    "met": "a baseline: each task on its fastest device, regardless of load",
-    "metis": "for comparison with a graph partitioner",
-    "milp": "up to about ten tasks: to check cp-sat, and to study the formulation",
-    "min-min": "many independent tasks are ready at the same time",
+    "met": "a baseline: each task on its fastest device, even if others wait there",
+    "metis": "comparisons with a graph partitioner",
+    "milp": "up to about ten tasks: checks of cp-sat, and teaching",
+    "min-min": "many independent tasks ready at once",
     "olb": "a baseline: each task on the device that is free first",
-    "order-place": "a baseline for celeritas",
-    "peft": "a first schedule with lookahead, in two or three times the time of heft",
-    "random": "a baseline that every search should beat",
-    "random-task-eft": "for comparison: the baseline of GiPH's search policies",
-    "sct-lp": "to compute Baechi's linear programme, rho and the bound of a problem",
+    "order-place": "the baseline of celeritas",
+    "peft": "a first schedule with lookahead, in two or three times heft's time",
+    "random": "a baseline for searches",
+    "random-task-eft": "the baseline of GiPH's search policies",
+    "sct-lp": "Baechi's linear programme: favourite children, rho and a bound",
     "simple-placer": "a baseline: all tasks on the first device",
     "single": "a baseline: all tasks on the best single device",
-    "submodular-g": "for comparison; better with communication=true",
-    "submodular-gi": "for comparison; better with communication=true",
-    "sufferage": "tasks that run much slower on any device other than their best",
-    "tabu": "for comparison with annealing and local-search",
-    "topo-fill": "a baseline: fills the devices one after another",
-    "wba": "there is time for many randomised schedules: returns the best of them",
+    "submodular-g": "comparisons; better with communication=true",
+    "submodular-gi": "comparisons; better with communication=true",
+    "sufferage": "tasks that are much slower on all but their best device",
+    "tabu": "comparisons with annealing and local-search",
+    "topo-fill": "a baseline: fills one device after another",
+    "wba": "many randomised schedules, of which it returns the best",
 }
-"""When to use each solver; one entry for each solver of placeopt."""
+"""Use of each solver that comes with placeopt."""
 
+PAGE = Path(__file__).parents[1] / "solvers.md"
+MARK = "<!-- table of solvers, made by docs/_pages/solver_pages.py -->"
 LONGEST = 80
-"""Maximum number of characters of a guarantee in a table."""
+"""Maximum length of a guarantee in a table, in characters."""
 
 
 def our_solvers() -> list[str]:
-    """The names of the solvers of placeopt, sorted."""
+    """Return the names of the solvers that come with placeopt, sorted."""
     points = entry_points(group=GROUP)
     return sorted(point.name for point in points if point.value.startswith("placeopt_solvers."))
 
 
 def families() -> dict[str, list[str]]:
-    """The solvers of placeopt by family, with families in the order of `placeopt solvers`."""
+    """Return our solvers by family, in the order of `placeopt solvers`."""
     found: dict[str, list[str]] = {}
     for name in our_solvers():
         found.setdefault(find_solver(name).info.family, []).append(name)
@@ -79,18 +85,18 @@ def families() -> dict[str, list[str]]:
 
 
 def module_of(name: str) -> Any:
-    """The module of a solver."""
+    """Return the module of a solver."""
     return sys.modules[type(find_solver(name)).__module__]
 
 
 def source_path(name: str) -> str:
-    """The path of the source of a solver in the repository."""
-    return f"solvers/{module_of(name).__name__.rpartition('.')[2]}.py"
+    """Return the path of a solver's source in the repository."""
+    return f"{module_of(name).__name__.replace('placeopt_solvers', 'solvers').replace('.', '/')}.py"
 
 
 def table(prefix: str) -> str:
-    """The table of all solvers by family; `prefix` is the path from the page to the root of the repository."""
-    lines = ["| solver | guarantee | complexity | when to use it |", "|---|---|---|---|"]
+    """Return the table of all our solvers; `prefix` is the path from the page to the root of the repository."""
+    lines = ["| solver | guarantee | complexity | use |", "|---|---|---|---|"]
     for family, names in families().items():
         lines.append(f"| **{family}** | | | |")
         for name in names:
@@ -101,40 +107,33 @@ def table(prefix: str) -> str:
 
 
 def shortened(guarantee: str) -> str:
-    """A guarantee; the conditions of a long one are replaced by an ellipsis."""
+    """Return a guarantee; if it is long, an ellipsis replaces its conditions."""
     if len(guarantee) <= LONGEST:
         return guarantee
     first = re.split(r": |, (?!and )| without release", guarantee)[0]
     return f"{first}, ..."
 
 
-def index_page() -> str:
-    """The page with the table of all solvers."""
-    return f"""# Solvers
-
-This page lists all solvers of placeopt with their guarantee, complexity and typical use. n is the number of tasks, e of
-edges, m of devices. Approximation ratios hold under conditions that the page of the solver states; the table replaces
-them by an ellipsis. For every solver, the gap of the result is certified ([bounds](../docs/bounds.md)) and the schedule
-is verified ([verification](../docs/verification.md)). [Heuristics](../docs/heuristics.md) explains how to select a
-heuristic, and how fast each one is.
-
-{table("../")}
-"""
+def write_table() -> None:
+    """Replace the table in docs/solvers.md."""
+    text = PAGE.read_text(encoding="utf-8")
+    changed = re.sub(rf"(?<={re.escape(MARK)}\n\n).*?(?=\n\n)", lambda _: table("../"), text, count=1, flags=re.DOTALL)
+    PAGE.write_text(changed, encoding="utf-8")
 
 
 def solver_page(name: str) -> str:
-    """The page of one solver."""
+    """Return the page of one solver."""
     solver = find_solver(name)
     info = solver.info
-    combined = ", sums and lists of them" if info.combined else ""
+    combined = ", weighted sums and lexicographic lists" if info.combined else ""
     facts = [
         ("guarantee", info.guarantee),
         ("complexity", info.complexity),
-        ("when to use it", WHEN[name]),
+        ("use", WHEN[name]),
         ("objectives", ", ".join(info.metrics) + combined),
         ("contention", ", ".join(info.contentions)),
         ("memory models", ", ".join(info.memory_models)),
-        ("stops", "at proved optimality or at the time limit" if info.anytime else "when it is done"),
+        ("stops", "at a proved optimum or at the time limit" if info.anytime else "when it has finished"),
         ("warm start", "yes, `--initial`" if info.warm_start else "no"),
     ]
     parts = [
@@ -142,7 +141,7 @@ def solver_page(name: str) -> str:
         "\n".join([f"| | {name} |", "|---|---|", *(f"| {label} | {cell(value)} |" for label, value in facts)]),
         "n is the number of tasks, e of edges, m of devices.",
         f"    placeopt solve PROBLEM --solver {name}\n\nSource: [`{source_path(name)}`](../{source_path(name)}?source)",
-        "## Algorithm and departures from the paper\n\n" + prose(inspect.getdoc(module_of(name)) or ""),
+        "## Algorithm, and departures from the paper\n\n" + prose(inspect.getdoc(module_of(name)) or ""),
     ]
     settings = setting_cards(solver.settings_type)
     if settings:
@@ -150,7 +149,7 @@ def solver_page(name: str) -> str:
             f"| `{each['name']}` | `{shown(each['default'])}` | {setting_text(each)} |" for each in settings
         )
         parts.append(
-            "## Settings\n\nUse `--set name=value` on the command line, or a keyword argument of `placeopt.solve` in "
+            "## Settings\n\n`--set name=value` on the command line, a keyword argument of `placeopt.solve` in "
             f"Python.\n\n| setting | default | meaning |\n|---|---|---|\n{rows}"
         )
     if info.citation:
@@ -159,34 +158,38 @@ def solver_page(name: str) -> str:
 
 
 def setting_text(setting: dict[str, Any]) -> str:
-    """The description of a setting and its valid choices."""
+    """Describe a setting and its choices."""
     choices = ", ".join(f"`{choice}`" for choice in setting["choices"])
     described = " ".join(setting["description"].split())
     return f"{cell(described)}{f' One of {choices}.' if choices else ''}"
 
 
 def shown(value: Any) -> str:
-    """A default value as written on the command line."""
+    """Return a default in the form of the command line."""
     return str(value).lower() if isinstance(value, bool) or value is None else str(value)
 
 
 def prose(docstring: str) -> str:
-    """A docstring as Markdown, with `<` escaped outside code."""
+    """Return a docstring as Markdown, with the signs of HTML escaped."""
     lines = dedent(docstring).splitlines()
     return "\n".join(line if line.startswith("    ") else text(line) for line in lines)
 
 
 def text(line: str) -> str:
-    """A line with `<` escaped outside code; Markdown in it still applies."""
+    """Escape `<` outside of code; Markdown's code and emphasis keep their meaning."""
     pieces = re.split(r"(`[^`]*`)", line)
     return "".join(piece if piece.startswith("`") else piece.replace("<", "&lt;") for piece in pieces)
 
 
 def cell(value: str) -> str:
-    """A text as the cell of a Markdown table."""
+    """Escape a text for a cell of a table."""
     return text(value).replace("|", "\\|")
 
 
 def sentence(value: str) -> str:
-    """A summary as a sentence."""
+    """Return a summary as a sentence."""
     return f"{value[0].upper()}{value[1:]}."
+
+
+if __name__ == "__main__":
+    write_table()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli import (
+from placeopt.cli.commands import (
     bounding,
     catalog,
     compare,
@@ -23,7 +23,7 @@ from placeopt.cli import (
     warm,
 )
 from placeopt.errors import UsageError
-from placeopt.files import size_limit
+from placeopt.io.files import size_limit
 
 app = typer.Typer(
     help="Place the operators of a computation graph on devices, and know how far from optimal the placement is.",
@@ -69,7 +69,7 @@ def _bytes(text: str) -> int:
     UsageError
         If it is not a size of at least one byte.
     """
-    from placeopt import units
+    from placeopt.model import units
 
     try:
         size = int(units.parse(text, units.MEMORY).value)

@@ -10,8 +10,8 @@ from typing import Any
 
 def save_dump(dump: Mapping[str, Any]) -> str:
     """Write the dump to the current folder, else to that for temporary files; says where, and how to go on."""
-    from placeopt.files import write_whole
-    from placeopt.formats.documents import to_json
+    from placeopt.io.files import write_whole
+    from placeopt.io.formats.documents import to_json
 
     run = dump["x-disagreement"]
     name = f"placeopt-disagreement-{run['fingerprint']}.json"

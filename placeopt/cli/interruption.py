@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from placeopt.signals import ENDING
+from placeopt.bounding.engines.signals import ENDING
 
 REPEAT = 0.5
 """Seconds in which further signals belong to the first: `timeout` sends it twice, a shell passes SIGHUP on."""

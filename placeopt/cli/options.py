@@ -13,7 +13,7 @@ import typer
 from placeopt.cli.streams import is_unicode
 from placeopt.cli.targets import local_file
 from placeopt.errors import UsageError
-from placeopt.files import STDIN, write_whole
+from placeopt.io.files import STDIN, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -102,7 +102,7 @@ def checked_options(
     UsageError
         If a number makes no sense; it names the option.
     """
-    from placeopt.arguments import make_options
+    from placeopt.solving.settings import make_options
 
     return make_options(time_limit=time_limit, gap_limit=gap, seed=seed, workers=workers, names=_NAMES)
 
@@ -117,8 +117,8 @@ def seconds(text: str | None, option: str) -> float | None:
     """
     if text is None:
         return None
-    from placeopt import units
-    from placeopt.arguments import LONGEST
+    from placeopt.model import units
+    from placeopt.solving.settings import LONGEST
 
     try:
         quantity = units.parse(text, units.TIME)
@@ -147,7 +147,7 @@ def write_document(document: dict[str, Any], out: Path | None) -> None:
         If the file cannot be written.
     """
     if out is None:
-        from placeopt.formats.documents import to_yaml
+        from placeopt.io.formats.documents import to_yaml
 
         sys.stdout.write(to_yaml(document, ascii_only=not is_unicode(sys.stdout)))
         return
@@ -159,7 +159,7 @@ def write_document(document: dict[str, Any], out: Path | None) -> None:
 
 def document_text(document: dict[str, Any], path: Path) -> str:
     """A problem document as JSON if the file's name ends in .json, else as YAML."""
-    from placeopt.formats.documents import to_json, to_yaml
+    from placeopt.io.formats.documents import to_json, to_yaml
 
     return to_json(document) if path.suffix.lower() == ".json" else to_yaml(document)
 

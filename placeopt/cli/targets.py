@@ -10,7 +10,7 @@ from pathlib import Path
 
 from placeopt.cli.streams import outlast_stdout
 from placeopt.errors import UsageError, visible
-from placeopt.files import LONGEST_PATH, Identity, identity, keep_apart
+from placeopt.io.files import LONGEST_PATH, Identity, identity, keep_apart
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
@@ -31,7 +31,7 @@ def local_file(text: str) -> Path:
 def check_targets(*targets: tuple[str, Path | None]) -> None:
     """Check the options that name outputs, with the path of each: they can be written, and no two are the same file.
 
-    Afterwards, reading one of them is an error (`placeopt.files.check_input`). That protects the problem, its graph
+    Afterwards, reading one of them is an error (`placeopt.io.files.check_input`). That protects the problem, its graph
     file and plans. A lost stdout no longer ends the command, since a file will hold the result.
 
     Raises

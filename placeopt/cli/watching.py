@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from placeopt.ir import Problem
+    from placeopt.model.problem import Problem
     from placeopt.solver import Progress
 
 T = TypeVar("T")
@@ -69,8 +69,8 @@ def _display(
 
 def progress_text(latest: list[Progress], problem: Problem) -> str:
     """Best value, bound and gap so far."""
-    from placeopt.result import relative_gap
-    from placeopt.wording import value_text
+    from placeopt.solving.result import relative_gap
+    from placeopt.views.facts import value_text
 
     if not latest:
         return "solving"

@@ -1,0 +1,1 @@
+"""Models, random graphs and device networks, generated as problem documents."""

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
-from placeopt import units
 from placeopt.errors import UsageError, listing, suggestion
-from placeopt.spec import MOST_DEVICES
+from placeopt.io.spec import MOST_DEVICES
+from placeopt.model import units
 
 T = TypeVar("T")
 

@@ -16,7 +16,9 @@ from numpy.random import Generator
 from placeopt.errors import UsageError
 from placeopt.generate.arguments import around, called, device_count, number, streams, uniform, whole, whole_range
 from placeopt.generate.networks import Document
-from placeopt.ir import Int, Problem, build_problem, ratio_ceil
+from placeopt.model.arrays import Int
+from placeopt.model.building import build_problem
+from placeopt.model.problem import Problem, ratio_ceil
 
 LARGEST = 10_000_000
 """Tasks of the largest graph: about 10 GB as a problem."""

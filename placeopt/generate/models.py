@@ -13,7 +13,7 @@ from placeopt.generate.convnets import ConvnetOptions, InceptionOptions, incepti
 from placeopt.generate.layers import Graph, ModelOptions, add_training, tasks
 from placeopt.generate.recurrent import LstmOptions, lstm_nmt
 from placeopt.generate.transformer import TransformerOptions, transformer
-from placeopt.units import shown
+from placeopt.model.units import shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from placeopt import units
 from placeopt.errors import UsageError, listing, suggestion
 from placeopt.generate.arguments import called, device_count, whole
+from placeopt.model import units
 
 Document = dict[str, Any]
 

@@ -18,7 +18,7 @@ from numpy.random import Generator
 from placeopt.errors import UsageError, suggestion
 from placeopt.generate.arguments import around, device_count, number, streams, uniform, whole
 from placeopt.generate.networks import Document, combine
-from placeopt.ir import Int
+from placeopt.model.arrays import Int
 
 KILO = 1000
 """FLOP and bytes per unit of GiPH's compute and data: a document's amounts are whole numbers."""

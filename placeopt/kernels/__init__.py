@@ -16,6 +16,7 @@ that fill Numba's cache on disk, and plain Python runs meanwhile. Both compute t
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -26,6 +27,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
+from placeopt.kernels.compilation import WaitingStoppedError as WaitingStoppedError
+from placeopt.kernels.compilation import obtained, temporary_cache
 from placeopt.kernels.structs import Signature, Struct, packed, unpacked
 
 COMPILE_ABOVE = 400_000
@@ -56,6 +59,16 @@ INLINE = {"forceinline": True}
 P = ParamSpec("P")
 R = TypeVar("R")
 _lock = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """A lock that another thread held at a fork stays locked in the child."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 _recorder: list[tuple[Kernel[Any, Any], Signature]] | None = None
 
 
@@ -217,15 +230,9 @@ class Kernel(Generic[P, R]):
         try:  # helpers are in the machine code of the kernels that call them
             decorated = njit(cache=entry, **options)(twin)
         except RuntimeError:  # no writable place for the cache
-            from placeopt.kernels.compilation import temporary_cache
-
             with temporary_cache():
                 decorated = njit(cache=entry, **options)(twin)
         return _once(decorated)
-
-
-class WaitingStoppedError(Exception):
-    """A call stopped waiting for a kernel to be compiled (`impatient`, `hurried`)."""
 
 
 _stop: ContextVar[Callable[[], bool] | None] = ContextVar("_stop", default=None)
@@ -274,8 +281,6 @@ class Choice(Generic[P, R]):
         signature, ready = packed(arguments)
         entry = self._kernel.loaded(signature)
         if entry is None:
-            from placeopt.kernels.compilation import obtained
-
             seconds, stop = self._seconds or 0.0, _stop.get()
             if stop is None and self._optional:
                 stop = _hurry.get()

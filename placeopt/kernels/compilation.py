@@ -20,12 +20,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from placeopt.kernels.structs import Signature
-
-if TYPE_CHECKING:
-    from placeopt.kernels import Kernel
 
 IDLE = 1.0
 """Seconds without work after which a process that compiles is ended."""
@@ -36,6 +33,24 @@ POLL = 0.05
 _START = "import json,sys; sys.path[:]=json.loads(sys.argv[1]); from placeopt.kernels.worker import main; main()"
 
 
+class WaitingStoppedError(Exception):
+    """A call stopped waiting for a kernel to be compiled (`placeopt.kernels.impatient`, `hurried`)."""
+
+
+class Compilable(Protocol):
+    """What the queue needs of a `placeopt.kernels.Kernel`."""
+
+    __module__: str
+    __name__: str
+
+    def compile_seconds(self) -> float: ...
+    def fingerprint(self) -> str: ...
+    def forget_disk(self) -> bool: ...
+    def load(self, signature: Signature) -> Callable[..., Any]: ...
+    def loaded(self, signature: Signature) -> Callable[..., Any] | None: ...
+    def on_disk(self, signature: Signature) -> bool: ...
+
+
 @dataclass(slots=True, eq=False)
 class Job:
     """A kernel to load, and to compile first if it is not in the cache.
@@ -44,7 +59,7 @@ class Job:
     be read, and was emptied.
     """
 
-    kernel: Kernel[Any, Any]
+    kernel: Compilable
     signature: Signature
     done: threading.Event = field(default_factory=threading.Event)
     error: str | None = None
@@ -67,7 +82,7 @@ class _Queue:
         self.before = 0.0
         self.closed = False
 
-    def job(self, kernel: Kernel[Any, Any], signature: Signature) -> tuple[Job, bool]:
+    def job(self, kernel: Compilable, signature: Signature) -> tuple[Job, bool]:
         """The job for a kernel, and whether it is new."""
         with self.changed:
             key = (id(kernel), signature)
@@ -176,7 +191,7 @@ _folder: tempfile.TemporaryDirectory[str] | None = None
 
 
 def obtained(
-    kernel: Kernel[Any, Any],
+    kernel: Compilable,
     signature: Signature,
     *,
     wait: bool,
@@ -200,13 +215,11 @@ def obtained(
             _queue.put(job)
     while wait and not job.done.wait(POLL):
         if should_stop is not None and should_stop():
-            from placeopt.kernels import WaitingStoppedError
-
             raise WaitingStoppedError
     return kernel.loaded(signature)
 
 
-def requested(kernel: Kernel[Any, Any], signature: Signature) -> Job:
+def requested(kernel: Compilable, signature: Signature) -> Job:
     """The job that loads a kernel, and compiles it first if it is not in the cache."""
     job, new = _queue.job(kernel, signature)
     if new:
@@ -283,11 +296,8 @@ def _close() -> None:
 
 def _forget() -> None:
     """A fork has none of the threads, and what they locked would stay locked."""
-    from placeopt import kernels
-
     global _queue
     _queue = _Queue()
-    kernels._lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,6 +1,6 @@
 """A process that compiles kernels: a line of JSON comes in for each, a line goes out once it is in Numba's cache.
 
-    {"kernel": "placeopt.search.walk:walk", "signature": "(...)", "fingerprint": "1f2e3d4c"}
+    {"kernel": "placeopt_solvers._local_search.walk:walk", "signature": "(...)", "fingerprint": "1f2e3d4c"}
     {"error": null}
 
 It ends at the end of its input, after the current kernel.

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from placeopt.ir import Bool, Int
 from placeopt.kernels import kernel
+from placeopt.model.arrays import Bool, Int
 
 
 def optimal_breakpoints(source: Int, target: Int, weight: Int, low: Int) -> Bool:

@@ -1,19 +1,19 @@
 """Optimal operation fusion: neighbours in a topological order become one, so that the edges that are left cost least.
 
 H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas: Fast optimizer for large dataflow graphs, 2022, arXiv:2208.00184, sections
-5.1.1 to 5.1.3, Algorithm 1, equations 4 to 6. The tasks in CPD-TOPO order (`placeopt.orders`) are cut up at Kernighan's
-optimal breakpoints (`placeopt.passes.breakpoints`): clusters of at most R tasks and M bytes, such that the transfers
-between clusters take the least time in all. All edges go forward in the order, so the graph of the clusters has no
-cycle (the paper's Lemma 2). What a fused task is: `placeopt.passes.contraction`.
+5.1.1 to 5.1.3, Algorithm 1, equations 4 to 6. The tasks in CPD-TOPO order (`placeopt.model.topological_orders`) are cut
+up at Kernighan's optimal breakpoints (`placeopt.passes.breakpoints`): clusters of at most R tasks and M bytes, such
+that the transfers between clusters take the least time in all. All edges go forward in the order, so the graph of the
+clusters has no cycle (the paper's Lemma 2). What a fused task is: `placeopt.passes.contraction`.
 
 What the paper leaves open, and departures from it:
 
 - M is a share of the smallest capacity that a device states, of those with room for the largest task: a fused task is
   to be small on whichever of them it comes to stand, and a device for small tasks only does not keep everything small.
   Without any capacity, M is no limit. A task larger than M is a cluster of its own.
-- Transfer times are means over pairs of distinct devices, as in the CCR (`placeopt.levels`), here in thousandths of a
-  tick (in ticks where these would not fit into 62 bits): the dynamic programme is exact. Every edge counts, also where
-  one transfer may serve several. Among equally good breakpoints, those with the longest last cluster are taken.
+- Transfer times are means over pairs of distinct devices, as in the CCR (`placeopt.model.levels`), here in thousandths
+  of a tick (in ticks where these would not fit into 62 bits): the dynamic programme is exact. Every edge counts, also
+  where one transfer may serve several. Among equally good breakpoints, those with the longest last cluster are taken.
 - A cluster has a device that may run all of its groups, and no separated tasks.
 - The paper colocates by placing the rest of a group where its first task went, which would tear clusters apart. Here
   the groups that meet in a cluster become one. Left to itself that ends with a single group for a model in training,
@@ -34,10 +34,11 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from placeopt.ir import UNLIMITED, Bool, Int, Problem
 from placeopt.kernels import kernel
-from placeopt.levels import PARTS_OF_A_TICK, Float, mean_durations, mean_transfers
-from placeopt.orders import ORDERS, OrderName
+from placeopt.model.arrays import Bool, Float, Int
+from placeopt.model.levels import PARTS_OF_A_TICK, mean_durations, mean_transfers
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.topological_orders import ORDERS, OrderName
 from placeopt.passes.breakpoints import optimal_breakpoints, windows
 from placeopt.passes.contraction import Clusters, contraction
 from placeopt.passes.protocol import Reduction

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.ir import Problem
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
 from placeopt.passes.catalog import find_pass, pass_settings, pass_text
 from placeopt.passes.protocol import Pass, Reduction
-from placeopt.schedule import Schedule
 
 WORTHWHILE = 100
 """Exact passes go on as long as a sweep through all of them makes the problem smaller by one part in this many."""

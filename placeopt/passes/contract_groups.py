@@ -35,13 +35,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from placeopt.cycles import topological_order
 from placeopt.errors import UsageError
-from placeopt.ir import UNLIMITED, Bool, Int, Problem, ratio_ceil
-from placeopt.objective import task_energy
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.cycles import topological_order
+from placeopt.model.objective import task_energy
+from placeopt.model.problem import UNLIMITED, Problem, ratio_ceil
+from placeopt.model.schedule import Schedule
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import Edges, at_odds, edges_of, rebuilt
-from placeopt.schedule import Schedule
 from placeopt.simulation import retime
 
 

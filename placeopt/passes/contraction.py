@@ -32,11 +32,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt.ir import UNLIMITED, Bool, Int, Problem, build_problem
 from placeopt.kernels import kernel
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.building import build_problem
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule, durations
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.uniting import keeps_groups
-from placeopt.schedule import Schedule, durations
 from placeopt.simulation import retime
 
 

@@ -22,11 +22,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from placeopt.ir import Int, Problem
-from placeopt.papers import BAECHI
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import at_odds
 from placeopt.passes.uniting import regrouped, united
+from placeopt.solver.citations import BAECHI
 
 BAECHI = BAECHI
 

@@ -35,9 +35,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from placeopt.graph import path_lengths
-from placeopt.ir import Bool, Int, Problem
 from placeopt.kernels import kernel
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.graph import path_lengths
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import (
     counts_transfers,
@@ -48,7 +50,6 @@ from placeopt.passes.rebuilding import (
     silent,
     triangular,
 )
-from placeopt.schedule import Schedule
 
 LOOKED = 256
 """Edges looked at for one edge, at most."""

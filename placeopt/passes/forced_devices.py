@@ -25,7 +25,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from placeopt.ir import UNLIMITED, Bool, Int, Problem
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import earliest_starts, latest_ends, least_durations, rebuilt
 

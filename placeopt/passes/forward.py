@@ -18,7 +18,7 @@ How it is done here:
   holds memory for the whole run, and an output that one of them needs is held so too, which is cautious under `peak`.
   Their durations, release times and deadlines do not count.
 - Restored schedules keep the order of the tasks that were placed; those that follow come behind on their devices, by
-  falling bottom level (`placeopt.levels`), and all are timed anew.
+  falling bottom level (`placeopt.model.levels`), and all are timed anew.
 
 Departure from the paper: Baechi leaves unsaid when backward operators run; TensorFlow decided it.
 
@@ -31,16 +31,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from placeopt.graph import path_lengths
-from placeopt.ir import Bool, Int, Problem
-from placeopt.levels import bottom_levels, comparable
-from placeopt.papers import BAECHI
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.graph import path_lengths
+from placeopt.model.levels import bottom_levels, comparable
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule, makespan
 from placeopt.passes.coplace import backward_tasks
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import at_odds, edges_of, projected_transfers, rebuilt
 from placeopt.passes.uniting import Unions, keeps_groups, regrouped, united
-from placeopt.schedule import Schedule, makespan
 from placeopt.simulation import retime
+from placeopt.solver.citations import BAECHI
 
 
 class Forward:

@@ -21,13 +21,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from placeopt.graph import components
-from placeopt.ir import Int, Problem
-from placeopt.labels import by_first_appearance
-from placeopt.papers import BAECHI
+from placeopt.model.arrays import Int
+from placeopt.model.equivalence_classes import by_first_appearance
+from placeopt.model.graph import components
+from placeopt.model.problem import Problem
 from placeopt.passes.contraction import clusters, contraction
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import at_odds
+from placeopt.solver.citations import BAECHI
 
 
 class Fuse:

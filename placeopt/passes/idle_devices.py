@@ -15,10 +15,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from placeopt.ir import Int, Problem
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import rebuilt
-from placeopt.schedule import Schedule
 
 
 class IdleDevices:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
-from placeopt.ir import Problem
-from placeopt.schedule import Schedule
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.ir import UNLIMITED, Bool, Int, Problem, build_problem
 from placeopt.kernels import kernel
-from placeopt.memory import limited
-from placeopt.schedule import Schedule, Transfers, edge_transfers
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.building import build_problem
+from placeopt.model.memory import limited
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

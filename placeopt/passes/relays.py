@@ -35,8 +35,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from placeopt.ir import UNLIMITED, Bool, Int, Problem
 from placeopt.kernels import kernel
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule, durations
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import (
     at_odds,
@@ -49,7 +51,6 @@ from placeopt.passes.rebuilding import (
     standing,
     triangular,
 )
-from placeopt.schedule import Schedule, durations
 
 EARLY, LATE = 1, 2
 """When a task that joined runs in the proof: as its last producer ends, or as its first consumer starts."""

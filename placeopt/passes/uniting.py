@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.groups import group_memory
-from placeopt.ir import Bool, Int, Problem
 from placeopt.kernels import kernel
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.groups import group_memory
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import rebuilt
-from placeopt.schedule import Schedule
 
 
 class Unions(NamedTuple):

@@ -52,8 +52,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from placeopt.ir import Bool, Int, Problem
 from placeopt.kernels import kernel
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule, durations
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import (
     Edges,
@@ -68,7 +70,6 @@ from placeopt.passes.rebuilding import (
     restored_transfers,
     standing,
 )
-from placeopt.schedule import Schedule, durations
 
 KERNEL_STEPS = 4
 """Elementary steps of a kernel for each task and edge, for the choice between plain and compiled code."""

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.random import Generator
 
 from placeopt.errors import UsageError
-from placeopt.ir import Problem
+from placeopt.model.problem import Problem
 from placeopt.policies.protocol import Policy
 from placeopt.policies.state import State
 

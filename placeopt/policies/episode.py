@@ -9,8 +9,9 @@ import numpy as np
 from numpy.random import Generator
 
 from placeopt.errors import UsageError
-from placeopt.groups import group_memory
-from placeopt.ir import Int, Problem
+from placeopt.model.arrays import Int
+from placeopt.model.groups import group_memory
+from placeopt.model.problem import Problem
 from placeopt.policies.protocol import Policy
 from placeopt.policies.simulator import Simulator
 from placeopt.policies.state import Space, State, Step

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 from numpy.random import Generator
 
-from placeopt.ir import Problem
+from placeopt.model.problem import Problem
 from placeopt.policies.state import State
 
 

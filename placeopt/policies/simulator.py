@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from placeopt.ir import Int, Problem
 from placeopt.kernels import prepared
-from placeopt.schedule import edge_transfers
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import edge_transfers
 from placeopt.simulation.loops import FIFO, fill_ticks, make_case, make_work, run_events, run_fifo
 from placeopt.simulation.run import steps_of
 

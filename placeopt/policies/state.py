@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.groups import group_memory, group_separation
-from placeopt.ir import Int, Problem
+from placeopt.model.arrays import Int
+from placeopt.model.groups import group_memory, group_separation
+from placeopt.model.problem import Problem
 from placeopt.policies.simulator import Run, Simulator
 
 

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.errors import UsageError, listing, visible
-from placeopt.ir import Int
-from placeopt.profiling.measurements import Float, Measurements
+from placeopt.model.arrays import Float, Int
+from placeopt.profiling.measurements import Measurements
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,14 @@ from typing import Any
 
 from pydantic import Field
 
-from placeopt.document import Document, NamedFiles, read_document
 from placeopt.errors import DocumentError, SpecError, UsageError, in_file_order, listing
-from placeopt.files import check_input
+from placeopt.io.document import Document, NamedFiles, read_document
+from placeopt.io.files import check_input
+from placeopt.io.spec import ANY, GraphFile, LinksSpec, Spec, Tasks
+from placeopt.io.validation import validate
 from placeopt.profiling.estimates import Estimate, Profile
 from placeopt.profiling.numerals import time_text, whole_bytes
 from placeopt.profiling.transfers import TransferModel
-from placeopt.spec import ANY, GraphFile, LinksSpec, Spec, Tasks
-from placeopt.validation import validate
 
 _WORK = ("flops", "bytes")
 

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from placeopt.ir import Int
+from placeopt.model.arrays import Float, Int
 from placeopt.profiling.tables import Column, Table, amount, name, read_table, whole
 
-Float = NDArray[np.float64]
 Array = TypeVar("Array", Int, Float)
 
 _NAME = Column("a name", name)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from placeopt.errors import DocumentError, Issue, listing, suggestion, visible
-from placeopt.files import UnreadableError, read_text
+from placeopt.io.files import UnreadableError, read_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placeopt.errors import UsageError
-from placeopt.ir import Int, Problem
-from placeopt.schedule import Schedule
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
 from placeopt.simulation.evaluator import Evaluator, make_evaluator
 from placeopt.simulation.loops import Case, Work, fifo_makespan, make_case, make_work
 from placeopt.simulation.noise import MOST_RUNS, NoisyRuns, simulate_noisy

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.ir import Int, Problem
 from placeopt.kernels import prepared
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
 from placeopt.simulation.loops import Case, Work, fifo_makespan, make_case, make_work
 from placeopt.simulation.run import checked_placement, steps_of
 

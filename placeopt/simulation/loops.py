@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.ir import Bool, Int, Problem, transfer_ticks
 from placeopt.kernels import kernel
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.problem import Problem, transfer_ticks
 
 FIFO, PRIORITY, ORDER = 0, 1, 2
 

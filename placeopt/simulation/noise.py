@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placeopt.errors import UsageError
-from placeopt.ir import Int, Problem
-from placeopt.schedule import edge_transfers
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import edge_transfers
 from placeopt.simulation.run import Discipline, Run, checked_placement
 
 MOST_RUNS = 10_000_000

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placeopt.errors import UsageError, listing, suggestion
-from placeopt.ir import Int, Problem
-from placeopt.schedule import Schedule, Transfers, edge_transfers
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 from placeopt.simulation import loops
 from placeopt.simulation.loops import make_case, make_work
 

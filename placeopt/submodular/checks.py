@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.levels import Float
+from placeopt.model.arrays import Float
 from placeopt.submodular.counterexamples import Counterexample, Judge, Judges, Sequence, Tally
 from placeopt.submodular.functions import AnySetFunction
 from placeopt.submodular.independence import AnyIndependence, grown, in_order

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt.levels import Float
+from placeopt.model.arrays import Float
 from placeopt.submodular.functions import AnySetFunction
 from placeopt.submodular.independence import grown
 

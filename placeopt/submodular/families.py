@@ -16,8 +16,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from placeopt.ir import Int
-from placeopt.levels import Float
+from placeopt.model.arrays import Float, Int
 from placeopt.submodular.functions import AnySetFunction
 
 

@@ -22,8 +22,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from placeopt.ir import Int
-from placeopt.levels import Float
+from placeopt.model.arrays import Float, Int
 
 State = TypeVar("State")
 Seen = TypeVar("Seen", contravariant=True)

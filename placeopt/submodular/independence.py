@@ -16,8 +16,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from placeopt.ir import Bool, Int
-from placeopt.levels import Float
+from placeopt.model.arrays import Bool, Float, Int
 from placeopt.submodular.functions import AnySetFunction
 
 State = TypeVar("State")

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt.ir import Bool, Int
-from placeopt.levels import Float
+from placeopt.model.arrays import Bool, Float, Int
 from placeopt.submodular.matroids import capacities_of, parts_of
 
 

@@ -20,8 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placeopt.ir import Bool, Int
-from placeopt.levels import Float
+from placeopt.model.arrays import Bool, Float, Int
 from placeopt.submodular.functions import AnySetFunction, Local, Refreshing
 from placeopt.submodular.guarantees import greedy_guarantee
 from placeopt.submodular.independence import AnyIndependence

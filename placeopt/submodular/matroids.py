@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt.ir import Bool, Int
-from placeopt.levels import Float
+from placeopt.model.arrays import Bool, Float, Int
 
 
 @dataclass(slots=True)

@@ -36,8 +36,7 @@ from math import e, log, sqrt
 
 import numpy as np
 
-from placeopt.ir import Int
-from placeopt.levels import Float
+from placeopt.model.arrays import Float, Int
 from placeopt.submodular.functions import AnySetFunction
 from placeopt.submodular.guarantees import Guarantee, greedy_guarantee, objections, void
 from placeopt.submodular.independence import AnyIndependence, grown

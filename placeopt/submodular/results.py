@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt.ir import Int
-from placeopt.levels import Float
+from placeopt.model.arrays import Float, Int
 from placeopt.submodular.functions import AnySetFunction
 from placeopt.submodular.guarantees import Guarantee, objections
 from placeopt.submodular.independence import AnyIndependence, ceiling_of

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placeopt.ir import Int
+from placeopt.model.arrays import Int
 from placeopt.submodular.independence import AnyIndependence, grown, is_independent
 
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt.ir import Int
-from placeopt.levels import Float
+from placeopt.model.arrays import Float, Int
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from math import ceil, log
 
 import numpy as np
 
-from placeopt.ir import Int
+from placeopt.model.arrays import Int
 from placeopt.submodular.functions import AnySetFunction
 from placeopt.submodular.guarantees import stochastic_guarantee
 from placeopt.submodular.independence import AnyIndependence, heaviest

@@ -15,7 +15,7 @@
     objective      the claimed objective is the one the schedule has
 
 Nothing here is shared with solvers, retiming, simulation or the definitions they use: only the
-data classes of `placeopt.ir` and `placeopt.schedule` are imported, of a problem only its primary
+data classes of `placeopt.model.problem` and `placeopt.model.schedule` are imported, of a problem only its primary
 arrays are read (no CSR, no order, no device classes), and every time, transfer and amount is worked
 out anew, in Python integers where 64 bits might not do.
 
@@ -35,8 +35,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from placeopt.ir import Problem
-from placeopt.schedule import Schedule
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
 from placeopt.verifier.objective import makespan_of, objective_of
 from placeopt.verifier.report import Report, Rule, Violation
 from placeopt.verifier.rules import RULES, claim_broken, malformed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from placeopt.ir import PARTS, UNLIMITED, Metric
+from placeopt.model.problem import PARTS, UNLIMITED, Metric
 from placeopt.verifier.view import View, moved_edges, per_device, scaled_up, total, used_memory
 
 

@@ -7,8 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from placeopt.ir import UNLIMITED, Bool, Problem
-from placeopt.schedule import Schedule, Transfers
+from placeopt.model.arrays import Bool
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule, Transfers
 from placeopt.verifier.report import Rule, Violation
 from placeopt.verifier.view import View, overlaps, used_memory, well_formed
 

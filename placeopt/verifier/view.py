@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt.ir import Bool, Int, Problem
-from placeopt.schedule import Schedule, Transfers
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule, Transfers
 
 Exact = NDArray[Any]
 """Whole numbers: int64, or Python integers where a result might not fit."""

@@ -27,9 +27,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from placeopt.ir import Bool, Int, transfer_ticks
 from placeopt.kernels import kernel
-from placeopt.levels import Float
+from placeopt.model.arrays import Bool, Float, Int
+from placeopt.model.problem import transfer_ticks
 from placeopt.submodular.placement.topology import Graph, Topology, place
 
 UNLIMITED_MEMORY, STEP, LINEAR = 0, 1, 2

@@ -36,17 +36,17 @@ import numpy as np
 from pydantic import Field
 
 from placeopt.errors import UsageError
-from placeopt.groups import group_memory, group_separation
-from placeopt.ir import UNLIMITED, Bool, Int, Problem
 from placeopt.kernels import runs_compiled
-from placeopt.levels import Float
+from placeopt.model.arrays import Bool, Float, Int
+from placeopt.model.groups import group_memory, group_separation
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.units import TIME, QuantityError, parse, time_text
 from placeopt.solver import Settings
 from placeopt.submodular.placement import benefits
 from placeopt.submodular.placement.benefits import Model, Standing
 from placeopt.submodular.placement.rounds import make_queue, make_record, place_all
 from placeopt.submodular.placement.tiers import parse_tiers
 from placeopt.submodular.placement.topology import make_graph, make_topology
-from placeopt.units import TIME, QuantityError, parse, time_text
 
 Form = Literal["inside", "outside"]
 """Where the parallelism factor stands: inside the sum of benefits (section 2.2), or outside (section 2.3)."""

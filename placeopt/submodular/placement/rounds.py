@@ -20,9 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.ir import Bool, Int
 from placeopt.kernels import kernel
-from placeopt.levels import Float
+from placeopt.model.arrays import Bool, Float, Int
 from placeopt.submodular.placement.benefits import (
     Model,
     Standing,

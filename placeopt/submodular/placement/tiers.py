@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 
 from placeopt.errors import UsageError
-from placeopt.ir import UNLIMITED, Int, Problem
-from placeopt.levels import Float
-from placeopt.units import BANDWIDTH, MEMORY, QuantityError, parse, shown
+from placeopt.model.arrays import Float, Int
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.units import BANDWIDTH, MEMORY, QuantityError, parse, shown
 
 
 def parse_tiers(problem: Problem, text: str) -> tuple[Int, Float]:

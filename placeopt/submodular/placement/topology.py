@@ -29,8 +29,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.ir import Int, Problem
 from placeopt.kernels import kernel
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
 
 BITS = 60
 """Bits per word of a set; and tasks looked for at once."""

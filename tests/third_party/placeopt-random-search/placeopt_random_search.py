@@ -12,10 +12,10 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from placeopt.ir import Problem
-from placeopt.memory import fits
-from placeopt.objective import evaluate
-from placeopt.schedule import lateness
+from placeopt.model.memory import fits
+from placeopt.model.objective import evaluate
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import lateness
 from placeopt.simulation import simulate
 from placeopt.solver import ALL_METRICS, Answer, Clock, Info, Options, Progress, Settings, Termination
 

@@ -1,0 +1,130 @@
+"""A prover of a solver: while that looks for better schedules, it proves bounds in a thread of its own.
+
+Solvers that search are rarely the ones that prove the best bounds, so the two are set apart: the prover hears of
+every incumbent, proves what `placeopt.bounding.portfolio` can, tells whoever watches, and stops the solver once the gap
+is proved to be small enough. It waits a little first, so that easy problems are solved without it.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from types import TracebackType
+
+from placeopt.bounding.portfolio import bounds
+from placeopt.bounding.quick import Bound
+from placeopt.errors import InternalError
+from placeopt.model.problem import Problem
+from placeopt.solver import Announcer, Answer, Clock, Options, Progress, Termination
+
+DELAY = 2.0
+"""Seconds before it begins."""
+
+
+LEAST = 1e-3
+"""Seconds that it takes at least, once it has begun."""
+
+
+class BoundProver:
+    """Proves bounds from when it is entered until it is left; `options` are those for the solver meanwhile.
+
+    It waits for `delay` seconds first, DELAY unless given, and uses `workers` threads: all but one of those asked for,
+    unless given.
+    """
+
+    def __init__(
+        self, problem: Problem, options: Options, *, delay: float | None = None, workers: int | None = None
+    ) -> None:
+        self._problem, self._asked = problem, options
+        self._delay = DELAY if delay is None else delay
+        self.workers = max(options.workers - 1, 1) if workers is None else workers
+        self._clock = Clock(options.time_limit)
+        self._leave = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="bound-prover", daemon=True)
+        self._error: BaseException | None = None
+        self._fatal = False
+        self._announce = Announcer(options.on_progress)
+        self.best: Bound | None = None
+        self.options = replace(options, on_progress=self._hear, should_stop=self._should_stop)
+
+    def __enter__(self) -> BoundProver:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave.set()
+        self._thread.join()
+
+    @property
+    def busy(self) -> bool:
+        """Whether it proves something, or is about to."""
+        return self._thread.is_alive()
+
+    def concluded(self, answer: Answer) -> Answer:
+        """The solver's answer with the bound, where that is better; and optimal, where the bound is why it stopped.
+
+        The answer survives a broken engine: its message names the error.
+
+        Raises
+        ------
+        InternalError
+            If the bounds contradict each other.
+        BaseException
+            What `on_progress` raised when it was called with a bound.
+        """
+        if self._error is not None and self._fatal:
+            raise self._error
+        best = self.best
+        if self._error is not None:
+            lost = f"no better bounds were proved beside it: {type(self._error).__name__}: {self._error}"
+            answer = replace(answer, message=f"{answer.message}; {lost}" if answer.message else lost)
+        if best is None or answer.termination is Termination.INFEASIBLE:
+            return answer
+        if answer.bound is None or best.value > answer.bound:
+            answer = replace(answer, bound=best.value, bound_source=best.name)
+        if answer.termination is Termination.INTERRUPTED and self._enough() and not self._asked.should_stop():
+            optimal = self._announce.latest.objective == best.value
+            answer = replace(answer, termination=Termination.OPTIMAL if optimal else Termination.COMPLETED)
+        return answer
+
+    def _run(self) -> None:
+        if self._leave.wait(self._delay) or self._clock.over:
+            return
+        try:
+            bounds(
+                self._problem,
+                time_limit=1e9 if self._clock.remaining is None else max(self._clock.remaining, LEAST),
+                known=self._announce.latest.objective,
+                workers=self.workers,
+                on_bound=self._prove,
+                should_stop=lambda: self._leave.is_set() or self._asked.should_stop(),
+            )
+        except BaseException as error:  # noqa: BLE001 - named in the answer's message, or raised in its place
+            self._fatal = self._fatal or isinstance(error, InternalError)
+            self._error = error
+
+    def _prove(self, bound: Bound) -> None:
+        if self.best is not None and self.best.value >= bound.value:
+            return
+        self.best = bound
+        try:
+            self._announce(Progress(self._clock.elapsed, None, bound.value))
+        except BaseException:
+            self._fatal = True
+            raise
+
+    def _hear(self, progress: Progress) -> None:
+        """What the solver reports."""
+        self._announce(replace(progress, elapsed=self._clock.elapsed))
+
+    def _should_stop(self) -> bool:
+        return self._asked.should_stop() or self._fatal or self._enough()
+
+    def _enough(self) -> bool:
+        """Whether the gap of the incumbent is proved to be small enough."""
+        best, objective = self.best, self._announce.latest.objective
+        if best is None or objective is None or len(self._problem.objective.levels) > 1:
+            return False
+        return objective - best.value <= (self._asked.gap_limit or 0) * objective

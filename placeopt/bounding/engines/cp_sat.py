@@ -1,0 +1,189 @@
+"""CP-SAT of OR-Tools: the one function that runs it, with all that its version needs to be right.
+
+    presolve    CP-SAT 9.15 proves wrong optima where one linear row includes another (google/or-tools issue 5293):
+                `presolve_inclusion_work_limit` is 0. With numbers from about 2^33 on, its presolve cuts off optima and
+                calls feasible models infeasible: it is off where numbers exceed PRESOLVED.
+    signals     CP-SAT takes SIGINT for itself unless `catch_sigint_signal` is off. It runs in a thread of its own
+                (`placeopt.bounding.engines.watching`), so that Ctrl-C and `should_stop` reach the caller.
+    callbacks   An exception must not unwind C++ frames: it is kept, ends the run, and is raised to the caller.
+    bounds      CP-SAT reports the bound as a float; the integer behind it is taken, or a float rounded with care. A run
+                that ends before its search begins reports a bound of 0 that it has not proved: it has none here.
+
+Solvers, bounds and explanations run CP-SAT through `run` alone.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from ortools.sat.python import cp_model
+
+from placeopt.bounding.engines.watching import watched
+
+PRESOLVED = 2**30
+"""The largest number in a model that presolve is trusted with."""
+
+Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN", "MODEL_INVALID"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """How a run ended.
+
+    Attributes
+    ----------
+    status
+        CP-SAT's own: OPTIMAL also means that the gap limit was reached.
+    bound
+        A proven lower bound of the objective; None without one.
+    stopped
+        Whether `should_stop` returned true.
+    branches, conflicts
+        Of the search.
+    work
+        Deterministic time that it took.
+    solver
+        For the values of the best solution, and for the assumptions of an infeasible model.
+    """
+
+    status: Status
+    bound: int | None
+    stopped: bool
+    branches: int
+    conflicts: int
+    work: float
+    solver: cp_model.CpSolver
+
+    @property
+    def solved(self) -> bool:
+        """Whether there is a solution."""
+        return self.status in ("OPTIMAL", "FEASIBLE")
+
+
+def run(
+    model: cp_model.CpModel,
+    *,
+    largest: int | None,
+    seconds: float | None,
+    seed: int,
+    workers: int,
+    should_stop: Callable[[], bool],
+    on_solution: Callable[[Callable[[Any], int]], None] | None = None,
+    on_bound: Callable[[int], None] | None = None,
+    parameters: Mapping[str, object] | None = None,
+) -> Outcome:
+    """Minimise the model's objective, or look for any solution where it has none.
+
+    Parameters
+    ----------
+    largest
+        The largest number in the model: no bound of a variable, coefficient or sum exceeds it. None: no presolve,
+        regardless of the numbers; CP-SAT finds no core of assumptions with presolve.
+    seconds
+        Time limit; None for no limit.
+    seed, workers
+        With one worker and no end by the clock, the same seed gives the same outcome.
+    should_stop
+        Asked now and then, from the caller's thread.
+    on_solution
+        Called with a function that reads the value of a variable in the new solution.
+    on_bound
+        Called with every better bound. Both callbacks are called from CP-SAT's threads, one call at a time; what they
+        raise ends the run and is raised here.
+    parameters
+        More of CP-SAT's parameters.
+    """
+    minimises = model.has_objective()  # asked first: reading the proto's objective makes one
+    assert not minimises or model.proto.objective.scaling_factor >= 0, "expected an objective to minimise"
+    solver = cp_model.CpSolver()
+    _set(solver, largest, seconds, seed, workers, parameters or {})
+    errors: list[BaseException] = []
+    bounds: list[int] = []
+    lock = threading.Lock()
+
+    def guarded(action: Callable[[], None]) -> None:
+        with lock:
+            try:
+                if not errors:
+                    action()
+            except BaseException as error:  # noqa: BLE001 - it must not unwind C++ frames; raised again below
+                errors.append(error)
+
+    def note(reported: float, inner: int | None = None) -> None:
+        bound = lower_bound(reported, inner)
+        if bound is not None and (not bounds or bound > bounds[-1]):
+            bounds.append(bound)
+            if on_bound is not None:
+                on_bound(bound)
+
+    class Watcher(cp_model.CpSolverSolutionCallback):
+        def on_solution_callback(self) -> None:
+            if on_solution is not None:
+                guarded(lambda: on_solution(self.value))
+
+    if minimises:
+        solver.best_bound_callback = lambda reported: guarded(lambda: note(reported))
+    status, stopped = watched(
+        lambda: solver.solve(model, Watcher()),
+        solver.stop_search,
+        lambda: bool(errors) or should_stop(),
+        name="cp-sat",
+    )
+    if errors:
+        raise errors[0]
+    name = cast("Status", solver.status_name(status))
+    if name in ("OPTIMAL", "FEASIBLE") and minimises:
+        note(solver.best_objective_bound, _inner_bound(model, solver))
+    return Outcome(
+        status=name,
+        bound=bounds[-1] if bounds and name not in ("INFEASIBLE", "MODEL_INVALID") else None,
+        stopped=stopped,
+        branches=solver.num_branches,
+        conflicts=solver.num_conflicts,
+        work=solver.response_proto.deterministic_time,
+        solver=solver,
+    )
+
+
+def _set(
+    solver: cp_model.CpSolver,
+    largest: int | None,
+    seconds: float | None,
+    seed: int,
+    workers: int,
+    parameters: Mapping[str, object],
+) -> None:
+    """Set the parameters; those that keep CP-SAT right come last."""
+    chosen: dict[str, object] = {"random_seed": seed, "num_workers": workers, **parameters}
+    if seconds is not None:
+        chosen["max_time_in_seconds"] = seconds
+    if largest is None or largest > PRESOLVED:
+        chosen["cp_model_presolve"] = False
+    for name, value in {**chosen, "presolve_inclusion_work_limit": 0, "catch_sigint_signal": False}.items():
+        setattr(solver.parameters, name, value)
+
+
+def _inner_bound(model: cp_model.CpModel, solver: cp_model.CpSolver) -> int | None:
+    """The bound as CP-SAT keeps it, an integer less the objective's constant; None where that is not an exact float."""
+    constant = model.proto.objective.offset
+    exact = abs(constant) < 2**53
+    return int(solver.response_proto.inner_objective_lower_bound) + int(constant) if exact else None
+
+
+def lower_bound(reported: float, inner: int | None = None) -> int | None:
+    """The bound of an integer objective that CP-SAT reports as a float, never too large; None for none.
+
+    A whole number up to 2^53 is exact in a float. Beyond that, and against the noise of scaling, some ulps are
+    subtracted before rounding up. `inner` is the integer that the float was made of, if it has been set: it counts
+    where it is close to the float.
+    """
+    if not math.isfinite(reported):
+        return None
+    rounded = math.ceil(reported - max(1e-6, 4 * math.ulp(reported)))
+    if inner is not None and abs(inner - rounded) <= max(1.0, 8 * math.ulp(reported)):
+        return max(inner, rounded)
+    return rounded

@@ -1,0 +1,111 @@
+"""The engine for lower bounds: the quick ones first, then those that take their time.
+
+    quick         `placeopt.bounding.quick`: integer arithmetic, well under a second
+    energetic     `placeopt.bounding.quick.energetic`: of the makespan alone, about a second
+    sct-lp        `placeopt.bounding.sct.bound`: of the makespan alone, up to some seconds
+    relaxations   `placeopt.bounding.relaxation`: linear and integer programmes, as long as they are given
+
+Every bound holds for the problem as it is (the slow ones are proved of what the exact passes leave of it, which has
+the same optimum); the best of them certifies the gap of any schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from placeopt.bounding import quick as lowerbounds
+from placeopt.bounding.heuristics import best_heuristic_value
+from placeopt.bounding.quick import Bound, narrowed_classes, prove_infeasible
+from placeopt.bounding.quick.energetic import energetic_bound
+from placeopt.bounding.relaxation import relaxed_bounds
+from placeopt.bounding.sct import sct_bound
+from placeopt.kernels import WaitingStoppedError, hurried, impatient
+from placeopt.model.objective import Value, simplified
+from placeopt.model.problem import Problem
+from placeopt.passes import EXACT_PASSES, apply_passes
+from placeopt.solver import Clock
+
+
+def bounds(
+    problem: Problem,
+    *,
+    time_limit: float | None = None,
+    workers: int = 1,
+    known: Value | None = None,
+    on_bound: Callable[[Bound], None] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> list[Bound]:
+    """Lower bounds of the objective's first level, best first; at least one.
+
+    Parameters
+    ----------
+    time_limit
+        Seconds for the others; without it there are only the quick bounds.
+    workers
+        Threads to use.
+    known
+        The value of a schedule that exists: once a bound reaches it, nothing is left to prove.
+    on_bound
+        Called with every bound as it is proved, perhaps from another thread, one call at a time.
+    should_stop
+        Asked now and then; once true, what has been proved so far is returned.
+
+    Those of a problem that `prove_infeasible` finds infeasible mean nothing.
+    """
+    clock = Clock(time_limit)
+    found: dict[str, Bound] = {}
+    best: Value | None = None  # several threads ask whether it is over while one adds
+
+    def add(bound: Bound) -> None:
+        nonlocal best
+        found[bound.name] = bound
+        best = bound.value if best is None else max(best, bound.value)
+        if on_bound is not None:
+            on_bound(bound)
+
+    def over() -> bool:
+        return should_stop() or (known is not None and best is not None and best >= known)
+
+    def stopped() -> bool:
+        return over() or clock.over
+
+    with hurried(stopped):
+        for bound in lowerbounds.bounds(problem):
+            add(bound)
+        searching = time_limit is not None and not over() and prove_infeasible(problem) is None
+    if searching:
+        with impatient(stopped), suppress(WaitingStoppedError):
+            reduced = apply_passes(problem, EXACT_PASSES).problem
+            if reduced.n_tasks and reduced.objective.single == "makespan":
+                add(energetic_bound(reduced, int(best or 0), stopped))
+            if reduced.n_tasks and _only_makespan(reduced) and not stopped():
+                add(_sct(reduced, stopped))
+            if not over():
+                relaxed_bounds(
+                    reduced,
+                    time_limit=clock.remaining,
+                    workers=workers,
+                    known=best_heuristic_value(reduced) if known is None else known,
+                    on_bound=add,
+                    should_stop=over,
+                )
+    return sorted(found.values(), key=lambda bound: -bound.value)
+
+
+def _only_makespan(problem: Problem) -> bool:
+    """Whether the first level of the objective is the makespan and nothing else."""
+    level = problem.objective.levels[0]
+    return len(level) == 1 and level[0].metric == "makespan"
+
+
+def _sct(problem: Problem, should_stop: Callable[[], bool]) -> Bound:
+    """What the programme of small communication times proves."""
+    clock = Clock(None)
+    ticks, solution = sct_bound(narrowed_classes(problem), should_stop=should_stop)
+    explanation = (
+        "of the tasks that wait for one task, and of those that one waits for, at most one follows without a delay on "
+        "the same device: a linear programme, "
+        + (f"solved to a relative gap of {solution.gap:.0e}" if solution.gap else "solved exactly")
+    )
+    return Bound("sct-lp", simplified(problem.objective.levels[0][0].weight * ticks), explanation, clock.elapsed)

@@ -1,0 +1,256 @@
+"""Certified lower bounds of the objective, and quick proofs of infeasibility.
+
+Every bound holds for the problem as it is, memory, groups, feasibility, links and contention
+included, and is worked out in integers: no tolerance, no solver. Where the maths of each stands:
+
+    critical-path   heads, durations and tails along the longest path      `placeopt.bounding.quick.paths`
+    load            all work shared out ideally over the devices           `placeopt.bounding.quick.loads`
+    jackson         work between its earliest start and what must follow       `placeopt.bounding.quick.jackson`
+    packing         of k m + 1 groups, some device has k + 1               `placeopt.bounding.quick.loads.pigeonhole`
+    transfers       what must move between devices                         `placeopt.bounding.quick.transfers`
+    cheapest        every group where it is cheapest, memory permitting    `placeopt.bounding.quick.loads`
+    memory          the fullest device is at least as full as the average      `_memory_balance` below
+
+Heads start from release times. Deadlines leave fewer devices for some tasks (`placeopt.bounding.quick.deadlines`); else
+no bound knows of them. The proofs are in `placeopt.bounding.quick.infeasibility`. The bounds of an infeasible problem
+are finite and mean nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+
+from placeopt.bounding.quick.classes import Classes, Subset, classes_of, clipped, subsets
+from placeopt.bounding.quick.deadlines import narrowed
+from placeopt.bounding.quick.infeasibility import Infeasibility, prove_infeasible
+from placeopt.bounding.quick.jackson import confined, head_load_tail
+from placeopt.bounding.quick.loads import Prices, good_prices, least, least_value, pigeonhole, proved, sharing_of
+from placeopt.bounding.quick.paths import critical_path, windows
+from placeopt.bounding.quick.transfers import Tariff, unavoidable
+from placeopt.model.arrays import Int
+from placeopt.model.objective import Value, simplified, task_energy
+from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem
+from placeopt.model.units import size_text, time_text
+
+__all__ = ["NAMES", "Bound", "Infeasibility", "best_bound", "bounds", "prove_infeasible"]
+
+
+NAMES = (
+    "critical-path", "load", "jackson", "packing", "transfers", "cheapest", "memory", "weighted-sum", "trivial",
+)  # fmt: skip
+"""Names of these bounds. Every result of a solver states the best of them or a better bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A proven lower bound of the objective's first level.
+
+    Attributes
+    ----------
+    name
+        What kind of bound it is.
+    value
+        In the objective's own unit: ticks, bytes, nanojoules, parts per million, or what weights make of them.
+    explanation
+        Why no schedule is better, in a line for people.
+    seconds
+        How long it took to get there; not compared.
+    """
+
+    name: str
+    value: Value
+    explanation: str
+    seconds: float = field(default=0.0, compare=False)
+
+
+def bounds(problem: Problem) -> list[Bound]:
+    """Every bound that applies to the first level of the objective, best first; at least one.
+
+    Equal ones in the order of the table in the module's text. A weighted sum of several metrics has one bound, the
+    weighted sum of the best for each.
+    """
+    level = problem.objective.levels[0]
+    if problem.n_tasks == 0 or problem.n_devices == 0:
+        return [Bound("trivial", 0, "there is nothing to place")]
+    classes = narrowed_classes(problem)
+    found = [_ranked(_timed(_BOUNDS[term.metric](classes))) for term in level]
+    if len(level) == 1:
+        weight = level[0].weight
+        return [replace(bound, value=simplified(weight * bound.value)) for bound in found[0]]
+    total = sum((term.weight * ranked[0].value for term, ranked in zip(level, found, strict=True)), Fraction(0))
+    parts = [
+        f"{term.metric} >= {ranked[0].value} ({ranked[0].name})" for term, ranked in zip(level, found, strict=True)
+    ]
+    seconds = sum(bound.seconds for ranked in found for bound in ranked)
+    return [Bound("weighted-sum", simplified(total), "; ".join(parts), seconds)]
+
+
+def narrowed_classes(problem: Problem) -> Classes:
+    """The problem by classes and groups, without the classes that its deadlines exclude."""
+    classes = classes_of(problem)
+    within = narrowed(classes)
+    return classes if within is None else within.classes
+
+
+def best_bound(problem: Problem) -> Bound:
+    """The largest of the bounds."""
+    return bounds(problem)[0]
+
+
+def _timed(found: Iterable[Bound]) -> Iterator[Bound]:
+    """The bounds, each with the time that passed since the one before it."""
+    begun = time.perf_counter()
+    for bound in found:
+        now = time.perf_counter()
+        yield replace(bound, seconds=now - begun)
+        begun = now
+
+
+def _ranked(found: Iterable[Bound]) -> list[Bound]:
+    return sorted(found, key=lambda bound: -bound.value)
+
+
+def _everything(classes: Classes) -> Subset:
+    """All classes; they confine every group."""
+    return Subset(np.ones(classes.n_classes, dtype=np.bool_), np.ones(len(classes.allowed), dtype=np.bool_))
+
+
+def _makespan(classes: Classes) -> Iterator[Bound]:
+    problem = classes.problem
+    found = windows(classes)
+    length, task = critical_path(classes, found)
+    yield Bound(
+        "critical-path",
+        length,
+        f"what must come before task {problem.task_names[task]}, the task and what must come after it "
+        f"take {_time(problem, length)} wherever they run",
+    )
+    priced = confined(classes)
+    load, packing = _loads(classes, priced[-1][1])
+    yield load
+    whole, subset, tasks = head_load_tail(classes, found, priced)
+    yield Bound(
+        "jackson",
+        whole,
+        f"{tasks} tasks confined to {classes.names(subset.members)}, what must come before all of them "
+        f"and what must come after take {_time(problem, whole)}",
+    )
+    yield packing
+
+
+def _max_load(classes: Classes) -> Iterator[Bound]:
+    yield from _loads(classes, good_prices(sharing_of(classes, _everything(classes), classes.duration, loads=True)))
+
+
+def _loads(classes: Classes, prices: list[Prices]) -> tuple[Bound, Bound]:
+    """Bounds of the busiest device; a makespan is no shorter."""
+    problem = classes.problem
+    sharing = sharing_of(classes, _everything(classes), classes.duration, loads=True)
+    shared = math.ceil(max(proved(sharing, each) for each in prices))
+    packed = pigeonhole(least(sharing.amount, sharing.allowed), problem.n_devices)
+    return (
+        Bound("load", shared, f"all work shared out ideally keeps the devices busy for {_time(problem, shared)}"),
+        Bound(
+            "packing", packed, f"some device has groups that take {_time(problem, packed)} even where they are fastest"
+        ),
+    )
+
+
+def _cheapest(classes: Classes, amount: Int) -> int:
+    """The least sum of amounts (n, k) over all placements of the groups, up to the memory of the classes."""
+    return math.ceil(least_value(sharing_of(classes, _everything(classes), amount, loads=False)))
+
+
+def _total_cost(classes: Classes) -> list[Bound]:
+    problem = classes.problem
+    computing = _cheapest(classes, classes.duration)
+    moving = unavoidable(classes, Tariff(classes.latency, classes.num, classes.den))
+    return [
+        Bound(
+            "cheapest",
+            computing + moving,
+            f"every group where it is fastest takes {_time(problem, computing)}, "
+            f"the transfers that cannot be avoided {_time(problem, moving)}",
+        )
+    ]
+
+
+def _communication(classes: Classes) -> list[Bound]:
+    free = np.zeros_like(classes.latency)
+    moving = unavoidable(classes, Tariff(free, free + 1, free + 1))
+    return [Bound("transfers", moving, f"at least {size_text(moving)} must move between devices")]
+
+
+def _energy(classes: Classes) -> list[Bound]:
+    problem = classes.problem
+    computing = _cheapest(classes, clipped(task_energy(problem)[:, classes.leader]))
+    num, den = (link[classes.source, classes.target] for link in (problem.byte_energy_num, problem.byte_energy_den))
+    moving = unavoidable(classes, Tariff(np.zeros_like(num), num, den))
+    return [
+        Bound(
+            "cheapest",
+            computing + moving,
+            f"every group where it is cheapest takes {computing} nJ, the transfers that cannot be avoided {moving} nJ",
+        )
+    ]
+
+
+def _relocation(classes: Classes) -> list[Bound]:
+    moving = _cheapest(classes, clipped(classes.problem.relocation[:, classes.leader]))
+    why = f"every group where it moves most cheaply takes {_time(classes.problem, moving)} of relocation"
+    return [Bound("cheapest", moving, why)]
+
+
+def _memory_balance(classes: Classes) -> list[Bound]:
+    """The fullest device is no emptier than all of any devices together, and than some group alone makes its own."""
+    lone = _fullest_alone(classes)
+    best, why = lone, f"some group takes {lone / PARTS:.2%} of its device wherever it goes"
+    for subset in subsets(classes):
+        capacity, size = classes.capacity[subset.members].tolist(), classes.size[subset.members].tolist()
+        room = sum(each * devices for each, devices in zip(capacity, size, strict=True))
+        if UNLIMITED in capacity or room == 0:
+            continue
+        held = classes.group_memory[subset.groups]
+        fullest = pigeonhole(held, sum(size))
+        shares = -(-int(held.sum()) * PARTS // room), -(-fullest * PARTS // max(capacity))
+        if max(shares) > best:
+            best = max(shares)
+            why = f"the tasks that only fit on {classes.names(subset.members)} fill one of them to {best / PARTS:.2%}"
+    return [Bound("memory", best, why)]
+
+
+def _fullest_alone(classes: Classes) -> int:
+    """The largest part of a capacity, in ppm, that some group takes wherever it goes."""
+    limited = classes.capacity != UNLIMITED
+    confined = ~(classes.allowed & ~limited).any(axis=1)
+    share = np.where(limited, classes.need / np.maximum(classes.capacity, 1).astype(np.float64), 0.0)
+    share = np.where(classes.allowed & confined[:, None], share, np.inf).min(axis=1)
+    share[~confined] = -1.0
+    group = int(share.argmax())
+    if not confined[group]:
+        return 0
+    return min(
+        -(-int(classes.need[group, c]) * PARTS // max(int(classes.capacity[c]), 1))
+        for c in np.flatnonzero(classes.allowed[group]).tolist()
+    )
+
+
+def _time(problem: Problem, ticks: int) -> str:
+    return time_text(ticks, problem.resolution)
+
+
+_BOUNDS: dict[Metric, Callable[[Classes], Iterable[Bound]]] = {
+    "makespan": _makespan,
+    "total_cost": _total_cost,
+    "max_load": _max_load,
+    "communication": _communication,
+    "energy": _energy,
+    "memory_balance": _memory_balance,
+    "relocation": _relocation,
+}

@@ -1,0 +1,214 @@
+"""A problem seen by device classes and colocation groups: what every lower bound starts from.
+
+A *class* is a set of interchangeable devices (`Problem.device_class`), so that 60 equal devices cost
+what one does. n tasks, g groups, k classes. What this view leaves out it leaves out in favour of
+the bound: it has every schedule of the problem, and perhaps more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from placeopt.errors import listing
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.problem import UNLIMITED, Problem
+
+LARGEST_TOTAL = 1 << 60
+"""Amounts are clipped so that their sum over all tasks stays below this; less is a relaxation too."""
+
+SUBSETS = 64
+"""Subsets of devices looked at, at most."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Classes:
+    """A problem by device classes and colocation groups.
+
+    Attributes
+    ----------
+    leader
+        (k,) the first device of each class; it stands for all of them.
+    size
+        (k,) devices in each class.
+    capacity
+        (k,) bytes of each device, UNLIMITED where it states none.
+    allowed
+        (g, k), whether the group may run on devices of the class and fits there on its own. A group that
+        may run nowhere (the problem is infeasible) counts as allowed everywhere, to keep bounds finite.
+    duration
+        (n, k) ticks.
+    memory
+        (n,) bytes that a task adds to its device for good: all its memory under `sum`, `resident`
+        under `peak`.
+    group_memory
+        (g,) the sum of `memory` over each group.
+    need
+        (g, k) bytes without which the group cannot run on the class, however it is scheduled.
+    lone_need
+        (n,) bytes that the task needs beyond `memory` while it runs, wherever that is.
+    source, target
+        (k, k) a device of the row's and one of the column's class, distinct where `linked`.
+    linked
+        (k, k), whether there are two such devices: false only on the diagonal of classes of one.
+    latency, num, den
+        (k, k) the links from `source` to `target`.
+    together
+        (e,), whether the edge stays within a group.
+    apart
+        (e,), whether a separation keeps the edge's tasks on different devices.
+    """
+
+    problem: Problem
+    leader: Int
+    size: Int
+    capacity: Int
+    allowed: Bool
+    duration: Int
+    memory: Int
+    group_memory: Int
+    need: Int
+    lone_need: Int
+    source: Int
+    target: Int
+    linked: Bool
+    latency: Int
+    num: Int
+    den: Int
+    together: Bool
+    apart: Bool
+
+    @property
+    def n_classes(self) -> int:
+        """Number of device classes, k."""
+        return len(self.leader)
+
+    def names(self, members: Bool) -> str:
+        """The devices of some classes for a message; `members` is (k,)."""
+        problem = self.problem
+        return listing([problem.device_names[d] for d in np.flatnonzero(members[problem.device_class])])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subset:
+    """Classes that some groups cannot leave: `members` (k,) and the `groups` (g,) confined to them."""
+
+    members: Bool
+    groups: Bool
+
+
+def group_text(problem: Problem, group: int) -> str:
+    """A group for a message: `task conv1`, or `the group of conv1, relu1`."""
+    names = [problem.task_names[i] for i in np.flatnonzero(problem.group == group)]
+    return f"task {names[0]}" if len(names) == 1 else f"the group of {listing(names, 4)}"
+
+
+def by_group(problem: Problem, values: Any, combine: np.ufunc) -> Any:
+    """(g, ...) the values (n, ...) of each group's tasks, combined."""
+    if problem.n_groups == problem.n_tasks:
+        return values
+    ordered = np.argsort(problem.group, kind="stable")
+    starts = np.searchsorted(problem.group[ordered], np.arange(problem.n_groups))
+    return combine.reduceat(values[ordered], starts, axis=0)
+
+
+def clipped(amounts: Int) -> Int:
+    """Amounts no larger than lets the sum over the first axis stay below LARGEST_TOTAL."""
+    return np.minimum(amounts, LARGEST_TOTAL // max(len(amounts), 1))
+
+
+def classes_of(problem: Problem) -> Classes:
+    """The problem by classes and groups; it has at least one task and one device."""
+    label = problem.device_class
+    leader = np.unique(label, return_index=True)[1].astype(np.int64)
+    size = np.bincount(label).astype(np.int64)
+    second = leader.copy()  # another device of the class, where there is one
+    for d in range(problem.n_devices - 1, -1, -1):
+        if d != leader[label[d]]:
+            second[label[d]] = d
+    source = np.repeat(leader[:, None], len(leader), axis=1)
+    target = np.repeat(leader[None, :], len(leader), axis=0)
+    np.fill_diagonal(target, second)
+
+    duration = np.ascontiguousarray(clipped(problem.duration[:, leader]))
+    memory, lone = problem.memory, np.zeros(problem.n_tasks, dtype=np.int64)
+    running = np.zeros_like(duration)
+    if problem.memory_model == "peak":
+        memory = problem.resident
+        live = clipped(problem.output + problem.scratch)
+        # A task that takes no time is never live at any tick.
+        running = np.where(duration > 0, live[:, None], 0)
+        lone = np.where(problem.feasible[:, leader], running, UNLIMITED).min(axis=1)
+    memory = clipped(memory)
+    group_memory = by_group(problem, memory, np.add)
+    need = group_memory[:, None] + by_group(problem, running, np.maximum)
+    capacity = problem.capacity[leader]
+    allowed = by_group(problem, problem.feasible[:, leader], np.logical_and) & (need <= capacity)
+    allowed[~allowed.any(axis=1)] = True
+
+    ends = problem.group[problem.edge_source], problem.group[problem.edge_target]
+    return Classes(
+        problem=problem,
+        leader=leader,
+        size=size,
+        capacity=capacity,
+        allowed=allowed,
+        duration=duration,
+        memory=memory,
+        group_memory=group_memory,
+        need=need,
+        lone_need=lone,
+        source=source,
+        target=target,
+        linked=source != target,
+        latency=problem.latency[source, target],
+        num=problem.byte_ticks_num[source, target],
+        den=problem.byte_ticks_den[source, target],
+        together=ends[0] == ends[1],
+        apart=_separated(problem, *ends),
+    )
+
+
+def _separated(problem: Problem, left: Int, right: Int) -> Bool:
+    """Whether pairs of groups hold a separated pair of tasks."""
+    pairs = problem.group[problem.separation]
+    count = problem.n_groups
+    keys = pairs.min(axis=1, initial=count) * count + pairs.max(axis=1, initial=0)
+    return np.isin(np.minimum(left, right) * count + np.maximum(left, right), keys)
+
+
+def device_sets(classes: Classes) -> tuple[Bool, Int]:
+    """(s, k) the distinct rows of `allowed`, in order of first appearance, and (g,) the row of each group."""
+    packed = np.packbits(classes.allowed, axis=1)  # far quicker to sort
+    _, first, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return classes.allowed[first[order]], rank[inverse.reshape(-1)].astype(np.int64)
+
+
+def subsets(classes: Classes) -> list[Subset]:
+    """Subsets of the classes that confine some group: each group's own, then unions of them.
+
+    In order of first appearance, no more than SUBSETS. All classes at once, which confine every group,
+    stand last.
+    """
+    rows, row = device_sets(classes)
+    kinds = [sum(1 << c for c in np.flatnonzero(allowed).tolist()) for allowed in rows]
+    everything = (1 << classes.n_classes) - 1
+    found = [bits for bits in kinds if bits != everything][: SUBSETS - 1]
+    seen = {*found, everything}
+    for i, left in enumerate(found):  # grows while it is read: unions of unions come last
+        for right in found[:i]:
+            if len(found) < SUBSETS - 1 and left | right not in seen:
+                seen.add(left | right)
+                found.append(left | right)
+    return [
+        Subset(
+            members=np.array([bits >> c & 1 for c in range(classes.n_classes)], dtype=np.bool_),
+            groups=np.array([kind & ~bits == 0 for kind in kinds], dtype=np.bool_)[row],
+        )
+        for bits in (*found, everything)
+    ]

@@ -1,0 +1,215 @@
+"""Quick proofs that a problem has no feasible schedule; finding none proves nothing.
+
+In this order, the first that holds is reported:
+
+1. a task without a feasible device, a group without a common one, a group whose tasks must be apart;
+2. a group that needs more memory than any device it may use has;
+3. tasks that must be pairwise apart and cannot be given a device each (a bipartite matching, P. Hall 1935);
+4. groups confined to some devices (`Subset`) that need more memory than those have together;
+5. groups confined to some devices that do not pack into them: at most floor(capacity / s) groups of s
+   bytes or more fit into a device; and, for equal devices, the bound L2 of S. Martello and P. Toth, "Lower
+   bounds and reduction procedures for the bin packing problem", Discrete Applied Mathematics 28 (1990),
+   doi:10.1016/0166-218X(90)90094-S: groups above half a capacity have a device each, and what is left
+   beside them for groups of a bytes or more is limited;
+6. a deadline that a task cannot keep on any device (`placeopt.bounding.quick.deadlines`);
+7. 3 to 5 once more, with only the devices on which groups can keep their deadlines;
+8. work that finds too little time between release times and deadlines on the devices that it is confined to.
+
+Under the `peak` model a device holds at least the `resident` bytes of all its tasks, for the whole run, and
+besides what any one of them needs while it runs. That alone is used: so the proofs hold for every order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeopt.bounding.quick.classes import Classes, Subset, by_group, classes_of, group_text, subsets
+from placeopt.bounding.quick.deadlines import crowded, narrowed
+from placeopt.errors import listing
+from placeopt.model.arrays import Int
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.units import size_text
+
+CLIQUES, CLIQUE = 64, 256
+"""Cliques of the separation graph that are grown and matched, and groups in one, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Infeasibility:
+    """Why no schedule is feasible: a sentence with names and amounts."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def prove_infeasible(problem: Problem) -> Infeasibility | None:
+    """A proof that the problem has no feasible schedule, or None where no quick one is found."""
+    if problem.n_tasks == 0:
+        return None
+    if problem.n_devices == 0:
+        return Infeasibility("there are tasks but no devices")
+    reason = next(_devices(problem), None)
+    if reason is None:
+        classes = classes_of(problem)
+        reason = next(_proofs(classes), None)
+    return None if reason is None else Infeasibility(reason)
+
+
+def _proofs(classes: Classes) -> Iterator[str]:
+    yield from _sizes(classes)
+    yield from _confined(classes)
+    within = narrowed(classes)
+    if within is None:
+        return
+    if within.late is not None:
+        yield within.late
+        return
+    if (within.classes.allowed != classes.allowed).any():
+        for reason in _confined(within.classes):
+            yield f"if all deadlines are to be kept, {reason}"
+    yield from crowded(within)
+
+
+def _confined(classes: Classes) -> Iterator[str]:
+    """Groups that cannot leave too few or too small devices."""
+    yield from _separations(classes)
+    for subset in subsets(classes):
+        if (classes.capacity[subset.members] != UNLIMITED).all():
+            yield from _total(classes, subset)
+            yield from _packing(classes, subset)
+
+
+def _first_tasks(problem: Problem, groups: Int) -> str:
+    """Several groups for a message, by their first tasks."""
+    first = np.unique(problem.group, return_index=True)[1]
+    names = [problem.task_names[i] for i in first[groups]]
+    return listing(names, 4)
+
+
+def _devices(problem: Problem) -> Iterator[str]:
+    """Tasks and groups without a device, groups with a separation inside."""
+    alone = np.flatnonzero(~problem.feasible.any(axis=1))
+    for task in alone.tolist():
+        yield f"task {problem.task_names[task]} has no feasible device"
+    common = by_group(problem, problem.feasible, np.logical_and).any(axis=1)
+    for group in np.flatnonzero(~common).tolist():
+        yield f"{group_text(problem, group)} has no device that is feasible for all of its tasks"
+    for task, other in problem.separation.tolist():
+        if problem.group[task] == problem.group[other]:
+            names = problem.task_names
+            yield f"tasks {names[task]} and {names[other]} must be on the same device and on different ones"
+
+
+def _sizes(classes: Classes) -> Iterator[str]:
+    """Groups that need more than any device they may use has."""
+    problem = classes.problem
+    feasible = by_group(problem, problem.feasible[:, classes.leader], np.logical_and)
+    fits = feasible & (classes.need <= classes.capacity)
+    for group in np.flatnonzero(~fits.any(axis=1)).tolist():
+        need = int(classes.need[group][feasible[group]].min())
+        room = int(classes.capacity[feasible[group]].max())
+        yield (
+            f"{group_text(problem, group)} needs {size_text(need)} of memory, more than the {size_text(room)} "
+            f"of the largest device that may run it ({classes.names(feasible[group])})"
+        )
+
+
+def _separations(classes: Classes) -> Iterator[str]:
+    """Cliques of separated groups without a device each."""
+    problem = classes.problem
+    usable = classes.allowed[:, problem.device_class]
+    near: dict[int, set[int]] = {}
+    for task, other in problem.group[problem.separation].tolist():
+        near.setdefault(task, set()).add(other)
+        near.setdefault(other, set()).add(task)
+    # Few devices make a clique hard to place: those with few choices first, then those with many rivals.
+    ranked = sorted(near, key=lambda g: (int(usable[g].sum()), -len(near[g]), g))
+    for start in ranked[:CLIQUES]:
+        clique = [start]
+        for group in ranked:
+            if len(clique) < CLIQUE and all(group in near[other] for other in clique):
+                clique.append(group)
+        if not _matched([np.flatnonzero(usable[group]).tolist() for group in clique], problem.n_devices):
+            devices = np.flatnonzero(usable[clique].any(axis=0))
+            names = listing([problem.device_names[d] for d in devices])
+            yield (
+                f"{len(clique)} tasks ({_first_tasks(problem, np.array(clique))}) must be on different devices, "
+                f"and those that they fit on ({names}) do not allow that"
+            )
+
+
+def _matched(choices: list[list[int]], n_devices: int) -> bool:
+    """Whether everyone can have a device of their own, by augmenting paths."""
+    if len(choices) > n_devices:
+        return False
+    owner: dict[int, int] = {}
+
+    def place(who: int, tried: set[int]) -> bool:
+        for device in choices[who]:
+            if device not in tried:
+                tried.add(device)
+                if device not in owner or place(owner[device], tried):
+                    owner[device] = who
+                    return True
+        return False
+
+    return all(place(who, set()) for who in range(len(choices)))
+
+
+def _total(classes: Classes, subset: Subset) -> Iterator[str]:
+    """More memory than the devices of a subset have together."""
+    problem = classes.problem
+    inside = subset.groups[problem.group]
+    # Whichever device runs it holds that much besides the resident bytes.
+    lone = int(classes.lone_need[inside].max(initial=0))
+    need = int(classes.memory[inside].sum()) + lone
+    room = sum(int(classes.capacity[c]) * int(classes.size[c]) for c in np.flatnonzero(subset.members))
+    if need > room:
+        yield (
+            f"the {int(inside.sum())} tasks that only fit on {classes.names(subset.members)} need {size_text(need)} "
+            f"of memory together, more than the {size_text(room)} there is"
+        )
+
+
+def _packing(classes: Classes, subset: Subset) -> Iterator[str]:
+    """Groups too large to pack into the devices of a subset."""
+    sizes = np.sort(classes.group_memory[subset.groups])[::-1]
+    sizes = sizes[sizes > 0]
+    if len(sizes) == 0:
+        return
+    capacity, count = classes.capacity[subset.members], classes.size[subset.members]
+    places = np.zeros(len(sizes), dtype=np.int64)
+    for room, devices in zip(capacity.tolist(), count.tolist(), strict=True):
+        places += np.minimum(room // sizes, len(sizes)) * devices
+    names = classes.names(subset.members)
+    for at in np.flatnonzero(places < np.arange(1, len(sizes) + 1))[:1].tolist():
+        yield (
+            f"{at + 1} groups of {size_text(int(sizes[at]))} or more only fit on {names}, "
+            f"which have room for {int(places[at])} of that size"
+        )
+    if (capacity == capacity[0]).all():
+        needed = _bins(sizes, int(capacity[0]))
+        if needed > int(count.sum()):
+            yield (
+                f"the groups that only fit on {names} do not pack into {int(count.sum())} devices of "
+                f"{size_text(int(capacity[0]))}: they take at least {needed}"
+            )
+
+
+def _bins(sizes: Int, capacity: int) -> int:
+    """Bins that the items (decreasing sizes, none above the capacity) take at least: L2."""
+    held = np.append(0, np.cumsum(sizes))  # held[i]: the i largest together
+    half = int((2 * sizes > capacity).sum())  # no two of these share a bin
+    least = np.unique(sizes[half:])
+    if len(least) == 0:
+        return half
+    full = np.minimum(np.searchsorted(-sizes, least - capacity, side="left"), half)  # no room for `least` beside these
+    upto = np.searchsorted(-sizes, -least, side="right")
+    spare = (half - full) * capacity - (held[half] - held[full])
+    rest = held[upto] - held[half] - spare
+    return half + max(0, int((-(-rest // capacity)).max()))

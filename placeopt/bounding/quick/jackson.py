@@ -1,0 +1,180 @@
+"""Head, load and tail: work that cannot start before some tick and must end some ticks before the makespan.
+
+Heads start from release times. With the tails that deadlines give, what is called the makespan here is the tick at
+which all that must follow is over (`placeopt.bounding.quick.deadlines`).
+
+Let S be tasks that cannot leave a subset D of the devices, R their smallest head and Q their smallest tail
+(`placeopt.bounding.quick.paths`). All of S runs within [R, makespan - Q), so the makespan is at least R + Q + what
+D takes for S. Two ways to measure that, for sets S = {head >= R, tail >= Q}:
+
+*priced*: with the prices of the load bound (`placeopt.bounding.quick.loads`), each device d of D works at most
+makespan - R - Q, so that (makespan - R - Q) sum_d w_d >= sum of the tasks' weights - the memory's worth. The
+best of all R and Q come from a sweep over the tails with a Θ-tree over the heads (P. Vilím, "O(n log n) filtering
+algorithms for unary resource constraint", CPAIOR 2004, doi:10.1007/978-3-540-24664-0_23) in O(n log n).
+For one device this is Jackson's preemptive schedule, the best bound of its kind (J. Carlier, "The
+one-machine sequencing problem", EJOR 11 (1982), doi:10.1016/S0377-2217(82)80007-6).
+
+*spread*: m devices each start with a task of S of their own and end with one. Hence, for |S| >= m,
+m makespan >= sum of the shortest durations + the m smallest heads + the m smallest tails (J. Carlier,
+"Scheduling jobs with release dates and tails on identical machines to minimize the makespan", EJOR 29 (1987),
+doi:10.1016/0377-2217(87)90243-8). A device without a task of S could take over the last one of a device with
+two, which makes nothing worse when every duration counts as the shortest. Tried for all R with the
+Q of a few quantiles, and the other way round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from placeopt.bounding.quick.classes import Classes, Subset
+from placeopt.bounding.quick.loads import BITS, Prices, Sharing, busiest, good_prices, sharing_of, weights
+from placeopt.bounding.quick.paths import Windows
+from placeopt.kernels import kernel
+from placeopt.model.arrays import Int
+
+QUANTILES = 8
+"""Thresholds tried on one side where all are on the other."""
+
+NONE = -(1 << 62)
+"""Value of no tasks at all; below every other."""
+
+
+def confined(classes: Classes) -> list[tuple[Subset, list[Prices]]]:
+    """Subsets worth trying, those with the most work a device and all devices last, with prices for their loads."""
+    return [
+        (subset, good_prices(sharing_of(classes, subset, classes.duration, loads=True))) for subset in busiest(classes)
+    ]
+
+
+def head_load_tail(
+    classes: Classes, found: Windows, priced: Sequence[tuple[Subset, Sequence[Prices]]]
+) -> tuple[int, Subset, int]:
+    """The best bound, the subset of devices that proves it, and how many tasks are confined to that.
+
+    `priced` are the subsets to try, each with prices for its load programme.
+    """
+    group = classes.problem.group
+    head, tail, shortest = (
+        np.where(found.allowed, ticks, np.iinfo(np.int64).max).min(axis=1)
+        for ticks in (found.head, found.tail, classes.duration)
+    )
+    best = (0, priced[-1][0], len(group))
+    for subset, tried in priced:
+        tasks = np.flatnonzero(subset.groups[group])
+        if len(tasks) == 0:
+            continue
+        sharing = sharing_of_tasks(classes, tasks, np.flatnonzero(subset.members))
+        values = [_priced(sharing, prices, head[tasks], tail[tasks]) for prices in tried]
+        values.append(_spread(head[tasks], shortest[tasks], tail[tasks], int(sharing.size.sum())))
+        if max(values) > best[0]:
+            best = (max(values), subset, len(tasks))
+    return best
+
+
+def _priced(sharing: Sharing, prices: Prices, head: Int, tail: Int) -> int:
+    """The bound by prices; -1 if they are useless."""
+    prices = coarser(sharing, prices, int(head.max()) + int(tail.max()))
+    scale = prices.scale(sharing)
+    if scale == 0:
+        return -1
+    by_tail = np.argsort(-tail, kind="stable")
+    rank = np.empty(len(head), dtype=np.int64)
+    rank[np.argsort(head, kind="stable")] = np.arange(len(head))
+    weight = weights(sharing, prices).astype(np.int64)
+    sweep = best_window.select(8 * len(head) * len(head).bit_length())
+    value = sweep(by_tail, rank, head, tail, weight, scale)
+    return -((prices.stock(sharing) - value) // scale)
+
+
+def sharing_of_tasks(classes: Classes, tasks: Int, members: Int) -> Sharing:
+    """The load programme of single tasks, each with its own share of the memory, on some classes."""
+    return Sharing(
+        amount=classes.duration[np.ix_(tasks, members)],
+        memory=classes.memory[tasks],
+        allowed=classes.allowed[np.ix_(classes.problem.group[tasks], members)],
+        size=classes.size[members],
+        capacity=classes.capacity[members],
+    )
+
+
+def coarser(sharing: Sharing, prices: Prices, longest: int) -> Prices:
+    """The prices divided by a power of two, so that `longest` ticks and all weights fit into 64 bits."""
+    largest = float(sharing.amount.max()) * float(prices.amount.max())
+    largest += float((sharing.memory >> prices.shift).max()) * float(prices.memory.max())
+    largest = largest * len(sharing.memory) + float(longest) * float(prices.scale(sharing))
+    excess = max(math.ceil(math.log2(max(largest, 1.0))) - BITS, 0)
+    return replace(prices, amount=prices.amount >> excess, memory=prices.memory >> excess)
+
+
+def _spread(head: Int, duration: Int, tail: Int, devices: int) -> int:
+    """The bound by m smallest heads and tails; -1 if there are fewer tasks than devices."""
+    best = -1
+    for near, far in ((head, tail), (tail, head)):
+        order = np.argsort(-near, kind="stable")
+        levels = np.unique(np.quantile(far, np.arange(QUANTILES) / QUANTILES, method="lower"))
+        sweep = best_spread.select(10 * len(order) * len(levels))
+        for level in levels.tolist():
+            total = sweep(order, near, duration, far, int(level), devices)
+            best = max(best, -(-total // devices) if total != NONE else -1)
+    return best
+
+
+@kernel()
+def best_window(by_tail: Int, rank: Int, head: Int, tail: Int, weight: Int, scale: int) -> int:
+    """The largest scale (R + Q) + weight of {head >= R, tail >= Q} over all heads R and tails Q.
+
+    `by_tail` is the order of decreasing tails, `rank` the place of each task by increasing heads. Each node
+    of the tree holds the weight of the tasks below it and the best scale R + weight of {head >= R} among them.
+    """
+    leaves = 1
+    while leaves < len(by_tail):
+        leaves *= 2
+    total = np.zeros(2 * leaves, dtype=np.int64)
+    best = np.full(2 * leaves, NONE, dtype=np.int64)
+    largest = NONE
+    for i in by_tail:
+        node = leaves + rank[i]
+        total[node] = weight[i]
+        best[node] = scale * head[i] + weight[i]
+        while node > 1:
+            node //= 2
+            left, right = 2 * node, 2 * node + 1
+            total[node] = total[left] + total[right]
+            best[node] = max(best[right], best[left] + total[right])
+        largest = max(largest, best[1] + scale * tail[i])
+    return largest
+
+
+@kernel()
+def best_spread(order: Int, near: Int, duration: Int, far: Int, level: int, count: int) -> int:
+    """The largest sum of durations, `count` smallest near ends and `count` smallest far ends.
+
+    Over the tasks with far >= level, taken in the `order` of decreasing near: all sets that end after some of
+    them and have at least `count`. NONE without such a set.
+    """
+    recent = np.zeros(count, dtype=np.int64)  # the near ends taken last, the smallest there are
+    smallest = np.zeros(count, dtype=np.int64)  # far ends, ascending
+    work, taken, largest = 0, 0, NONE
+    for i in order:
+        if far[i] < level:
+            continue
+        work += duration[i] + near[i] - recent[taken % count]
+        recent[taken % count] = near[i]
+        place = min(taken, count)
+        if place == count and far[i] < smallest[count - 1]:
+            work -= smallest[count - 1]
+            place = count - 1
+        if place < count:
+            work += far[i]
+            while place > 0 and smallest[place - 1] > far[i]:
+                smallest[place] = smallest[place - 1]
+                place -= 1
+            smallest[place] = far[i]
+        taken += 1
+        if taken >= count:
+            largest = max(largest, work)
+    return largest

@@ -1,0 +1,267 @@
+"""How long the devices take at least for all the work: a linear programme bounded by its dual, exactly.
+
+Items i (colocation groups) are shared out over classes c of size[c] devices, fractions allowed:
+
+    minimise    T, the busiest device; or instead the sum of amount[i,c] x[i,c]
+    subject to  sum_c x[i,c] = 1                                    every item
+                sum_i amount[i,c] x[i,c] <= size[c] T               every class                  price w[c]
+                sum_i memory[i] x[i,c] <= size[c] capacity[c]       every class that states one  price v[c]
+
+Every feasible placement satisfies it. For any prices w, v >= 0, adding up the rows times their prices leaves
+
+    T sum_c size[c] w[c] >= sum_i min_c (w[c] amount[i,c] + v[c] memory[i]) - sum_c v[c] size[c] capacity[c]
+
+(with w = 1 and without T for the sum), so *any* integer prices prove a bound, and it is evaluated in
+integers. Only the search for good prices uses floating point; nothing but the bound's quality depends
+on its accuracy. One class needs no prices; for two without memory the best ones are those of the item
+that the optimum splits; else an interior-point method (`placeopt.bounding.quick.interior`) comes within six digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placeopt.bounding.quick.classes import Classes, Subset, by_group, subsets
+from placeopt.bounding.quick.interior import row_prices
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.problem import UNLIMITED
+
+SAMPLE = 2000
+"""Items whose programme is solved for prices; of more, the larger half of so many and a sample of the rest."""
+
+EXACT_GAP, SAMPLED_GAP = 1e-8, 1e-3
+"""Relative gaps at which the prices of all items and of a sample are good enough."""
+
+SUBSETS = 8
+"""Subsets of devices for which the work confined to them is bounded, those with the most work a device."""
+
+BITS = 60
+"""Sums of 64-bit integers stay below 2**BITS."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sharing:
+    """The programme above.
+
+    Attributes
+    ----------
+    amount
+        (i, k) ticks (or nanojoules) of an item on a class.
+    memory
+        (i,) bytes of an item.
+    allowed
+        (i, k), whether the item may go to the class; every item has one.
+    size, capacity
+        (k,) devices of each class, and bytes of each device.
+    loads
+        Whether the busiest device is asked for, or the sum of all amounts.
+    """
+
+    amount: Int
+    memory: Int
+    allowed: Bool
+    size: Int
+    capacity: Int
+    loads: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prices:
+    """Integer prices.
+
+    Attributes
+    ----------
+    amount
+        (k,) w; all the same for the sum.
+    memory
+        (k,) v for 2**shift bytes, 0 where a class states no capacity.
+    shift
+        Memory is counted in whole units of 2**shift bytes. An integral placement that keeps its
+        capacities keeps them in units rounded down, too.
+    """
+
+    amount: Int
+    memory: Int
+    shift: int = 0
+
+    def scale(self, sharing: Sharing) -> int:
+        """What T, or the sum, is multiplied by in what these prices prove."""
+        each = zip(self.amount.tolist(), sharing.size.tolist(), strict=True)
+        return sum(price * devices for price, devices in each) if sharing.loads else int(self.amount[0])
+
+    def stock(self, sharing: Sharing) -> int:
+        """What all the memory is worth at these prices."""
+        each = zip(self.memory.tolist(), sharing.size.tolist(), sharing.capacity.tolist(), strict=True)
+        return sum(price * devices * (capacity >> self.shift) for price, devices, capacity in each)
+
+
+def sharing_of(classes: Classes, subset: Subset, amount: Int, *, loads: bool) -> Sharing:
+    """The programme of the groups that are confined to a subset of the classes; `amount` is (n, k), per task."""
+    groups, members = subset.groups, subset.members
+    return Sharing(
+        amount=by_group(classes.problem, amount, np.add)[groups][:, members],
+        memory=classes.group_memory[groups],
+        allowed=classes.allowed[groups][:, members],
+        size=classes.size[members],
+        capacity=classes.capacity[members],
+        loads=loads,
+    )
+
+
+def busiest(classes: Classes) -> list[Subset]:
+    """Subsets of the devices with the most work a device, the whole set last."""
+    group_work = least(by_group(classes.problem, classes.duration, np.add), classes.allowed).astype(np.float64)
+    *some, everything = subsets(classes)
+    work = [group_work[subset.groups].sum() / classes.size[subset.members].sum() for subset in some]
+    ranked = sorted(range(len(some)), key=lambda i: (-work[i], i))
+    return [*(some[i] for i in ranked[: SUBSETS - 1]), everything]
+
+
+def least(amounts: Int, allowed: Bool) -> Int:
+    """(i,) the smallest amount of each item where it may go."""
+    return np.asarray(np.where(allowed, amounts, np.iinfo(np.int64).max).min(axis=1))
+
+
+def pigeonhole(amounts: Int, count: int) -> int:
+    """What the fullest of `count` places holds at least: of the k count + 1 largest amounts, some place has k + 1.
+
+    The largest over k of the sum of the k + 1 smallest among them.
+    """
+    if len(amounts) == 0:
+        return 0
+    ordered = np.sort(amounts)[::-1]
+    total = np.concatenate(([0], np.cumsum(ordered)))
+    k = np.arange((len(ordered) - 1) // count + 1)
+    return int((total[k * count + 1] - total[k * count - k]).max())
+
+
+def least_value(sharing: Sharing) -> Fraction:
+    """The best bound that the prices tried prove; 0 without items."""
+    return max((proved(sharing, prices) for prices in good_prices(sharing)), default=Fraction(0))
+
+
+def proved(sharing: Sharing, prices: Prices) -> Fraction:
+    """The bound that these prices prove."""
+    total = int(weights(sharing, prices).sum())
+    # No placement is worse than this, so a larger bound only says that there is none at all.
+    most = sum(sharing.amount.max(axis=1).tolist())
+    return min(Fraction(max(total - prices.stock(sharing), 0), prices.scale(sharing)), Fraction(most))
+
+
+def weights(sharing: Sharing, prices: Prices) -> NDArray[Any]:
+    """(i,) what every item costs at least at these prices: int64, or Python integers where it takes them."""
+    memory, amount = sharing.memory >> prices.shift, sharing.amount
+    price, memory_price = prices.amount, prices.memory
+    most = float(amount.max(initial=0)) * float(price.max())
+    most += float(memory.max(initial=0)) * float(memory_price.max())
+    if most * max(len(memory), 1) >= 2.0**BITS:
+        memory, amount, price, memory_price = (each.astype(object) for each in (memory, amount, price, memory_price))
+    priced: NDArray[Any] = amount * price
+    if memory_price.any():
+        priced += memory[:, None] * memory_price
+    if not sharing.allowed.all():
+        priced[~sharing.allowed] = 1 << (62 if priced.dtype == np.int64 else 200)  # above every price
+    return np.asarray(priced.min(axis=1))
+
+
+def good_prices(sharing: Sharing) -> list[Prices]:
+    """Prices worth trying; the best of them prove nearly the optimum of the programme."""
+    k = len(sharing.size)
+    none = np.zeros(k, dtype=np.int64)
+    tried = [Prices(np.ones(k, dtype=np.int64), none)]
+    limited = (sharing.capacity != UNLIMITED) & (sharing.capacity > 0)
+    if not len(sharing.memory):
+        return []
+    if limited.any() and sharing.memory.any():
+        tried.append(_dual_prices(sharing, limited))
+    elif k > 2 and sharing.loads:
+        tried.append(_dual_prices(sharing, none > 0))
+    elif k == 2 and sharing.loads:
+        tried += [Prices(np.array(pair), none) for pair in _split_prices(sharing)]
+    return [prices for prices in tried if prices.scale(sharing) > 0]
+
+
+def _split_prices(sharing: Sharing) -> list[tuple[int, int]]:
+    """Prices for two classes, the optimal ones among them.
+
+    An optimum gives the items to the first class in the order of their ratios amount[i,0] / amount[i,1] until
+    both classes are equally busy, splitting one item between them. Prices in inverse proportion to
+    that item's amounts make it indifferent and everything else right where it is: by complementary slackness they
+    are optimal.
+    """
+    either = np.flatnonzero(sharing.allowed.all(axis=1))
+    first, second = sharing.amount[either].T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        order = np.argsort(np.nan_to_num(first / second, nan=0.0), kind="stable")
+    first, second = first[order], second[order]
+    alone = [int(sharing.amount[sharing.allowed[:, c] & ~sharing.allowed[:, 1 - c], c].sum()) for c in (0, 1)]
+    busy = (alone[0] + np.cumsum(first)) / float(sharing.size[0])
+    left = (alone[1] + second.sum() - np.cumsum(second)) / float(sharing.size[1])
+    found = [(1, 0), (0, 1)]
+    split = int(np.searchsorted(busy >= left, True))
+    found += [(int(second[i]), int(first[i])) for i in range(split - 1, split + 2) if 0 <= i < len(either)]
+    return found
+
+
+def _dual_prices(sharing: Sharing, limited: Bool) -> Prices:
+    """The interior-point method's prices as integers; memory counts for the `limited` classes."""
+    amount, memory, allowed = _sampled(sharing)
+    gap = EXACT_GAP if len(memory) == len(sharing.memory) else SAMPLED_GAP
+    size = sharing.size.astype(np.float64)
+    unit = float(np.where(allowed, amount, np.inf).min(axis=1).sum())
+    unit = max(unit / (float(size.sum()) if sharing.loads else 1.0), 1e-9)
+    owners = np.flatnonzero(limited)
+    stock = size[owners] * sharing.capacity[owners].astype(np.float64)
+    held = memory[:, None] / stock
+    if sharing.loads:
+        k = len(size)
+        use = np.hstack((amount / unit, held))
+        owner = np.concatenate((np.arange(k), owners))
+        gains = np.concatenate((size, np.zeros(len(owners))))
+        limits = np.concatenate((np.zeros(k), np.ones(len(owners))))
+        cost = np.zeros_like(amount)
+    else:
+        k, use, owner, gains, limits = 0, held, owners, np.zeros(len(owners)), np.ones(len(owners))
+        cost = amount / unit
+    with np.errstate(all="ignore"):  # an infeasible programme may overflow: its prices are still prices
+        prices = row_prices(cost, use, owner, gains, limits, allowed, gap)
+    w = prices[:k] if sharing.loads else np.ones(len(size))
+    return _rounded(sharing, w, owners, prices[k:] * unit / stock)
+
+
+def _rounded(sharing: Sharing, w: NDArray[np.float64], owners: Int, v: NDArray[np.float64]) -> Prices:
+    """Integers in proportion to float prices, as large as 64-bit sums allow."""
+    top = max(float(w.max()), 1e-300)
+    w, v = w / top, v / top
+    largest = float(sharing.amount.max(axis=1).astype(np.float64).sum())
+    largest += float(sharing.memory.astype(np.float64).sum()) * float(v.max(initial=0.0))
+    scale = float(np.clip(2.0**BITS / max(largest, 1.0), 2.0**16, 2.0**40))
+    shift = max(int(sharing.memory.max()).bit_length() + len(sharing.memory).bit_length() - 32, 0)
+    memory = np.zeros(len(w), dtype=np.int64)
+    memory[owners] = np.rint(np.minimum(v * scale * 2.0**shift, 2.0**BITS)).astype(np.int64)
+    return Prices(np.rint(w * scale).astype(np.int64), memory, shift)
+
+
+def _sampled(sharing: Sharing) -> tuple[NDArray[np.float64], NDArray[np.float64], Bool]:
+    """Amounts, memory and classes of all items, or of the largest and an even sample that stands for the rest."""
+    amount, memory = sharing.amount.astype(np.float64), sharing.memory.astype(np.float64)
+    if len(memory) <= SAMPLE:
+        return amount, memory, sharing.allowed
+    least = np.where(sharing.allowed, amount, np.inf).min(axis=1)
+    weight = least / max(float(least.sum()), 1.0) + memory / max(float(memory.sum()), 1.0)
+    order = np.argsort(-weight, kind="stable")
+    big, rest = order[: SAMPLE // 2], np.sort(order[SAMPLE // 2 :])
+    picked = rest[np.linspace(0, len(rest) - 1, SAMPLE // 2).astype(np.int64)]
+    factor = least[rest].sum() / max(float(least[picked].sum()), 1e-9)
+    heavier = memory[rest].sum() / max(float(memory[picked].sum()), 1e-9)
+    chosen = np.concatenate((big, picked))
+    return (
+        np.vstack((amount[big], amount[picked] * factor)),
+        np.concatenate((memory[big], memory[picked] * heavier)),
+        sharing.allowed[chosen],
+    )

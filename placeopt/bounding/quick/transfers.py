@@ -1,0 +1,132 @@
+"""Transfers that no placement avoids: the bytes, ticks or energy that must go between devices.
+
+A transfer of b bytes costs fixed + ceil(b num / den) by its link, whichever of the three is counted. Two
+reasons force transfers:
+
+*forced edges*: the two groups of an edge have no device in common, are separated, or fit together
+into no device. Such an edge needs a transfer, which costs at least what it does over the cheapest link that
+the two may use. Shared edges of one producer may be served by the same one: the dearest counts.
+
+*split components*: groups connected by edges that have no single device in common, or whose memory
+takes j > 1 devices (the j - 1 largest that any of them may use are too small), end up on j devices or
+more. Their edges connect these devices, so at least j - 1 transfers go between different pairs of them. They
+serve different edges, hence cost at least the j - 1 cheapest edges of the component.
+
+Edges belong to one component each: the bound adds up, over the components, the larger of the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeopt.bounding.quick.classes import Classes, device_sets
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.graph import components
+from placeopt.model.problem import transfer_ticks
+
+KINDS = 64
+"""Pairs of device sets whose cheapest link is looked up; edges between more kinds get the cheapest of all."""
+
+EXACT_TOTAL = 1 << 52
+"""Memory up to which the capacities of a thousand devices add up within 64 bits."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tariff:
+    """What a transfer between two distinct devices costs: (k, k) arrays, by class of source and target."""
+
+    fixed: Int
+    num: Int
+    den: Int
+
+    def cheapest(self, payload: Int, links: Bool) -> Int:
+        """(x,) the cost of each payload over the best of the `links` (k, k); 0 where there are none."""
+        rows = np.unique(np.stack((self.fixed[links], self.num[links], self.den[links]), axis=1), axis=0)
+        best = np.full(len(payload), np.iinfo(np.int64).max)
+        slowest = np.inf
+        for fixed, num, den in rows.tolist():  # by increasing fixed cost: worth a look only if the rate is no higher
+            if num / den <= slowest:
+                slowest = num / den
+                best = np.minimum(best, transfer_ticks(payload, fixed, num, den))
+        return best if len(rows) else np.zeros_like(payload)
+
+
+def unavoidable(classes: Classes, tariff: Tariff) -> int:
+    """The least that all transfers together cost."""
+    problem = classes.problem
+    if problem.n_edges == 0:
+        return 0
+    component, count = components(
+        problem.n_groups, problem.group[problem.edge_source], problem.group[problem.edge_target]
+    )
+    by_edge = component[problem.group[problem.edge_source]]
+    forced = np.flatnonzero(_forced(classes))
+    charge = _charges(classes, tariff, forced)
+    shared = problem.shared[forced]
+    least = np.zeros(count, dtype=np.int64)
+    np.add.at(least, by_edge[forced[~shared]], charge[~shared])
+    dearest = np.zeros(problem.n_tasks, dtype=np.int64)
+    np.maximum.at(dearest, problem.edge_source[forced[shared]], charge[shared])
+    np.add.at(least, component[problem.group], dearest)
+
+    cuts = _devices_needed(classes, component, count) - 1
+    crossing = np.flatnonzero(~classes.together & (cuts[by_edge] > 0))
+    price = tariff.cheapest(problem.payload[crossing], classes.linked)
+    order = np.lexsort((price, by_edge[crossing]))
+    owner = by_edge[crossing][order]
+    rank = np.arange(len(owner)) - np.searchsorted(owner, owner)
+    among = rank < cuts[owner]
+    split = np.zeros(count, dtype=np.int64)
+    np.add.at(split, owner[among], price[order][among])
+    return int(np.maximum(least, split).sum())
+
+
+def _forced(classes: Classes) -> Bool:
+    """(e,), whether no device can have both ends of the edge."""
+    problem = classes.problem
+    source, target = problem.group[problem.edge_source], problem.group[problem.edge_target]
+    both = classes.group_memory[source] + classes.group_memory[target]
+    common = classes.together.copy()
+    for c in range(classes.n_classes):
+        fits = classes.allowed[source, c] & classes.allowed[target, c] & (both <= classes.capacity[c])
+        common |= fits & ~classes.apart
+    return np.asarray(~common)
+
+
+def _charges(classes: Classes, tariff: Tariff, edges: Int) -> Int:
+    """(x,) what a transfer for each edge costs at least, between devices that its ends may use."""
+    problem = classes.problem
+    kinds, kind = device_sets(classes)
+    payload = problem.payload[edges]
+    pairs = (
+        kind[problem.group[problem.edge_source[edges]]] * len(kinds) + kind[problem.group[problem.edge_target[edges]]]
+    )
+    found = np.unique(pairs)
+    if len(found) > KINDS:
+        return tariff.cheapest(payload, classes.linked)
+    charge = np.zeros(len(edges), dtype=np.int64)
+    for pair in found.tolist():
+        members = pairs == pair
+        usable = classes.linked & kinds[pair // len(kinds)][:, None] & kinds[pair % len(kinds)]
+        charge[members] = tariff.cheapest(payload[members], usable)
+    return charge
+
+
+def _devices_needed(classes: Classes, component: Int, count: int) -> Int:
+    """(count,) devices that each component's groups are spread over at least."""
+    shared = np.ones((count, classes.n_classes), dtype=np.bool_)
+    usable = np.zeros((count, classes.n_classes), dtype=np.bool_)
+    order = np.argsort(component, kind="stable")
+    starts = np.searchsorted(component[order], np.arange(count))
+    np.logical_and.reduceat(classes.allowed[order], starts, axis=0, out=shared)
+    np.logical_or.reduceat(classes.allowed[order], starts, axis=0, out=usable)
+    needed = np.where(shared.any(axis=1), 1, 2)
+    memory = np.add.reduceat(classes.group_memory[order], starts)
+    if memory.sum() < EXACT_TOTAL:
+        of_device = classes.problem.device_class
+        room = np.where(usable[:, of_device], np.minimum(classes.capacity[of_device], memory[:, None]), 0)
+        held = np.cumsum(-np.sort(-room, axis=1), axis=1)
+        needed = np.maximum(needed, (held < memory[:, None]).sum(axis=1) + 1)
+    return np.minimum(needed, np.bincount(component, minlength=count))

@@ -1,0 +1,119 @@
+"""The linear relaxation, solved again and again as cuts are added: GLOP through OR-Tools' MathOpt.
+
+The engine works in floating point; what is reported are values proved in integers from its dual solution
+(`placeopt.bounding.relaxation.programme.proved`).
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from ortools.math_opt.python import mathopt
+from ortools.util.python import solve_interrupter
+
+from placeopt.bounding.engines.watching import watched
+from placeopt.bounding.relaxation.programme import CHECK_EVERY, BuildStoppedError, Programme, Row
+from placeopt.model.arrays import Float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimum:
+    """An optimal point (columns,) of the linear programme, its value, and the multipliers (rows,) that prove it."""
+
+    value: float
+    x: Float
+    multipliers: Float
+
+
+class LinearProgramme:
+    """A programme without its integrality, kept in the engine between solves.
+
+    Continuous columns are counted in units of a typical coefficient and rows divided by their largest, to keep numbers
+    near one.
+    """
+
+    def __init__(self, programme: Programme) -> None:
+        self._programme = programme
+        unit = _typical(programme)
+        self._column_unit = np.where(programme.integral, 1.0, unit)
+        self._objective_unit = (
+            max((c * self._column_unit[j] for j, c in programme.objective.items()), default=1.0) or 1.0
+        )
+        self._model = mathopt.Model()
+        lower = np.array([float(low) for low in programme.lower]) / self._column_unit
+        upper = np.array([float(high) for high in programme.upper]) / self._column_unit
+        self._variables: list[mathopt.Variable] = []
+        for place, (low, high) in enumerate(zip(lower.tolist(), upper.tolist(), strict=True)):
+            self._heed(place)
+            self._variables.append(self._model.add_variable(lb=low, ub=high))
+        self._rows: list[mathopt.LinearConstraint] = []
+        self._row_unit: list[float] = []
+        self._model.minimize_linear_objective(
+            mathopt.LinearSum(
+                self._variables[j] * (c * float(self._column_unit[j]) / self._objective_unit)
+                for j, c in programme.objective.items()
+            )
+        )
+        self._update()
+        self._engine = self._started()
+
+    def solve(self, time_limit: float | None, should_stop: Callable[[], bool]) -> Optimum | None:
+        """The optimum with all rows that the programme has by now; None if something came between."""
+        self._update()
+        limit = None if time_limit is None else datetime.timedelta(seconds=time_limit)
+        parameters = mathopt.SolveParameters(time_limit=limit, lp_algorithm=mathopt.LPAlgorithm.DUAL_SIMPLEX)
+        interrupter = solve_interrupter.SolveInterrupter()
+
+        def solved() -> mathopt.SolveResult | None:
+            for _ in range(2):
+                try:
+                    return self._engine.solve(params=parameters, interrupter=interrupter)
+                except Exception:  # noqa: BLE001 - GLOP lost its way from the last basis, and MathOpt has no name for that
+                    self._engine.close()
+                    self._engine = self._started()
+            return None  # from scratch too: no optimum, which is an answer
+
+        result, _ = watched(solved, interrupter.interrupt, should_stop, name="glop")
+        if result is None or result.termination.reason is not mathopt.TerminationReason.OPTIMAL:
+            return None
+        x = np.array(result.variable_values(self._variables)) * self._column_unit
+        duals = np.array(result.dual_values(self._rows)) / np.array(self._row_unit) * self._objective_unit
+        return Optimum(result.objective_value() * self._objective_unit, x, duals)
+
+    def _started(self) -> mathopt.IncrementalSolver:
+        return mathopt.IncrementalSolver(self._model, mathopt.SolverType.GLOP)
+
+    def _update(self) -> None:
+        for place, row in enumerate(self._programme.rows[len(self._rows) :]):
+            self._heed(place)
+            self._add(row)
+
+    def _heed(self, place: int) -> None:
+        """Ask now and then whether to go on."""
+        if place % CHECK_EVERY == CHECK_EVERY - 1 and self._programme.should_stop():
+            raise BuildStoppedError
+
+    def _add(self, row: Row) -> None:
+        scaled = row.coefficients * self._column_unit[row.columns]
+        unit = float(np.abs(scaled).max(initial=0)) or 1.0
+        low = row.low / unit
+        constraint = self._model.add_linear_constraint(lb=low, ub=low if row.equation else np.inf)
+        for column, coefficient in zip(row.columns.tolist(), (scaled / unit).tolist(), strict=True):
+            constraint.set_coefficient(self._variables[column], coefficient)
+        self._rows.append(constraint)
+        self._row_unit.append(unit)
+
+
+def _typical(programme: Programme) -> float:
+    """What continuous columns change by where a whole one does: large, but not the largest."""
+    whole = np.array(programme.integral)
+    found = []
+    for row in programme.rows:
+        inside = whole[row.columns]
+        if not inside.all():
+            found.append(np.abs(row.coefficients[inside]) / np.abs(row.coefficients[~inside]).max())
+    sizes = np.concatenate([np.ones(1), *found])
+    return float(max(np.quantile(sizes, 0.9), 1.0))

@@ -1,0 +1,346 @@
+"""The relaxation: where groups run by kind of device, which data moves, when tasks start.
+
+Devices have no names here, only kinds (`placeopt.bounding.relaxation.kinds`), so that nothing is symmetric. Variables:
+
+    y[g,k]    group g is on a device of kind k
+    t[q,k]    both groups of pair q are on the same device of kind k (any device of it, for a pool)
+    w[q,ab]   the lower-numbered group of pair q is on kind a, the other on another device, of kind b
+    s[i]      start of task i
+    z[o,ab]   the output of a producer moves from kind a to kind b (for metrics that count a shared output once)
+    and one variable for every metric of the objective's first level.
+
+A *pair* q is two groups that an edge joins. Its t and w say where its two groups are together,
+
+    sum_k y[g,k] = 1,   y[g,a] = t[q,a] + sum_b w[q,ab],   y[h,b] = t[q,b] + sum_a w[q,ab],
+
+and for an edge i -> j of the pair (of one group: without w)
+
+    s[j] >= s[i] + sum_k p[i,k] y[g,k] + sum_ab c_ab w[q,ab].
+
+The devices of a kind have room for its groups, and time for its tasks within the makespan. Every schedule of the
+problem gives a point of this programme with no larger an objective: `Relaxation.point`. What this leaves out
+(single devices, their order of tasks, ports, memory at one time) the cuts put back in part:
+`placeopt.bounding.relaxation.covers`, `chains`, `cycles`, `forks`.
+
+It is made for graphs such as those of J. Tarnawski et al., "Efficient algorithms for device placement of DNN graph
+operators", NeurIPS 2020: their memory limits force transfers onto long chains of operators, which bounds without
+placement miss.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from placeopt.bounding.quick.classes import by_group
+from placeopt.bounding.quick.deadlines import horizon
+from placeopt.bounding.relaxation.kinds import Kinds
+from placeopt.bounding.relaxation.programme import Programme
+from placeopt.model.arrays import Bool, Float, Int
+from placeopt.model.objective import METRICS, Value
+from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem
+from placeopt.model.schedule import Schedule
+
+ROOM_BITS, BALANCE_BITS = 24, 20
+"""Bits that bytes take in the rows of rooms, and in those of `memory_balance`, where they meet parts per million."""
+
+
+class Relaxation:
+    """The programme of a problem, and what its columns stand for.
+
+    Attributes
+    ----------
+    programme
+        Grows by the cuts.
+    pair
+        (e,) the pair of each edge, -1 for edges within a group.
+    low, high
+        (q,) the groups of each pair, the smaller number first.
+    y, t, w, s
+        Columns: (g, k), (q, k), (q, v), (n,).
+    ticks
+        (e, v) of each edge for each move of its pair, seen from the pair's lower group.
+    horizon
+        Some best schedule has ended by then. With `known`, the first level of the objective of a schedule that exists,
+        what is longer than that alone has no place, and no metric is more than it leaves.
+    """
+
+    def __init__(
+        self, kinds: Kinds, known: Value | None = None, should_stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.kinds, self.known = kinds, known
+        self.problem: Problem = kinds.classes.problem
+        self.programme = Programme(should_stop=should_stop)
+        problem = self.problem
+        self.source = problem.group[problem.edge_source]
+        self.target = problem.group[problem.edge_target]
+        self.pair, self.low, self.high = self._pairs()
+        self.forward = self.source < self.target
+        self._back = np.array([kinds.moves.tolist().index([b, a]) for a, b in kinds.moves.tolist()], dtype=np.int64)
+        self.ticks = self._oriented(kinds.ticks(problem.payload))
+        terms = problem.objective.levels[0]
+        metrics = [term.metric for term in terms]
+        self.most = {term.metric: self._most(term.weight) for term in terms}
+        self.timed = "makespan" in metrics
+        self.horizon = horizon(kinds.classes)
+        if self.timed and self.most["makespan"] is not None:
+            self.horizon = min(self.horizon, self.most["makespan"])
+        self.allowed = self._allowed()
+        self._add_placement()
+        self._outputs: tuple[Int, Int] | None = None
+        self.s = self.programme.add_columns([self.horizon] * (problem.n_tasks if self.timed else 0), integral=False)
+        if self.timed:
+            self._add_times()
+        weights = [term.weight for term in terms]
+        self.scale = math.lcm(*(weight.denominator for weight in weights))
+        """The programme's objective is the problem's times this."""
+        self.in_ticks = not {"communication", "energy", "memory_balance"}.intersection(metrics)
+        """Whether all continuous columns count ticks."""
+        self.metric: dict[Metric, int] = {}
+        for metric, weight in zip(metrics, weights, strict=True):
+            self.metric[metric] = _METRICS[metric](self)
+            self.programme.objective[self.metric[metric]] = int(weight * self.scale)
+
+    def _pairs(self) -> tuple[Int, Int, Int]:
+        groups = max(self.problem.n_groups, 1)
+        low, high = np.minimum(self.source, self.target), np.maximum(self.source, self.target)
+        apart = low != high
+        keys, inverse = np.unique(low[apart] * groups + high[apart], return_inverse=True)
+        pair = np.full(len(low), -1, dtype=np.int64)
+        pair[apart] = inverse
+        return pair, keys // groups, keys % groups
+
+    def _oriented(self, costs: Int) -> Int:
+        """Costs (e, v) by moves from producer to consumer, as costs by moves from the lower to the higher group."""
+        return np.where(self.forward[:, None], costs, costs[:, self._back])
+
+    def _most(self, weight: Fraction) -> int | None:
+        """What a metric of that weight is at most in a schedule no worse than the known one; None if nothing says."""
+        return None if self.known is None or weight == 0 else int(self.known / weight)
+
+    def _allowed(self) -> Bool:
+        """(g, k) the kinds on which no task of the group is too long, with what must come before and after it."""
+        kinds, problem = self.kinds, self.problem
+        if not self.timed:
+            return kinds.allowed
+        short = kinds.head + kinds.duration + kinds.tail <= self.horizon
+        allowed = kinds.allowed & by_group(problem, short, np.logical_and)
+        return np.asarray(np.where(allowed.any(axis=1)[:, None], allowed, kinds.allowed))
+
+    # Placement
+
+    def _add_placement(self) -> None:
+        kinds, add = self.kinds, self.programme.add_row
+        classes = kinds.classes
+        count, moves = kinds.count, kinds.moves.tolist()
+        memory = classes.group_memory
+        self.y = self.programme.add_columns(self.allowed.astype(np.int64), integral=True)
+        both = self.allowed[self.low] & self.allowed[self.high]
+        both &= (memory[self.low] + memory[self.high])[:, None] <= kinds.capacity
+        apart = np.zeros(len(self.low), dtype=np.bool_)
+        apart[self.pair[classes.apart & (self.pair >= 0)]] = True
+        both &= ~apart[:, None] | kinds.pool
+        self.t = self.programme.add_columns(both.astype(np.int64), integral=True)
+        ends = [self.allowed[self.low, a] & self.allowed[self.high, b] for a, b in moves]
+        most = np.stack(ends, axis=1) if moves else np.zeros((len(self.low), 0), dtype=np.bool_)
+        if self.timed:
+            outer = self.pair >= 0
+            np.logical_and.at(most, self.pair[outer], self.ticks[outer] <= self.horizon)
+        self.w = self.programme.add_columns(most.astype(np.int64), integral=True)
+        for columns in self.y:
+            add(columns.tolist(), [1] * count, 1, equation=True)
+        for q, (g, h) in enumerate(zip(self.low.tolist(), self.high.tolist(), strict=True)):
+            for k in range(count):
+                leaving = [self.w[q, v] for v, (a, _) in enumerate(moves) if a == k]
+                coming = [self.w[q, v] for v, (_, b) in enumerate(moves) if b == k]
+                for group, moving in ((g, leaving), (h, coming)):
+                    columns = [self.y[group, k], self.t[q, k], *moving]
+                    add(columns, [1, *[-1] * (len(columns) - 1)], 0, equation=True)
+        for k in np.flatnonzero(kinds.room < UNLIMITED).tolist():
+            held, room = _coarse(memory, int(kinds.room[k]), ROOM_BITS)
+            add(self.y[:, k], -held, -room)
+        single = np.flatnonzero(kinds.size == 1).tolist()
+        problem = self.problem
+        for g, h in np.unique(problem.group[problem.separation], axis=0).tolist():
+            for k in single:
+                add([self.y[g, k], self.y[h, k]], [-1, -1], -1)
+
+    # Times
+
+    def _add_times(self) -> None:
+        problem, kinds, add = self.problem, self.kinds, self.programme.add_row
+        group = problem.group
+        for e, (i, j) in enumerate(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True)):
+            columns = [self.s[j], self.s[i], *self.y[group[i]]]
+            coefficients = [1, -1, *-kinds.duration[i]]
+            if self.pair[e] >= 0:
+                columns += [*self.w[self.pair[e]]]
+                coefficients += [*-self.ticks[e]]
+            add(columns, coefficients)
+        for i in np.flatnonzero(problem.release).tolist():
+            add([self.s[i]], [1], int(problem.release[i]))
+
+    def add_windows(self) -> None:
+        """What must come before each task and after it, by where it runs (`placeopt.bounding.quick.paths`).
+
+        Good bounds on their own; without them the cuts are found more easily, so they come later.
+        """
+        problem, kinds, add = self.problem, self.kinds, self.programme.add_row
+        span = self.metric["makespan"]
+        for i, g in enumerate(problem.group.tolist()):
+            add([self.s[i], *self.y[g]], [1, *-kinds.head[i]])
+            add([span, self.s[i], *self.y[g]], [1, -1, *-(kinds.duration[i] + kinds.tail[i])])
+
+    # Metrics: each makes its variable and returns the column
+
+    def _makespan(self) -> int:
+        problem, kinds, add = self.problem, self.kinds, self.programme.add_row
+        span = self._value("makespan", self.horizon)
+        last = np.flatnonzero(np.diff(problem.out_start) == 0)
+        for i in last.tolist():
+            add([span, self.s[i], *self.y[problem.group[i]]], [1, -1, *-kinds.duration[i]])
+        self._share(span)
+        return span
+
+    def _max_load(self) -> int:
+        busiest = self._value("max_load", horizon(self.kinds.classes))
+        self._share(busiest)
+        return busiest
+
+    def _share(self, value: int) -> None:
+        """The devices of a kind have `value` ticks each for its tasks."""
+        for k in range(self.kinds.count):
+            work = by_group(self.problem, self.kinds.duration[:, k], np.add)
+            self.programme.add_row([value, *self.y[:, k]], [int(self.kinds.size[k]), *-work])
+
+    def _total_cost(self) -> int:
+        return self._cost("total_cost", self.kinds.duration, self.kinds.ticks(self.problem.payload))
+
+    def _energy(self) -> int:
+        return self._cost("energy", self.kinds.energy, self.kinds.joules(self.problem.payload))
+
+    def _communication(self) -> int:
+        payload = np.repeat(self.problem.payload[:, None], len(self.kinds.moves), axis=1)
+        return self._cost("communication", np.zeros_like(self.kinds.duration), payload)
+
+    def _relocation(self) -> int:
+        moving = self.kinds.relocation
+        total = self._value("relocation", sum(moving.max(axis=1).tolist()))
+        columns = self.y[self.problem.group].reshape(-1)
+        self.programme.add_row([total, *columns], [1, *-moving.reshape(-1)])
+        return total
+
+    def _cost(self, metric: Metric, running: Int, moving: Int) -> int:
+        """At least the sum of what running tasks (n, k) and moving data (e, v) costs."""
+        columns: list[Int] = [self.y[self.problem.group].reshape(-1)]
+        costs: list[Int] = [running.reshape(-1)]
+        own = np.flatnonzero(~self.problem.shared & (self.pair >= 0))
+        columns.append(self.w[self.pair[own]].reshape(-1))
+        costs.append(self._oriented(moving)[own].reshape(-1))
+        producers, z = self._shared()
+        first = np.searchsorted(self.problem.edge_source, producers)
+        for producer, columns_of, edge in zip(producers.tolist(), z, first.tolist(), strict=True):
+            stop = int(self.problem.out_start[producer + 1])
+            edge = next(e for e in range(edge, stop) if self.problem.shared[e] and self.pair[e] >= 0)
+            columns.append(columns_of)
+            costs.append(moving[edge])
+        total = self._value(metric, sum(sum(cost.tolist()) for cost in costs))
+        cost = np.concatenate(costs)
+        self.programme.add_row([total, *np.concatenate(columns)], [1, *-cost])
+        return total
+
+    def _shared(self) -> tuple[Int, Int]:
+        """Producers whose output moves once for all consumers on a device, and their columns z (o, v)."""
+        if self._outputs is None:
+            problem = self.problem
+            edges = np.flatnonzero(problem.shared & (self.pair >= 0))
+            producers = np.unique(problem.edge_source[edges])
+            z = self.programme.add_columns(np.ones((len(producers), len(self.kinds.moves)), np.int64), integral=True)
+            for e in edges.tolist():
+                place = int(np.searchsorted(producers, problem.edge_source[e]))
+                there = self.w[self.pair[e]] if self.forward[e] else self.w[self.pair[e]][self._back]
+                for one, other in zip(z[place].tolist(), there.tolist(), strict=True):
+                    self.programme.add_row([one, other], [1, -1])
+            self._outputs = producers, z
+        return self._outputs
+
+    def _memory_balance(self) -> int:
+        """The fullest device is no emptier than all devices of a kind together."""
+        fullest = self._value("memory_balance", PARTS)
+        for k in np.flatnonzero((self.kinds.room < UNLIMITED) & (self.kinds.room > 0)).tolist():
+            held, room = _coarse(self.kinds.classes.group_memory, int(self.kinds.room[k]), BALANCE_BITS)
+            self.programme.add_row([fullest, *self.y[:, k]], [room, *-(held * PARTS)])
+        return fullest
+
+    def _value(self, metric: Metric, most: int) -> int:
+        """The column of a metric that is never more than `most`."""
+        known = self.most[metric]
+        return int(self.programme.add_columns([most if known is None else min(most, known)], integral=False)[0])
+
+    # Reading points
+
+    def transfer_times(self, x: Float) -> Float:
+        """(e,) ticks of the transfers along each edge."""
+        ticks = np.zeros(self.problem.n_edges)
+        outer = self.pair >= 0
+        ticks[outer] = (x[self.w[self.pair[outer]]] * self.ticks[outer]).sum(axis=1)
+        return ticks
+
+    def moved(self, x: Float) -> Float:
+        """(q,) how much of each pair is on different devices."""
+        return np.asarray(x[self.w].sum(axis=1))
+
+    def point(self, schedule: Schedule) -> Int:
+        """(columns,) the point of a schedule.
+
+        The relaxation may count a metric for less than the schedule does: its column goes no higher than it ever needs.
+        """
+        problem, kinds = self.problem, self.kinds
+        kind_of_class = np.empty(kinds.classes.n_classes, dtype=np.int64)
+        for k, members in enumerate(kinds.members):
+            kind_of_class[list(members)] = k
+        home = np.empty(problem.n_groups, dtype=np.int64)
+        home[problem.group] = schedule.device
+        kind = kind_of_class[problem.device_class[home]]
+        x = np.zeros(self.programme.n_columns, dtype=np.int64)
+        x[self.y[np.arange(len(home)), kind]] = 1
+        index = {(a, b): v for v, (a, b) in enumerate(kinds.moves.tolist())}
+        for q, (g, h) in enumerate(zip(self.low.tolist(), self.high.tolist(), strict=True)):
+            a, b = int(kind[g]), int(kind[h])
+            if home[g] == home[h] or (a == b and kinds.pool[a]):
+                x[self.t[q, a]] = 1
+            else:
+                x[self.w[q, index[a, b]]] = 1
+        if self.timed:
+            x[self.s] = schedule.start
+        for metric, column in self.metric.items():
+            x[column] = min(METRICS[metric](problem, schedule), self.programme.upper[column])
+        if self._outputs is not None:
+            producers, z = self._outputs
+            for place, producer in enumerate(producers.tolist()):
+                for e in range(int(problem.out_start[producer]), int(problem.out_start[producer + 1])):
+                    if problem.shared[e] and self.pair[e] >= 0:
+                        there = x[self.w[self.pair[e]]]
+                        x[z[place]] |= there if self.forward[e] else there[self._back]
+        return x
+
+
+def _coarse(amounts: Int, room: int, bits: int) -> tuple[Int, int]:
+    """Amounts and the room for them in units that leave so many bits, amounts rounded down and the room up."""
+    total = max(sum(amounts.tolist()), room)
+    shift = max(0, total.bit_length() - bits)
+    return amounts >> shift, -(-room >> shift)
+
+
+_METRICS: dict[Metric, Callable[[Relaxation], int]] = {
+    "makespan": Relaxation._makespan,
+    "max_load": Relaxation._max_load,
+    "total_cost": Relaxation._total_cost,
+    "communication": Relaxation._communication,
+    "energy": Relaxation._energy,
+    "memory_balance": Relaxation._memory_balance,
+    "relocation": Relaxation._relocation,
+}

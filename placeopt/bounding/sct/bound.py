@@ -1,0 +1,173 @@
+"""The bound `sct-lp`: a programme of the same form that every schedule satisfies, however long transfers are.
+
+On real devices tasks need not follow each other at once: between i and its colocated child j another child may run, and
+when transfers are longer than tasks that pays. So the rule of one favourite fails for whole transfers c_ij, and holds
+for shortened ones. Let every edge have a *delay* c'_ij <= c_ij, where c_ij is the least transfer between two distinct
+devices on which its tasks may run, and let C be children of i such that
+
+    c'_ij <= p(l) for any two j != l in C,    p(l) the least duration of l on a device that i may use too.
+
+Call j *early* if s_j < end_i + c'_ij. Then at most one j in C is early. Proof: let j and l be, s_l <= s_j. Both are on
+i's device, or they would wait for a transfer. So s_j < end_i + c'_ij <= s_l + p(l) <= end_l, and p(l) > 0. If j takes
+time they overlap. If j takes none, p(j) = 0, so c'_il <= 0 and l is not early. In the same way (read time backwards)
+at most one of a set P of parents of j is early for it, if c'_ij <= p(h), the least duration of h on a device that j may
+use too, for any two i != h in P. With y_ij = 1 for early edges, and the times of the schedule, all constraints hold:
+
+    s_j >= s_i + k_i + c'_ij (1 - y_ij),    sum over C of y_ij <= 1,    sum over P of y_ij <= 1,
+
+k_i the least duration of i; so the programme's w is no more than any makespan. Nothing is assumed of ties, zero
+durations, shared outputs (each consumer waits for its own device's transfer), or ports (waiting only adds). And:
+
+    tasks that are never on one device (no device allows both, they or their groups are separated, or too large
+    together) always pay: fixed = c_ij, and are no rivals;
+    tasks that always are on one device (a group, or nowhere else to go) never do: c_ij counts as infinite above, and
+    only the other children and parents limit c'_ij;
+    no start is before the task's head, and the makespan is at least its tail after its end: those of
+    `placeopt.bounding.quick.paths` are taken for release and tail.
+
+Which children are rivals is free to choose, the others hide their delay for nothing: per task, those with the longest
+p, as many as make the delays that one favourite cannot hide the largest, and the same among parents. An edge that one
+of its two sets shortens to less than half of what the other leaves, stays in that other set only.
+
+The value comes from a flow in whole numbers (`placeopt.bounding.sct.proof.proved`): exact, whatever the floats that led
+to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from placeopt.bounding.quick.classes import LARGEST_TOTAL, Classes, device_sets
+from placeopt.bounding.quick.paths import NEVER, windows
+from placeopt.bounding.sct.programme import Programme, merged_edges
+from placeopt.bounding.sct.solution import TOLERANCE, Solution, solution_of
+from placeopt.kernels import kernel
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.problem import transfer_ticks
+
+KINDS = 64
+"""Different links looked at one by one, at most; beyond, the least latency and the best bandwidth count."""
+
+
+def sct_bound(
+    classes: Classes, *, tolerance: float = TOLERANCE, should_stop: Callable[[], bool] = lambda: False
+) -> tuple[int, Solution]:
+    """A lower bound of the makespan in ticks, and the solution that proves it."""
+    solution = solution_of(certain(classes), tolerance=tolerance, should_stop=should_stop)
+    return math.ceil(solution.bound), solution
+
+
+def certain(classes: Classes) -> Programme:
+    """The programme that every schedule satisfies."""
+    problem = classes.problem
+    found = windows(classes)
+    allowed = found.allowed
+    most = LARGEST_TOTAL // max(problem.n_tasks + problem.n_edges, 1)
+    length = np.where(allowed, classes.duration, NEVER).min(axis=1)
+    i, j = problem.edge_source, problem.edge_target
+    meeting = _meeting(classes, allowed)
+    # Of several edges that join two tasks each waits for its own transfer: the longest.
+    source, target, longest = merged_edges(
+        problem,
+        _least_transfer(classes, most),
+        np.asarray(meeting.any(axis=1), dtype=np.int64),
+        np.where(meeting, np.minimum(classes.duration[j], most), most).min(axis=1, initial=most),
+        np.where(meeting, np.minimum(classes.duration[i], most), most).min(axis=1, initial=most),
+    )
+    apart, meets, child, parent = longest[0], longest[1] > 0, longest[2], longest[3]
+    out_level, in_level = np.full((2, len(source)), -1, dtype=np.int64)
+    delay = np.where(meets, apart, 0)
+    for level, end, ticks in ((out_level, source, child), (in_level, target, parent)):
+        order = np.lexsort((-ticks, end))
+        order = order[meets[order]]
+        start = np.searchsorted(end[order], np.arange(problem.n_tasks + 1))
+        choose.select(40 * len(order))(start, order, ticks, delay, level)
+    both = (out_level >= 0) & (in_level >= 0)
+    weak_out, weak_in = both & (2 * out_level < in_level), both & (2 * in_level < out_level)
+    out_rival, in_rival = (out_level >= 0) & ~weak_out, (in_level >= 0) & ~weak_in
+    delay = np.where(out_rival, np.minimum(delay, out_level), delay)
+    delay = np.where(in_rival, np.minimum(delay, in_level), delay)
+    rival = (out_rival | in_rival) & (delay > 0)
+    return Programme(
+        parts=1,
+        order=problem.order,
+        length=np.minimum(length, most),
+        release=np.minimum(np.where(allowed, found.head, NEVER).min(axis=1), most),
+        tail=np.minimum(np.where(allowed, found.tail, NEVER).min(axis=1), most),
+        source=source,
+        target=target,
+        fixed=np.where(meets | (apart >= most), 0, apart),
+        hidden=np.where(rival, delay, 0),
+        out_rival=out_rival & rival,
+        in_rival=in_rival & rival,
+    )
+
+
+def _meeting(classes: Classes, allowed: Bool) -> Bool:
+    """(e, k), whether an edge's tasks may be on one device of the class."""
+    problem = classes.problem
+    i, j = problem.edge_source, problem.edge_target
+    left, right = problem.group[i], problem.group[j]
+    held = classes.group_memory[left] + np.where(left == right, 0, classes.group_memory[right])
+    both = allowed[i] & allowed[j] & (held[:, None] <= classes.capacity)
+    both &= ~(classes.apart & ~classes.together)[:, None]
+    # A group in a problem without a feasible placement: its tasks are together all the same.
+    both[classes.together & ~both.any(axis=1)] = True
+    return np.asarray(both)
+
+
+def _least_transfer(classes: Classes, most: int) -> Int:
+    """(e,) the least ticks between two devices that may run an edge's groups; `most` where there are no two."""
+    problem = classes.problem
+    sets, row = device_sets(classes)
+    left, right = row[problem.group[problem.edge_source]], row[problem.group[problem.edge_target]]
+    a, b = np.nonzero(classes.linked)
+    links = np.stack([each[a, b] for each in (classes.latency, classes.num, classes.den)], axis=1)
+    kinds, kind = np.unique(links, axis=0, return_inverse=True)
+    least = np.full(problem.n_edges, most, dtype=np.int64)
+    if len(kinds) > KINDS:
+        slowest = min(range(len(kinds)), key=lambda at: Fraction(int(kinds[at, 1]), int(kinds[at, 2])))
+        kinds = np.array([[kinds[:, 0].min(), *kinds[slowest, 1:]]])
+        kind = np.zeros(len(a), dtype=np.int64)
+    for at, (latency, num, den) in enumerate(kinds.tolist()):
+        pairs = np.zeros_like(classes.linked)
+        pairs[a[kind.reshape(-1) == at], b[kind.reshape(-1) == at]] = True
+        able = (sets.astype(np.int64) @ pairs.astype(np.int64) @ sets.T.astype(np.int64)) > 0
+        usable = able[left, right] & ~classes.together
+        ticks = transfer_ticks(problem.payload[usable], latency, num, den)
+        least[usable] = np.minimum(least[usable], ticks)
+    return least
+
+
+@kernel(allocates=False)
+def choose(start: Int, edge: Int, ticks: Int, delay: Int, level: Int) -> None:
+    """Choose the rivals of each task: `level` (e,) becomes what the others of its set allow an edge's delay to be.
+
+    `edge[start[i]:start[i + 1]]` are the edges of task i, the longest `ticks` first; sets of 2, 3, 4, 6, 8, 12 and so
+    on, and of all, are tried.
+    """
+    for i in range(len(start) - 1):
+        a, count = start[i], start[i + 1] - start[i]
+        chosen, best = 0, 0
+        size = 2
+        while size <= count:
+            lowest, second = ticks[edge[a + size - 1]], ticks[edge[a + size - 2]]
+            total, longest = 0, 0
+            for x in range(a, a + size):
+                own = min(delay[edge[x]], second if x == a + size - 1 else lowest)
+                total += own
+                longest = max(longest, own)
+            if total - longest > best:
+                chosen, best = size, total - longest
+            if size == count:
+                break
+            step = 1
+            while step * 4 <= size:
+                step *= 2
+            size = min(size + step, count)
+        for x in range(a, a + chosen):
+            level[edge[x]] = ticks[edge[a + chosen - (2 if x == a + chosen - 1 else 1)]]

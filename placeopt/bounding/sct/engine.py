@@ -1,0 +1,121 @@
+"""Small programmes, solved by GLOP of OR-Tools: the optimum to 1e-9, and the flow that proves it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from ortools.math_opt import model_pb2
+from ortools.math_opt.python import mathopt
+
+from placeopt.bounding.sct.core import Core
+from placeopt.bounding.sct.game import IN, OUT, Game
+from placeopt.model.arrays import Float, Int
+
+
+def optimum(game: Game) -> tuple[Float, Float] | None:
+    """(e,) optimal favourites and (a,) an optimal flow over the lanes; None if the engine finds neither."""
+    rows = _Rows(game.core, game.unit)
+    objective = np.zeros(len(rows.upper))
+    objective[game.core.n_tasks - 1] = 1.0
+    found = rows.solved(objective)
+    if found is None:
+        return None
+    x, dual = found
+    e, out = game.core.n_edges, rows.ends[0]
+    return rows.favourites(x), _lanes(game, np.maximum(dual[:e], 0.0), dual[e : e + out[2]], out)
+
+
+def most_hidden(core: Core, weight: Float, longest: float) -> Float | None:
+    """(e,) favourites with the largest sum of weight (e,) y that leave no path longer than that; None if not found."""
+    unit = longest / max(core.n_tasks, 1) or 1.0
+    rows = _Rows(core, unit)
+    rows.upper[core.n_tasks - 1] = longest / unit
+    objective = np.zeros(len(rows.upper))
+    objective[rows.column[rows.hidden]] = -weight[rows.hidden] / (float(weight.max()) or 1.0)
+    found = rows.solved(objective)
+    return None if found is None else rows.favourites(found[0])
+
+
+class _Rows:
+    """The programme's rows: columns are the start of each task, in units, then y of each edge with something hidden."""
+
+    def __init__(self, core: Core, unit: float) -> None:
+        n, e = core.n_tasks, core.n_edges
+        self.hidden = np.flatnonzero(core.hidden > 0)
+        self.column = np.full(e, -1, dtype=np.int64)
+        self.column[self.hidden] = n + np.arange(len(self.hidden))
+        self.upper = np.concatenate([np.full(n, np.inf), np.ones(len(self.hidden))])
+        edges = np.arange(e)
+        self.ends = [_rivals(core.out_rival, core.source), _rivals(core.in_rival, core.target)]
+        rows = [edges, edges, self.hidden]
+        columns = [core.target, core.source, self.column[self.hidden]]
+        values = [np.ones(e), -np.ones(e), core.hidden[self.hidden] / unit]
+        low = [(core.length[core.source] + core.fixed + core.hidden) / unit]
+        count = e
+        for (rival, row, number), weight in zip(self.ends, (core.out_weight, core.in_weight), strict=True):
+            rows.append(count + row)
+            columns.append(self.column[rival])
+            values.append(-weight[rival].astype(np.float64))
+            low.append(np.full(number, -1.0))
+            count += number
+        self.row, self.at, self.value, self.low = (np.concatenate(each) for each in (rows, columns, values, low))
+
+    def solved(self, objective: Float) -> tuple[Float, Float] | None:
+        """x and the rows' multipliers; None if the engine does not find the optimum."""
+        return solved(objective, self.upper, self.row, self.at, self.value, self.low)
+
+    def favourites(self, x: Float) -> Float:
+        """(e,) the y of a point."""
+        y = np.ones(len(self.column))
+        y[self.hidden] = np.clip(x[self.column[self.hidden]], 0.0, 1.0)
+        return y
+
+
+def _rivals(rival: NDArray[np.bool_], end: Int) -> tuple[Int, Int, int]:
+    """Edges that are rivals at one end, the place of each one's group, and the number of groups."""
+    edges = np.flatnonzero(rival)
+    tasks, place = np.unique(end[edges], return_inverse=True)
+    return edges, place, len(tasks)
+
+
+def _lanes(game: Game, flow: Float, price: Float, out: tuple[Int, Int, int]) -> Float:
+    """The flow of edges as one of lanes: that of the producer takes what its price covers."""
+    core = game.core
+    covered = flow.copy()
+    rival, row, _ = out
+    covered[rival] = np.maximum(price, 0.0)[row] * core.out_weight[rival] * game.unit / core.hidden[rival]
+    both = core.out_rival & core.in_rival
+    first = np.where(both, np.minimum(flow, covered), np.where(core.out_rival, flow, 0.0))
+    own = np.where(game.kind == OUT, first[game.edge], flow[game.edge])
+    return np.where(game.kind == IN, flow[game.edge] - first[game.edge], own)
+
+
+def solved(
+    objective: Float, upper: Float, row: Int, column: Int, value: Float, low: Float
+) -> tuple[Float, Float] | None:
+    """The least objective over 0 <= x <= upper and rows of at least `low`: x, and the rows' multipliers; or None."""
+    model = model_pb2.ModelProto()
+    model.variables.ids.extend(range(len(upper)))
+    model.variables.lower_bounds.extend([0.0] * len(upper))
+    model.variables.upper_bounds.extend(upper.tolist())
+    model.variables.integers.extend([False] * len(upper))
+    used = np.flatnonzero(objective)
+    model.objective.linear_coefficients.ids.extend(used.tolist())
+    model.objective.linear_coefficients.values.extend(objective[used].tolist())
+    model.linear_constraints.ids.extend(range(len(low)))
+    model.linear_constraints.lower_bounds.extend(low.tolist())
+    model.linear_constraints.upper_bounds.extend([np.inf] * len(low))
+    by_row = np.lexsort((column, row))
+    model.linear_constraint_matrix.row_ids.extend(row[by_row].tolist())
+    model.linear_constraint_matrix.column_ids.extend(column[by_row].tolist())
+    model.linear_constraint_matrix.coefficients.extend(value[by_row].tolist())
+    programme = mathopt.Model.from_model_proto(model)
+    try:
+        result = mathopt.solve(programme, mathopt.SolverType.GLOP)
+    except Exception:  # noqa: BLE001 - GLOP lost its way, and MathOpt has no name for that: no optimum is an answer
+        return None
+    if result.termination.reason is not mathopt.TerminationReason.OPTIMAL:
+        return None
+    columns = sorted(programme.variables(), key=lambda each: int(each.id))
+    rows = sorted(programme.linear_constraints(), key=lambda each: int(each.id))
+    return np.array(result.variable_values(columns)), np.array(result.dual_values(rows))

@@ -1,0 +1,121 @@
+"""placeopt generate: operator graphs of models, random graphs, device networks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from placeopt.cli.options import DocumentFile, Sets, assignments, write_document
+from placeopt.cli.targets import check_targets
+from placeopt.errors import UsageError
+
+app = typer.Typer(
+    help="Generate problems: operator graphs of models, random graphs, device networks.", no_args_is_help=True
+)
+
+Network = Annotated[
+    str | None, typer.Option("--network", "-n", help="Add the devices and links of this network: a whole problem.")
+]
+NetworkSets = Annotated[
+    list[str] | None, typer.Option("--set-network", metavar="KEY=VALUE", help="A setting of the network.")
+]
+Options = Annotated[bool, typer.Option("--options", help="List the options for --set and exit.")]
+
+
+@app.command()
+def model(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The model; none lists them.")] = None,
+    sets: Sets = None,
+    network: Network = None,
+    network_sets: NetworkSets = None,
+    options: Options = False,
+    out: DocumentFile = None,
+) -> None:
+    """The operator graph of a model, with FLOPs, bytes, activations and weights computed."""
+    from placeopt.generate.models import MODELS, model_document
+
+    if name is None:
+        for known in MODELS.values():
+            typer.echo(f"{known.name:<14} {known.description}")
+        return
+    chosen = name.replace("-", "_")
+    if options and chosen in MODELS:
+        for option, field in MODELS[chosen].options.model_fields.items():
+            typer.echo(f"{option} = {field.default}\n    {' '.join((field.description or '').split())}")
+        return
+    check_targets(("--out", out))
+    document = model_document(chosen, **assignments(sets))
+    write_document(_placed(document, network, network_sets), out)
+
+
+@app.command()
+def random(sets: Sets = None, options: Options = False, out: DocumentFile = None) -> None:
+    """A random task graph and device network by the parameters of GiPH (Hu et al. 2023, appendix B.2)."""
+    from placeopt.generate.random_graphs import random_document, random_network, random_tasks
+
+    if options:
+        for function in (random_document, random_tasks, random_network):
+            _list_options(function)
+        return
+    check_targets(("--out", out))
+    write_document(random_document(**_values(sets)), out)
+
+
+@app.command()
+def layered(sets: Sets = None, options: Options = False, out: DocumentFile = None) -> None:
+    """A random layered graph with devices, for scale: up to a million tasks."""
+    from placeopt.generate.arguments import called
+    from placeopt.generate.layered_graphs import layered as generate
+
+    if options:
+        _list_options(generate)
+        return
+    check_targets(("--out", out))
+    write_document(called(generate, "layered", _values(sets)).document(), out)
+
+
+@app.command()
+def devices(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The network; none lists them.")] = None,
+    sets: Sets = None,
+    options: Options = False,
+    out: DocumentFile = None,
+) -> None:
+    """The devices and links of a network, to put tasks beside."""
+    from placeopt.generate.networks import NETWORKS, network_document
+
+    if name is None:
+        for known in NETWORKS:
+            typer.echo(known)
+        return
+    if options and name in NETWORKS:
+        _list_options(NETWORKS[name])
+        return
+    check_targets(("--out", out))
+    write_document(network_document(name, **_values(sets)), out)
+
+
+def _placed(document: dict[str, Any], network: str | None, sets: list[str] | None) -> dict[str, Any]:
+    from placeopt.generate.networks import combine, network_document
+
+    if network is None:
+        if sets:
+            raise UsageError("--set-network needs --network")
+        return document
+    return combine(document, network_document(network, **_values(sets)))
+
+
+def _list_options(function: Any) -> None:
+    import inspect
+
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            typer.echo(f"{name} = {parameter.default}")
+
+
+def _values(sets: list[str] | None) -> dict[str, Any]:
+    """Settings as the plain data that YAML makes of them: 3, 0.5, true, [1, 2], text."""
+    from placeopt.io.document import parse_document
+
+    return {key: parse_document(text).data for key, text in assignments(sets).items()}

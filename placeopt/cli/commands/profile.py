@@ -1,0 +1,129 @@
+"""placeopt profile: from measurements to durations, memory and links of a problem."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from placeopt.cli.options import (
+    AsJson,
+    DocumentFile,
+    input_path,
+    print_json,
+    stderr_console,
+    stdout_console,
+    write_document,
+)
+from placeopt.cli.targets import check_targets, local_file
+from placeopt.errors import UsageError
+
+app = typer.Typer(
+    help="From measurements to a problem: what operators need at a larger batch size, what transfers cost.",
+    no_args_is_help=True,
+)
+
+
+@app.command()
+def fit(
+    measurements: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]", parser=input_path, help="CSV with the columns operator, batch, milliseconds, bytes."
+        ),
+    ] = None,
+    batch: Annotated[int | None, typer.Option("--batch", "-b", help="The batch size wanted.")] = None,
+    transfers: Annotated[
+        Path | None,
+        typer.Option(
+            "--transfers", metavar="FILE", parser=input_path, help="CSV with the columns bytes, microseconds."
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against", metavar="FILE", parser=input_path, help="CSV measured at that batch size, to compare with."
+        ),
+    ] = None,
+    discard: Annotated[
+        int,
+        typer.Option("--discard", metavar="N", help="Leave out the first N measurements of each operator and batch."),
+    ] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            parser=local_file,
+            help="Write the profile, for `apply`: YAML or, in .json, JSON.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Estimate what operators need at a larger batch size, and what transfers cost, by linear regression."""
+    from placeopt.cli.terminal import profile as report
+    from placeopt.profiling import fit_profile, fit_transfers, profile_document, read_measurements, read_transfers
+
+    if measurements is None and transfers is None:
+        raise UsageError("nothing to fit; expected a file of measurements, or --transfers with one of transfers")
+    if measurements is None and (batch is not None or against is not None):
+        raise UsageError("--batch and --against need a file of measurements")
+    if measurements is not None and batch is None:
+        raise UsageError("--batch is missing; expected the batch size wanted, such as --batch 512")
+    check_targets(("--out", out))
+    profile, model = None, None
+    ignored: dict[Path, tuple[str, ...]] = {}
+    if measurements is not None and batch is not None:
+        found = read_measurements(measurements)
+        ignored[measurements] = found.ignored
+        compared = None if against is None else read_measurements(against)
+        profile = fit_profile(found, batch, against=compared, discard=discard)
+    if transfers is not None:
+        times = read_transfers(transfers)
+        ignored[transfers] = times.ignored
+        model = fit_transfers(times)
+    if out is not None:
+        write_document(profile_document(profile, model), out)
+    notes = stderr_console()
+    for path, columns in ignored.items():
+        if columns:
+            notes.print(f"note: {path}: columns that mean nothing here: {', '.join(columns)}", markup=False)
+    if as_json:
+        print_json(
+            {
+                "profile": None if profile is None else report.profile_data(profile),
+                "transfers": None if model is None else report.transfers_data(model),
+            }
+        )
+        return
+    console = stdout_console()
+    if profile is not None:
+        report.print_profile(console, profile)
+        report.print_notes(notes, profile)
+    if model is not None:
+        if profile is not None:
+            console.print()
+        report.print_transfers(console, model)
+
+
+@app.command()
+def apply(
+    profile: Annotated[
+        Path, typer.Argument(metavar="PROFILE", parser=input_path, help="A profile, as `fit --out` writes it.")
+    ],
+    problem: Annotated[
+        Path, typer.Argument(metavar="PROBLEM", parser=input_path, help="A problem file or a graph file.")
+    ],
+    out: DocumentFile = None,
+) -> None:
+    """Put a profile into a problem: durations, memory and outputs by task name or op, and the links."""
+    from placeopt.cli.terminal.profile import print_applied
+    from placeopt.profiling import apply_profile, read_profile
+    from placeopt.profiling.fragments import self_contained
+
+    check_targets(("--out", out))
+    applied = apply_profile(self_contained(problem, out), read_profile(profile))
+    write_document(applied.document, out)
+    print_applied(stderr_console(), applied)

@@ -1,0 +1,3 @@
+"""Former name of `placeopt.io.plan`."""
+
+from placeopt.io.plan import *  # noqa: F403

@@ -1,0 +1,354 @@
+"""From a spec to a problem: names resolved, units gone, every mistake reported at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file_order, listing
+from placeopt.io.compiler.backward import forward_tasks
+from placeopt.io.compiler.current import Current
+from placeopt.io.compiler.devices import DeviceIndex
+from placeopt.io.compiler.durations import DurationTable, feasibility
+from placeopt.io.compiler.edges import edge_arrays
+from placeopt.io.compiler.groups import TaskMemory, check_groups, colocation_labels, separation_pairs
+from placeopt.io.compiler.issues import Gaps, Issues
+from placeopt.io.compiler.links import link_arrays
+from placeopt.io.compiler.placement import FixedPlacement
+from placeopt.io.compiler.ranges import check_ranges
+from placeopt.io.compiler.scales import Scales
+from placeopt.io.compiler.windows import check_windows, time_windows
+from placeopt.io.document import Document, Files, NamedFiles, collection_paused, read_document
+from placeopt.io.files import size_limit
+from placeopt.io.spec import GraphFile, Spec, TaskSpec
+from placeopt.io.validation import validate
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.building import build_problem
+from placeopt.model.problem import NANO, UNLIMITED, Objective, Problem, Term
+from placeopt.model.relocation import shared_out
+from placeopt.model.units import is_whole, shown
+
+_SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds of a tick
+
+__all__ = ["Compilation", "begin_compilation", "compile_document", "compile_spec", "document_of", "load", "read_spec"]
+
+
+def load(path: str | Path, *, files: Files = "any", max_bytes: int | None = None) -> Problem:
+    """The problem in a spec file (YAML, or JSON if its name ends in .json).
+
+    Parameters
+    ----------
+    files
+        Which files the spec may name (a graph file, plan files): "any", "beside" (those in its folder or below), or
+        "none".
+    max_bytes
+        The largest file that is read, instead of 32 MiB for YAML and 512 MiB for JSON.
+
+    Raises
+    ------
+    SpecError
+        If the file, or a file that it names, is wrong; lists every issue.
+    UsageError
+        If an argument makes no sense.
+    """
+    if not isinstance(path, str | Path):
+        raise UsageError(f"load takes a path, got {type(path).__name__}; placeopt.compile takes documents made in code")
+    with size_limit(max_bytes):
+        return compile_document(_read(path), files=files)
+
+
+def compile_spec(
+    spec: Spec | dict[str, Any], *, folder: str | Path | None = None, files: Files | None = None
+) -> Problem:
+    """The problem of a spec made in code.
+
+    Parameters
+    ----------
+    folder
+        The folder that the names of files in the spec are relative to; the current one unless given.
+    files
+        Which files the spec may name, as in `load`. "beside" by default if `folder` is given, else "none".
+
+    Raises
+    ------
+    SpecError
+        If the spec is wrong; lists every issue.
+    UsageError
+        If it is neither a Spec nor a dict, has the same name as text and as a number, or an argument makes no sense.
+    """
+    if isinstance(spec, Spec):
+        document = Document(spec.model_dump(by_alias=True, warnings=False))  # only for the places of issues
+        return Compilation(spec, document, (), NamedFiles.of(document, folder, files)).problem()
+    if not isinstance(spec, dict):
+        raise UsageError(f"compile takes a Spec or a dict, got {type(spec).__name__}; use load for a file")
+    return compile_document(document_of(spec), folder=folder, files=files)
+
+
+def document_of(data: Mapping[str, Any]) -> Document:
+    """A document made in code.
+
+    Raises
+    ------
+    UsageError
+        If it has the same name as text and as a number.
+    """
+    return Document({key: _with_text_keys(key, value) for key, value in data.items()})
+
+
+def _with_text_keys(section: object, entries: Any) -> Any:
+    """A section with names as text: in code, tasks and devices may be numbered."""
+    if not isinstance(entries, dict) or all(isinstance(name, str) for name in entries):
+        return entries
+    named = {str(name) if is_whole(name) else name: entry for name, entry in entries.items()}
+    if len(named) != len(entries):
+        raise UsageError(f"two names in {section} are written in the same way, as text and as a number")
+    return named
+
+
+def compile_document(document: Document, *, folder: str | Path | None = None, files: Files | None = None) -> Problem:
+    """The problem of a document; see `load`, and `NamedFiles.of` for the files that it may name."""
+    with collection_paused():
+        return begin_compilation(document, folder=folder, files=files).problem()
+
+
+def begin_compilation(
+    document: Document, *, folder: str | Path | None = None, files: Files | None = None
+) -> Compilation:
+    """A document on its way to a problem, for what needs its names and places too; see `load`."""
+    named = NamedFiles.of(document, folder, files)
+    checked = validate(document, Spec)
+    if checked.model is None:
+        raise SpecError(in_file_order(checked.issues))
+    return Compilation(checked.model, document, checked.issues, named)
+
+
+def read_spec(path: str | Path) -> Spec:
+    """The spec in a file, short forms widened, names not yet resolved."""
+    checked = validate(_read(path), Spec)
+    if checked.model is None or checked.issues:
+        raise SpecError(in_file_order(checked.issues))
+    return checked.model
+
+
+def _read(path: str | Path) -> Document:
+    try:
+        return read_document(path)
+    except DocumentError as error:
+        raise SpecError(error.issues) from None
+
+
+class Compilation:
+    """One spec on its way to a problem.
+
+    What was found broken in the document is missing from `spec`; checks that would stumble over the hole are left
+    out, so that one mistake is reported once. Where devices have changed, `network` is the document of those in `spec`,
+    and `former` has the names, pools and types of those before: what is said of them counts for nothing.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        document: Document,
+        issues: Sequence[Issue],
+        named: NamedFiles,
+        *,
+        network: Document | None = None,
+        former: frozenset[str] = frozenset(),
+    ) -> None:
+        self.spec, self.document, self.named, self._former = spec, document, named, former
+        graph_document, graph, graph_issues = self._graph(document)
+        self.issues = Issues(document, graph_document, network)
+        for issue in [*issues, *graph_issues]:
+            self.issues.keep(issue)
+        self.gaps = Gaps.left_by(self.issues, graph_missing=spec.graph is not None and graph is None)
+        self.tasks: dict[str, TaskSpec] = {}
+        self.operations = dict(spec.operations)
+        if graph is not None:
+            self.operations = {**graph.operations, **self.operations}
+            self.tasks.update(graph.tasks)
+        for name, task in spec.tasks.items():
+            if name in self.tasks:
+                message = f"duplicate name {shown(name)}: the graph file has this task too"
+                self.issues.add(message, ("tasks", name), at_key=True)
+            self.tasks[name] = task
+        if not self.gaps.tasks and "tasks" not in document.data and "graph" not in document.data:
+            self.issues.add("tasks is missing, and so is a graph file with tasks", ())
+        self.placement = FixedPlacement(spec.placement, named, self.issues)
+        self.current = Current(spec.current, named, self.issues)
+
+    def _graph(self, document: Document) -> tuple[Document | None, GraphFile | None, Sequence[Issue]]:
+        if self.spec.graph is None:
+            return None, None, ()
+        name, key = self.spec.graph.file, ("graph", "file")
+        try:
+            graph_document = self.named.read(name)
+        except DocumentError as error:
+            # What is wrong with the file as a whole belongs to the line that names it.
+            whole = [document.issue(f"{issue.file}: {issue.message}", key) for issue in error.issues if not issue.line]
+            return None, None, whole or error.issues
+        if document.file is not None and os.path.realpath(self.named.path(name)) == os.path.realpath(document.file):
+            return None, None, [document.issue("is this very file; expected another one, with tasks", key)]
+        checked = validate(graph_document, GraphFile)
+        return graph_document, checked.model, checked.issues
+
+    def problem(self) -> Problem:
+        """The compiled problem, or every issue as a SpecError."""
+        spec, tasks, issues, gaps = self.spec, self.tasks, self.issues, self.gaps
+        index = DeviceIndex(spec.devices, issues, complete=not gaps.devices, former=self._former)
+        resolution = self._resolution()
+        scales = Scales(resolution, spec.units, issues, sound=not gaps.scales and not issues.touch("resolution"))
+        power, capacity = self._devices(index, scales)
+        links = link_arrays(spec.links, index, scales, issues)
+        self._check_objective()
+        edges = edge_arrays(tasks, scales, gaps, issues)
+        memory = self._memory(scales)
+        labels = colocation_labels(tasks)
+        forward = forward_tasks(tasks, gaps, issues)
+        separation = separation_pairs(tasks, labels, len(index), issues)
+        table = DurationTable(index, scales, feasibility(tasks, index, gaps, issues), gaps, issues)
+        allowed = table.feasible.copy()
+        table.fill(tasks, self.operations)
+        known = not (gaps.devices or gaps.operations or issues.touch("devices") or issues.touch("operations"))
+        if known:
+            self._check_feasible(index, allowed, table)
+        fixed = self.placement.devices(tasks, index, gaps)
+        feasible = table.feasible if known else np.ones_like(allowed)
+        self.placement.check(fixed, tasks, self.operations, index, allowed, feasible)
+        self.placement.check_groups(fixed, tasks, labels, separation, index, feasible)
+        table.restrict(fixed)
+        relocation = self.current.relocation(tasks, memory.resident, index, links, scales, gaps)
+        release, deadline = time_windows(tasks, scales)
+        check_windows(tasks, release, deadline, table if known else None, index, scales, issues)
+
+        duration = np.where(table.feasible, table.duration, 0)
+        if not len(issues):
+            check_ranges(duration, release, memory.total, edges, links, power, issues)
+        if not len(issues):
+            check_groups(tasks, labels, table, memory, spec.memory_model, capacity, index, issues)
+        if len(issues):
+            raise issues.error()
+        objective = Objective(
+            tuple(tuple(Term(metric, weight) for metric, weight in level.items()) for level in spec.objective)
+        )
+        return build_problem(
+            name=spec.name,
+            description=spec.description,
+            resolution=resolution,
+            task_names=list(tasks),
+            device_names=[device.name for device in index.devices],
+            device_types=[device.type for device in index.devices],
+            duration=duration,
+            feasible=table.feasible,
+            resident=memory.resident,
+            output=memory.output,
+            scratch=memory.scratch,
+            release=release,
+            deadline=deadline,
+            capacity=capacity,
+            edges=edges.pairs,
+            payload=edges.payload,
+            shared=edges.shared,
+            latency=links.latency,
+            byte_ticks_num=links.byte_ticks_num,
+            byte_ticks_den=links.byte_ticks_den,
+            byte_energy_num=links.byte_energy_num,
+            byte_energy_den=links.byte_energy_den,
+            power_num=np.array([num for num, _ in power], dtype=np.int64),
+            power_den=np.array([den for _, den in power], dtype=np.int64),
+            group=labels,
+            separation=separation,
+            forward=forward,
+            relocation=relocation,
+            runs_before_next_change=self.current.runs,
+            objective=shared_out(objective, self.current.runs),
+            contention=spec.contention,
+            memory_model=spec.memory_model,
+            rounding=scales.rounding,
+        )
+
+    def _resolution(self) -> Fraction:
+        quantity, path = self.spec.resolution, ("resolution",)
+        if not isinstance(quantity, int) and not quantity.bare and _SHORTEST <= quantity.value <= _LONGEST:
+            return quantity.value
+        self.issues.add(
+            f"{self.issues.written(path)} is no length of a tick; expected a time with a unit, 1e-18 s to 1e6 s", path
+        )
+        return Fraction(1, NANO)
+
+    def _devices(self, index: DeviceIndex, scales: Scales) -> tuple[list[tuple[int, int]], Int]:
+        """Power as (num, den) of each device, and (m,) capacities; rates are checked even if no task needs them."""
+        power: list[tuple[int, int]] = []
+        capacity = np.full(len(index), UNLIMITED, dtype=np.int64)
+        for d, device in enumerate(index.devices):
+            stated, path = device.spec, ("devices", device.pool)
+            if stated.memory is not None:
+                capacity[d] = scales.capacity(stated.memory, (*path, "memory"))
+            if stated.speed is not None:
+                scales.speed(stated.speed, (*path, "speed"))
+            if stated.memory_bandwidth is not None:
+                scales.bandwidth(stated.memory_bandwidth, (*path, "memory_bandwidth"))
+            if stated.overhead is not None:
+                scales.ticks(stated.overhead, (*path, "overhead"), counts=False)
+            power.append((0, 1) if stated.power is None else scales.power(stated.power, (*path, "power")))
+        return power, capacity
+
+    def _check_objective(self) -> None:
+        spec, issues = self.spec, self.issues
+        energetic = [device.power for device in spec.devices.values()]
+        energetic += [link.energy for link in (spec.links.default, *spec.links.overrides)]
+        for place, level in enumerate(spec.objective):
+            if not any(level.values()) and not issues.touch("objective"):
+                issues.add("an objective needs a metric with a positive weight", ("objective", place))
+            stated = any(amount is not None for amount in energetic) or issues.touch("devices") or issues.touch("links")
+            if "energy" in level and not stated:
+                issues.add(
+                    "energy needs the power of devices or the energy of links; neither is stated", ("objective", place)
+                )
+            if "relocation" in level and spec.current is None and not self.gaps.current:
+                issues.add("relocation needs the section current, where the tasks are now", ("objective", place))
+
+    def _check_feasible(self, index: DeviceIndex, allowed: Bool, table: DurationTable) -> None:
+        names = list(self.tasks)
+        for row in np.flatnonzero(~table.feasible.any(axis=1)):
+            name = names[row]
+            if self.issues.touch("tasks", name):
+                continue
+            task = self.tasks[name]
+            if not allowed[row].any():
+                asked = [key for key in ("devices", "requires", "pin") if getattr(task, key)]
+                self.issues.add(f"no device satisfies its {' and '.join(asked)}", ("tasks", name, asked[0]))
+                continue
+            places = [index.devices[d].name for d in np.flatnonzero(allowed[row])]
+            what, given = "it", task.time
+            if given is None and task.op is not None:
+                what, given = f"operation {shown(task.op)}", self.operations[task.op]
+            message = (
+                f"no device can run it: {what} has durations for {listing(list(given or ()))}, "
+                f"and its devices are {listing(places)}"
+            )
+            hiding = next((word for word in given or () if index.hidden(word)), None)
+            if hiding is not None:
+                message += f"; {shown(hiding)} is the name of a device and means that device alone"
+            self.issues.add(message, ("tasks", name))
+
+    def _memory(self, scales: Scales) -> TaskMemory:
+        """The memory of all tasks, whether `memory` or `output` states it."""
+        amounts = np.zeros((3, len(self.tasks)), dtype=np.int64)
+        for row, (name, task) in enumerate(self.tasks.items()):
+            memory = task.memory
+            if memory is not None:
+                path = ("tasks", name, "memory")
+                if memory.resident is not None:
+                    amounts[0, row] = scales.size(memory.resident, (*path, "resident"))
+                if memory.output is not None:
+                    amounts[1, row] = scales.size(memory.output, (*path, "output"))
+                if memory.scratch is not None:
+                    amounts[2, row] = scales.size(memory.scratch, (*path, "scratch"))
+            if task.output is not None and (memory is None or memory.output is None):
+                amounts[1, row] = scales.size(task.output, ("tasks", name, "output"))
+        return TaskMemory(*amounts)

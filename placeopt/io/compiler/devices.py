@@ -1,0 +1,95 @@
+"""Devices by name, pool and type: expansion of counts, and what a reference in a spec stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from placeopt.io.compiler.issues import Issues
+from placeopt.io.spec import ANY, MOST_DEVICES, DeviceSpec
+from placeopt.io.syntax import Path
+from placeopt.model.units import shown
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device after the expansion of counts."""
+
+    name: str
+    pool: str
+    """Its key in the document: `core` for core0 and core1."""
+    type: str
+    spec: DeviceSpec
+
+
+class DeviceIndex:
+    """All devices, and the indices that a name, a pool or a type stands for.
+
+    A device's own name means that device alone. Any other reference means every device of that pool or type.
+    References that stand for nothing are reported, unless the index is not `complete` or they are `former` ones, of
+    devices that are gone.
+    """
+
+    def __init__(
+        self,
+        specs: dict[str, DeviceSpec],
+        issues: Issues,
+        *,
+        complete: bool = True,
+        former: frozenset[str] = frozenset(),
+    ) -> None:
+        self.devices: list[Device] = []
+        self._issues = issues
+        self._complete = complete
+        self._former = former
+        self._names: dict[str, list[int]] = {}
+        self._pools: dict[str, list[int]] = {}
+        self._types: dict[str, list[int]] = {}
+        for pool, spec in specs.items():
+            names = [pool] if spec.count is None else [f"{pool}{k}" for k in range(spec.count)]
+            if len(self.devices) + len(names) > MOST_DEVICES:
+                issues.add(f"more than {MOST_DEVICES} devices in all", ("devices", pool), at_key=True)
+                raise issues.error()
+            for name in names:
+                if name in self._names:
+                    message = f"duplicate name {shown(name)}: two devices are called so"
+                    issues.add(message, ("devices", pool), at_key=True)
+                    continue
+                place = len(self.devices)
+                self.devices.append(Device(name, pool, spec.type or pool, spec))
+                self._names[name] = [place]
+                self._pools.setdefault(pool, []).append(place)
+                self._types.setdefault(spec.type or pool, []).append(place)
+        self._everything = list(range(len(self.devices)))
+
+    @property
+    def references(self) -> frozenset[str]:
+        """All names, pools and types."""
+        return frozenset((*self._names, *self._pools, *self._types))
+
+    def __len__(self) -> int:
+        return len(self.devices)
+
+    def find(self, reference: str, path: Path | None) -> list[int]:
+        """What a reference means, in order; see `levels` for the path."""
+        return sorted({place for level in self.levels(reference, path) for place in level})
+
+    def levels(
+        self, reference: str, path: Path | None, *, at_key: bool = False
+    ) -> tuple[list[int], list[int], list[int], list[int]]:
+        """What a reference means, least specific first: everything, as a type, as a pool, as a name.
+
+        `path` is where the reference stands, for the report that it means nothing; without one that is fine.
+        """
+        if reference in self._names:
+            return [], [], [], self._names[reference]
+        everything = self._everything if reference == ANY else []
+        found = everything, self._types.get(reference, []), self._pools.get(reference, []), list[int]()
+        if path is not None and self._complete and not any(found) and reference not in self._former:
+            known = list(dict.fromkeys([*self._names, *self._pools, *self._types]))
+            self._issues.unknown("device", reference, known, path, at_key=at_key)
+        return found
+
+    def hidden(self, reference: str) -> list[int]:
+        """The devices of that pool or type that a reference does not mean, since a device has it as its name."""
+        others = {*self._pools.get(reference, []), *self._types.get(reference, [])}
+        return sorted(others - set(self._names[reference])) if reference in self._names else []

@@ -1,0 +1,78 @@
+"""Edges: producers looked up, payloads read, cycles named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeopt.errors import visible
+from placeopt.io.compiler.issues import Gaps, Issues
+from placeopt.io.compiler.scales import Scales
+from placeopt.io.spec import TaskSpec
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.cycles import find_cycle
+from placeopt.model.units import shown
+
+_CYCLES, _CYCLE_SHOWN = 8, 8
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeArrays:
+    """Edges in document order: (e, 2) producer and consumer, (e,) bytes, (e,) whether it carries the output."""
+
+    pairs: Int
+    payload: Int
+    shared: Bool
+
+
+def edge_arrays(tasks: dict[str, TaskSpec], scales: Scales, gaps: Gaps, issues: Issues) -> EdgeArrays:
+    """The edges that the `after` of all tasks describe."""
+    names = list(tasks)
+    number = {name: row for row, name in enumerate(tasks)}
+    outputs = [
+        0 if task.output is None else scales.size(task.output, ("tasks", name, "output"))
+        for name, task in tasks.items()
+    ]
+    pairs: list[tuple[int, int]] = []
+    payloads: list[int] = []
+    shared: list[bool] = []
+    for row, (name, task) in enumerate(tasks.items()):
+        for producer, payload in task.after.items():
+            source = number.get(producer)
+            if source is None:
+                if not gaps.tasks:
+                    issues.unknown("task", producer, names, ("tasks", name, "after", producer), at_key=True)
+                continue
+            if source == row:
+                issues.add("a task cannot come after itself", ("tasks", name, "after", producer), at_key=True)
+                continue
+            pairs.append((source, row))
+            shared.append(payload is None)
+            payloads.append(
+                outputs[source] if payload is None else scales.size(payload, ("tasks", name, "after", producer))
+            )
+    arrays = EdgeArrays(
+        np.array(pairs, dtype=np.int64).reshape(-1, 2),
+        np.array(payloads, dtype=np.int64),
+        np.array(shared, dtype=np.bool_),
+    )
+    _report_cycles(arrays.pairs, names, issues)
+    return arrays
+
+
+def _report_cycles(pairs: Int, names: list[str], issues: Issues) -> None:
+    """Name a cycle, then another one without the edge that closes the first, and so on."""
+    for _ in range(_CYCLES):
+        cycle = find_cycle(pairs, len(names))
+        if not cycle:
+            return
+        around = [shown(names[row]) if " " in names[row] else visible(names[row]) for row in cycle]
+        if len(around) > _CYCLE_SHOWN:
+            around[_CYCLE_SHOWN - 1 : -1] = ["..."]
+        issues.add(
+            f"these tasks form a cycle: {' -> '.join([*around, around[0]])}",
+            ("tasks", names[cycle[0]], "after", names[cycle[-1]]),
+            at_key=True,
+        )
+        pairs = pairs[(pairs != (cycle[-1], cycle[0])).any(axis=1)]

@@ -1,0 +1,129 @@
+"""Collects what is wrong with a spec while it is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from placeopt.errors import Issue, Search, SpecError, in_file_order, listing, meaning, near_misses
+from placeopt.io.document import Document
+from placeopt.io.spec import DeviceSpec, Spec
+from placeopt.io.syntax import Path
+from placeopt.model.units import shown
+
+
+class Issues:
+    """Every issue found so far, each at its place in the document, or in the graph file for tasks that stand there, or
+    in the file of a network for the sections that it has."""
+
+    def __init__(self, document: Document, graph: Document | None = None, network: Document | None = None) -> None:
+        self._documents = [document] if graph is None else [document, graph]
+        self._network = network
+        self._found: dict[tuple[Path, str], Issue] = {}
+        self._touched: set[Path] = set()
+        self._search = Search()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @property
+    def paths(self) -> list[Path]:
+        """Where in the document the issues are."""
+        return [path for path, _ in self._found]
+
+    def add(self, message: str, path: Path, *, at_key: bool = False) -> None:
+        """Note an issue at a path; the same one a second time is no news."""
+        if (path, message) not in self._found:
+            self._take(path, self._document(path).issue(message, path, at_key=at_key))
+
+    def place(self, path: Path) -> Issue:
+        """Where a path leads to, as an issue without a message; nothing is noted."""
+        return self._document(path).issue("", path)
+
+    def unknown(self, kind: str, name: str, known: Sequence[str], path: Path, *, at_key: bool = False) -> None:
+        """Note a name that stands for nothing."""
+        self.add(self.unknown_text(kind, name, known), path, at_key=at_key)
+
+    def unknown_text(self, kind: str, name: str, known: Sequence[str]) -> str:
+        """That a name stands for nothing, with the near miss, or else with what there is."""
+        near = meaning(self._search.near_misses(kind, name, known))
+        hint = near or f"; known are {listing(known)}"
+        return f"unknown {kind} {shown(name)}{hint}"
+
+    def written(self, path: Path) -> str:
+        """What the document says at a path, for a message."""
+        document = self._document(path)
+        value = document.data
+        for part in document.existing(path):
+            value = value[part]
+        return "it" if isinstance(value, dict) else shown(value)  # a Quantity, in a Spec made in code
+
+    def keep(self, issue: Issue, under: Path = ()) -> None:
+        """Take over an issue that was found and located before, in another file that is named `under` a path."""
+        self._take((*under, *issue.path), issue)
+
+    def touch(self, *path: str | int) -> bool:
+        """Whether there is an issue with the part of the document that a path leads to."""
+        return path in self._touched
+
+    def error(self) -> SpecError:
+        """All of them, in file order."""
+        return SpecError(in_file_order(self._found.values()))
+
+    def _document(self, path: Path) -> Document:
+        # Of operations, a network may have some and leave others as they were.
+        of_network = path[:2] if path[:1] == ("operations",) else path[:1]
+        if self._network is not None and path and _holds(self._network, of_network):
+            return self._network
+        holder = self._documents[0]
+        if len(self._documents) > 1 and not _holds(holder, path[:2]) and _holds(self._documents[1], path[:2]):
+            holder = self._documents[1]
+        return holder
+
+    def _take(self, path: Path, issue: Issue) -> None:
+        self._found[path, issue.message] = issue
+        self._touched.update(path[:length] for length in range(len(path) + 1))
+
+
+def _holds(document: Document, path: Path) -> bool:
+    data = document.data
+    for part in path:
+        if not isinstance(data, dict) or part not in data:
+            return False
+        data = data[part]
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """What structural issues left out of a spec: nothing is blamed on a hole that was blamed before.
+
+    Each says whether names may be missing: of devices (or pools, types), of features, of tasks, of operations;
+    `scales` whether the units of bare numbers or the tick are unknown, `current` whether where the tasks are now is.
+    """
+
+    devices: bool
+    features: bool
+    tasks: bool
+    operations: bool
+    scales: bool
+    current: bool
+
+    @classmethod
+    def left_by(cls, issues: Issues, *, graph_missing: bool) -> Gaps:
+        """The gaps, from the issues that validation has found; without its graph file a spec lacks tasks."""
+        sections = {str(path[0]) for path in issues.paths if len(path) == 1}
+        unknown = [section for section in sections if section not in Spec.model_fields]
+        sections.update(meant for section in unknown for meant in near_misses(section, Spec.model_fields))
+        about_devices = [path for path in issues.paths if len(path) > 1 and path[0] == "devices"]
+        known = set(DeviceSpec.model_fields) - {"type", "count"}
+        no_graph = graph_missing or "graph" in sections
+        devices = "devices" in sections or any(len(path) < 3 or path[2] not in known for path in about_devices)
+        return cls(
+            devices=devices,
+            features=devices or any(path[2] == "features" for path in about_devices),
+            tasks="tasks" in sections or no_graph,
+            operations="operations" in sections or no_graph,
+            scales=bool({"units", "resolution"} & sections) or issues.touch("units") or issues.touch("resolution"),
+            current="current" in sections,
+        )

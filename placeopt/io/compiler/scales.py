@@ -1,0 +1,163 @@
+"""From quantities to ticks, bytes and exact ratios, by a document's resolution and units."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+from placeopt.errors import path_text
+from placeopt.io.compiler.issues import Issues
+from placeopt.io.spec import UnitsSpec
+from placeopt.io.syntax import Path
+from placeopt.model.problem import COARSE, NANO, Rounding
+from placeopt.model.units import Amount, Quantity
+
+LARGEST = 2**60
+"""Amounts and times beyond this are out of range, so that sums of them fit into 64 bits."""
+_ONE = Fraction(1)
+
+
+class _Kind(NamedTuple):
+    """What whole numbers count: a word for them, their key in `units`, and a unit that a document may state there."""
+
+    counted: str
+    key: str
+    example: str
+
+
+_TICKS, _BYTES, _FLOP = _Kind("ticks", "time", "s"), _Kind("bytes", "memory", "MiB"), _Kind("FLOP", "work", "GFLOP")
+
+
+def _value(amount: Amount) -> Fraction | int:
+    return amount if isinstance(amount, int) else amount.value
+
+
+class Scales:
+    """What numbers of a document mean: the length of a tick and the units of bare numbers.
+
+    Each method takes the path of the quantity and reports one that is out of range there, unless the scales
+    themselves are not `sound`.
+    """
+
+    def __init__(self, resolution: Fraction, units: UnitsSpec, issues: Issues, *, sound: bool = True) -> None:
+        self.resolution = resolution
+        self._units = units
+        self._issues = issues
+        self.sound = sound
+        self._most: tuple[Fraction | float, Path] | None = None
+
+    @property
+    def rounding(self) -> Rounding | None:
+        """The time rounded most so far, of those that count."""
+        if self._most is None:
+            return None
+        share, path = self._most
+        return Rounding(float(min(share, 10**300)), path_text(self._issues.place(path).path))
+
+    def ticks(self, time: Amount, path: Path, *, counts: bool = True) -> int:
+        """A time rounded up to whole ticks; `counts` is False for one that decides nothing by itself."""
+        return self._rounded(time, _TICKS, path, counts=counts)
+
+    def ticks_within(self, time: Amount, path: Path) -> int:
+        """A time rounded down to whole ticks: what has ended by then has ended in time."""
+        return self._rounded(time, _TICKS, path, counts=True, up=False)
+
+    def exact_ticks(self, time: Amount) -> Fraction | int:
+        """A time in ticks, not rounded."""
+        return self._amount(time, self._units.time, self.resolution)
+
+    def size(self, amount: Amount, path: Path) -> int:
+        """Bytes, rounded up."""
+        return self._rounded(amount, _BYTES, path)
+
+    def capacity(self, amount: Amount, path: Path) -> int:
+        """Bytes, rounded down."""
+        return self._rounded(amount, _BYTES, path, up=False)
+
+    def work(self, amount: Amount, path: Path) -> int:
+        """FLOP, rounded up."""
+        return self._rounded(amount, _FLOP, path)
+
+    def count_rounding(self, exact: Fraction | float, whole: int, path: Path) -> None:
+        """Take note that the time at a path, `exact` ticks, is rounded to `whole` ones."""
+        share = abs(whole - exact) / exact if exact else 0
+        if share and (self._most is None or share > self._most[0]):
+            self._most = share, path
+
+    def bandwidth(self, rate: Amount, path: Path) -> tuple[int, int]:
+        """(num, den): num ticks move den bytes."""
+        return self._inverse(rate, self._units.bandwidth, path)
+
+    def speed(self, rate: Amount, path: Path) -> tuple[int, int]:
+        """(num, den): num ticks do den FLOP."""
+        return self._inverse(rate, self._units.speed, path)
+
+    def power(self, power: Amount, path: Path) -> tuple[int, int]:
+        """(num, den): num nanojoules are spent in den ticks; a bare number is watts."""
+        return self._ratio(_value(power) * NANO * self.resolution, path)
+
+    def energy(self, energy: Amount, path: Path) -> tuple[int, int]:
+        """(num, den): num nanojoules move den bytes; a bare number is joules per byte."""
+        return self._ratio(_value(energy) * NANO, path)
+
+    @staticmethod
+    def _amount(amount: Amount, unit: Fraction | None, size: Fraction = _ONE) -> Fraction | int:
+        """The amount counted in units of `size`; a bare number is already, unless the document has a unit for it."""
+        if isinstance(amount, Quantity) and not amount.bare:
+            return amount.value / size
+        return _value(amount) if unit is None else _value(amount) * unit / size
+
+    def _inverse(self, rate: Amount, unit: Fraction | None, path: Path) -> tuple[int, int]:
+        if _value(rate) == 0:
+            self._issues.add(f"{self._issues.written(path)} would never finish; expected a positive rate", path)
+            return 0, 1
+        if isinstance(rate, Quantity) and not rate.bare:
+            per_tick = rate.value * self.resolution
+        else:
+            per_tick = Fraction(_value(rate)) if unit is None else _value(rate) * unit * self.resolution
+        return self._ratio(1 / per_tick, path)
+
+    def _rounded(self, amount: Amount, kind: _Kind, path: Path, *, counts: bool = False, up: bool = True) -> int:
+        """The amount in whole ticks, bytes or FLOP.
+
+        A number without a unit that rounding would change much was meant in some other unit: it is reported.
+        """
+        unit: Fraction | None = getattr(self._units, kind.key)
+        exact = self._amount(amount, unit, self.resolution if kind is _TICKS else _ONE)
+        if isinstance(exact, int) or exact.denominator == 1:
+            whole = int(exact)
+        else:
+            whole = math.ceil(exact) if up else math.floor(exact)
+            bare = unit is None and isinstance(amount, Quantity) and amount.bare
+            if bare and abs(whole - exact) > COARSE * exact:
+                self._report(
+                    f"counts {kind.counted}, as it has no unit, and would be rounded {'up' if up else 'down'} to "
+                    f"{whole}; write a unit ({float(exact)} {kind.example}), or state one for all such numbers "
+                    f"(units: {{{kind.key}: {kind.example}}})",
+                    path,
+                )
+            elif counts:
+                self.count_rounding(exact, whole, path)
+        if whole > LARGEST:
+            self._report(f"is more than 2^60 {kind.counted}, out of range", path)
+            return 0
+        return whole
+
+    def _report(self, message: str, path: Path) -> None:
+        """Report what a quantity would be, by scales that are sound."""
+        if self.sound:
+            self._issues.add(f"{self._issues.written(path)} {message}", path)
+
+    def _ratio(self, ratio: Fraction | int, path: Path) -> tuple[int, int]:
+        """Numerator and denominator whose product stays below 2**62, so that 64-bit arithmetic is exact.
+
+        Nearly every ratio of stated quantities fits as it is; another becomes the nearest that does.
+        """
+        if ratio.numerator * ratio.denominator < 2**62:
+            return ratio.numerator, ratio.denominator
+        if not Fraction(1, 2**55) < ratio < 2**55:
+            self._report("is out of range for this resolution", path)
+            return 0, 1
+        near = Fraction(ratio).limit_denominator(math.isqrt(int(2**60 / Fraction(ratio))))
+        return near.numerator, near.denominator

@@ -1,0 +1,213 @@
+"""YAML and JSON files as plain data that still knows where everything stands.
+
+Positions cost nothing until somebody asks for one: only then is the text read a second time.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from placeopt.errors import DocumentError, Issue, UsageError, visible
+from placeopt.io import syntax
+from placeopt.io.files import LARGEST, UnreadableError, descriptor, read_text
+
+LARGEST_YAML = 2**25
+"""Bytes of the largest YAML file that is read unless the caller allows more: 300,000 tasks, 1.3 GB of memory."""
+
+Files = Literal["any", "beside", "none"]
+"""Which files a spec may name: any, those in its own folder, or none."""
+
+_START = 1000
+"""Characters of a pipe by which its format is recognised."""
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Pause the cyclic garbage collector: it would walk a growing heap of plain data again and again in vain.
+
+    Reading 36,000 tasks takes a third of the time without it.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@dataclass(slots=True)
+class Document:
+    """Plain data (dicts, lists, str, int, float, bool, None) and where it came from.
+
+    `file` is None for data made in code, which has no positions.
+    """
+
+    data: Any
+    file: str | None = None
+    faults: tuple[Issue, ...] = ()
+    """What was wrong already while it was read: keys given twice, unknown tags."""
+    text: str | None = field(default=None, repr=False)
+    json_format: bool = False
+    _root: syntax.Spot | None = field(default=None, repr=False)
+
+    def issue(self, message: str, path: Sequence[str | int], *, at_key: bool = False) -> Issue:
+        """An issue at the place that `path` leads to, or as far along it as the document goes.
+
+        `at_key` points at the key itself (an unknown one, say) instead of its value.
+        """
+        known = self.existing(path)
+        line, column = self._place(known, at_key and known[-1:] == tuple(path[-1:]))
+        return Issue(message, known, self.file, line, column)
+
+    def existing(self, path: Sequence[str | int]) -> syntax.Path:
+        """The path as far as the document has it.
+
+        Short forms count as what they stand for: one thing for a list of one, a name in a list for its place there.
+        """
+        value: Any = self.data
+        known: list[str | int] = []
+        for part in path:
+            if isinstance(value, list):
+                place = part
+                if isinstance(place, str):
+                    place = next((k for k, item in enumerate(value) if _is_called(item, place)), -1)
+                if not 0 <= place < len(value):
+                    break
+                value = value[place]
+                known.append(place)
+            elif isinstance(value, dict) and part in value:
+                value = value[part]
+                known.append(part)
+            elif not isinstance(value, dict) or not isinstance(part, int):
+                break
+        return tuple(known)
+
+    def _place(self, path: syntax.Path, at_key: bool) -> syntax.Place | tuple[None, None]:
+        if self._root is None and self.text is not None:
+            self._root = syntax.map_places(self.text, json_format=self.json_format)
+        if self._root is None:
+            return None, None
+        spot = self._root
+        for part in path:
+            assert spot.inside is not None
+            spot = spot.inside[part]  # type: ignore[index]
+        return spot.key if at_key else spot.value
+
+
+def _is_called(item: object, name: str) -> bool:
+    return isinstance(item, str | int | float) and str(item) == name
+
+
+def read_document(path: str | Path) -> Document:
+    """The document in a file: JSON if its name ends in .json, else YAML.
+
+    Standard input and pipes have no such name: they are JSON if they begin as a JSON object does.
+
+    Raises
+    ------
+    DocumentError
+        If the file cannot be read, is too large, is not UTF-8 text, has a syntax error, or holds several documents.
+    """
+    try:
+        text = read_text(path, lambda start: LARGEST if _is_json(path, start) else LARGEST_YAML)
+    except UnreadableError as error:
+        raise _failure(_visible(path), str(error)) from None
+    return parse_document(text, file=str(path), json_format=_is_json(path, text[:_START].encode()))
+
+
+def _is_json(path: str | Path, start: bytes) -> bool:
+    if descriptor(path) is not None:
+        return re.match(rb"(?:\xef\xbb\xbf)?\s*\{\s*[\"}]", start) is not None
+    return Path(path).suffix.lower() == ".json"
+
+
+def parse_document(text: str, *, file: str | None = None, json_format: bool = False) -> Document:
+    """The document in a text; see `read_document` for the errors."""
+    text = text.removeprefix("\ufeff")
+    try:
+        with collection_paused():
+            data, faults = syntax.read_json(text) if json_format else syntax.read_yaml(text)
+    except syntax.TextError as error:
+        raise _failure(file, error.message, *(error.place or (None, None))) from None
+    issues = [Issue(fault.message, fault.path, file, *fault.place) for fault in faults]
+    return Document(data, file, tuple(issues), text, json_format)
+
+
+def _visible(name: str | Path) -> str:
+    """A file name for a message: a spec may name any characters."""
+    return visible(str(name).replace("\0", "\\0"), 1000)
+
+
+def _failure(file: str | None, message: str, line: int | None = None, column: int | None = None) -> DocumentError:
+    return DocumentError([Issue(message, (), file, line, column)])
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFiles:
+    """Opens the files that a spec names, as far as the caller allows.
+
+    `folder` is the one that names are relative to.
+    """
+
+    folder: Path
+    allowed: Files
+
+    def __post_init__(self) -> None:
+        if self.allowed not in get_args(Files):
+            raise UsageError(f"files is {self.allowed!r}; expected one of {', '.join(get_args(Files))}")
+
+    @classmethod
+    def of(cls, document: Document, folder: str | Path | None = None, allowed: Files | None = None) -> NamedFiles:
+        """What a document may name: by default any file if it is a file itself, none if it was made in code.
+
+        A document made in code with a `folder` may name the files beside it, in that folder.
+        """
+        made_in_code = document.file is None
+        if allowed is None:
+            allowed = "any" if not made_in_code else "none" if folder is None else "beside"
+        if folder is None:
+            piped = document.file is None or descriptor(document.file) is not None
+            folder = Path() if piped else Path(document.file or "").parent
+        return cls(Path(folder), allowed)
+
+    def read(self, name: str) -> Document:
+        """The document in a file that a spec names.
+
+        Raises
+        ------
+        DocumentError
+            If the caller does not allow the file, or it cannot be read (see `read_document`).
+        """
+        return read_document(self.path(name))
+
+    def path(self, name: str) -> Path:
+        """The path of a file that a spec names.
+
+        Raises
+        ------
+        DocumentError
+            If the caller does not allow it.
+        """
+        if self.allowed == "none":
+            raise _failure(
+                _visible(name), 'is not opened: the caller allows no files; files="beside" or files="any" allow them'
+            )
+        if self.allowed == "beside" and not self._is_beside(name):
+            raise _failure(
+                _visible(name), 'is not opened: it is not in the folder of the problem; files="any" allows it'
+            )
+        return self.folder / name
+
+    def _is_beside(self, name: str) -> bool:
+        """Whether a name leads into the folder: no absolute name, no "..", and no link that leads out of it."""
+        if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
+            return False
+        return Path(os.path.realpath(self.folder / name)).is_relative_to(os.path.realpath(self.folder))

@@ -1,0 +1,1 @@
+"""Graphs and problems of other tools, NetworkX graphs, and problems written as documents."""

@@ -1,0 +1,288 @@
+"""Operator and layer graphs in the format of Tarnawski et al. 2020, as problems.
+
+Jakub Tarnawski, Amar Phanishayee, Nikhil R. Devanur, Divya Mahajan, Fanny Nina Paravecino: Efficient Algorithms for
+Device Placement of DNN Graph Operators, NeurIPS 2020, arXiv:2006.16423; the files come with
+https://github.com/msr-fiddle/dnn-partitioning, whose README describes them. They are JSON objects with
+
+- `maxSizePerFPGA`, the memory of an accelerator in bytes, `maxFPGAs` and `maxCPUs`, how many there are;
+- `nodes`: `id`, `supportedOnFpga` (whether an accelerator can run it), `cpuLatency` and `fpgaLatency` (times in ms),
+  `size` (bytes on an accelerator), perhaps `colorClass` (nodes of one class share a device) and `name`;
+- `edges`: `sourceId`, `destId`, `cost` (ms to move the source's output between an accelerator and CPU memory).
+
+Other keys are for debugging and are skipped. The model: accelerators with that much memory, CPUs without limit; moving
+an output takes its cost between an accelerator and a CPU, twice that between accelerators (by way of CPU memory),
+nothing between CPUs. An output moves once to each device that needs it, unless edges of one node differ in cost
+(against the format's own advice), which then move apart.
+
+A cost is a time and no amount of data, so payloads stand for picoseconds: a link that moves 1 TB/s takes one for each
+byte. Times are taken to the nearest picosecond (the floats of these files carry noise in the sixteenth digit); the
+compiler rounds them up to ticks, so an objective is above that of the file by less than a tick a task and transfer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from placeopt.errors import DocumentError, Issue, in_file_order, listing
+from placeopt.io.document import Document, collection_paused, read_document
+from placeopt.io.files import UnreadableError, read_file
+from placeopt.io.spec import MOST_DEVICES
+from placeopt.io.syntax import Path as Place
+from placeopt.model.cycles import find_cycle
+from placeopt.model.units import beginning, shown
+
+NAME = "dnn-partitioning"
+_PS_PER_MS = 10**9
+_LONGEST = 2**60 // _PS_PER_MS
+"""Milliseconds whose picoseconds a payload can count."""
+_LARGEST = 2**60
+_HEADER = ("maxSizePerFPGA", "maxFPGAs", "maxCPUs", "nodes", "edges")
+
+
+def recognises_dnn_partitioning(path: Path) -> bool:
+    """Whether a file looks like one of this format; nothing is said about what is wrong in it.
+
+    Raises
+    ------
+    DocumentError
+        If the file cannot be read.
+    """
+    try:
+        return b'"maxSizePerFPGA"' in read_file(path) and path.suffix.lower() == ".json"
+    except UnreadableError as error:
+        raise DocumentError([Issue(str(error), (), str(path))]) from None
+
+
+def read_dnn_partitioning(path: str | Path, *, name: str | None = None, resolution: str = "1 ns") -> dict[str, Any]:
+    """The spec document of a file in this format; `placeopt.compile` makes a problem of it.
+
+    Parameters
+    ----------
+    name
+        Name of the problem; the file's own name, without its ending, unless given.
+    resolution
+        Length of a tick. A coarser one makes smaller numbers and rounds more.
+
+    Raises
+    ------
+    DocumentError
+        If the file cannot be read or is no sound graph; lists every issue with its place.
+    """
+    document = read_document(path)
+    with collection_paused():
+        return _Reader(document).document(Path(path).stem if name is None else name, resolution)
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """Where a node stands among the nodes, and the task that it becomes."""
+
+    row: int
+    name: str
+    task: dict[str, Any]
+
+
+def _rounded(time: float) -> float | int:
+    """Milliseconds to the nearest picosecond, without a fraction where there is none."""
+    near = round(time, 9)
+    return int(near) if near == int(near) else near
+
+
+def _is_name(entry: dict[str, Any]) -> bool:
+    return isinstance(entry.get("name"), str) and bool(entry["name"])
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+class _Reader:
+    """One file on its way to a document; what is wrong with it is collected in `issues`."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self.issues: list[Issue] = list(document.faults)
+
+    def document(self, name: str, resolution: str) -> dict[str, Any]:
+        """The document, or every issue as a DocumentError."""
+        data = self._document.data
+        if not isinstance(data, dict):
+            self._add(f"holds {beginning(data)}; expected a mapping with {', '.join(_HEADER)}", ())
+            raise DocumentError(self.issues)
+        memory = self._number(data, (), "maxSizePerFPGA", "bytes", _LARGEST)
+        counts = [self._whole(data, (), key, "how many there are", MOST_DEVICES) for key in ("maxFPGAs", "maxCPUs")]
+        sound = None not in counts
+        accelerators, cpus = (count or 0 for count in counts)
+        if sound and not 0 < accelerators + cpus <= MOST_DEVICES:
+            self._add(f"there are {accelerators + cpus} devices; expected 1 to {MOST_DEVICES}", ("maxFPGAs",))
+        nodes = self._nodes(self._list(data, "nodes"), sound, accelerators, cpus)
+        self._edges(self._list(data, "edges"), nodes)
+        if self.issues:
+            raise DocumentError(in_file_order(self.issues))
+        devices: dict[str, Any] = {}
+        overrides = []
+        if accelerators:
+            devices["accelerator"] = {"count": accelerators, "memory": int(memory or 0)}
+            overrides.append({"between": ["accelerator", "accelerator"], "bandwidth": "500 GB/s"})
+        if cpus:
+            devices["cpu"] = {"count": cpus}
+        if accelerators and cpus:
+            overrides.append({"between": ["accelerator", "cpu"], "bandwidth": "1 TB/s"})
+        return {
+            "placeopt": 1,
+            "name": name,
+            "description": "A byte of payload stands for a picosecond of transfer between an accelerator and a CPU.",
+            "source": f"{Path(self._document.file or '').name}, in the format of Tarnawski et al., NeurIPS 2020",
+            "resolution": resolution,
+            "units": {"time": "ms"},
+            "devices": devices,
+            "links": {"overrides": overrides},
+            "tasks": {node.name: node.task for node in nodes.values()},
+        }
+
+    def _nodes(self, entries: list[Any], sound: bool, accelerators: int, cpus: int) -> dict[int, _Node]:
+        """The nodes by id; `sound` says whether the numbers of devices are known."""
+        names = Counter(entry["name"] for entry in entries if isinstance(entry, dict) and _is_name(entry))
+        by_name = names.total() == len(names) == len(entries)
+        colours = Counter(
+            entry["colorClass"] for entry in entries if isinstance(entry, dict) and _is_whole(entry.get("colorClass"))
+        )
+        nodes: dict[int, _Node] = {}
+        for row, entry in enumerate(entries):
+            path = ("nodes", row)
+            if not isinstance(entry, dict):
+                self._add(f"expected a mapping with id, latencies and size, got {shown(entry)}", path)
+                continue
+            number = self._id(entry, path, "id")
+            supported = self._flag(entry, path, "supportedOnFpga")
+            slow = self._number(entry, path, "cpuLatency", "a time in ms", _LONGEST)
+            fast = self._number(entry, path, "fpgaLatency", "a time in ms", _LONGEST) if supported else None
+            size = self._number(entry, path, "size", "bytes", _LARGEST)
+            time: dict[str, float | int] = {}
+            if accelerators and fast is not None:
+                time["accelerator"] = _rounded(fast)
+            if cpus and slow is not None:
+                time["cpu"] = _rounded(slow)
+            if sound and supported is False and not cpus and accelerators:
+                self._add("cannot run on an accelerator, and there are no CPUs (maxCPUs is 0)", path)
+            colour = entry.get("colorClass")
+            if colour is not None and not _is_whole(colour):
+                self._add(f"{shown(colour)} is no class; expected a whole number", (*path, "colorClass"))
+                continue
+            if number is None:
+                continue
+            if number in nodes:
+                self._add(f"duplicate id {number}: nodes[{nodes[number].row}] has it too", (*path, "id"))
+                continue
+            task: dict[str, Any] = {"time": time, "memory": {"resident": math.ceil(size or 0), "output": 0}}
+            if colour is not None and colours[colour] > 1:
+                task["colocate"] = f"class {colour}"
+            nodes[number] = _Node(row, entry["name"] if by_name else str(number), task)
+        return nodes
+
+    def _edges(self, entries: list[Any], nodes: dict[int, _Node]) -> None:
+        """Give the nodes their `output` and `after`."""
+        found: dict[tuple[int, int], tuple[int, int]] = {}
+        for row, entry in enumerate(entries):
+            path = ("edges", row)
+            if not isinstance(entry, dict):
+                self._add(f"expected a mapping with sourceId, destId and cost, got {shown(entry)}", path)
+                continue
+            ends = [self._id(entry, path, key) for key in ("sourceId", "destId")]
+            cost = self._number(entry, path, "cost", "a time in ms", _LONGEST)
+            for key, end in zip(("sourceId", "destId"), ends, strict=True):
+                if end is not None and end not in nodes:
+                    self._add(f"no node has the id {end}; known are {listing(list(map(str, nodes)))}", (*path, key))
+            source, target = ends
+            if source not in nodes or target not in nodes:
+                continue
+            if source == target:
+                self._add(f"node {source} cannot come after itself", path)
+            elif (source, target) in found:
+                self._add(f"duplicate edge: edges[{found[source, target][0]}] joins the same nodes", path)
+            else:
+                found[source, target] = row, round((cost or 0) * _PS_PER_MS)
+        costs: dict[int, set[int]] = {}
+        for (source, _), (_, payload) in found.items():
+            costs.setdefault(source, set()).add(payload)
+        for source, payloads in costs.items():
+            if len(payloads) == 1 and payloads != {0}:
+                (nodes[source].task["output"],) = payloads
+        for (source, target), (_, payload) in found.items():
+            after = nodes[target].task.setdefault("after", {})
+            after[nodes[source].name] = None if len(costs[source]) == 1 else payload
+        self._check_cycle(found, list(nodes))
+
+    def _check_cycle(self, found: dict[tuple[int, int], tuple[int, int]], ids: list[int]) -> None:
+        rank = {number: place for place, number in enumerate(ids)}
+        pairs = np.array([(rank[a], rank[b]) for a, b in found], dtype=np.int64).reshape(-1, 2)
+        cycle = [ids[place] for place in find_cycle(pairs, len(ids))]
+        if cycle:
+            row, _ = found[cycle[-1], cycle[0]]
+            around = listing([str(number) for number in cycle], 12)
+            self._add(f"closes a cycle of {len(cycle)} nodes: {around}", ("edges", row))
+
+    def _list(self, data: dict[str, Any], key: str) -> list[Any]:
+        if key not in data:
+            self._add(f"{key} is missing; expected a list", ())
+        elif not isinstance(data[key], list):
+            self._add(f"expected a list, got {shown(data[key])}", (key,))
+        else:
+            return data[key]  # type: ignore[no-any-return]
+        return []
+
+    def _number(self, data: dict[str, Any], path: Place, key: str, what: str, most: int) -> float | None:
+        return self._checked(data, path, key, what, lambda v: isinstance(v, int | float), most)  # type: ignore[no-any-return]
+
+    def _whole(self, data: dict[str, Any], path: Place, key: str, what: str, most: int) -> int | None:
+        return self._checked(data, path, key, f"a whole number, {what}", _is_whole, most)  # type: ignore[no-any-return]
+
+    def _checked(
+        self, data: dict[str, Any], path: Place, key: str, what: str, sound: Callable[[Any], bool], most: int
+    ) -> Any:
+        """The number at a key if it is one from 0 to `most`; None, and an issue, if not."""
+        if key not in data:
+            self._add(f"{key} is missing; expected {what}", path)
+            return None
+        value = data[key]
+        if isinstance(value, bool) or not sound(value):
+            self._add(f"{shown(value)} is no number of this kind; expected {what}", (*path, key))
+        elif not math.isfinite(value):
+            self._add(f"{shown(value)} is not finite; expected {what}", (*path, key))
+        elif value < 0:
+            self._add(f"{shown(value)} is negative; expected {what}", (*path, key))
+        elif value > most:
+            self._add(f"{shown(value)} is out of range; expected {what}, at most {most}", (*path, key))
+        else:
+            return value
+        return None
+
+    def _id(self, data: dict[str, Any], path: Place, key: str) -> int | None:
+        if key not in data:
+            self._add(f"{key} is missing; expected the id of a node", path)
+            return None
+        value = data[key]
+        if not _is_whole(value):
+            self._add(f"{shown(value)} is no id; expected a whole number", (*path, key))
+            return None
+        return int(value)
+
+    def _flag(self, data: dict[str, Any], path: Place, key: str) -> bool | None:
+        if key not in data:
+            self._add(f"{key} is missing; expected true or false", path)
+            return None
+        value = data[key]
+        if not isinstance(value, bool) and (not isinstance(value, int) or value not in (0, 1)):
+            self._add(f"{shown(value)} is neither true nor false (1 nor 0)", (*path, key))
+            return None
+        return bool(value)
+
+    def _add(self, message: str, path: Sequence[str | int]) -> None:
+        self.issues.append(self._document.issue(message, path))

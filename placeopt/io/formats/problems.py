@@ -1,0 +1,138 @@
+"""A compiled problem as a document again: what `placeopt.load` makes the same problem of.
+
+Numbers without a unit are ticks, bytes, and bytes per tick, so that nothing is lost. Rates are written with enough
+digits for the compiler to find the same ratio again; the document's own groups, labels, operations and units are
+gone, and so is the current placement: what relocation costs is written as start-up times, by task and device.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from placeopt.model.problem import NANO, UNLIMITED, Problem
+from placeopt.model.relocation import shared_out
+
+DIGITS = 60
+"""Significant digits of numbers that no decimal is exact for."""
+
+
+def problem_document(problem: Problem) -> dict[str, Any]:
+    """The problem as a spec document, ready for `compile_spec` or `documents.to_json`.
+
+    Two edges between the same tasks cannot be written: the later one of them stands for both.
+    """
+    return problem_header(problem) | {"tasks": _tasks(problem)}
+
+
+def problem_header(problem: Problem) -> dict[str, Any]:
+    """All of the problem's document but its tasks."""
+    document: dict[str, Any] = {"placeopt": 1}
+    for key in ("name", "description"):
+        if getattr(problem, key):
+            document[key] = getattr(problem, key)
+    document["resolution"] = f"{decimal(problem.resolution)} s"
+    document["devices"] = {name: _device(problem, d) for d, name in enumerate(problem.device_names)}
+    document["links"] = {"overrides": _links(problem)}
+    runs = problem.runs_before_next_change
+    if problem.relocation.any() or runs != 1 or "relocation" in problem.objective.metrics:
+        document["current"] = {"runs_before_next_change": number(runs)}
+    stated = shared_out(problem.objective, 1 / runs)
+    document["objective"] = [{term.metric: number(term.weight) for term in level} for level in stated.levels]
+    document["contention"] = problem.contention
+    document["memory_model"] = problem.memory_model
+    return document
+
+
+def decimal(value: Fraction) -> str:
+    """A fraction as a decimal: exact where there is one of DIGITS digits, else rounded down to that many."""
+    exponent = 0
+    while value and value < 1:
+        value *= 10
+        exponent -= 1
+    whole, rest = divmod(value.numerator, value.denominator)
+    digits = str(whole)
+    places = max(0, DIGITS - len(digits))
+    scaled = rest * 10**places // value.denominator
+    fraction = str(scaled).rjust(places, "0").rstrip("0") if places else ""
+    text = f"{digits}.{fraction}" if fraction else digits
+    return f"{text}e{exponent}" if exponent else text
+
+
+def number(value: Fraction) -> int | float:
+    """A weight or a number of runs as a document has it."""
+    return value.numerator if value.denominator == 1 else float(value)
+
+
+def start_ups(problem: Problem, i: int) -> dict[str, int]:
+    """All relocation of a task as start-up times by device: what the document says of it, without saying where it
+    is now."""
+    return {problem.device_names[d]: int(problem.relocation[i, d]) for d in np.flatnonzero(problem.relocation[i])}
+
+
+def _device(problem: Problem, d: int) -> dict[str, Any]:
+    entry: dict[str, Any] = {"type": problem.device_types[d]}
+    if problem.capacity[d] != UNLIMITED:
+        entry["memory"] = int(problem.capacity[d])
+    if problem.power_num[d]:
+        watts = Fraction(int(problem.power_num[d]), int(problem.power_den[d])) / (NANO * problem.resolution)
+        entry["power"] = f"{decimal(watts)} W"
+    return entry
+
+
+def _links(problem: Problem) -> list[dict[str, Any]]:
+    """One override for each device and each kind of link from it."""
+    rows = []
+    for a, sender in enumerate(problem.device_names):
+        kinds: dict[tuple[int, ...], list[str]] = defaultdict(list)
+        for b, receiver in enumerate(problem.device_names):
+            if a != b:
+                names = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den")
+                kinds[tuple(int(getattr(problem, name)[a, b]) for name in names)].append(receiver)
+        for (latency, ticks, ticks_den, energy, energy_den), receivers in kinds.items():
+            link: dict[str, Any] = {"from": [sender], "to": receivers}
+            if latency:
+                link["latency"] = latency
+            if ticks:
+                link["bandwidth"] = decimal(Fraction(ticks_den, ticks))
+            if energy:
+                link["energy"] = f"{decimal(Fraction(energy, energy_den))} nJ/B"
+            if len(link) > 2:
+                rows.append(link)
+    return rows
+
+
+def _tasks(problem: Problem) -> dict[str, dict[str, Any]]:
+    tasks: dict[str, dict[str, Any]] = {}
+    members = np.bincount(problem.group, minlength=problem.n_groups)
+    for i, name in enumerate(problem.task_names):
+        able = np.flatnonzero(problem.feasible[i]).tolist()
+        entry: dict[str, Any] = {"time": {problem.device_names[d]: int(problem.duration[i, d]) for d in able}}
+        memory = {key: int(getattr(problem, key)[i]) for key in ("resident", "output", "scratch")}
+        if any(memory.values()):
+            entry["memory"] = memory
+        if problem.release[i]:
+            entry["release"] = int(problem.release[i])
+        if problem.deadline[i] != UNLIMITED:
+            entry["deadline"] = int(problem.deadline[i])
+        if problem.relocation[i].any():
+            entry["migration"] = {"startup": start_ups(problem, i)}
+        if problem.forward[i] != i:
+            entry["backward_of"] = problem.task_names[problem.forward[i]]
+        if members[problem.group[i]] > 1:
+            entry["colocate"] = f"group{problem.group[i]}"
+        tasks[name] = entry
+    for place, (i, j) in enumerate(problem.separation.tolist()):
+        for task in (i, j):
+            tasks[problem.task_names[task]].setdefault("separate", []).append(f"pair{place}")
+    edges = (problem.edge_source, problem.edge_target, problem.payload, problem.shared)
+    for source, target, payload, shared in zip(*(array.tolist() for array in edges), strict=True):
+        producer = problem.task_names[source]
+        tasks[problem.task_names[target]].setdefault("after", {})[producer] = None if shared else payload
+        if shared:
+            tasks[producer]["output"] = payload
+            tasks[producer].setdefault("memory", dict.fromkeys(("resident", "output", "scratch"), 0))
+    return tasks

@@ -1,0 +1,226 @@
+"""Plan files: a schedule with names instead of numbers, for other tools to read and people to edit.
+
+    {
+      "placeopt_plan": 1,
+      "problem": "five-node",
+      "fingerprint": "0f3c...",
+      "objective": [15],
+      "tasks": {"n1": {"device": "core0", "start": 0}, ...},
+      "transfers": [{"producer": "n1", "consumer": "n2", "start": 4}, ...]
+    }
+
+Starts are ticks. `transfers` is there only under port contention. YAML with the same keys is read too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator
+
+from placeopt.errors import DocumentError, Issue, PlanError, Search, in_file_order, listing, meaning, visible
+from placeopt.io.document import Document, read_document
+from placeopt.io.files import write_whole
+from placeopt.io.scalars import Version, Whole
+from placeopt.io.validation import validate
+from placeopt.model.arrays import Int
+from placeopt.model.objective import Value, simplified
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule, Transfers, edge_transfers
+from placeopt.model.units import exact, is_number, shown
+
+_LATEST = 2**62
+
+
+def _exact(value: Any) -> Value:
+    """A number as stated: 15, 0.7, or "22/7" where no decimal is exact."""
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,400}/[1-9][0-9]{0,400}", value):
+        return simplified(Fraction(value))
+    if not is_number(value):
+        raise ValueError(f"expected a number, got {shown(value)}")
+    return simplified(exact(value))
+
+
+def _written(value: Value) -> int | float | str:
+    """A number that `_exact` reads as the same value."""
+    if isinstance(value, int):
+        return value
+    near = float(value)
+    return near if _exact(near) == value else f"{value.numerator}/{value.denominator}"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True, arbitrary_types_allowed=True)
+
+
+class _PlacedTask(_Model):
+    device: str
+    start: Annotated[Whole, Field(ge=-_LATEST, le=_LATEST)]
+
+
+class _StartedTransfer(_Model):
+    producer: str
+    consumer: str
+    start: Annotated[Whole, Field(ge=-_LATEST, le=_LATEST)]
+
+
+class PlanFile(_Model):
+    """The contents of a plan file."""
+
+    placeopt_plan: Version
+    problem: str = ""
+    fingerprint: str | None = None
+    solver: str | None = None
+    objective: list[Annotated[Value, PlainValidator(_exact)]] | None = None
+    tasks: dict[str, _PlacedTask]
+    transfers: list[_StartedTransfer] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A schedule read from a file, and what the file claims about it."""
+
+    schedule: Schedule
+    claim: tuple[Value, ...] | None
+    """The objective that the file states, one value a level; None if it states none."""
+    fingerprint: str | None
+    """Of the problem that the plan was made for; None if the file does not say."""
+
+
+def plan_document(
+    problem: Problem, schedule: Schedule, *, solver: str | None = None, objective: Sequence[Value] | None = None
+) -> dict[str, Any]:
+    """The plan file of a schedule, as plain data."""
+    document: dict[str, Any] = {
+        "placeopt_plan": 1,
+        "problem": problem.name,
+        "fingerprint": problem.fingerprint(),
+    }
+    if solver is not None:
+        document["solver"] = solver
+    if objective is not None:
+        document["objective"] = [_written(value) for value in objective]
+    devices, starts = schedule.device.tolist(), schedule.start.tolist()
+    document["tasks"] = {
+        name: {"device": problem.device_names[device], "start": start}
+        for name, device, start in zip(problem.task_names, devices, starts, strict=True)
+    }
+    if schedule.transfers is not None:
+        document["transfers"] = [
+            {
+                "producer": problem.task_names[problem.edge_source[edge]],
+                "consumer": problem.task_names[problem.edge_target[edge]],
+                "start": start,
+            }
+            for edge, start in zip(schedule.transfers.edge.tolist(), schedule.transfers.start.tolist(), strict=True)
+        ]
+    return document
+
+
+def write_plan(path: str | Path, document: dict[str, Any]) -> None:
+    """Write a plan file; a file that was there before is replaced whole or not at all.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    write_whole(path, json.dumps(document, indent=1) + "\n")
+
+
+def read_plan(path: str | Path, problem: Problem) -> Plan:
+    """The plan in a file, for a problem.
+
+    A task placed on a device that the problem forbids, or started too early, is no error here: the verifier says so.
+
+    Raises
+    ------
+    PlanError
+        If the file is no plan, or names tasks, devices or edges that the problem does not have; lists every issue.
+    """
+    try:
+        document = read_document(path)
+    except DocumentError as error:
+        raise PlanError(error.issues) from None
+    checked = validate(document, PlanFile)
+    if checked.model is None:
+        raise PlanError(in_file_order(checked.issues))
+    reader = _Reader(checked.model, document, problem, list(checked.issues))
+    schedule = reader.schedule()
+    if reader.issues:
+        raise PlanError(in_file_order(reader.issues))
+    claim = checked.model.objective
+    return Plan(schedule, None if claim is None else tuple(claim), checked.model.fingerprint)
+
+
+class _Reader:
+    """Looks up the names of a plan in its problem, and collects what is wrong."""
+
+    def __init__(self, plan: PlanFile, document: Document, problem: Problem, issues: list[Issue]) -> None:
+        self._plan, self._document, self._problem = plan, document, problem
+        self.issues = issues
+        self._search = Search()
+
+    def schedule(self) -> Schedule:
+        """The schedule, as far as it has no issues."""
+        plan, problem = self._plan, self._problem
+        tasks = {name: row for row, name in enumerate(problem.task_names)}
+        devices = {name: d for d, name in enumerate(problem.device_names)}
+        seen = {str(issue.path[1]) for issue in self.issues if issue.path[:1] == ("tasks",) and len(issue.path) > 1}
+        device: Int = np.zeros(problem.n_tasks, dtype=np.int64)
+        start: Int = np.zeros(problem.n_tasks, dtype=np.int64)
+        if len(plan.tasks) > 1 and problem.n_tasks and not any(name in tasks for name in plan.tasks):
+            of = f" of {shown(plan.problem)}" if plan.problem else ""
+            ours = listing(problem.task_names)
+            self._add(f"this plan{of} is for another problem: none of its tasks is among {ours}", ("tasks",))
+            return Schedule(device, start)
+        for name, placed in plan.tasks.items():
+            if name not in tasks:
+                seen.update(self._unknown("task", name, problem.task_names, ("tasks", name), at_key=True))
+                continue
+            seen.add(name)
+            if placed.device not in devices:
+                self._unknown("device", placed.device, problem.device_names, ("tasks", name, "device"))
+                continue
+            device[tasks[name]], start[tasks[name]] = devices[placed.device], placed.start
+        missing = [name for name in problem.task_names if name not in seen]
+        if missing and not any(issue.path == ("tasks",) for issue in self.issues):
+            what = "a task of the problem is" if len(missing) == 1 else f"{len(missing)} tasks of the problem are"
+            self._add(f"{what} missing: {listing(missing)}", ("tasks",))
+        return Schedule(device, start, None if plan.transfers is None else self._transfers(plan.transfers, device))
+
+    def _transfers(self, rows: Sequence[_StartedTransfer], device: Int) -> Transfers:
+        problem = self._problem
+        ends = zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True)
+        edge_of = {(problem.task_names[a], problem.task_names[b]): edge for edge, (a, b) in enumerate(ends)}
+        stands_for = edge_transfers(problem, device)
+        edges, starts = [], []
+        for place, row in enumerate(rows):
+            edge = edge_of.get((row.producer, row.consumer))
+            if edge is None:
+                message = f"the problem has no edge {visible(row.producer)} -> {visible(row.consumer)}"
+                self._add(message, ("transfers", place))
+                continue
+            # Any consumer that a shared transfer serves may name it; one that never moves the verifier will find.
+            edges.append(int(stands_for[edge]) if stands_for[edge] >= 0 else edge)
+            starts.append(row.start)
+        return Transfers(np.array(edges, dtype=np.int64), np.array(starts, dtype=np.int64))
+
+    def _unknown(
+        self, what: str, name: str, known: Sequence[str], path: tuple[str | int, ...], *, at_key: bool = False
+    ) -> tuple[str, ...]:
+        """Report a name that the problem does not know; returns what was probably meant."""
+        near = self._search.near_misses(what, name, known)
+        hint = meaning(near) or f"; known are {listing(known)}"
+        self._add(f"the problem has no {what} {shown(name)}{hint}", path, at_key=at_key)
+        return near
+
+    def _add(self, message: str, path: tuple[str | int, ...], *, at_key: bool = False) -> None:
+        self.issues.append(self._document.issue(message, path, at_key=at_key))

@@ -1,0 +1,143 @@
+"""Single values of a document: amounts with units, numbers, names, as pydantic reads and JSON Schema tells them."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from numbers import Rational
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainValidator,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, core_schema
+
+from placeopt.errors import suggestion
+from placeopt.model import units
+from placeopt.model.units import Amount, Dimension, Number, exact, is_number, is_whole
+
+BARE, QUANTITY = "~bare", "~quantity"
+"""Labels of the two forms of an amount in the locations of validation errors."""
+
+
+class _Of:
+    """Marks an amount of one dimension, checked when the spec is read.
+
+    Whole numbers, the bulk of large files, are checked without leaving pydantic's core.
+    """
+
+    def __init__(self, dimension: Dimension) -> None:
+        self._dimension = dimension
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        read = core_schema.no_info_plain_validator_function(lambda value: units.parse(value, self._dimension))
+        bare = core_schema.int_schema(ge=0, strict=True)
+        return core_schema.union_schema([(bare, BARE), (read, QUANTITY)], mode="left_to_right")
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        article, example = self._dimension.article, self._dimension.example
+        return {
+            "description": f"{article[0].upper()}{article[1:]}, such as {example}.",
+            "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": self._dimension.pattern}],
+            "examples": [example],
+        }
+
+
+class UnitOf(_Of):
+    """Marks the unit of bare numbers of one dimension; its value is the unit's size in base units."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._size)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"enum": sorted(self._dimension.units)}
+
+    def _size(self, value: Any) -> Fraction:
+        if not isinstance(value, str) or value not in self._dimension.units:
+            example = self._dimension.example.split()[1]
+            near = suggestion(value, self._dimension.units) if isinstance(value, str) else ""
+            raise ValueError(
+                f"{units.shown(value)} is no unit for {self._dimension.article}{near}; expected one such as {example}"
+            )
+        return self._dimension.units[value]
+
+
+EXTREME = 1e30
+"""The largest weight, and the inverse of the smallest."""
+
+
+def _weight(value: Any) -> Fraction:
+    if not is_number(value) or value < 0:
+        raise ValueError(f"{units.shown(value)} is no weight; expected a number that is not negative")
+    return _moderate(value)
+
+
+def _positive(value: Any) -> Fraction:
+    if not is_number(value) or value <= 0:
+        raise ValueError(f"expected a positive number, got {units.shown(value)}")
+    return _moderate(value)
+
+
+def _moderate(value: Number) -> Fraction:
+    """The number, exactly; beyond EXTREME and its inverse floats of objectives would overflow."""
+    if value and not 1 / EXTREME <= _near(value) <= EXTREME:
+        raise ValueError(f"{units.shown(value)} is out of range; expected a number from {1 / EXTREME:g} to {EXTREME:g}")
+    return exact(value)
+
+
+def _number(value: Any) -> float:
+    if not is_number(value):
+        raise ValueError(f"expected a number, got {units.shown(value)}")
+    near = _near(value)
+    if not math.isfinite(near):
+        raise ValueError(f"{units.shown(value)} is out of range")
+    return near
+
+
+def _near(value: Number) -> float:
+    """The float nearest to a number; infinite for one beyond all floats."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    if is_number(value):  # of another kind than those that pydantic knows
+        whole = value if isinstance(value, Rational) else _near(value)
+        if whole == whole // 1:
+            return int(whole)
+    raise ValueError(f"expected a whole number, got {units.shown(value)}")
+
+
+def name_text(value: Any) -> Any:
+    """A whole number as the name that it is in a document; anything else as it is."""
+    if isinstance(value, str) or not is_whole(value):
+        return value
+    try:
+        return str(value)
+    except ValueError:  # too long for Python to write
+        raise ValueError(f"expected a name, got {units.shown(value)}") from None
+
+
+Time = Annotated[Amount, _Of(units.TIME)]
+Memory = Annotated[Amount, _Of(units.MEMORY)]
+Payload = Annotated[Amount, _Of(units.PAYLOAD)]
+Bandwidth = Annotated[Amount, _Of(units.BANDWIDTH)]
+Work = Annotated[Amount, _Of(units.WORK)]
+Speed = Annotated[Amount, _Of(units.SPEED)]
+Power = Annotated[Amount, _Of(units.POWER)]
+EnergyPerByte = Annotated[Amount, _Of(units.ENERGY_PER_BYTE)]
+Name = Annotated[str, Field(min_length=1), BeforeValidator(name_text)]
+Whole = Annotated[int, BeforeValidator(_whole, json_schema_input_type=int)]
+NotNegative = Annotated[float, BeforeValidator(_number), Field(ge=0), WithJsonSchema({"type": "number", "minimum": 0})]
+Version = Annotated[Literal[1], BeforeValidator(_whole, json_schema_input_type=Literal[1])]
+Weight = Annotated[Fraction, PlainValidator(_weight), WithJsonSchema({"type": "number", "minimum": 0})]
+Positive = Annotated[Fraction, PlainValidator(_positive), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]

@@ -1,0 +1,388 @@
+"""The spec: the data model of YAML and JSON problem documents.
+
+The models below define the format. The JSON Schema for editors and the reference in the documentation
+are generated from them. Validation expands short forms (a bare number of bytes becomes {resident: ...},
+a single producer becomes a list), so the compiler handles one form only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from placeopt.io.scalars import (
+    Bandwidth,
+    EnergyPerByte,
+    Memory,
+    Name,
+    NotNegative,
+    Payload,
+    Positive,
+    Power,
+    Speed,
+    Time,
+    UnitOf,
+    Version,
+    Weight,
+    Whole,
+    Work,
+    name_text,
+)
+from placeopt.model import units
+from placeopt.model.problem import Contention, MemoryModel, Metric
+from placeopt.model.units import Quantity
+
+ANY = "*"
+"""Key of a duration that applies to all devices."""
+
+MOST_DEVICES = 4096
+"""Limit of the number of devices: links are stored as tables of devices by devices, with 134 MB each at this limit."""
+
+Count = Annotated[
+    Whole, Field(ge=1, le=MOST_DEVICES), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_DEVICES})
+]
+
+
+def _widen(rule: Callable[[Any], Any], written: Any) -> BeforeValidator:
+    """A validator that expands short forms by `rule`; `written` is the type of valid input, for the JSON Schema."""
+    return BeforeValidator(rule, json_schema_input_type=written)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str | float) or units.is_whole(value)
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if _is_name(value) else value
+
+
+def _as_durations(value: Any) -> Any:
+    return value if isinstance(value, dict) else {ANY: value}
+
+
+def _as_memory(value: Any) -> Any:
+    return value if isinstance(value, dict | MemorySpec) else {"resident": value}
+
+
+def _as_migration(value: Any) -> Any:
+    return value if isinstance(value, dict | MigrationSpec) else {"bytes": value}
+
+
+def _as_after(value: Any) -> Any:
+    names = _as_list(value)
+    if isinstance(names, dict):
+        return names
+    if not isinstance(names, list | tuple):
+        raise ValueError(f"expected the names of producers, got {units.shown(value)}")
+    seen: dict[str, None] = {}
+    for name in names:
+        if not _is_name(name):
+            raise ValueError(f"{units.shown(name)} is no task; expected the names of producers")
+        text = str(name_text(name))
+        if text in seen:
+            raise ValueError(f"{units.shown(text)} is listed twice")
+        seen[text] = None
+    return seen
+
+
+def _as_objective(value: Any) -> Any:
+    levels = list(value) if isinstance(value, list | tuple) else [value]
+    for level in levels:
+        if not isinstance(level, str | dict):
+            raise ValueError(
+                f"{units.shown(level)} is no objective; expected a metric such as makespan, metrics with weights, "
+                "or a list of these"
+            )
+    return [{level: 1} if isinstance(level, str) else level for level in levels]
+
+
+def _as_mapping(value: Any) -> Any:
+    return {} if value is None else value
+
+
+def _as_placement(value: Any) -> Any:
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(f"{units.shown(value)} is no placement; expected devices by task, or {{file: plan.json}}")
+    return _as_mapping(value)
+
+
+Names = Annotated[list[Name], _widen(_as_list, Name | list[Name])]
+SomeNames = Annotated[Names, Field(min_length=1)]
+Durations = Annotated[dict[Name, Time], _widen(_as_durations, Time | dict[str, Time])]
+After = Annotated[dict[Name, Payload | None], _widen(_as_after, str | list[str] | dict[str, Payload | None])]
+Placement = Annotated[dict[Name, Name], _widen(_as_placement, dict[Name, Name] | None)]
+Level = dict[Metric, Weight]
+ObjectiveSpec = Annotated[
+    list[Level], _widen(_as_objective, Metric | Level | list[Metric | Level]), Field(min_length=1)
+]
+
+
+def _makespan() -> list[dict[Metric, Fraction]]:
+    return [{"makespan": Fraction(1)}]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        coerce_numbers_to_str=True,
+        use_attribute_docstrings=True,
+        arbitrary_types_allowed=True,
+    )
+
+
+class MemorySpec(_Model):
+    """Memory of a task on its device."""
+
+    resident: Memory | None = None
+    """Allocated for the whole run: weights, parameters, state."""
+    output: Memory | None = None
+    """Allocated from the start of the task until no consumer needs it. Default: the `output` of the task."""
+    scratch: Memory | None = None
+    """Allocated while the task runs: workspace."""
+
+
+class MigrationSpec(_Model):
+    """Cost of moving a task to another device, for the objective `relocation`."""
+
+    bytes: Payload | None = None
+    """Data that is transferred from the current device. Default: the `resident` memory of the task."""
+    startup: Durations | None = None
+    """Start-up time on the new device: one time for all devices, or by device (names, keys or types), with zero for
+    devices that are not named. Types without a device are ignored, because such devices may be added later."""
+
+
+Migration = Annotated[MigrationSpec, _widen(_as_migration, Payload | MigrationSpec)]
+
+
+class TaskSpec(_Model):
+    """A task (an operator): its durations, its requirements, and its allowed devices."""
+
+    op: Name | None = None
+    """The operation, whose duration is stated in `operations`. With `time` or `flops`, it is only a label."""
+    time: Durations | None = None
+    """Duration: one for all devices, or by device (names, keys or types). Devices that are not named cannot run the
+    task."""
+    flops: Work | None = None
+    """Work. The duration is the work divided by the `speed` of the device."""
+    bytes: Payload | None = None
+    """Memory traffic, divided by the `memory_bandwidth` of the device. With `flops`, the duration is the larger of the
+    two quotients (roofline)."""
+    output: Payload | None = None
+    """Data that the task produces: the payload of every outgoing edge without its own payload, and memory until it is
+    consumed."""
+    memory: Annotated[MemorySpec, _widen(_as_memory, Memory | MemorySpec)] | None = None
+    """Required memory; a bare amount is `resident`."""
+    after: After = Field(default_factory=dict)
+    """Producers of the input data: a name, a list of names, or a mapping from names to the payload of that edge."""
+    migration: Migration | None = None
+    """Cost of moving the task; a bare amount is `bytes`. `bytes` and `startup` default to those of
+    `current.migration`."""
+    backward_of: Name | None = None
+    """The forward task whose gradient this task computes. Used only by passes that place both tasks together."""
+    release: Time | None = None
+    """Earliest start of the task, rounded up to a tick. Default: 0."""
+    deadline: Time | None = None
+    """Latest end of the task, rounded down to a tick. This is a hard constraint, not a due date."""
+    devices: SomeNames | None = None
+    """Devices (names, keys or types) that may run the task."""
+    requires: Names = Field(default_factory=list)
+    """Hardware features that the device must have."""
+    pin: Name | None = None
+    """The device that must run the task."""
+    colocate: Names = Field(default_factory=list)
+    """Labels of colocation groups: all tasks with the same label run on the same device."""
+    separate: Names = Field(default_factory=list)
+    """Labels of separation groups: all tasks with the same label run on pairwise different devices."""
+
+
+class DeviceSpec(_Model):
+    """A device, or `count` identical devices."""
+
+    type: Name | None = None
+    """Type of the device, for use in durations, placement constraints and links. Default: the key of the device."""
+    count: Count | None = None
+    """Number of devices: with a count of 2, `core` defines core0 and core1."""
+    memory: Memory | None = None
+    """Memory capacity. Default: unlimited."""
+    speed: Speed | None = None
+    """Work per time, for tasks with `flops`."""
+    memory_bandwidth: Bandwidth | None = None
+    """Memory traffic per time, for tasks with `bytes`."""
+    overhead: Time | None = None
+    """Added to the duration of every task with `flops` or `bytes`, such as the time of a kernel launch."""
+    features: Names = Field(default_factory=list)
+    """Hardware features, which tasks may demand with `requires`."""
+    power: Power | None = None
+    """Power consumption while a task runs, for the objective `energy`."""
+
+
+class LinkSpec(_Model):
+    """Cost of a transfer between two different devices. Its duration is latency + payload / bandwidth."""
+
+    bandwidth: Bandwidth | None = None
+    """Bandwidth. Default: infinite."""
+    latency: Time | None = None
+    """Latency. Default: zero."""
+    energy: EnergyPerByte | None = None
+    """Energy per transferred byte, for the objective `energy`."""
+
+
+class LinkOverride(LinkSpec):
+    """Different values for some links. Later overrides take precedence. Omitted values remain unchanged."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": ["between"], "not": {"anyOf": [{"required": ["from"]}, {"required": ["to"]}]}},
+                {"required": ["from", "to"], "not": {"required": ["between"]}},
+            ]
+        }
+    )
+
+    between: Annotated[list[Name], Field(min_length=2, max_length=2)] | None = None
+    """Two devices (names, keys or types): the links between them in both directions."""
+    source: SomeNames | None = Field(default=None, alias="from")
+    """Sending devices (names, keys or types), for links in one direction; requires `to`."""
+    target: SomeNames | None = Field(default=None, alias="to")
+    """Receiving devices (names, keys or types); requires `from`."""
+
+
+class LinksSpec(_Model):
+    """Links between devices. Every pair of devices is connected."""
+
+    default: Annotated[LinkSpec, _widen(_as_mapping, LinkSpec | None)] = Field(default_factory=LinkSpec)
+    """Values for all links without an override."""
+    overrides: list[LinkOverride] = Field(default_factory=list)
+    """Values for some links, applied in order."""
+
+
+class UnitsSpec(_Model):
+    """Units of bare numbers. Defaults: ticks, bytes, bytes per tick, FLOP, FLOP per tick."""
+
+    time: Annotated[Fraction, UnitOf(units.TIME)] | None = None
+    """Unit of times."""
+    memory: Annotated[Fraction, UnitOf(units.MEMORY)] | None = None
+    """Unit of memory and payloads."""
+    bandwidth: Annotated[Fraction, UnitOf(units.BANDWIDTH)] | None = None
+    """Unit of bandwidths."""
+    work: Annotated[Fraction, UnitOf(units.WORK)] | None = None
+    """Unit of work (`flops`)."""
+    speed: Annotated[Fraction, UnitOf(units.SPEED)] | None = None
+    """Unit of speeds."""
+
+
+class BestKnown(_Model):
+    """The best known objective value and the best known lower bound, in ticks."""
+
+    objective: NotNegative
+    """Objective value of the best known schedule."""
+    bound: NotNegative | None = None
+    """Proven lower bound; equal to `objective` if that is proved optimal."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> BestKnown:
+        if self.bound is not None and self.bound > self.objective:
+            raise ValueError(f"the bound {self.bound:g} is above the objective {self.objective:g}")
+        return self
+
+
+class CurrentSpec(_Model):
+    """The current placement and the cost of moving tasks, for the objective `relocation`."""
+
+    placement: Placement = Field(default_factory=dict)
+    """Current device of each task: device names by task, or `{file: plan.json}`. A task without a device is new, or its
+    device is gone; it starts up without a transfer of data. A device of the plan file that does not exist in this
+    problem counts as gone."""
+    runs_before_next_change: Positive = Fraction(1)
+    """Number of runs until the next change of the placement. The cost of relocation is divided by this number."""
+    migration: Migration | None = None
+    """Default cost of moving a task; a bare amount is `bytes`. `bytes` and `startup` apply to tasks that do not state
+    them."""
+
+
+Devices = Annotated[dict[Name, Annotated[DeviceSpec, _widen(_as_mapping, DeviceSpec | None)]], Field(min_length=1)]
+Tasks = dict[Name, Annotated[TaskSpec, _widen(_as_mapping, TaskSpec | None)]]
+
+
+class GraphFile(_Model):
+    """A file that `graph` refers to: tasks without devices."""
+
+    placeopt: Version = 1
+    name: str = ""
+    description: str = ""
+    source: str = ""
+    operations: dict[Name, Durations] = Field(default_factory=dict)
+    tasks: Tasks
+
+
+class NetworkFile(_Model):
+    """A file with devices that replace those of a problem. Bare numbers have the units of the problem."""
+
+    placeopt: Version = 1
+    name: str = ""
+    description: str = ""
+    source: str = ""
+    operations: dict[Name, Durations] = Field(default_factory=dict)
+    """Durations of operations on these devices. Default: those of the problem."""
+    devices: Devices
+    """All devices after the change."""
+    links: LinksSpec | None = None
+    """The links between the devices. Default: those of the problem."""
+
+
+class GraphSpec(_Model):
+    """Reference to a file with the tasks of a large graph."""
+
+    file: Name
+    """Path of a JSON or YAML file with `tasks` (and `operations`), relative to the problem file."""
+
+
+class Spec(_Model):
+    """A placement problem."""
+
+    model_config = ConfigDict(title="placeopt problem", json_schema_extra={"patternProperties": {"^x-": {}}})
+
+    placeopt: Version
+    """Version of the format."""
+    name: str = ""
+    """Short name, for use in tables."""
+    description: str = ""
+    """Description of the problem."""
+    source: str = ""
+    """Source of the data."""
+    best_known: BestKnown | None = None
+    """The best known result."""
+    resolution: Time = Quantity(Fraction(1, 10**9), bare=False)
+    """Length of a tick, the unit of all times in the compiled problem. Default: 1 ns."""
+    units: UnitsSpec = Field(default_factory=UnitsSpec)
+    """Units of bare numbers."""
+    operations: dict[Name, Durations] = Field(default_factory=dict)
+    """Durations by operation and device (names, keys or types). Types without a device are ignored."""
+    devices: Devices
+    """The devices."""
+    links: LinksSpec = Field(default_factory=LinksSpec)
+    """The links between devices. Default: transfers are free."""
+    graph: GraphSpec | None = None
+    """A file with additional tasks."""
+    tasks: Tasks = Field(default_factory=dict)
+    """The tasks."""
+    placement: Placement = Field(default_factory=dict)
+    """Fixed devices of tasks: device names by task, or `{file: plan.json}` for the devices of a plan."""
+    current: Annotated[CurrentSpec | None, _widen(_as_mapping, CurrentSpec | None)] = None
+    """The current placement and the cost of moving tasks."""
+    objective: ObjectiveSpec = Field(default_factory=_makespan)
+    """Objective to minimise: a metric, a weighted sum of metrics, or a list of these in lexicographic order."""
+    contention: Contention = "none"
+    """`none`: transfers never wait. `port`: a device sends at most one transfer and receives at most one at a time."""
+    memory_model: MemoryModel = "sum"
+    """`sum`: adds up the memory of all tasks on a device. `peak`: adds up only memory in use at the same time."""
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a problem document."""
+    schema = Spec.model_json_schema(mode="validation", by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -1,0 +1,253 @@
+"""From a document to a validated model: every structural issue in our words, and what is left to work with.
+
+Pydantic says what is wrong; here it is put in the words of the field, with the near miss and the place in the
+file. What is wrong is then cut out and the rest validated again, so that one misspelt key does not
+hide the mistakes in the rest of the file.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any, Generic, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from placeopt.errors import Issue, listing, near_misses, suggestion
+from placeopt.io.document import Document
+from placeopt.io.scalars import BARE, QUANTITY
+from placeopt.io.syntax import Path
+from placeopt.model.units import beginning, shown
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_ATTEMPTS = 5
+_VERSIONS = {"placeopt": "problem", "placeopt_plan": "plan"}
+_MARKS = ("placeopt", "placeopt_plan", "devices", "tasks", "links", "graph")
+"""Keys by which problem, graph, plan, network and profile files are recognised: each has one of them."""
+_CHARACTER, _TASK = 20, 2500
+"""Bytes of memory that the model takes for a character of a file, and for a task however short."""
+_LABELS = {BARE: ("int_", "greater_"), QUANTITY: ("value_error",), "[key]": ("string_", "literal_")}
+_EXPECTED = {
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "string_type": "a name",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "finite_number": "a whole number",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Validated(Generic[Model]):
+    """A model made of the sound parts of a document (None if nothing is), and the issues with the rest."""
+
+    model: Model | None
+    issues: tuple[Issue, ...]
+
+
+def validate(document: Document, model: type[Model]) -> Validated[Model]:
+    """The document as a `model`, with every structural issue."""
+    data = document.data
+    if not isinstance(data, dict):
+        what = "is empty" if data is None else f"holds {beginning(data)}"
+        return Validated(None, (document.issue(f"the document {what}; expected a mapping", ()),))
+    if data and document.file is not None and not _is_ours(data):
+        # Its content may be secret: the spec of a stranger may have named this file.
+        message = f"this is not a file of placeopt: it begins with the key {beginning(next(iter(data)))}"
+        return Validated(None, (document.issue(f"{message}; expected {listing(_MARKS)}", ()),))
+    for key, what in _VERSIONS.items():
+        # A file of another kind or of a later version: everything else that it says would mislead.
+        other = next((kind for name, kind in _VERSIONS.items() if name != key and name in data), None)
+        if key in model.model_fields and key not in data and other is not None:
+            message = f"{key} is missing: this looks like a {other} file, expected a {what} file"
+            return Validated(None, (document.issue(message, ()),))
+        if key in model.model_fields and isinstance(data.get(key), int) and data[key] > 1:
+            return Validated(None, (document.issue(_version_message(data[key]), (key,)),))
+    _reserve(document)
+    pruned = _Pruned({key: value for key, value in data.items() if not str(key).startswith("x-")})
+    issues: dict[object, Issue] = dict(enumerate(document.faults))
+    faulty = {(fault.line, fault.column) for fault in document.faults}
+    for attempt in range(_ATTEMPTS):
+        try:
+            return Validated(model.model_validate(pruned.data), tuple(issues.values()))
+        except ValidationError as error:
+            # That an amount is no bare number needs no report: the error of its other form says what is wrong.
+            details = [detail for detail in error.errors(include_url=False) if _label(detail) != BARE]
+        misspelt = _misspelt(model, details)
+        for detail in details:
+            # What is missing after a cut is missing because of the cut, and what is misspelt is not missing.
+            if detail["type"] != "missing" or (attempt == 0 and detail["loc"] not in misspelt):
+                issue = _issue(document, model, detail)
+                if issue.line is None or (issue.line, issue.column) not in faulty:
+                    issues[issue.path, issue.message] = issue
+        if not pruned.cut(details):
+            break
+    return Validated(None, tuple(issues.values()))
+
+
+def _is_ours(data: dict[str, Any]) -> bool:
+    """Whether a mapping has a key by which files are recognised, perhaps with a slip: taks is, services is not."""
+    first = islice(map(str, data), 100)
+    return any(mark in data for mark in _MARKS) or any(get_close_matches(key, _MARKS, 1, 0.85) for key in first)
+
+
+def _reserve(document: Document) -> None:
+    """Check that there is memory for the model: without it, pydantic's core would end the process.
+
+    Raises
+    ------
+    MemoryError
+        If there is not.
+    """
+    tasks = document.data.get("tasks")
+    needed = len(document.text or "") * _CHARACTER + (len(tasks) * _TASK if isinstance(tasks, dict) else 0)
+    try:
+        mmap.mmap(-1, max(needed, 1)).close()  # address space alone: no page of it is touched
+    except OSError:
+        raise MemoryError from None
+
+
+def _label(detail: ErrorDetails) -> str | None:
+    """What pydantic added behind an error's place in the document: the form of an amount, or that a key is meant."""
+    last = str(detail["loc"][-1]) if detail["loc"] else None
+    # A task may be called like a label, but what is wrong with a task is of another type.
+    return last if last in _LABELS and detail["type"].startswith(_LABELS[last]) else None
+
+
+def _plain(detail: ErrorDetails) -> Path:
+    """An error's place in the document."""
+    return detail["loc"] if _label(detail) is None else detail["loc"][:-1]
+
+
+class _Pruned:
+    """A document's data while faulty parts are cut out of a copy; only what is cut from gets copied."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+        self._owned = {id(data)}
+
+    def cut(self, details: Sequence[ErrorDetails]) -> bool:
+        """Cut out the parts that errors are about; False if nothing sensible would remain."""
+        document = Document(self.data)
+        paths = [document.existing(_plain(detail)) for detail in details]
+        cuts = [self._cut(detail, path) for detail, path in zip(details, paths, strict=True)]
+        return all(cuts)
+
+    def _cut(self, detail: ErrorDetails, path: Path) -> bool:
+        version = detail["loc"][0]
+        if version in _VERSIONS:
+            self.data[str(version)] = 1
+            return True
+        # An item of a list cannot go alone: that would shift the others.
+        while path and isinstance(path[-1], int):
+            path = path[:-1]
+        if not path:
+            return False
+        holder = self._own(path[:-1])
+        if holder is None:  # cut out before
+            return True
+        keep_name = len(path) == 2 and path[0] in ("tasks", "devices", "operations")
+        if keep_name and detail["type"] != "missing" and _label(detail) != "[key]":
+            holder[path[-1]] = {}
+        else:
+            holder.pop(path[-1], None)
+        return True
+
+    def _own(self, path: Path) -> Any:
+        """The mapping or list at a path, safe to change; None if it is no longer there."""
+        holder: Any = self.data
+        for part in path:
+            if isinstance(holder, dict) and part not in holder:
+                return None
+            inner = holder[part]
+            if id(inner) not in self._owned:
+                inner = inner.copy()
+                self._owned.add(id(inner))
+                holder[part] = inner
+            holder = inner
+        return holder
+
+
+def _misspelt(model: type[BaseModel], details: Sequence[ErrorDetails]) -> set[Path]:
+    """Locations of keys that an unknown key beside them was probably meant to be."""
+    return {
+        (*detail["loc"][:-1], meant)
+        for detail in details
+        if detail["type"] == "extra_forbidden"
+        for meant in near_misses(str(detail["loc"][-1]), _keys(model, detail["loc"][:-1]))
+    }
+
+
+def _issue(document: Document, model: type[BaseModel], detail: ErrorDetails) -> Issue:
+    kind, value, path = detail["type"], detail["input"], _plain(detail)
+    if kind == "extra_forbidden":
+        known = _keys(model, path[:-1])
+        hint = suggestion(str(path[-1]), known) or f"; known are {listing(sorted(known), 20)}"
+        return document.issue(f"unknown key{hint}", path, at_key=True)
+    if kind == "missing":
+        holder = document.existing(path)
+        return document.issue(f"{path[-1]} is missing", holder, at_key=True)
+    message = _message(kind, value, path, detail.get("ctx", {})) or f"{shown(value)}: {detail['msg']}"
+    return document.issue(message, path, at_key=_label(detail) == "[key]" or kind == "invalid_key")
+
+
+def _message(kind: str, value: Any, path: Path, context: dict[str, Any]) -> str | None:
+    """What is wrong and what was expected; None for what no document has brought about yet."""
+    if path in [(key,) for key in _VERSIONS]:
+        return _version_message(value)
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "literal_error":
+        choices = context["expected"].replace("'", "")
+        near = suggestion(str(value), choices.replace(" or ", ", ").split(", ")) if isinstance(value, str) else ""
+        return f"{shown(value)} is unknown{near}; expected {choices}"
+    if kind == "too_short":
+        return f"expected at least {_entries(context['min_length'])}"
+    if kind == "too_long":
+        return f"expected at most {_entries(context['max_length'])}"
+    if kind == "string_too_short":
+        return "a name needs at least one character"
+    if kind in ("greater_than_equal", "less_than_equal"):
+        least = kind == "greater_than_equal"
+        limit = f"at least {context['ge']}" if least else f"at most {context['le']}"
+        return f"{shown(value)} is too {'small' if least else 'large'}; expected {limit}"
+    if kind == "invalid_key":
+        return f"a key must be text, not {shown(value)}"
+    expected = _EXPECTED.get(kind)
+    if kind == "string_type" and path[-1] in ("description", "source"):
+        expected = "text"
+    if kind == "list_type":
+        expected = "a list" if path[-1] in ("overrides", "transfers", "objective") else "a list of names"
+    return None if expected is None else f"expected {expected}, got {shown(value)}"
+
+
+def _version_message(value: Any) -> str:
+    return f"{shown(value)} is no version of the format that this placeopt reads; expected 1"
+
+
+def _entries(count: int) -> str:
+    return f"{count} entr{'y' if count == 1 else 'ies'}"
+
+
+def _keys(model: type[BaseModel], location: Path) -> tuple[str, ...]:
+    """The keys that a document may have at a location."""
+    for part in location:
+        for name, field in model.model_fields.items():
+            if part in (name, field.alias):
+                model = next(_models(field.annotation), model)
+                break
+    return tuple(field.alias or name for name, field in model.model_fields.items())
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that an annotation mentions, at any depth: dict[str, TaskSpec] gives TaskSpec."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)

@@ -1,0 +1,161 @@
+"""Arrays that a caller gives, checked: compiled code indexes by them without looking.
+
+Each function returns a new array (the caller's is never changed) or raises a UsageError. The message names the
+argument, the first entry that is wrong, its value, and what was expected. All checks are vectorised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placeopt.errors import UsageError, listing, suggestion, visible
+
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+Float = NDArray[np.float64]
+
+LARGEST = 2**63 - 1
+
+
+def whole_numbers(
+    name: str,
+    values: Any,
+    shape: tuple[int, ...] | None,
+    axes: str,
+    *,
+    default: int | None = None,
+    least: int | None = 0,
+    most: int | None = None,
+    where: Bool | None = None,
+) -> Int:
+    """Whole numbers in an array of a shape, in the order of C; `default` everywhere if `values` is None.
+
+    Parameters
+    ----------
+    shape
+        None for any.
+    axes
+        What the shape counts, for messages: "tasks x devices".
+    least, most
+        The range of the entries; None for no limit but 64 bits.
+    where
+        Entries that count: the others become 0.
+    """
+    if values is None and default is not None and shape is not None:
+        return np.full(shape, default, dtype=np.int64)
+    given = _array(name, values, shape, axes)
+    if given.dtype.kind not in "biuf" and not (given.dtype == object and _all_integers(given)):
+        raise UsageError(f"{name}: holds {given.dtype}; expected whole numbers")
+    if where is not None:
+        given = np.where(where, given, 0)
+    if given.dtype.kind == "f":
+        # NaN compares false with everything, and 2^63 is the first float beyond 64 bits.
+        sound = (np.abs(given) < 2.0**63) & (np.floor(given) == given)
+        _raise_first(name, given, ~sound, "a whole number of 64 bits")
+    elif given.dtype == object or given.dtype.kind == "u":
+        beyond = given > LARGEST if given.dtype != object else (given > LARGEST) | (given < -LARGEST)
+        _raise_first(name, given, beyond, "a whole number of 64 bits")
+    # In the order of C regardless of the caller's: compiled code is made once more for arrays in another one.
+    array: Int = np.array(given, dtype=np.int64, order="C")
+    if least is not None and array.size and int(array.min()) < least:
+        _raise_first(name, array, array < least, _range(least, most))
+    if most is not None and array.size and int(array.max()) > most:
+        _raise_first(name, array, array > most, _range(least, most))
+    return array
+
+
+def flags(name: str, values: Any, shape: tuple[int, ...], axes: str, *, default: bool) -> Bool:
+    """Truth values in an array of a shape; `default` everywhere if `values` is None."""
+    if values is None:
+        return np.full(shape, default, dtype=np.bool_)
+    given = _array(name, values, shape, axes)
+    if given.dtype.kind not in "biuf":
+        raise UsageError(f"{name}: holds {given.dtype}; expected truth values")
+    if given.dtype.kind != "b":
+        _raise_first(name, given, (given != 0) & (given != 1), "true or false, or 1 or 0")
+    return np.array(given, dtype=np.bool_, order="C")
+
+
+def task_pairs(name: str, values: Any, n: int) -> Int:
+    """(k, 2) pairs of tasks, each from 0 to n - 1."""
+    listed = values if isinstance(values, (np.ndarray, Sequence)) else _listed(name, values)
+    rows = len(listed) if isinstance(listed, Sequence) or listed.ndim else 0
+    given = whole_numbers(name, listed, (rows, 2), "pairs x 2 tasks", least=None)
+    if given.size and not (int(given.min()) >= 0 and int(given.max()) < n):
+        row = int(np.flatnonzero(((given < 0) | (given >= n)).any(axis=1))[0])
+        left, right = given[row].tolist()
+        raise UsageError(f"{name}[{row}] is ({left}, {right}); expected {_tasks(n)}")
+    return given
+
+
+def names(name: str, values: Any, *, count: int | None = None, unique: bool = False) -> tuple[str, ...]:
+    """Names, as many as wanted and each one once, if that is asked for."""
+    if not isinstance(values, Iterable):
+        raise UsageError(f"{name} is {values!r}; expected a list of names")
+    found = tuple(values)
+    if not set(map(type, found)) <= {str}:
+        at = next(at for at, each in enumerate(found) if type(each) is not str)
+        if not isinstance(found[at], str):
+            raise UsageError(f"{name}[{at}] is {found[at]!r}; expected a name, a text")
+        found = tuple(map(str, found))  # NumPy's texts, which YAML cannot write
+    if count is not None and len(found) != count:
+        raise UsageError(f"{name}: {len(found)} names; expected {count}")
+    if unique and len(set(found)) < len(found):
+        first: dict[str, int] = {}
+        at = next(at for at, each in enumerate(found) if first.setdefault(each, at) != at)
+        raise UsageError(
+            f'{name}[{at}] is "{visible(found[at])}", and so is {name}[{first[found[at]]}]; expected each name once'
+        )
+    return found
+
+
+def choice(name: str, value: Any, known: Sequence[str]) -> None:
+    """Refuse what is not one of the known words."""
+    if value not in known:
+        raise UsageError(f"{name} is {value!r}; expected {listing(known)}{suggestion(str(value), known)}")
+
+
+def _array(name: str, values: Any, shape: tuple[int, ...] | None, axes: str) -> NDArray[Any]:
+    """The values as an array of the shape; one without entries may have any shape where none are wanted."""
+    expected = "an array" if shape is None else f"{shape}: {axes}"
+    try:
+        given = np.asarray(values)
+    except ValueError:
+        raise UsageError(f"{name}: has rows of different lengths; expected {expected}") from None
+    if shape is None or given.shape == shape:
+        return given
+    if given.size == 0 and 0 in shape:
+        return np.zeros(shape, dtype=np.int64)
+    raise UsageError(f"{name}: has shape {given.shape}; expected {expected}")
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    if not isinstance(values, Iterable):
+        raise UsageError(f"{name} is {values!r}; expected pairs of tasks")
+    return list(values)
+
+
+def _all_integers(given: NDArray[Any]) -> bool:
+    return all(isinstance(each, (int, np.integer)) for each in given.flat)
+
+
+def _raise_first(name: str, given: NDArray[Any], wrong: NDArray[np.bool_], expected: str) -> None:
+    """Name the first entry that is wrong, if one is."""
+    wrong = np.asarray(wrong, dtype=np.bool_)
+    if wrong.any():
+        place = tuple(map(int, np.argwhere(wrong)[0]))
+        raise UsageError(f"{name}[{', '.join(map(str, place))}] is {given[place]}; expected {expected}")
+
+
+def _range(least: int | None, most: int | None) -> str:
+    if most is None:
+        return f"{least} or more"
+    return f"at most {most}" if least is None else f"{least} to {most}"
+
+
+def _tasks(n: int) -> str:
+    return f"two tasks, each from 0 to {n - 1}" if n else "none, as there are no tasks"

@@ -1,0 +1,216 @@
+"""Build a `Problem` from arrays: every argument is checked, everything derived is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any, get_args
+
+import numpy as np
+
+from placeopt.errors import UsageError, listing, visible
+from placeopt.model.arrays import Bool, Int, choice, flags, names, task_pairs, whole_numbers
+from placeopt.model.cycles import find_cycle, topological_order
+from placeopt.model.equivalence_classes import by_first_appearance, device_classes
+from placeopt.model.problem import NANO, UNLIMITED, Contention, MemoryModel, Objective, Problem, Rounding
+
+
+def build_problem(
+    *,
+    task_names: Sequence[str],
+    device_names: Sequence[str],
+    duration: Int,
+    edges: Sequence[tuple[int, int]] | Int = (),
+    name: str = "",
+    description: str = "",
+    resolution: Fraction = Fraction(1, NANO),
+    device_types: Sequence[str] | None = None,
+    feasible: Bool | None = None,
+    resident: Int | None = None,
+    output: Int | None = None,
+    scratch: Int | None = None,
+    release: Int | None = None,
+    deadline: Int | None = None,
+    capacity: Int | None = None,
+    payload: Int | Sequence[int] | None = None,
+    shared: Bool | Sequence[bool] | None = None,
+    latency: Int | None = None,
+    byte_ticks_num: Int | None = None,
+    byte_ticks_den: Int | None = None,
+    power_num: Int | None = None,
+    power_den: Int | None = None,
+    byte_energy_num: Int | None = None,
+    byte_energy_den: Int | None = None,
+    relocation: Int | None = None,
+    runs_before_next_change: Fraction | int = 1,
+    group: Int | None = None,
+    separation: Iterable[tuple[int, int]] | Int = (),
+    forward: Int | None = None,
+    objective: Objective | None = None,
+    contention: Contention = "none",
+    memory_model: MemoryModel = "sum",
+    rounding: Rounding | None = None,
+) -> Problem:
+    """A Problem from its essential arrays; the derived ones are computed, all become read-only.
+
+    Edges may come in any order; `payload` and `shared` follow them. `group` holds any labels.
+    What is left out is zero, unlimited, feasible everywhere, or free of charge.
+
+    Raises
+    ------
+    UsageError
+        If an array has the wrong shape, holds something else than whole numbers, or an entry is out of range: times,
+        amounts and costs are not negative, denominators are positive, tasks are named by their indices. If a name comes
+        twice, the edges contain a cycle, a task is separated from itself, shared edges of one producer differ in
+        payload, the forward task of a task has another one, or the runs before the next change are not a positive
+        number.
+    """
+    choice("contention", contention, get_args(Contention))
+    choice("memory_model", memory_model, get_args(MemoryModel))
+    if objective is not None and not isinstance(objective, Objective):
+        raise UsageError(f"objective is a {type(objective).__name__}; expected an Objective")
+    if not resolution > 0:
+        raise UsageError(f"resolution is {resolution}; expected a positive number of seconds")
+    tasks, devices = names("task_names", task_names, unique=True), names("device_names", device_names, unique=True)
+    n, m = len(tasks), len(devices)
+    by_task, by_device, by_both = (n,), (m,), (n, m)
+    pairs = task_pairs("edges", edges, n)
+    e = len(pairs)
+    by_source = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    source, target = pairs[by_source, 0], pairs[by_source, 1]
+    edge_payload = whole_numbers("payload", payload, (e,), "edges", default=0)[by_source]
+    edge_shared = flags("shared", shared, (e,), "edges", default=False)[by_source]
+    allowed = flags("feasible", feasible, by_both, "tasks x devices", default=True)
+    ticks = whole_numbers("duration", duration, by_both, "tasks x devices", where=allowed)
+    out_start = np.searchsorted(source, np.arange(n + 1)).astype(np.int64)
+    in_edge = np.argsort(target, kind="stable").astype(np.int64)
+    in_start = np.searchsorted(target[in_edge], np.arange(n + 1)).astype(np.int64)
+    order = np.empty(n, dtype=np.int64)
+    placed = topological_order.select(n + e)(out_start, target, np.diff(in_start), order)
+    if placed < n:
+        around = [tasks[i] for i in find_cycle(pairs, n)]
+        raise UsageError(f"the edges contain a cycle: {listing(around, 8, ' -> ')} -> {visible(around[0])}")
+
+    def link(what: str, values: Int | None, default: int, where: Bool | None = None) -> Int:
+        return whole_numbers(what, values, (m, m), "devices x devices", default=default, least=default, where=where)
+
+    def each_device(what: str, values: Int | None, default: int, least: int = 0) -> Int:
+        return whole_numbers(what, values, by_device, "devices", default=default, least=least)
+
+    def each_task(what: str, values: Int | None, default: int = 0, least: int | None = 0) -> Int:
+        return whole_numbers(what, values, by_task, "tasks", default=default, least=least)
+
+    link_arrays = {
+        "latency": link("latency", latency, 0, ~np.eye(m, dtype=np.bool_)),
+        "byte_ticks_num": link("byte_ticks_num", byte_ticks_num, 0),
+        "byte_ticks_den": link("byte_ticks_den", byte_ticks_den, 1),
+        "byte_energy_num": link("byte_energy_num", byte_energy_num, 0),
+        "byte_energy_den": link("byte_energy_den", byte_energy_den, 1),
+    }
+    powers = each_device("power_num", power_num, 0), each_device("power_den", power_den, 1, least=1)
+    for what, num, den in (
+        ("byte_ticks", link_arrays["byte_ticks_num"], link_arrays["byte_ticks_den"]),
+        ("byte_energy", link_arrays["byte_energy_num"], link_arrays["byte_energy_den"]),
+        ("power", *powers),
+    ):
+        _check_products(what, num, den)
+    first_shared = np.flatnonzero(edge_shared)
+    outputs = np.zeros(n, dtype=np.int64)
+    outputs[source[first_shared]] = edge_payload[first_shared]
+    unequal = first_shared[outputs[source[first_shared]] != edge_payload[first_shared]]
+    if len(unequal):
+        edge = int(unequal[0])
+        raise UsageError(
+            f"payload: shared edges of {visible(tasks[source[edge]])} have {edge_payload[edge]} and "
+            f"{outputs[source[edge]]} bytes; expected the same: they carry one output"
+        )
+    if not runs_before_next_change > 0:
+        raise UsageError(f"runs_before_next_change is {runs_before_next_change}; expected a positive number")
+    forwards = np.arange(n)
+    if forward is not None:
+        forwards = whole_numbers("forward", forward, by_task, "tasks", most=n - 1)
+        if (chained := np.flatnonzero(forwards[forwards] != forwards)).size:
+            i, j = int(chained[0]), int(forwards[chained[0]])
+            raise UsageError(
+                f"forward[{i}] is {j}, which has the forward task {forwards[j]}; expected one that is its own"
+            )
+    apart = task_pairs("separation", separation, n)
+    if (alone := np.flatnonzero(apart[:, 0] == apart[:, 1])).size:
+        row = int(alone[0])
+        raise UsageError(f"separation[{row}] separates {visible(tasks[apart[row, 0]])} from itself; expected two tasks")
+    capacities = each_device("capacity", capacity, UNLIMITED)
+    moves = whole_numbers("relocation", relocation, by_both, "tasks x devices", default=0, where=allowed)
+    columns = [
+        (
+            *(table[:, d].tobytes() for table in (ticks, allowed, moves)),
+            *map(int, (capacities[d], powers[0][d], powers[1][d])),
+        )
+        for d in range(m)
+    ]
+    links = np.stack(list(link_arrays.values()), axis=-1)
+    groups = np.arange(n) if group is None else whole_numbers("group", group, by_task, "tasks", least=None)
+    problem = Problem(
+        name=name,
+        description=description,
+        resolution=resolution,
+        task_names=tasks,
+        device_names=devices,
+        device_types=devices if device_types is None else names("device_types", device_types, count=m),
+        duration=ticks,
+        feasible=allowed,
+        resident=each_task("resident", resident),
+        output=each_task("output", output),
+        scratch=each_task("scratch", scratch),
+        release=each_task("release", release),
+        deadline=each_task("deadline", deadline, UNLIMITED, least=None),
+        capacity=capacities,
+        edge_source=source,
+        edge_target=target,
+        payload=edge_payload,
+        shared=edge_shared,
+        power_num=powers[0],
+        power_den=powers[1],
+        relocation=moves,
+        runs_before_next_change=Fraction(runs_before_next_change),
+        group=by_first_appearance(groups),
+        separation=np.unique(np.sort(apart, axis=1), axis=0),
+        forward=forwards,
+        objective=objective or Objective(),
+        contention=contention,
+        memory_model=memory_model,
+        rounding=rounding,
+        out_start=out_start,
+        in_start=in_start,
+        in_edge=in_edge,
+        order=order,
+        device_class=device_classes(columns, links),
+        **link_arrays,
+    )
+    for field in fields(problem):
+        value = getattr(problem, field.name)
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+    return problem
+
+
+def _check_products(what: str, num: Int, den: Int) -> None:
+    """Refuse a ratio whose numerator times denominator is not below 2^62: see `ratio_ceil`."""
+    wrong = np.argwhere(num > (2**62 - 1) // den)
+    if len(wrong):
+        place = tuple(map(int, wrong[0]))
+        at = ", ".join(map(str, place))
+        raise UsageError(
+            f"{what}_num[{at}] is {num[place]} and {what}_den[{at}] is {den[place]}; expected a product below 2^62: "
+            "rounded to fewer digits"
+        )
+
+
+_DERIVED = {"edge_source", "edge_target", "out_start", "in_start", "in_edge", "order", "device_class"}
+
+
+def with_changes(problem: Problem, **changes: Any) -> Problem:
+    """The problem with some of what `build_problem` takes changed, and what follows from that worked out anew."""
+    given = {field.name: getattr(problem, field.name) for field in fields(problem) if field.name not in _DERIVED}
+    edges = np.column_stack((problem.edge_source, problem.edge_target))
+    return build_problem(**{**given, "edges": edges, **changes})

@@ -1,0 +1,270 @@
+"""What is usually reported of a schedule and of a task graph.
+
+Ratios are floats, for reading; what counts in ticks and bytes is exact. None where a ratio means nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placeopt.model.arrays import Int
+from placeopt.model.graph import components, path_lengths, siblings
+from placeopt.model.levels import mean_durations, mean_transfers
+from placeopt.model.memory import peak_memory, sum_memory, used_memory
+from placeopt.model.objective import loads, moved_edges
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule, makespan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metrics:
+    """Measures of a schedule.
+
+    Attributes
+    ----------
+    makespan
+        Ticks until the last task ends.
+    slr
+        Schedule length ratio: makespan / sum of min_j w_ij over the tasks i of CP_MIN, the `critical_path`; at least 1.
+        H. Topcuoglu, S. Hariri, M.-Y. Wu, "Performance-effective and low-complexity task scheduling for heterogeneous
+        computing", IEEE TPDS 13 (2002), doi:10.1109/71.993206, section 5.1. Release times, which the paper has none of,
+        count as well. None if that path takes no time.
+    speedup
+        Ticks of all tasks one after another on the one device that is fastest at it, `single_device`, over the
+        makespan (section 5.1 there). None if no device may run all tasks, or the makespan is 0. The device's
+        memory does not count.
+    efficiency
+        The speedup per device.
+    busy
+        (m,) ticks that each device computes.
+    utilisation
+        (m,) share of the makespan that each device computes; None if the makespan is 0.
+    transfers
+        Transfers between devices; one that serves several consumers on a device counts once.
+    bytes_moved
+        Bytes that they move.
+    peak_memory
+        (m,) most bytes live at one time on each device.
+    sum_memory
+        (m,) bytes of everything that each device ever holds.
+    carbonari_jct
+        Ticks of the job completion time of Carbonari et al. 2017, see `carbonari_jct`: a figure to compare with that
+        paper's tables. It is no time at which anything ends, and neither a bound nor an estimate of the makespan.
+    """
+
+    makespan: int
+    slr: float | None
+    speedup: float | None
+    efficiency: float | None
+    busy: Int
+    utilisation: NDArray[np.float64] | None
+    transfers: int
+    bytes_moved: int
+    peak_memory: Int
+    sum_memory: Int
+    carbonari_jct: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The form of a task graph.
+
+    Attributes
+    ----------
+    depth
+        Tasks on the longest path.
+    width
+        Most tasks in a level; the level of a task is the number of tasks on the longest path before it.
+    components
+        Parts that no edge connects.
+    sources, sinks
+        Tasks without producers, and without consumers.
+    largest_in_degree, largest_out_degree
+        Most producers, and most consumers, of a task.
+    """
+
+    depth: int
+    width: int
+    components: int
+    sources: int
+    sinks: int
+    largest_in_degree: int
+    largest_out_degree: int
+
+
+def measure(problem: Problem, schedule: Schedule) -> Metrics:
+    """The measures of a schedule, feasible or not; every task is on a device that may run it."""
+    length = makespan(problem, schedule)
+    shortest = critical_path(problem)
+    alone = single_device(problem)
+    speedup = alone / length if alone is not None and length else None
+    busy = loads(problem, schedule.device)
+    moved = moved_edges(problem, schedule.device)
+    return Metrics(
+        makespan=length,
+        slr=length / shortest if shortest else None,
+        speedup=speedup,
+        efficiency=None if speedup is None else speedup / problem.n_devices,
+        busy=busy,
+        utilisation=busy / length if length else None,
+        transfers=len(moved),
+        bytes_moved=int(problem.payload[moved].sum()),
+        peak_memory=peak_memory(problem, schedule),
+        sum_memory=sum_memory(problem, schedule.device),
+        carbonari_jct=carbonari_jct(problem, schedule.device),
+    )
+
+
+def carbonari_jct(problem: Problem, device: Int) -> int:
+    """Ticks of the job completion time (JCT) of Carbonari et al. 2017, of a placement (n,): not the makespan.
+
+    A. Carbonari, N. Kodirov, M. Golub: TensorFlow job placement optimization as a submodular function maximization,
+    2017, section 2.2 and equation 4: "sum all values, if node j and node j' are parallel, only add the max(j, j')".
+    Two tasks are parallel when they have the same producers, D[j] = D[j'], and are on different devices. Of parallel
+    tasks the longest counts, of all others each. No transfer, queue, release time or memory is in it, so that it may
+    be above the makespan (tasks that run at the same time but are no siblings are added up) or below it (of several
+    siblings on one device only the longest may count; transfers take time). O(n log n + e).
+
+    The paper's symbols: E the placement, D[j] the set of direct predecessors of node j, PC_j the parallel candidates of
+    j, P_E^j those of them on other devices. Departures and what the paper leaves open:
+
+    - PC_j has D_S[j] != D_S[j'] in the formula; the prose ("both nodes depend on the same thing") and the worked
+      example (appendix 6.1: nodes 3 and 4) say that they are equal, and so does this. Nodes without predecessors are
+      parallel too.
+    - Equation 4 takes the maximum over P_E^j, without j; the prose and the example's sum take j as well.
+    - The sum runs over j = 1..n and does not say what has been counted when sets of parallel tasks overlap, as they do
+      when some siblings share a device. Here tasks go in topological order (`Problem.order`): one that has been counted
+      adds nothing; one that has parallel tasks adds the longest of itself and those of them that have not been
+      counted, which all count as counted; one without any adds its own duration.
+
+    Every task is on a device that may run it.
+    """
+    if problem.n_tasks == 0:
+        return 0
+    ticks = problem.duration[np.arange(problem.n_tasks), device]
+    _, first, label = np.unique(
+        siblings(problem.out_start, problem.edge_target)[problem.order], return_index=True, return_inverse=True
+    )
+    # In topological order: the first task of each set of siblings counts together with those on other devices; what
+    # is left then is on its device and has nobody uncounted elsewhere.
+    ticks, device = ticks[problem.order], device[problem.order]
+    beside = device == device[first][label]
+    longest = ticks[first]
+    np.maximum.at(longest, label[~beside], ticks[~beside])
+    return int(longest.sum() + ticks[beside].sum() - ticks[first].sum())
+
+
+def critical_path(problem: Problem) -> int:
+    """Ticks along the longest path when every task takes its shortest feasible duration and no transfer counts.
+
+    The denominator of the SLR: the sum over CP_MIN of min_j w_ij (Topcuoglu et al. 2002, section 5.1). A path starts
+    at the release time of its first task.
+    """
+    if problem.n_tasks == 0:
+        return 0
+    shortest = np.where(problem.feasible, problem.duration, problem.duration.max(axis=1, keepdims=True)).min(axis=1)
+    return int((_earliest(problem, shortest) + shortest).max())
+
+
+def single_device(problem: Problem) -> int | None:
+    """Tick at which one device has run all tasks, the one that is first to; None if no device may run all.
+
+    It takes them as they become ready, which no order beats: the device then only waits where nothing that is left
+    can run. Let r_j be the earliest start of task j by its release time and the paths to it. From any r_j on,
+    the tasks with r_k >= r_j all run, and the largest of r_j plus their durations is reached (1 | r_j | Cmax).
+    """
+    able = np.flatnonzero(problem.feasible.all(axis=0))
+    ends = []
+    for d in able.tolist():
+        ticks = problem.duration[:, d]
+        earliest = _earliest(problem, ticks)
+        falling = np.argsort(-earliest, kind="stable")
+        ends.append(int((earliest[falling] + np.cumsum(ticks[falling])).max(initial=0)))
+    return min(ends, default=None)
+
+
+def _earliest(problem: Problem, ticks: Int) -> Int:
+    """(n,) earliest starts of all tasks by release times and paths alone, if they take `ticks` (n,)."""
+    return path_lengths(problem.order, problem.out_start, problem.edge_target, ticks, problem.release)
+
+
+def ccr(problem: Problem) -> float | None:
+    """The communication-to-computation ratio of a problem, whatever the placement.
+
+    The sum over edges of their transfer times over the sum over tasks of their durations: equation 1 of H. Xu et
+    al., "Celeritas: Fast optimizer for large dataflow graphs", 2022, arXiv:2208.00184. Where these depend on
+    devices, a transfer takes the mean over all ordered pairs of distinct devices, before rounding up to
+    ticks, and a task the mean over its feasible devices. Every edge counts, also where one transfer may serve
+    several. 0.0 with a single device; None if no task takes any time.
+    """
+    computing = float(mean_durations(problem).sum())
+    return float(mean_transfers(problem).sum()) / computing if computing else None
+
+
+@dataclass(frozen=True, slots=True)
+class Grain:
+    """How coarse a task graph is: its tasks and edges, and its `ccr`."""
+
+    tasks: int
+    edges: int
+    ccr: float | None
+
+
+def grain(problem: Problem) -> Grain:
+    """How coarse the problem's task graph is: to compare before and after fusion (Celeritas, table 2)."""
+    return Grain(problem.n_tasks, problem.n_edges, ccr(problem))
+
+
+def shape(problem: Problem) -> Shape:
+    """The form of the problem's task graph."""
+    n = problem.n_tasks
+    if n == 0:
+        return Shape(0, 0, 0, 0, 0, 0, 0)
+    ones = np.ones(n, dtype=np.int64)
+    level = path_lengths(problem.order, problem.out_start, problem.edge_target, ones)
+    fan_in, fan_out = np.diff(problem.in_start), np.diff(problem.out_start)
+    return Shape(
+        depth=int(level.max()) + 1,
+        width=int(np.bincount(level).max()),
+        components=components(n, problem.edge_source, problem.edge_target)[1],
+        sources=int((fan_in == 0).sum()),
+        sinks=int((fan_out == 0).sum()),
+        largest_in_degree=int(fan_in.max()),
+        largest_out_degree=int(fan_out.max()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUse:
+    """What a schedule asks of one device."""
+
+    name: str
+    type: str
+    tasks: int
+    busy: int
+    """Ticks of computing."""
+    memory: int
+    """Bytes, under the problem's memory model."""
+    capacity: int | None
+    """Bytes; None if unlimited."""
+
+
+def device_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]:
+    """What a schedule asks of each device."""
+    tasks = np.bincount(schedule.device, minlength=problem.n_devices).tolist()
+    busy = loads(problem, schedule.device).tolist()
+    memory = used_memory(problem, schedule).tolist()
+    return tuple(
+        DeviceUse(
+            name=problem.device_names[d],
+            type=problem.device_types[d],
+            tasks=tasks[d],
+            busy=busy[d],
+            memory=memory[d],
+            capacity=None if problem.capacity[d] == UNLIMITED else int(problem.capacity[d]),
+        )
+        for d in range(problem.n_devices)
+    )

@@ -1,0 +1,366 @@
+"""The compiled problem: read-only arrays, no names to resolve, no units left.
+
+All times are integer ticks, all sizes integer bytes, so that every check is exact.
+n tasks, m devices, e edges; tasks and devices stand in the document's order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from placeopt.errors import UsageError, counted, visible
+from placeopt.model.arrays import Bool, Int, choice
+from placeopt.model.notebook import facts_table, framed, grid_table, note
+from placeopt.model.units import size_text, time_text
+
+Contention = Literal["none", "port"]
+MemoryModel = Literal["sum", "peak"]
+Metric = Literal["makespan", "total_cost", "max_load", "communication", "energy", "memory_balance", "relocation"]
+
+DEVICE_ROWS = 20
+"""Rows of the table of devices in a notebook."""
+
+UNLIMITED = int(np.iinfo(np.int64).max)
+"""Capacity of a device without a stated memory, deadline of a task without one."""
+
+NANO = 10**9
+PARTS = 10**6
+"""memory_balance is counted in parts per million of a capacity."""
+
+
+def ratio_ceil(amount: Any, num: Any, den: Any) -> Any:
+    """ceil(amount * num / den) for integers or integer arrays.
+
+    Nothing overflows when num * den < 2**62 and the result fits.
+    """
+    whole = amount // den
+    return whole * num - (-((amount - whole * den) * num) // den)
+
+
+def transfer_ticks(payload: Any, latency: Any, num: Any, den: Any) -> Any:
+    """Ticks that `payload` bytes take between two distinct devices, for integers or integer arrays.
+
+    latency + ceil(payload * num / den), where num ticks move den bytes. The one definition of a
+    transfer's duration; only the verifier has its own.
+    """
+    # Spelt out rather than calling ratio_ceil, so that compiled kernels can inline it alone.
+    whole = payload // den
+    return latency + whole * num - (-((payload - whole * den) * num) // den)
+
+
+COARSE = Fraction(1, 20)
+"""Rounding that changes a value by a larger share is reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """The time of a document that rounding to whole ticks changes most.
+
+    Attributes
+    ----------
+    share
+        |rounded - stated| / stated: 0.4 where 1 ms becomes 1.4 ms.
+    where
+        Its place in the document: tasks.conv.time.
+    """
+
+    share: float
+    where: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {"share": self.share, "where": self.where}
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A metric and its weight in an objective.
+
+    Raises
+    ------
+    UsageError
+        If there is no such metric, or the weight is negative: no solver makes a metric large.
+    """
+
+    metric: Metric
+    weight: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        choice("metric", self.metric, get_args(Metric))
+        if not self.weight >= 0:
+            raise UsageError(f"the weight of {self.metric} is {self.weight}; expected a number that is not negative")
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What to minimise: weighted sums in lexicographic order, the most important first.
+
+    Raises
+    ------
+    UsageError
+        If the objective has no levels, or one of them no metric.
+    """
+
+    levels: tuple[tuple[Term, ...], ...] = ((Term("makespan"),),)
+
+    def __post_init__(self) -> None:
+        if not self.levels or not all(self.levels):
+            raise UsageError("an objective needs at least one level, and a metric at every level")
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Every metric named, in order of first appearance."""
+        return tuple(dict.fromkeys(term.metric for level in self.levels for term in level))
+
+    @property
+    def single(self) -> Metric | None:
+        """The metric, when the objective is just one with weight 1."""
+        if len(self.levels) == 1 and len(self.levels[0]) == 1 and self.levels[0][0].weight == 1:
+            return self.levels[0][0].metric
+        return None
+
+    def __str__(self) -> str:
+        return ", then ".join(" + ".join(_term_text(term) for term in level) for level in self.levels)
+
+
+def _term_text(term: Term) -> str:
+    if term.weight == 1:
+        return term.metric
+    if term.metric == "relocation" and term.weight.numerator == 1:  # divided by the runs that it serves
+        return f"{term.metric} / {term.weight.denominator}"
+    return f"{float(term.weight):g} {term.metric}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """A placement problem, ready to be solved.
+
+    Attributes
+    ----------
+    resolution
+        Seconds per tick.
+    duration
+        (n, m) ticks of a task on a device; 0 where not feasible.
+    feasible
+        (n, m), whether the device may run the task.
+    resident, output, scratch
+        (n,) bytes held for the whole run; from the task's start until its last consumer has its
+        data; while it runs. All three on the task's own device.
+    release
+        (n,) ticks before which a task may not start.
+    deadline
+        (n,) ticks by which a task must have ended, UNLIMITED where it states none.
+    capacity
+        (m,) bytes, UNLIMITED where the device states none.
+    edge_source, edge_target
+        (e,) producer and consumer of each edge, sorted by producer.
+    payload
+        (e,) bytes.
+    shared
+        (e,), whether the edge carries its producer's output: one transfer then serves every
+        such consumer on the same device.
+    latency
+        (m, m) ticks from the row's device to the column's; zero on the diagonal.
+    byte_ticks_num, byte_ticks_den
+        (m, m): num ticks move den bytes (the inverse of a bandwidth, exactly); num is zero for an
+        infinite bandwidth. num * den is below 2**62, here and in the two pairs below.
+    power_num, power_den
+        (m,): num nanojoules are spent in den ticks of computing.
+    byte_energy_num, byte_energy_den
+        (m, m): num nanojoules move den bytes.
+    relocation
+        (n, m) ticks that it takes to have a task on a device from now on, in place of where it is now: its data moves
+        there and it starts up. 0 where it stays, and where not feasible (`placeopt.model.relocation`).
+    runs_before_next_change
+        How many runs the placement serves. The weights of `relocation` in the objective are divided by it already.
+    group
+        (n,) colocation group of each task, 0..g-1 in order of first appearance; a task in no
+        group is a group of its own. Tasks of one group share a device.
+    separation
+        (k, 2) pairs of tasks that must be on different devices, each the smaller index first.
+    forward
+        (n,) the task whose gradient each task computes; its own index for one that is no backward task. It decides
+        nothing: passes look at it.
+    rounding
+        The time that was rounded most when the problem was compiled; None if all are whole ticks or none were stated.
+        It describes how the problem was made; the fingerprint does not include it.
+    out_start, in_start, in_edge
+        The edges as CSR both ways: out-edges of task i are out_start[i]..out_start[i+1], its in-edges
+        in_edge[in_start[i]:in_start[i+1]].
+    order
+        (n,) a topological order: the tasks without producers by index, then each as its last producer goes by.
+    device_class
+        (m,) class of each device, 0.. in order of first appearance: devices of one class are
+        interchangeable (same durations, feasibility, capacity, power, links and relocation).
+    """
+
+    name: str
+    description: str
+    resolution: Fraction
+    task_names: tuple[str, ...]
+    device_names: tuple[str, ...]
+    device_types: tuple[str, ...]
+    duration: Int
+    feasible: Bool
+    resident: Int
+    output: Int
+    scratch: Int
+    release: Int
+    deadline: Int
+    capacity: Int
+    edge_source: Int
+    edge_target: Int
+    payload: Int
+    shared: Bool
+    latency: Int
+    byte_ticks_num: Int
+    byte_ticks_den: Int
+    power_num: Int
+    power_den: Int
+    byte_energy_num: Int
+    byte_energy_den: Int
+    relocation: Int
+    runs_before_next_change: Fraction
+    group: Int
+    separation: Int
+    forward: Int
+    objective: Objective
+    contention: Contention
+    memory_model: MemoryModel
+    rounding: Rounding | None
+    out_start: Int
+    in_start: Int
+    in_edge: Int
+    order: Int
+    device_class: Int
+
+    def __repr__(self) -> str:
+        name = f"{visible(self.name)}: " if self.name else ""
+        return f"<Problem {name}{sizes(self)}>"
+
+    def _repr_html_(self) -> str:
+        return _html(self)
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks, n."""
+        return len(self.task_names)
+
+    @property
+    def n_devices(self) -> int:
+        """Number of devices, m."""
+        return len(self.device_names)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges, e."""
+        return len(self.edge_source)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of colocation groups, tasks on their own included."""
+        return int(self.group.max()) + 1 if self.n_tasks else 0
+
+    @property
+    def memory(self) -> Int:
+        """(n,) bytes that each task counts for under the `sum` memory model."""
+        return self.resident + self.output + self.scratch
+
+    def transfer(self, payload: Int | int, source: Int | int, target: Int | int) -> Int:
+        """Ticks of transfers between devices, elementwise; zero on the same device."""
+        ticks = transfer_ticks(
+            np.asarray(payload, dtype=np.int64),
+            self.latency[source, target],
+            self.byte_ticks_num[source, target],
+            self.byte_ticks_den[source, target],
+        )
+        return np.where(np.asarray(source) == np.asarray(target), 0, ticks)
+
+    def group_feasible(self) -> Bool:
+        """(g, m), whether every task of the group may run on the device."""
+        if self.n_groups == self.n_tasks:
+            return self.feasible.copy()
+        members = np.argsort(self.group, kind="stable")
+        first = np.searchsorted(self.group[members], np.arange(self.n_groups))
+        return np.asarray(np.logical_and.reduceat(self.feasible[members], first, axis=0))
+
+    def fingerprint(self) -> str:
+        """A short hash of everything that decides which schedules are feasible and how good they are.
+
+        A problem without relocation has the hash that it had before there was any.
+        """
+        digest = hashlib.sha256()
+        idle = {"name", "description", "forward", "rounding"}
+        idle |= set() if self.relocation.any() else {"relocation"}
+        idle |= set() if self.runs_before_next_change != 1 else {"runs_before_next_change"}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in idle:
+                continue
+            digest.update(field.name.encode())
+            if isinstance(value, np.ndarray):
+                digest.update(str(value.shape).encode())
+                digest.update(np.ascontiguousarray(value).tobytes())
+            else:
+                digest.update(repr(value).encode())
+        return digest.hexdigest()[:16]
+
+
+def sizes(problem: Problem) -> str:
+    """The numbers of tasks, edges and devices."""
+    counts = (problem.n_tasks, "task"), (problem.n_edges, "edge"), (problem.n_devices, "device")
+    return ", ".join(counted(number, noun) for number, noun in counts)
+
+
+def rounding_text(problem: Problem) -> str | None:
+    """How much rounding to ticks changes the times of the document at most; None where that is little."""
+    rounding = problem.rounding
+    if rounding is None or rounding.share <= COARSE:
+        return None
+    share = f"{rounding.share:,.0%}" if rounding.share < 1e4 else "more than 1,000,000%"
+    tick = time_text(1, problem.resolution)
+    return f"times are rounded to the {tick} tick, by up to {share} ({rounding.where}); a finer resolution avoids it"
+
+
+def device_kinds(problem: Problem) -> list[list[int]]:
+    """The devices, those together that are interchangeable, in order of first appearance."""
+    kinds: dict[int, list[int]] = {}
+    for device, label in enumerate(problem.device_class.tolist()):
+        kinds.setdefault(label, []).append(device)
+    return list(kinds.values())
+
+
+def _html(problem: Problem) -> str:
+    """The problem as a notebook shows it: sizes, what is minimised, and a line for each kind of device."""
+    facts = [
+        ("size", sizes(problem)),
+        ("objective", str(problem.objective)),
+        ("contention", problem.contention),
+        ("memory model", problem.memory_model),
+        ("a tick", time_text(1, problem.resolution)),
+        *(("rounding", text) for text in [rounding_text(problem)] if text is not None),
+        ("memory of the tasks", size_text(int(problem.memory.sum()))),
+    ]
+    if problem.n_groups < problem.n_tasks:
+        facts.append(("colocation", counted(problem.n_groups, "group")))
+    kinds = device_kinds(problem)
+    rows = []
+    for members in kinds[:DEVICE_ROWS]:
+        first = members[0]
+        label = problem.device_names[first]
+        if len(members) > 1:
+            label = f"{label} .. {problem.device_names[members[-1]]} ({len(members):,})"
+        capacity = int(problem.capacity[first])
+        memory = "unlimited" if capacity == UNLIMITED else size_text(capacity)
+        rows.append((label, problem.device_types[first], memory, f"{int(problem.feasible[:, first].sum()):,}"))
+    parts = [facts_table(facts), grid_table(("devices", "type", "memory of each", "tasks that may run"), rows, left=2)]
+    if len(kinds) > DEVICE_ROWS:
+        parts.append(note(f"and {counted(len(kinds) - DEVICE_ROWS, 'other kind')} of device"))
+    if problem.description:
+        parts.insert(0, note(problem.description))
+    return framed(problem.name or "problem", *parts)

@@ -1,0 +1,134 @@
+"""A schedule: where and when every task runs and, under contention, when its data moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeopt.model.arrays import Int, whole_numbers
+from placeopt.model.problem import UNLIMITED, Problem
+
+
+def _read_only_fields(instance: object, *names: str) -> None:
+    for name in names:
+        array = whole_numbers(name, getattr(instance, name), None, "", least=None)
+        array.flags.writeable = False
+        object.__setattr__(instance, name, array)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transfers:
+    """The transfers of a schedule under port contention, one row each.
+
+    Attributes
+    ----------
+    edge
+        (t,) the edge whose payload moves. Where one transfer serves several consumers (shared
+        edges of one producer to one device), the lowest of their edges.
+    start
+        (t,) ticks.
+    """
+
+    edge: Int
+    start: Int
+
+    def __post_init__(self) -> None:
+        _read_only_fields(self, "edge", "start")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schedule:
+    """A device and a start for every task.
+
+    Attributes
+    ----------
+    device
+        (n,) the device of each task.
+    start
+        (n,) ticks; task i occupies its device in [start, start + duration).
+    transfers
+        None unless the problem has port contention: a transfer then starts when its producer ends.
+    """
+
+    device: Int
+    start: Int
+    transfers: Transfers | None = None
+
+    def __post_init__(self) -> None:
+        _read_only_fields(self, "device", "start")
+
+
+def sequence(problem: Problem, schedule: Schedule) -> Int:
+    """(n,) the tasks by start, of those that start together by end, then as in `Problem.order`.
+
+    Where no task starts before its inputs are there, that is a topological order.
+    """
+    rank = np.empty(problem.n_tasks, dtype=np.int64)
+    rank[problem.order] = np.arange(problem.n_tasks)
+    end = schedule.start + durations(problem, schedule.device)
+    return np.lexsort((rank, end, schedule.start)).astype(np.int64)
+
+
+def durations(problem: Problem, device: Int) -> Int:
+    """(n,) ticks of every task on its device."""
+    return problem.duration[np.arange(problem.n_tasks), device]
+
+
+def edge_transfers(problem: Problem, device: Int) -> Int:
+    """(e,) the edge that stands for each edge's transfer, -1 where both tasks share a device.
+
+    Edges served by one transfer (shared edges of one producer to one device) have the lowest of them.
+    """
+    source, target = device[problem.edge_source], device[problem.edge_target]
+    edges = np.arange(problem.n_edges)
+    representative = np.where(source == target, -1, edges)
+    moving = np.flatnonzero((source != target) & problem.shared)
+    if len(moving):
+        key = problem.edge_source[moving] * problem.n_devices + target[moving]
+        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        representative[moving] = moving[first][inverse]
+    return representative.astype(np.int64)
+
+
+def edge_ticks(problem: Problem, device: Int) -> Int:
+    """(e,) ticks of each edge's transfer under a placement; zero on the same device."""
+    return problem.transfer(problem.payload, device[problem.edge_source], device[problem.edge_target])
+
+
+def arrivals(problem: Problem, schedule: Schedule) -> Int:
+    """(e,) tick at which each edge's data is there for its consumer."""
+    device = schedule.device
+    ends = (schedule.start + durations(problem, device))[problem.edge_source]
+    ticks = edge_ticks(problem, device)
+    if schedule.transfers is None:
+        return ends + ticks
+    moves = np.full(problem.n_edges, -1, dtype=np.int64)
+    moves[schedule.transfers.edge] = schedule.transfers.start
+    representative = edge_transfers(problem, device)
+    return np.where(representative >= 0, moves[representative] + ticks, ends)
+
+
+def transfer_times(problem: Problem, schedule: Schedule) -> tuple[Int, Int, Int]:
+    """Every transfer once: (t,) the edge in whose name it runs, ascending, (t,) its first tick, (t,) its end."""
+    carrier = edge_transfers(problem, schedule.device)
+    edges = np.flatnonzero(carrier == np.arange(problem.n_edges))
+    sent = (schedule.start + durations(problem, schedule.device))[problem.edge_source]
+    if schedule.transfers is not None:
+        booked = carrier[schedule.transfers.edge] == schedule.transfers.edge
+        sent[schedule.transfers.edge[booked]] = schedule.transfers.start[booked]
+    return edges, sent[edges], (sent + edge_ticks(problem, schedule.device))[edges]
+
+
+def lateness(problem: Problem, schedule: Schedule) -> int:
+    """Ticks by which a task misses its deadline, the most there are; 0 if all deadlines are kept."""
+    due = np.flatnonzero(problem.deadline != UNLIMITED)
+    end = schedule.start[due] + problem.duration[due, schedule.device[due]]
+    return int((end - problem.deadline[due]).max(initial=0))
+
+
+def makespan(problem: Problem, schedule: Schedule) -> int:
+    """Ticks from time zero to the end of the last task; 0 without tasks."""
+    if problem.n_tasks == 0:
+        return 0
+    return int((schedule.start + durations(problem, schedule.device)).max())

@@ -1,0 +1,74 @@
+"""Finds solvers: ours and third parties' alike, by the entry point group `placeopt.solvers`.
+
+A package adds a solver with
+
+    [project.entry-points."placeopt.solvers"]
+    my-solver = "my_package.my_module:MySolver"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
+from pathlib import Path
+
+from placeopt.errors import InternalError, UsageError, listing, suggestion
+from placeopt.model.problem import Problem
+from placeopt.solver import Solver, unsupported
+
+GROUP = "placeopt.solvers"
+
+
+@cache
+def _entry_points() -> dict[str, EntryPoint]:
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    try:
+        distribution("placeopt")
+    except PackageNotFoundError:  # a checkout that is not installed: its own pyproject.toml names our solvers
+        project = Path(__file__).parents[2] / "pyproject.toml"
+        if project.is_file():
+            ours = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["entry-points"][GROUP]
+            points = {name: EntryPoint(name, value, GROUP) for name, value in ours.items()} | points
+    return dict(sorted(points.items()))
+
+
+def solver_names() -> list[str]:
+    """The names of all installed solvers, sorted."""
+    return list(_entry_points())
+
+
+def find_solver(name: str) -> Solver:
+    """The solver of that name; only its own module is imported.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or the package that offers it cannot be imported.
+    """
+    if not isinstance(name, str):
+        raise UsageError(
+            f"a solver is given by its name, got {type(name).__name__}; known are {listing(solver_names(), 40)}"
+        )
+    point = _entry_points().get(name)
+    if point is None:
+        near = suggestion(name, solver_names()) or f"; known are {listing(solver_names(), 40)}"
+        raise UsageError(f'unknown solver "{name}"{near}')
+    try:
+        solver = point.load()()
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f'solver "{name}" ({point.value}) cannot be loaded: {error}') from error
+    if not isinstance(solver, Solver):
+        raise InternalError(f'solver "{name}" ({point.value}) does not implement placeopt.solver.Solver')
+    return solver
+
+
+def solvers_for(problem: Problem) -> list[str]:
+    """Names of the installed solvers that support everything this problem asks for, but for broken packages."""
+    found = []
+    for name in solver_names():
+        with suppress(UsageError):
+            if unsupported(find_solver(name).info, problem) is None:
+                found.append(name)
+    return found

@@ -1,0 +1,123 @@
+"""Compare the claims of a solver with what the verifier finds; a contradiction is an internal error.
+
+    infeasible       no schedule of the solver or of a heuristic is feasible
+    a lower bound    no verified schedule is better
+    optimal          the verified schedule has the value of the solver's own bound
+    exact passes     a schedule mapped back is feasible and has the same objective as in the reduced problem
+
+The error carries a problem document (`InternalError.dump`) that `placeopt solve` accepts. Its key `x-disagreement`
+describes the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from placeopt.bounding.heuristics import heuristic_schedules
+from placeopt.bounding.quick import Bound
+from placeopt.errors import InternalError
+from placeopt.model.objective import Value
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
+from placeopt.passes import Chain
+from placeopt.simulation import retime
+from placeopt.solver import Answer, Termination
+from placeopt.solving.run import Run
+from placeopt.verifier import Report, verify
+
+
+def retimed_and_verified(problem: Problem, schedule: Schedule) -> tuple[Schedule, Report]:
+    """Re-time a schedule to its earliest starts and verify it.
+
+    Under the `peak` model, earlier starts can need more memory at a time. The solver's own times stay where earlier
+    ones break a capacity or make the objective worse.
+    """
+    own = verify(problem, schedule)
+    if own.objective is None:  # a task without a device that may run it: nothing to re-time
+        return schedule, own
+    earliest = retime(problem, schedule)
+    report = verify(problem, earliest)
+    if own.feasible and (not report.feasible or (report.objective or ()) > own.objective):
+        return schedule, own
+    return earliest, report
+
+
+def mapped_back(run: Run, chain: Chain, schedule: Schedule) -> tuple[Schedule | None, Report]:
+    """Map a schedule of the reduced problem back and verify it; None if it cannot be mapped back.
+
+    Raises
+    ------
+    InternalError
+        If an exact pass does not keep the schedule's feasibility and objective.
+    """
+    schedule, report = retimed_and_verified(chain.problem, schedule)
+    if not chain.steps or report.objective is None:
+        return (None if chain.steps else schedule), report
+    original = chain.restore(schedule)
+    if report.feasible and chain.exact and not _kept(run.problem, original, report):
+        raise _broken(run, chain, schedule, report)
+    return retimed_and_verified(run.problem, original)
+
+
+def _kept(problem: Problem, schedule: Schedule, report: Report) -> bool:
+    found = verify(problem, schedule)
+    return found.feasible and found.objective == report.objective
+
+
+def _broken(run: Run, chain: Chain, schedule: Schedule, report: Report) -> InternalError:
+    """The error, which names the first pass that changes feasibility or value on the way back."""
+    restorations = list(chain.restorations(schedule))
+    for step, halfway in zip(reversed(chain.steps), restorations[1:], strict=True):
+        if not _kept(step.before, halfway, report):
+            found = verify(step.before, halfway)
+            rules = ", ".join(dict.fromkeys(violation.rule.value for violation in found.violations))
+            said = f"breaks the rules {rules}" if rules else f"has {_text(found.objective)}"
+            claim = f"pass {step.name} restores a schedule with {_text(report.objective)} as one that {said}"
+            return run.disagreement(claim, restorations[-1])
+    return run.disagreement("the passes lose the objective on the way back", restorations[-1])
+
+
+def _text(values: Sequence[Value] | None) -> str:
+    return "none" if values is None else ", ".join(map(str, values))
+
+
+def check_infeasible(run: Run, source: str, own: Schedule | None) -> None:
+    """Search for a feasible schedule of a problem claimed to be infeasible: the solver's own, or a heuristic's.
+
+    Raises
+    ------
+    InternalError
+        If there is one.
+    """
+    for found, schedule in _attempts(run, own):
+        schedule, report = retimed_and_verified(run.problem, schedule)
+        if report.feasible:
+            claim = f"{source} claims that the problem is infeasible, and the verifier accepts a schedule of {found}"
+            raise run.disagreement(claim, schedule)
+
+
+def _attempts(run: Run, own: Schedule | None) -> Iterator[tuple[str, Schedule]]:
+    if own is not None:
+        yield run.solver.name, own
+    yield from heuristic_schedules(run.problem, run.options.seed)
+
+
+def check_bound(
+    run: Run, answer: Answer, bound: Bound | None, schedule: Schedule | None, report: Report | None
+) -> None:
+    """Compare the lower bound, and a claim of optimality, with a verified schedule.
+
+    Raises
+    ------
+    InternalError
+        If the schedule contradicts them.
+    """
+    if report is None or not report.feasible or report.objective is None:
+        return
+    value = report.objective[0]
+    if bound is not None and bound.value > value:
+        claim = f"{bound.name} claims the bound {bound.value}, and the verifier accepts a schedule with {value}"
+        raise run.disagreement(claim, schedule)
+    if answer.termination is Termination.OPTIMAL and answer.bound != value:
+        claim = f"{run.solver.name} claims to be optimal with the bound {answer.bound}, and the verifier finds {value}"
+        raise run.disagreement(claim, schedule)

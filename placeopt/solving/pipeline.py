@@ -1,0 +1,300 @@
+"""Solve a problem: prepare, run, check, bound, report.
+
+prepare   check every argument, before anything is solved (`placeopt.solving.run`)
+run       look for a quick proof of infeasibility, apply passes, call the solver, prove lower bounds in parallel
+check     map the schedule back to the problem, re-time it, verify it, cross-check the solver's claims
+bound     choose the best lower bound, after `bound_time` seconds for better ones
+report    return a `Result`
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from placeopt.bounding.quick import Bound, best_bound, prove_infeasible
+from placeopt.errors import InternalError, UsageError, listing
+from placeopt.kernels import compilation, hurried
+from placeopt.model.metrics import device_uses
+from placeopt.model.objective import Value
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
+from placeopt.passes import Chain, Pass, apply_passes
+from placeopt.solver import Answer, Options, Progress, Termination
+from placeopt.solving.crosscheck import check_bound, check_infeasible, mapped_back
+from placeopt.solving.result import Result, WallTime
+from placeopt.solving.run import Run, prepare
+from placeopt.verifier import Report
+
+LEAST = 1e-3
+"""Seconds that a solver gets at least, even if passes or an initial solver used up the time limit."""
+
+
+def solve(
+    problem: Problem,
+    solver: str = "heft",
+    *,
+    time_limit: float | None = None,
+    gap_limit: float | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    initial: Schedule | str | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    passes: Sequence[str | Pass] | None = None,
+    bound_time: float | None = None,
+    strict: bool = False,
+    **settings: Any,
+) -> Result:
+    """Solve a problem with one solver, verify the schedule and certify the gap.
+
+    Parameters
+    ----------
+    solver
+        Name of an installed solver; `placeopt.solvers()` lists them.
+    time_limit
+        Seconds; None for no limit.
+    gap_limit
+        Stop once the gap is proved to be at most this.
+    seed
+        The same seed with one worker gives the same answer.
+    workers
+        Threads that the solver may use; all cores unless given.
+    initial
+        A schedule to start from, or the name of a solver that makes one first, in at most half of the time limit.
+    on_progress
+        Called with every new incumbent or bound, possibly from another thread, one call at a time. From call to call,
+        times and bounds never fall and objectives never rise. An exception that it raises ends the run.
+    should_stop
+        Called regularly; once it returns True, the solver stops and returns its incumbent.
+    passes
+        Passes that make the problem smaller for the solver, in order: names, as `placeopt passes` lists them, with
+        settings after a colon (`celeritas-fusion:range=100`), or objects. None: the exact passes for an exact solver,
+        no passes for others.
+    bound_time
+        Seconds for better lower bounds after the solver. With two workers or more, a solver that searches within a time
+        limit has lower bounds proved in parallel anyway (`placeopt.bounding.bound_prover`).
+    strict
+        Make a heuristic fail that would otherwise overfill devices as its best effort (`celeritas`, `order-place`).
+    **settings
+        Settings of the solver; `placeopt.solver_info` lists them.
+
+    Raises
+    ------
+    UsageError
+        If an argument is wrong, or there is no such solver, setting or pass.
+    UnsupportedError
+        If the solver does not support a property of this problem; the message names solvers that do.
+    InternalError
+        If a claim contradicts a verified schedule (`placeopt.solving.crosscheck`); carries a dump that reproduces it.
+    """
+    begun = time.monotonic()
+    run = prepare(
+        problem,
+        solver,
+        time_limit=time_limit,
+        gap_limit=gap_limit,
+        seed=seed,
+        workers=workers,
+        initial=initial,
+        on_progress=on_progress,
+        should_stop=should_stop,
+        passes=passes,
+        bound_time=bound_time,
+        strict=strict,
+        settings=settings,
+    )
+    if run.initial_solver is not None:
+        run = _with_initial(run, run.initial_solver)
+    attempt = _run(run)
+    solved = time.monotonic()
+    checked = _check(run, attempt)
+    verified = time.monotonic()
+    bound = _bound(run, attempt.chain, checked)
+    bounded = time.monotonic()
+    check_bound(run, checked.answer, bound, checked.schedule, checked.report)
+    seconds = WallTime(
+        solve=solved - begun, compiling=attempt.compiling, verify=verified - solved, bound=bounded - verified
+    )
+    return _report(run, attempt.chain, checked, bound, seconds)
+
+
+def _with_initial(run: Run, solver: str) -> Run:
+    """Have another solver make the initial schedule, and take the time that it used off the limit.
+
+    A problem that is proved infeasible stays without an initial schedule.
+
+    Raises
+    ------
+    UsageError
+        If that solver finds no schedule.
+    """
+    options, limit = run.options, run.options.time_limit
+    found = solve(
+        run.problem,
+        solver,
+        time_limit=None if limit is None else limit / 2,
+        seed=options.seed,
+        workers=options.workers,
+        should_stop=options.should_stop,
+    )
+    if found.schedule is None and found.termination is not Termination.INFEASIBLE:
+        why = f": {found.message}" if found.message else ""
+        raise UsageError(f"initial: {solver} found no schedule to start from{why}; expected another solver, or a plan")
+    now = time.monotonic()
+    if limit is not None:
+        options = replace(options, time_limit=max(limit - (now - run.since), LEAST), nominal_limit=limit / 2)
+    return replace(run, options=replace(options, initial=found.schedule), since=now)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Attempt:
+    """A solver's answer to the reduced problem, or a quick proof that there is none."""
+
+    chain: Chain
+    answer: Answer
+    source: str
+    """Who gave the answer."""
+    compiling: float
+    """Seconds during which kernels were being compiled."""
+
+
+def _run(run: Run) -> _Attempt:
+    """Reduce the problem and solve it, unless it is proved infeasible at once."""
+    compiled = compilation.seconds()
+    with _hurried(run.options):
+        proof, chain = prove_infeasible(run.problem), Chain(run.problem)
+        if proof is None:
+            chain = apply_passes(run.problem, run.passes)
+            proof = prove_infeasible(chain.problem) if chain.steps and chain.exact else None
+        answer = _answer(run, chain) if proof is None else Answer(Termination.INFEASIBLE, message=proof.reason)
+    compiling = compilation.seconds() - compiled
+    ended_by_clock = answer.termination in (Termination.TIME_LIMIT, Termination.INTERRUPTED)
+    if not answer.varies_by and (ended_by_clock or (compiling > 0 and run.solver.info.anytime)):
+        answer = replace(answer, varies_by="clock")
+    return _Attempt(chain, answer, run.solver.name if proof is None else "a quick proof", compiling)
+
+
+def _answer(run: Run, chain: Chain) -> Answer:
+    """The solver's answer to the reduced problem, with the best bound proved in parallel.
+
+    The time that the passes took counts towards the time limit.
+    """
+    solver, options = run.solver, run.options
+    if chain.steps:
+        initial = None if options.initial is None else chain.project(options.initial)
+        spent = time.monotonic() - run.since
+        limit = None if options.time_limit is None else max(options.time_limit - spent, LEAST)
+        options = replace(options, initial=initial, time_limit=limit)
+    # The prover stops the solver at a moment that depends on the clock, which a repeatable run must not.
+    repeatable = options.workers == 1 or getattr(run.settings, "deterministic", False)
+    try:
+        if not solver.info.anytime or solver.info.bounding or repeatable or not chain.exact:
+            return solver.solve(chain.problem, options, run.settings)
+        from placeopt.bounding.bound_prover import BoundProver  # loads all bounds, which heuristics do not need
+
+        with BoundProver(chain.problem, options) as prover:
+            answer = solver.solve(chain.problem, prover.options, run.settings)
+        return prover.concluded(answer)
+    except InternalError as error:
+        raise run.disagreement(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Checked:
+    """An answer to the original problem, with the verifier's report on its schedule."""
+
+    answer: Answer
+    schedule: Schedule | None
+    report: Report | None
+
+    @property
+    def known(self) -> Value | None:
+        """The value of a feasible schedule in the objective's first level."""
+        report = self.report
+        return report.objective[0] if report is not None and report.feasible and report.objective else None
+
+
+def _check(run: Run, attempt: _Attempt) -> _Checked:
+    """Map the schedule back and verify it; cross-check a claim that there is none.
+
+    Raises
+    ------
+    InternalError
+        If an exact pass changes the schedule's value, or a problem claimed to be infeasible has a feasible schedule.
+    """
+    chain, answer = attempt.chain, attempt.answer
+    schedule, report = (None, None) if answer.schedule is None else mapped_back(run, chain, answer.schedule)
+    if not chain.exact:
+        answer = _without_proofs(answer, chain)
+    if answer.termination is Termination.INFEASIBLE:
+        check_infeasible(run, attempt.source, schedule)
+    return _Checked(answer, schedule, report)
+
+
+def _without_proofs(answer: Answer, chain: Chain) -> Answer:
+    """The answer without what it proves of a reduced problem that may have lost the optimum."""
+    lost = f"{listing(chain.inexact)} may lose the optimum: bounds and proofs of the reduced problem do not count"
+    message = f"{answer.message}; {lost}" if answer.message else lost
+    terminations = {Termination.OPTIMAL: Termination.COMPLETED, Termination.INFEASIBLE: Termination.FAILED}
+    termination = terminations.get(answer.termination, answer.termination)
+    if answer.bound is None and termination is answer.termination:
+        return answer
+    return replace(answer, termination=termination, bound=None, message=message)
+
+
+def _bound(run: Run, chain: Chain, checked: _Checked) -> Bound | None:
+    """The best proven lower bound, named by its source; None for an infeasible problem."""
+    answer, known = checked.answer, checked.known
+    if answer.termination is Termination.INFEASIBLE:
+        return None
+    with _hurried(run.options):
+        found = [best_bound(run.problem)]
+        if answer.bound is not None:
+            found.append(Bound(answer.bound_source or run.solver.name, answer.bound, ""))
+        if run.bound_time is not None and (known is None or max(bound.value for bound in found) < known):
+            from placeopt.bounding.portfolio import bounds
+
+            found += bounds(
+                chain.problem if chain.exact else run.problem,
+                time_limit=run.bound_time,
+                workers=run.options.workers,
+                known=known,
+                should_stop=run.options.should_stop,
+            )
+    return max(found, key=lambda bound: bound.value)
+
+
+def _report(run: Run, chain: Chain, checked: _Checked, bound: Bound | None, seconds: WallTime) -> Result:
+    answer, schedule, report = checked.answer, checked.schedule, checked.report
+    values = None if report is None else report.objective
+    return Result(
+        problem=run.problem,
+        solver=run.solver.name,
+        termination=answer.termination,
+        schedule=schedule,
+        feasible=None if report is None else report.feasible,
+        violations=() if report is None else report.violations,
+        values=values,
+        bound=None if bound is None else bound.value,
+        bound_source=None if bound is None else bound.name,
+        makespan=None if report is None else report.makespan,
+        seed=run.options.seed,
+        settings=run.settings.model_dump(mode="json"),
+        message=answer.message,
+        stats=answer.stats,
+        wall_time=seconds,
+        versions=run.versions,
+        devices=() if schedule is None or values is None else device_uses(run.problem, schedule),
+        passes=chain.applied,
+        progress=tuple(run.progress) if chain.exact else (),
+        varies_by=answer.varies_by,
+    )
+
+
+def _hurried(options: Options) -> AbstractContextManager[None]:
+    """With a time limit, quick bounds wait for no kernel; without one, they wait until the solve is to stop."""
+    return hurried(lambda: options.time_limit is not None or options.should_stop())

@@ -1,0 +1,363 @@
+"""What a solve returns: why it stopped, the verified schedule, the objective, the certified gap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from placeopt.errors import counted, visible
+from placeopt.model.metrics import DeviceUse
+from placeopt.model.notebook import facts_table, framed, grid_table, note
+from placeopt.model.objective import Value
+from placeopt.model.problem import Problem, rounding_text
+from placeopt.model.schedule import Schedule
+from placeopt.solver import Progress, Termination
+from placeopt.views.facts import (
+    DEVICE_HEADERS,
+    MEANING,
+    SHOWN,
+    aligned,
+    amount_text,
+    applied_text,
+    device_cells,
+    first_metric,
+    problem_line,
+    value_text,
+)
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import pandas as pd
+
+    from placeopt.passes import Applied
+    from placeopt.verifier import Violation
+    from placeopt.views.frames import Rows, Unit
+    from placeopt.views.plots.canvas import Picture
+
+
+MEMBERS = 6
+"""Members of a portfolio that are shown, best first."""
+
+SLOWED = 0.1
+"""Share of a solve during which kernels were compiled, from which on the result reports it."""
+
+VARYING = {
+    "clock": "no: the clock ended it, so that another run may find another schedule",
+    "threads": "no: several threads searched; with --workers 1 the same seed gives the same schedule",
+}
+"""Texts for `Result.varies_by`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WallTime:
+    """Seconds spent on each stage; None where a stage was not this call's."""
+
+    load: float | None = None
+    build: float | None = None
+    solve: float | None = None
+    compiling: float | None = None
+    """The part of `solve` in which kernels were being compiled, and plain Python ran in their place."""
+    verify: float | None = None
+    bound: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The answer to a problem.
+
+    `termination` says why the solver stopped; `feasible` is what the verifier says of the schedule, None without one.
+    `objective`, `bound` and `gap` are those of the objective's first level; absent is None.
+    """
+
+    problem: Problem
+    solver: str
+    termination: Termination
+    schedule: Schedule | None
+    feasible: bool | None
+    violations: tuple[Violation, ...]
+    values: tuple[Value, ...] | None
+    """The objective, one value a level."""
+    bound: Value | None
+    bound_source: str | None
+    makespan: int | None
+    seed: int
+    settings: Mapping[str, Any]
+    message: str
+    stats: Mapping[str, Any]
+    wall_time: WallTime
+    versions: Mapping[str, str]
+    devices: tuple[DeviceUse, ...] = field(default=())
+    passes: Applied | None = None
+    """What passes did to the problem before the solver saw it."""
+    progress: tuple[Progress, ...] = ()
+    """Every incumbent and bound that the solver told of, in order; none behind passes that may lose the optimum."""
+    varies_by: str = ""
+    """Why another run with the same seed may give another schedule: "clock" or "threads"; empty if it may not."""
+
+    @property
+    def objective(self) -> Value | None:
+        """Value of the objective's first level, in its own unit (ticks for makespan)."""
+        return self.values[0] if self.values else None
+
+    @property
+    def gap(self) -> float | None:
+        """(objective - bound) / objective: the schedule is at most this much above the optimum, as a share of it."""
+        return relative_gap(self.objective, self.bound) if self.feasible else None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the same problem, settings, seed and workers give this schedule again."""
+        return not self.varies_by
+
+    @property
+    def placement(self) -> dict[str, str] | None:
+        """The name of each task's device by the task's name; None without a schedule."""
+        if self.schedule is None:
+            return None
+        devices = self.problem.device_names
+        chosen = self.schedule.device.tolist()
+        return {name: devices[d] for name, d in zip(self.problem.task_names, chosen, strict=True)}
+
+    def __repr__(self) -> str:
+        return _text(self)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        return _html(self)
+
+    def summary(self) -> str:
+        """What `placeopt solve` prints: the problem, the objective and its gap, the devices, the verdict."""
+        return _summary(self)
+
+    def to_frame(self, rows: Rows = "tasks", *, unit: Unit = "tick") -> pd.DataFrame:
+        """The schedule as a pandas data frame; without rows if there is no schedule.
+
+        Parameters
+        ----------
+        rows
+            "tasks": task, device, type (of the device), start, end, duration, ready (when its last input is there, and
+            its release time over), memory (bytes that it counts for under the `sum` model: resident + output + scratch,
+            which follow), received (bytes that come from other devices for it).
+            "devices": device, type, tasks, busy, memory (bytes, under the problem's memory model), capacity (bytes).
+            "transfers": producer, consumer, sender, receiver, start, end, duration, payload (bytes), serves (how many
+            consumers there; the first of them is named).
+        unit
+            Of all times: "tick" (whole numbers), or "s", "ms", "us", "ns" (floats).
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        UsageError
+            If there are no such rows, or no such unit.
+        """
+        from placeopt.views.frames import result_frame
+
+        return result_frame(self.problem, self.solver, self.schedule, self.devices, rows, unit)
+
+    def plot(self, kind: str = "gantt", path: str | PathLike[str] | None = None, *, title: str = "") -> Picture:
+        """A picture, a matplotlib Figure that notebooks show: "gantt", "memory", "graph" or "convergence".
+
+        With a path it is written there too, as PNG, SVG or PDF by its suffix.
+
+        Raises
+        ------
+        UsageError
+            If there is no such kind or format, it needs a schedule and there is none, or the file cannot be written.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from placeopt.views.plots import checked_file, draw_result
+
+        if path is not None:
+            checked_file(path)
+        picture = draw_result(self, kind, title=title)
+        if path is not None:
+            picture.write(path)
+        return picture
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the problem."""
+        return self.problem.fingerprint()
+
+    @property
+    def resolution(self) -> float:
+        """Seconds per tick."""
+        return float(self.problem.resolution)
+
+    def to_dict(self, *, plan: bool = True) -> dict[str, Any]:
+        """The result as plain data, ready for JSON; `plan=False` leaves out placement and starts."""
+        problem, schedule = self.problem, self.schedule
+        document: dict[str, Any] = {
+            "problem": problem.name,
+            "fingerprint": self.fingerprint,
+            "solver": self.solver,
+            "settings": dict(self.settings),
+            "seed": self.seed,
+            "repeatable": self.repeatable,
+            "varies_by": self.varies_by or None,
+            "termination": self.termination.value,
+            "feasible": self.feasible,
+            "violations": [
+                {"rule": violation.rule.value, "message": violation.message} for violation in self.violations
+            ],
+            "objective": number(self.objective),
+            "objective_levels": None if self.values is None else [number(value) for value in self.values],
+            "objective_name": str(problem.objective),
+            "bound": number(self.bound),
+            "gap": self.gap,
+            "bound_source": self.bound_source,
+            "resolution": self.resolution,
+            "rounding": None if problem.rounding is None else problem.rounding.to_dict(),
+            "makespan": self.makespan,
+            "message": self.message,
+            "wall_time": {
+                "load": self.wall_time.load,
+                "build": self.wall_time.build,
+                "solve": self.wall_time.solve,
+                "compiling": self.wall_time.compiling,
+                "verify": self.wall_time.verify,
+                "bound": self.wall_time.bound,
+            },
+            "devices": [
+                {
+                    "name": use.name,
+                    "type": use.type,
+                    "tasks": use.tasks,
+                    "busy": use.busy,
+                    "memory": use.memory,
+                    "capacity": use.capacity,
+                }
+                for use in self.devices
+            ],
+            "passes": None if self.passes is None else self.passes.to_dict(),
+            "stats": dict(self.stats),
+            "versions": dict(self.versions),
+        }
+        if plan:
+            document["placement"] = self.placement
+            document["start"] = (
+                None if schedule is None else dict(zip(problem.task_names, schedule.start.tolist(), strict=True))
+            )
+        return document
+
+
+def relative_gap(objective: Value | None, bound: Value | None) -> float | None:
+    """(objective - bound) / objective; 0 when both are 0, None when either is unknown."""
+    if objective is None or bound is None:
+        return None
+    if objective == 0:
+        return 0.0
+    return float((objective - bound) / Fraction(objective))
+
+
+def number(value: Value | None) -> int | float | None:
+    """A value for JSON."""
+    return value if value is None or isinstance(value, int) else float(value)
+
+
+def result_facts(result: Result) -> list[tuple[str, str]]:
+    """Labels and texts: why the solver stopped, what passes did, the objective, its bound and gap."""
+    problem = result.problem
+    metric = first_metric(problem)
+    seconds = result.wall_time.solve or 0.0
+    facts = [("termination", f"{MEANING[result.termination]} ({result.solver}, {seconds:.2f} s)")]
+    if result.message:
+        facts.append(("", result.message))
+    if (result.wall_time.compiling or 0.0) >= SLOWED * seconds > 0:
+        facts.append(("compiling", _compiling_text(result.wall_time.compiling or 0.0, seconds)))
+    if result.varies_by:
+        facts.append(("repeatable", VARYING[result.varies_by]))
+    if result.passes is not None and result.passes.names:
+        facts.append(("passes", applied_text(result.passes)))
+    if result.objective is not None:
+        facts.append(("objective", f"{problem.objective} = {value_text(result.objective, problem, metric)}"))
+        for level, value in enumerate((result.values or ())[1:], start=1):
+            facts.append(("", f"then {value_text(value, problem, problem.objective.levels[level][0].metric)}"))
+    facts += _portfolio_facts(result)
+    if result.bound is not None:
+        facts.append(("bound", f"{value_text(result.bound, problem, metric)}, proved by {result.bound_source}"))
+    if result.gap is not None:
+        proved = ", the schedule is optimal" if result.gap <= 0 and len(problem.objective.levels) == 1 else ""
+        facts.append(("gap", f"{result.gap:.2%}{proved}"))
+    rounded = rounding_text(problem)
+    return facts if rounded is None else [*facts, ("rounding", rounded)]
+
+
+def _compiling_text(compiling: float, seconds: float) -> str:
+    return (
+        f"{min(compiling, seconds):.2f} s of the {seconds:.2f} s: plain Python ran while kernels were compiled, once "
+        "on this machine; another run finds more, and `placeopt warm` compiles all kernels"
+    )
+
+
+def _portfolio_facts(result: Result) -> list[tuple[str, str]]:
+    """Which member of a portfolio found the schedule, and the best of what the members came up with."""
+    if not result.stats.get("found by"):
+        return []
+    metric, resolution = first_metric(result.problem), result.problem.resolution
+    entries = [entry for entry in result.stats.get("members", ()) if entry["value"] is not None]
+    shown = [
+        f"{entry['name']} {amount_text(entry['value'], metric, resolution, ticks=False)} in {entry['seconds']:.2f} s"
+        for entry in sorted(entries, key=lambda entry: float(entry["value"]))[:MEMBERS]
+    ]
+    more = len(entries) - len(shown)
+    shown += [f"{more} more in --json"] if more > 0 else []
+    return [("found by", visible(str(result.stats["found by"]))), ("members", "; ".join(shown))]
+
+
+def verdict_lines(result: Result) -> list[str]:
+    """What the verifier says, the first violations in full."""
+    if result.feasible is None:
+        return ["no schedule"]
+    if result.feasible:
+        return ["feasible: the verifier found no violation"]
+    lines = [f"infeasible: {counted(len(result.violations), 'violation')}"]
+    lines += [f"{violation.rule.value}: {violation.message}" for violation in result.violations[:SHOWN]]
+    if len(result.violations) > SHOWN:
+        lines.append(f"and {len(result.violations) - SHOWN:,} more")
+    return lines
+
+
+def _text(result: Result) -> str:
+    """The result as `repr` shows it."""
+    words = [result.termination.value]
+    if result.objective is not None:
+        metric = first_metric(result.problem)
+        words.append(f"{result.problem.objective} {value_text(result.objective, result.problem, metric, ticks=False)}")
+    if result.gap is not None:
+        words.append(f"gap {result.gap:.2%}")
+    words.append({None: "no schedule", True: "feasible", False: "not feasible"}[result.feasible])
+    return f"<Result of {result.solver} on {visible(result.problem.name) or 'problem'}: {', '.join(words)}>"
+
+
+def _summary(result: Result) -> str:
+    """All that `placeopt solve` prints, in plain text."""
+    facts = result_facts(result)
+    wide = max(len(label) for label, _ in facts)
+    lines = [problem_line(result.problem), *(f"{label:<{wide}}  {text}".rstrip() for label, text in facts)]
+    if result.devices:
+        lines += aligned([DEVICE_HEADERS, *_cells(result)], left=2)
+    return "\n".join([*lines, *verdict_lines(result)])
+
+
+def _html(result: Result) -> str:
+    """The result as a notebook shows it."""
+    parts = [facts_table(result_facts(result))]
+    if result.devices:
+        busiest = sorted(range(len(result.devices)), key=lambda d: -result.devices[d].busy)[:SHOWN]
+        cells = _cells(result)
+        parts.append(grid_table(DEVICE_HEADERS, [cells[d] for d in sorted(busiest)], left=2))
+    if len(result.devices) > SHOWN:
+        parts.append(note(f"and {counted(len(result.devices) - SHOWN, 'device')} with no more to do"))
+    return framed(problem_line(result.problem), *parts, *map(note, verdict_lines(result)))
+
+
+def _cells(result: Result) -> list[tuple[str, ...]]:
+    return [device_cells(use, result.makespan or 0, result.problem.resolution) for use in result.devices]

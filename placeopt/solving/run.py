@@ -1,0 +1,180 @@
+"""Check the arguments of `solve`, all of them before anything is solved, and keep them for reports of disagreements."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from placeopt.errors import InternalError, UnsupportedError, UsageError, listing
+from placeopt.io.formats.problems import problem_document
+from placeopt.io.plan import plan_document
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
+from placeopt.passes import EXACT_PASSES, Pass, find_pass, pass_text
+from placeopt.solver import Announcer, Options, Progress, Settings, Solver, unsupported
+from placeopt.solver.registry import find_solver, solvers_for
+from placeopt.solving.settings import checked, make_options, read_settings
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """The checked arguments of one call of `solve`."""
+
+    problem: Problem
+    solver: Solver
+    settings: Settings
+    options: Options
+    passes: tuple[Pass, ...]
+    bound_time: float | None
+    initial_solver: str | None
+    """The solver that makes the initial schedule first."""
+    progress: list[Progress]
+    """Every report of the solver so far."""
+    since: float
+    """The time of `time.monotonic` from which the time limit counts."""
+    versions: Mapping[str, str]
+
+    def disagreement(self, claim: str, schedule: Schedule | None = None) -> InternalError:
+        """The error to raise, with a dump that reproduces the run; `schedule` refutes the claim."""
+        problem, options = self.problem, self.options
+        fingerprint = problem.fingerprint()
+        message = (
+            f"{claim} (problem {problem.name or 'without a name'}, fingerprint {fingerprint}, solver "
+            f"{self.solver.name}, seed {options.seed}); please report this with the problem"
+        )
+        run: dict[str, Any] = {
+            "message": message,
+            "fingerprint": fingerprint,
+            "reproduce": f"placeopt solve THIS_FILE {self.arguments()}",
+            "solver": self.solver.name,
+            "settings": self.settings.model_dump(mode="json"),
+            "seed": options.seed,
+            "time_limit": options.time_limit,
+            "gap_limit": options.gap_limit,
+            "workers": options.workers,
+            "strict": options.strict,
+            "bound_time": self.bound_time,
+            "passes": list(map(pass_text, self.passes)),
+            "versions": dict(self.versions),
+            "plan": None if schedule is None else plan_document(problem, schedule),
+            "initial": None if options.initial is None else _plan_of_any(problem, options.initial),
+        }
+        return InternalError(message, {**problem_document(problem), "x-disagreement": run})
+
+    def arguments(self) -> str:
+        """The options of the command line for the same run, except an initial plan."""
+        options = self.options
+        words = ["--solver", self.solver.name, "--seed", str(options.seed), "--workers", str(options.workers)]
+        words += ["--time-limit", "none" if options.time_limit is None else f"{options.time_limit:g}"]
+        if options.gap_limit is not None:
+            words += ["--gap", f"{options.gap_limit:g}"]
+        if self.bound_time is not None:
+            words += ["--bound-time", f"{self.bound_time:g}"]
+        if options.strict:
+            words.append("--strict")
+        for key, value in self.settings.model_dump(mode="json", exclude_defaults=True).items():
+            words += ["--set", f"{key}={value}"]
+        for each in self.passes:
+            words += ["--pass", pass_text(each)]
+        return shlex.join(words if self.passes else [*words, "--no-passes"])
+
+
+def prepare(
+    problem: Problem,
+    solver: str,
+    *,
+    initial: Schedule | str | None,
+    on_progress: Callable[[Progress], None] | None,
+    should_stop: Callable[[], bool] | None,
+    passes: Sequence[str | Pass] | None,
+    bound_time: float | None,
+    time_limit: float | None,
+    settings: Mapping[str, Any],
+    **options: Any,
+) -> Run:
+    """Check every argument of `placeopt.solve`, which documents them.
+
+    Raises
+    ------
+    UsageError
+        If an argument is wrong.
+    UnsupportedError
+        If the solver does not support a property of the problem.
+    """
+    since = time.monotonic()
+    if not isinstance(problem, Problem):
+        raise UsageError(f"solve takes a Problem, got {type(problem).__name__}; placeopt.load makes one from a file")
+    found = find_solver(solver)
+    chosen = read_settings(found, settings)
+    progress: list[Progress] = []
+
+    def hear(report: Progress) -> None:
+        progress.append(report)
+        if on_progress is not None:
+            on_progress(report)
+
+    run = Run(
+        problem=problem,
+        solver=found,
+        settings=chosen,
+        options=make_options(
+            time_limit=time_limit,
+            nominal_limit=time_limit,
+            initial=None if isinstance(initial, str) else _initial(problem, initial),
+            on_progress=Announcer(hear),
+            should_stop=should_stop or (lambda: False),
+            **options,
+        ),
+        passes=_passes((EXACT_PASSES if found.info.exact else ()) if passes is None else passes),
+        bound_time=checked("bound_time", bound_time, positive=True),
+        initial_solver=find_solver(initial).name if isinstance(initial, str) else None,
+        progress=progress,
+        since=since,
+        versions=_versions(),
+    )
+    missing = unsupported(found.info, problem)
+    if missing is not None:
+        able = listing(solvers_for(problem), 20)
+        raise UnsupportedError(f"{solver} does not support {missing}; solvers that support this problem: {able}")
+    return run
+
+
+def _initial(problem: Problem, initial: Schedule | None) -> Schedule | None:
+    """The initial schedule, checked for its type and size."""
+    if initial is None:
+        return None
+    if not isinstance(initial, Schedule):
+        raise UsageError(f"initial is a {type(initial).__name__}; expected a Schedule, or the name of a solver")
+    if len(initial.device) != problem.n_tasks or len(initial.start) != problem.n_tasks:
+        raise UsageError(f"the initial schedule has {len(initial.device)} tasks, the problem has {problem.n_tasks}")
+    return initial
+
+
+def _passes(wanted: Sequence[str | Pass] | str | Pass) -> tuple[Pass, ...]:
+    """The passes by name or as objects; a single one needs no list."""
+    if isinstance(wanted, (str, Pass)):
+        return (find_pass(wanted),)
+    if not isinstance(wanted, Iterable):
+        raise UsageError(f"passes is {wanted!r}; expected a list of passes or of their names")
+    return tuple(map(find_pass, wanted))
+
+
+def _plan_of_any(problem: Problem, schedule: Schedule) -> dict[str, Any] | None:
+    """A plan of the schedule; None if it places tasks on devices that do not exist."""
+    inside = ((schedule.device >= 0) & (schedule.device < problem.n_devices)).all()
+    return plan_document(problem, schedule) if inside else None
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in ("placeopt", "numpy", "ortools"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,216 @@
+"""Comparisons as a paper would print them: a table for each problem, those over all, and why runs came to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from placeopt.errors import listing, visible
+from placeopt.model.notebook import framed, grid_table, note
+from placeopt.model.objective import METRICS
+from placeopt.model.units import size_text
+from placeopt.studies.comparison.tables import Entry, Runs
+from placeopt.studies.comparison.verdicts import Standing, Value
+from placeopt.views.facts import amount_text
+
+TAUS = (1.0, 1.01, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0)
+"""Ratios at which the performance profile is read off."""
+
+LONGEST = 240
+"""Characters of a reason that is given; CSV and JSON have all of it."""
+
+SOLVERS = 50
+"""Solvers that a line names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table as texts: its title, headers, rows, and notes below; the first `left` columns are set to the left."""
+
+    title: str
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    left: int = 1
+    words: tuple[int, ...] = ()
+    """Columns of words, set to the left too."""
+
+
+def grids(comparison: Runs) -> list[Grid]:
+    """The tables of a comparison: one for each problem, and over several the means and the performance profile."""
+    found = [_problem_grid(comparison, label) for label in comparison.by_problem]
+    if len(found) > 1:
+        found += [_summary_grid(comparison), _profile_grid(comparison)]
+    return found
+
+
+def as_text(comparison: Runs) -> str:
+    """All tables of a comparison in plain text."""
+    return "\n\n".join(_aligned(grid) for grid in grids(comparison))
+
+
+def as_html(comparison: Runs) -> str:
+    """All tables of a comparison, for notebooks."""
+    return "".join(
+        framed(grid.title, grid_table(grid.headers, grid.rows, grid.left, grid.words), *map(note, grid.notes))
+        for grid in grids(comparison)
+    )
+
+
+def _aligned(grid: Grid) -> str:
+    columns = [max(map(len, column)) for column in zip(grid.headers, *grid.rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if number < grid.left or number in grid.words else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, columns, strict=True))
+        ).rstrip()
+        for row in (grid.headers, *grid.rows)
+    ]
+    return "\n".join([grid.title, *lines, *(f"  {each}" for each in grid.notes)])
+
+
+def _problem_grid(comparison: Runs, label: str) -> Grid:
+    entries, standing = comparison.entries[label], comparison.standings[label]
+    results = [record.result for record in comparison.by_problem[label] if record.result is not None]
+    name = results[0]["objective_name"].split(", then ")[0] if results else "objective"
+    metric = name if name in METRICS else None
+    resolution = Fraction(results[0]["resolution"]) if results else Fraction(0)
+
+    def amount(value: Value | None) -> str:
+        return "-" if value is None else amount_text(value, metric, resolution, ticks=False)
+
+    place = {entry.solver: number for number, entry in enumerate(entries)}
+    tried = sorted(
+        (entry for entry in entries if entry.verdict != "refused"),
+        key=lambda entry: (entry.levels is None, entry.levels or (), place[entry.solver]),
+    )
+    spread = any(entry.spread is not None for entry in tried)
+    rows = tuple(
+        (
+            visible(entry.solver, 40),
+            amount(entry.objective),
+            *([_percent(entry.spread)] if spread else []),
+            _percent(entry.gap),
+            _ratio(entry.ratio),
+            _ratio(entry.slr),
+            _time(entry.seconds),
+            "-" if entry.peak_memory is None else size_text(entry.peak_memory),
+            entry.verdict if entry.feasible in (0, entry.runs) else f"{entry.feasible} of {entry.runs}",
+        )
+        for entry in tried
+    )
+    headers = (
+        "solver",
+        visible(name, 24),
+        *(["spread"] if spread else []),
+        "gap",
+        "ratio",
+        "SLR",
+        "time",
+        "memory",
+        "",
+    )
+    proved = any(entry.verdict == "no solution" for entry in entries)
+    title = _title(label, standing, amount, "proved to have no schedule" if proved else "no feasible schedule")
+    return Grid(title, headers, rows, _reasons(entries), words=(len(headers) - 1,))
+
+
+def _title(label: str, standing: Standing, amount: Callable[[Value | None], str], nothing: str) -> str:
+    """The problem and what is known of it; `nothing` where no run has a schedule."""
+    known = [nothing if standing.best is None else f"best {amount(standing.best)} ({standing.best_solver})"]
+    if standing.bound is not None:
+        known.append(f"bound {amount(standing.bound)} ({standing.bound_source})")
+    gap = standing.gap(standing.best)
+    if gap is not None:
+        known.append("proved optimal" if gap <= 0 else f"gap {_percent(gap)}")
+    return f"{visible(label)}: {', '.join(known)}"
+
+
+def _reasons(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Why solvers came to nothing, or claim too much: those with the same reason in one line."""
+    found: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        if entry.message:
+            # Schedules that break the same rule do so at many places.
+            reason = entry.message.partition(":")[0] if entry.verdict == "infeasible" else _reason(entry)
+            found.setdefault((entry.verdict, reason), []).append(entry)
+    lines = []
+    for (verdict, reason), same in found.items():
+        names = listing([entry.solver for entry in same], SOLVERS)
+        if verdict == "infeasible":
+            example = f" (of {same[0].solver})" if len(same) > 1 else ""
+            reason = f"{_reason(same[0])}{example}"
+        lines.append(f"{'' if verdict == 'feasible' else f'{verdict}: '}{names}: {visible(reason, LONGEST)}")
+    return tuple(lines)
+
+
+def _reason(entry: Entry) -> str:
+    """Why, without what the line says in any case."""
+    name = entry.solver.partition(":")[0]
+    reason = entry.message.removeprefix(f"{name}: ").removeprefix(f"{name} ").removeprefix(f"{entry.verdict} ")
+    if entry.verdict == "refused":
+        # What ends a refusal is the list of solvers that do support the problem.
+        reason = reason.partition("; solvers that support")[0]
+    return reason
+
+
+def _summary_grid(comparison: Runs) -> Grid:
+    summary, common, problems = comparison.summary(), comparison.common(), len(comparison.by_problem)
+    alone = len(common) < problems  # else the means over the solver's own problems are those over all
+    own = ("own",) if alone else ()
+    headers = ("solver", "solved", "ratio", *own, "gap", "wins", "infeas.", "failed", "refused", "time")
+    rows = tuple(
+        (
+            visible(row["solver"], 40),
+            f"{row['solved']}/{row['problems']}",
+            _ratio(row["ratio"]),
+            *((_ratio(row["ratio_solved"]),) if alone else ()),
+            _percent(row["gap"]),
+            str(row["wins"]),
+            str(row["infeasible"]),
+            str(row["failed"]),
+            str(row["refused"]),
+            _time(row["seconds"]),
+        )
+        for row in summary
+    )
+    steady = comparison.steady()
+    others = [row["solver"] for row in summary if row["solver"] not in steady]
+    but = f" (apart from those that solved less than half: {listing(others, SOLVERS)})" if others else ""
+    over = f"{len(common)} of {problems} problems" if alone else f"all {problems} problems"
+    notes = [
+        f"ratio: geometric mean of objective / best found, and gap: mean, over {over} that every solver solved{but}: "
+        f"{listing(common, SOLVERS)}"
+    ]
+    if alone:
+        notes.append("own: mean ratio over the problems that the solver itself solved, which are not the same for all")
+    return Grid(f"all {problems} problems", headers, rows, tuple(notes))
+
+
+def _profile_grid(comparison: Runs) -> Grid:
+    profile = comparison.profile()
+
+    def share(solver: str, tau: float) -> float:
+        return max((share for ratio, share in profile[solver] if ratio <= tau), default=0.0)
+
+    rows = tuple((visible(solver, 40), *(f"{share(solver, tau):.0%}" for tau in TAUS)) for solver in profile)
+    return Grid(
+        "performance profile: share of the problems solved within this ratio to the best",
+        ("solver", *(f"{tau:g}" for tau in TAUS)),
+        rows,
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.2%}" if share < 0.9995 else f"{share:.0%}"
+
+
+def _ratio(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:,.3f}"
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    return f"{seconds * 1e3:.3g} ms" if seconds < 0.9995 else f"{seconds:.4g} s"

@@ -1,0 +1,242 @@
+"""One run in a process of its own: what crashes, hangs or prints there costs nothing but that run."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from placeopt.bounding.engines.signals import ended_with_us
+from placeopt.studies.comparison.child import LENGTH
+from placeopt.studies.comparison.jobs import Job
+from placeopt.studies.comparison.processes import VARIABLE, kill_group, kill_marked
+from placeopt.studies.comparison.records import Record, Run, Status, check, check_point, read_line
+
+STARTING = 120.0
+"""Seconds that a process may take until its solver starts: Python, imports, the problem."""
+
+LEAVING = 10.0
+"""Seconds that a run's keeper has to end all that the run started, before it is killed itself."""
+
+TICK = 0.1
+"""Seconds between two looks at the clock."""
+
+STDERR = 8000
+"""Bytes of what a run printed last, kept to say why it died."""
+
+# The packages are those of this process, wherever they were found.
+_START = (
+    "import json,sys; sys.path[:]=json.loads(sys.argv[1]); from placeopt.studies.comparison.keeper import main; main()"
+)
+
+_OUTCOME = ("status", "message", "result", "slr", "peak_memory")
+
+Point = tuple[float, float | None, float | None]
+
+
+class StoppedError(Exception):
+    """The run was stopped on request and has no record."""
+
+
+@dataclass(slots=True)
+class _Course:
+    """What is known of a run so far."""
+
+    job: Job
+    on_point: Callable[[Point], None] | None
+    begun: float | None = None
+    points: list[Point] = field(default_factory=list)
+    outcome: dict[str, Any] | None = None
+    torn: bytes = b""
+    stderr: bytes = b""
+
+    def read(self, data: bytes) -> None:
+        """Take in some of what the process says."""
+        *lines, self.torn = (self.torn + data).split(b"\n")
+        for text in lines:
+            with suppress(ValueError):  # a solver that found the pipe is listened to only if it talks as we do
+                self._hear(read_line(text.decode()))
+
+    def _hear(self, line: dict[str, Any]) -> None:
+        if "begun" in line:
+            self.begun = self.begun or time.monotonic()
+        elif "progress" in line:
+            check_point(line["progress"])
+            elapsed, value, bound = line["progress"]
+            self.points.append((float(elapsed), value, bound))
+            if self.on_point is not None:
+                self.on_point(self.points[-1])
+        elif isinstance(line.get("outcome"), dict):
+            check(line["outcome"])
+            self.outcome = {name: line["outcome"].get(name) for name in _OUTCOME}
+            if self.outcome["status"] is None or self.outcome["message"] is None:
+                self.outcome = None
+
+    def overdue(self, born: float) -> str | None:
+        """Why the process is to be killed now, None if it is not."""
+        now, limit = time.monotonic(), self.job.time_limit
+        if self.begun is None:
+            return f"killed: the solver had not started after {STARTING:g} s" if now - born > STARTING else None
+        if limit is None or now - self.begun <= limit + self.job.grace:
+            return None
+        return f"killed after its limit of {limit:g} s and a grace of {self.job.grace:g} s"
+
+
+def run_job(
+    job: Job, on_point: Callable[[Point], None] | None = None, should_stop: Callable[[], bool] = lambda: False
+) -> Record:
+    """The record of the job, run in a process of its own that is gone afterwards with all that it started.
+
+    Raises
+    ------
+    StoppedError
+        Once `should_stop` is true.
+    OSError
+        If no process can be started.
+    """
+    born = time.monotonic()
+    run = _Course(job, on_point)
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", _START, json.dumps(list(map(str, sys.path)))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C in the terminal is ours to deal with
+        env=os.environ | {VARIABLE: job.tag},
+        bufsize=0,
+    )
+    try:
+        late = _attend(process, run, born, should_stop)
+    finally:
+        code = _end(process, job.tag)
+    wall = time.monotonic() - born
+    if run.outcome is not None:
+        return _record(run, wall, **run.outcome)
+    if late is not None:
+        return _record(run, wall, "killed", late)
+    if ended_with_us(code, should_stop):
+        raise StoppedError
+    return _record(run, wall, "crashed", _death(code, run.stderr.decode(errors="replace")))
+
+
+def _attend(process: subprocess.Popen[bytes], run: _Course, born: float, should_stop: Callable[[], bool]) -> str | None:
+    """Feed the process and listen to it until it has said all, or has died, or is overdue: the reason then."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    job = pickle.dumps(run.job, protocol=pickle.HIGHEST_PROTOCOL)
+    unsent = memoryview(len(job).to_bytes(LENGTH, "big") + job)
+    with selectors.DefaultSelector() as selector:
+        for stream, events in (
+            (process.stdin, selectors.EVENT_WRITE),
+            (process.stdout, selectors.EVENT_READ),
+            (process.stderr, selectors.EVENT_READ),
+        ):
+            os.set_blocking(stream.fileno(), False)
+            selector.register(stream, events)
+        while True:
+            ended, heard = _ended(process), False
+            for key, _ in selector.select(TICK):
+                if key.fileobj is process.stdin:
+                    try:
+                        unsent = unsent[os.write(key.fd, unsent) :]
+                    except BlockingIOError:
+                        continue
+                    except BrokenPipeError:
+                        unsent = unsent[:0]
+                    if not unsent:
+                        selector.unregister(process.stdin)  # and left open: the process ends when we do
+                    continue
+                data = _read(key.fd)
+                heard = heard or bool(data)
+                if not data:
+                    selector.unregister(key.fileobj)
+                elif key.fileobj is process.stdout:
+                    run.read(data)
+                else:
+                    run.stderr = (run.stderr + data)[-STDERR:]
+            if run.outcome is not None:
+                return None
+            if ended and not heard:  # and nothing is left to read
+                return None
+            late = run.overdue(born)
+            if late is not None:
+                return late
+            if should_stop():
+                raise StoppedError
+
+
+def _end(process: subprocess.Popen[bytes], tag: str) -> int:
+    """The exit code of the keeper, which has ended all that the run started."""
+    for stream in (process.stdin, process.stdout, process.stderr):
+        assert stream is not None
+        with suppress(OSError):
+            stream.close()  # stdin tells it to
+    try:
+        code = process.wait(LEAVING)
+    except subprocess.TimeoutExpired:  # pragma: no cover  something held it up
+        kill_group(process.pid)
+        code = process.wait()
+    kill_marked(tag)  # should it not have come to it
+    return code
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1 << 16)
+    except BlockingIOError:  # pragma: no cover  select said otherwise
+        return b""
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether the process has ended; it stays to be waited for, so that its number is nobody else's yet."""
+    if not hasattr(os, "waitid"):  # macOS with Python before 3.13
+        return process.poll() is not None
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _death(code: int, stderr: str) -> str:
+    """How a process ended that did not say so itself."""
+    if code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+        why = f"its process died of {name}" + (" (out of memory?)" if -code == signal.SIGKILL else "")
+    else:
+        why = f"its process ended with exit code {code}"
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    current = next((number for number, line in enumerate(lines) if line.startswith("Current thread")), None)
+    if current is not None and current + 1 < len(lines):  # what faulthandler says
+        return f"{why}, at {lines[current + 1]}"
+    return f"{why}; it printed: {lines[-1][:300]}" if lines else why
+
+
+def _record(
+    run: _Course,
+    wall: float,
+    status: Status,
+    message: str,
+    result: dict[str, Any] | None = None,
+    slr: float | None = None,
+    peak_memory: int | None = None,
+) -> Record:
+    facts = {each.name: getattr(run.job, each.name) for each in fields(Run)}
+    return Record(
+        **facts, status=status, message=message, result=result, progress=tuple(run.points), slr=slr,
+        peak_memory=peak_memory, wall=wall,
+    )  # fmt: skip
+
+
+def lost_record(job: Job, message: str, wall: float = 0.0) -> Record:
+    """The record of a job whose worker died."""
+    return _record(_Course(job, None), wall, "lost", message)

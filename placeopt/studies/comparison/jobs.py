@@ -1,0 +1,141 @@
+"""What is to be run: one job for every problem, solver and seed."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from placeopt.errors import UsageError, listing, suggestion
+from placeopt.model.problem import Problem
+from placeopt.solver.registry import find_solver, solver_names
+from placeopt.solving.settings import read_settings
+from placeopt.studies.comparison.records import Run
+
+Choice = str | tuple[str, Mapping[str, Any]]
+"""A solver: its name, "name:key=value,key=value", or its name and settings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job(Run):
+    """A run with all that a process elsewhere needs for it.
+
+    `packed` holds the problem (`pack`). `grace` is in seconds; the process is killed once it and `time_limit` have
+    passed. `tag` marks the processes of a comparison (`placeopt.studies.comparison.processes`).
+    """
+
+    grace: float
+    tag: str
+    packed: bytes = field(repr=False)
+
+
+def pack(problem: Problem) -> bytes:
+    """The problem as bytes."""
+    return zlib.compress(pickle.dumps(problem, protocol=pickle.HIGHEST_PROTOCOL), level=1)
+
+
+def unpack(packed: bytes) -> Problem:
+    """The problem that was packed, its arrays read-only as before."""
+    problem = pickle.loads(zlib.decompress(packed))
+    assert isinstance(problem, Problem)
+    for each in fields(problem):
+        value = getattr(problem, each.name)
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+    return problem
+
+
+def read_problems(wanted: Sequence[Problem | str | os.PathLike[str]]) -> list[tuple[Problem, str | None]]:
+    """Every problem with the path it came from.
+
+    Raises
+    ------
+    DocumentError
+        If a file is wrong.
+    UsageError
+        If there is none, or one comes twice.
+    """
+    from placeopt.io.compiler import load
+
+    if isinstance(wanted, Problem | str | os.PathLike):
+        wanted = [wanted]
+    found: list[tuple[Problem, str | None]] = []
+    places: dict[str, str] = {}
+    for each in wanted:
+        if isinstance(each, Problem):
+            problem, file = each, ""
+        elif isinstance(each, str | os.PathLike):
+            file = os.fspath(each)
+            problem = load(file)
+        else:
+            raise UsageError(f"compare takes problems or paths of problem files, got {type(each).__name__}")
+        place, known = file or problem.name or "a problem without a name", places.get(problem.fingerprint())
+        if known is not None:
+            raise UsageError(f"{known} and {place} are the same problem; give it once")
+        places[problem.fingerprint()] = place
+        found.append((problem, file or None))
+    if not found:
+        raise UsageError("compare needs a problem at least")
+    return found
+
+
+def read_choices(wanted: str | Sequence[Choice]) -> list[tuple[str, dict[str, Any]]]:
+    """Solvers with the settings asked for, checked; "all" stands for all that are installed.
+
+    A text may name several: "heft,celeritas:range=100,strict_order=true,m-etf". Only solvers with settings are
+    imported: the others, which may be anybody's, are left to the processes that run them.
+
+    Raises
+    ------
+    UsageError
+        If there is no such solver or setting, or one comes twice.
+    """
+    choices: list[tuple[str, Mapping[str, Any]]] = []
+    for each in [wanted] if isinstance(wanted, str) else wanted:
+        choices += _parsed(each) if isinstance(each, str) else [(each[0], each[1])]
+    known = solver_names()
+    found: list[tuple[str, dict[str, Any]]] = []
+    for name, given in choices:
+        if name not in known:
+            near = suggestion(name, [*known, "all"]) or f"; known are {listing(known, 50)}"
+            raise UsageError(f'unknown solver "{name}"{near}')
+        settings: dict[str, Any] = {}
+        if given:
+            settings = read_settings(find_solver(name), given).model_dump(mode="json", exclude_unset=True)
+        if (name, settings) not in found:
+            found.append((name, settings))
+        elif not given or "all" not in str(wanted):
+            raise UsageError(f"solver {name} comes twice with the same settings; give it once")
+    if not found:
+        raise UsageError("compare needs a solver at least; `all` stands for every installed one")
+    return found
+
+
+def _parsed(text: str) -> list[tuple[str, Mapping[str, str]]]:
+    """The solvers that a text names; a piece with an equals sign and no colon is one more setting."""
+    found: list[tuple[str, dict[str, str]]] = []
+    for piece in (part.strip() for part in text.split(",")):
+        name, colon, assignment = piece.partition(":")
+        if piece == "all":
+            found += [(each, {}) for each in solver_names()]
+            continue
+        if not colon and "=" in piece and found and found[-1][1]:
+            assignment = piece
+        elif name and "=" not in name:
+            found.append((name, {}))
+        else:
+            raise UsageError(f'"{piece}" in --solvers "{text}" names no solver; expected NAME or NAME:KEY=VALUE')
+        if colon or assignment:
+            key, equals, value = (part.strip() for part in assignment.partition("="))
+            key = key.replace("-", "_")
+            if not (key and equals):
+                raise UsageError(f'"{piece}" in --solvers "{text}" is no setting; expected NAME:KEY=VALUE,KEY=VALUE')
+            if key in found[-1][1]:
+                raise UsageError(f'--solvers "{text}": {key} of {found[-1][0]} is set twice')
+            found[-1][1][key] = value
+    return list(found)

@@ -1,0 +1,264 @@
+"""The ledger: a file of JSON lines, one for every run that has ended, which survives whatever kills its writer.
+
+A line is written by one call, at the end of the file, and is on the disk before the next run counts as done. Of a
+writer that was killed half-way, at most the last line is torn: it has no end, and whoever goes on drops it.
+
+A ledger is input: its lines are checked when they are read. A checksum detects lines that were changed afterwards. It
+does not detect lines that were made up together with their checksum.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+from placeopt.bounding import quick as lowerbounds
+from placeopt.bounding.quick import Bound
+from placeopt.errors import UsageError
+from placeopt.io.files import UnreadableError, read_file
+from placeopt.solving.result import number as json_number
+from placeopt.studies.comparison.records import CHECKSUM, Record, checksum, read_line
+from placeopt.studies.comparison.verdicts import feasible_value
+
+_MOST = 8
+"""Wrong lines that a message lists."""
+
+
+Floor = Callable[[str], Bound | None]
+"""The quick bound of the problem with a fingerprint, None for a problem that is not at hand."""
+
+
+class Contents(NamedTuple):
+    """What a ledger holds: the records that are believed, and why each of the other lines is left out."""
+
+    records: tuple[Record, ...]
+    notes: tuple[str, ...]
+
+
+def read_ledger(path: str | os.PathLike[str]) -> list[Record]:
+    """The records of a ledger that are believed, in the order of its lines; see `examine_ledger`."""
+    return list(examine_ledger(path).records)
+
+
+def examine_ledger(path: str | os.PathLike[str]) -> Contents:
+    """The contents of a ledger; a last line without an end counts for nothing.
+
+    A line is left out if it was changed after it was written, if it contradicts itself, or if other lines disprove it
+    (see `_believed`).
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be read, or a line is not a record: says which.
+    """
+    return _believed(path, _lines(path, _content(path, appended=False)), lambda _fingerprint: None)
+
+
+def _content(path: str | os.PathLike[str], *, appended: bool) -> bytes:
+    try:
+        return read_file(Path(path), appended=appended)
+    except UnreadableError as error:
+        raise UsageError(f"cannot read {os.fspath(path)}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    number: int
+    record: Record
+    sealed: bool
+    """Whether it has a checksum; lines of older versions do not."""
+    intact: bool
+
+    @property
+    def bound(self) -> float | None:
+        """The bound that it states."""
+        bound = None if self.record.result is None else self.record.result["bound"]
+        return None if bound is None else float(bound)
+
+    @property
+    def source(self) -> str | None:
+        """Who proved it."""
+        return None if self.record.result is None else self.record.result["bound_source"]
+
+
+def _lines(path: str | os.PathLike[str], data: bytes) -> list[_Line]:
+    found, wrong = [], []
+    for number, line in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), start=1):
+        try:
+            read = read_line(line.decode())
+            sealed = CHECKSUM in read
+            intact = not sealed or read[CHECKSUM] == checksum(read)
+            found.append(_Line(number, Record.of(read), sealed, intact))
+        except ValueError as error:
+            wrong.append(f"{os.fspath(path)}:{number}: not a record of a run: {error}")
+    if wrong:
+        more = f"\nand {len(wrong) - _MOST:,} more lines" if len(wrong) > _MOST else ""
+        raise UsageError("\n".join(wrong[:_MOST]) + f"{more}; delete the line, or give another file")
+    return found
+
+
+def contradiction(record: Record) -> str | None:
+    """How a record contradicts itself; None if it does not."""
+    result = record.result
+    if (record.status == "done") != (result is not None):
+        return f"its status is {record.status}, {'with' if result is not None else 'without'} a result"
+    if result is None:
+        return None
+    levels, objective, bound = result["objective_levels"], result["objective"], result["bound"]
+    if objective != (levels[0] if levels else None):
+        return "its objective is not the first of its objective_levels"
+    if (result["feasible"] is None) != (levels is None):
+        return "it has an objective without a schedule, or a schedule without an objective"
+    if not result["feasible"]:
+        return None
+    if result["violations"]:
+        return "its schedule is feasible and breaks rules"
+    if result["termination"] == "infeasible":
+        return "it has a schedule of a problem that it proves infeasible"
+    if bound is not None and float(objective) < float(bound):
+        return f"its objective {objective:,} is below its own bound {bound:,}"
+    return None
+
+
+def _believed(path: str | os.PathLike[str], lines: Sequence[_Line], floor: Floor) -> Contents:
+    """The lines that are believed.
+
+    Of a line with a schedule and another with a larger bound, one is wrong. The verifier accepted the schedule when the
+    run ended, and a solver may claim any bound: the schedule is believed, and the bound is refuted, as in a comparison
+    that runs. There are two exceptions. A line without a checksum does not disprove lines that have one. And every run
+    states at least the quick bound of its problem (`placeopt.bounding.quick`): a schedule below it comes from no run.
+    """
+    left_out: dict[int, str] = {}
+    groups: dict[tuple[str, bool], list[_Line]] = {}
+    for line in lines:
+        why = contradiction(line.record) if line.intact else "it was changed after it was written (see its checksum)"
+        if why is None:
+            groups.setdefault((line.record.fingerprint, line.sealed), []).append(line)
+        else:
+            left_out[line.number] = why
+    for (problem, sealed), group in groups.items():
+        known = floor(problem)
+        others = [] if sealed else groups.get((problem, True), [])
+        if known is None:
+            others = [*others, *([] if (quick := _quick_bound(group)) is None else [quick])]
+        against = [(line.bound, _origin(line)) for line in others if line.bound is not None]
+        if known is not None:
+            against.append((float(known.value), f"{json_number(known.value):,} of its problem ({known.name})"))
+        bound, origin = max(against, default=(0.0, ""))
+        for line in group:
+            value = feasible_value(line.record)
+            if value is not None and float(value) < bound:
+                left_out[line.number] = f"its objective {value:,} is below the bound {origin}"
+    return Contents(
+        tuple(line.record for line in lines if line.number not in left_out),
+        tuple(f"{os.fspath(path)}:{number}: left out: {left_out[number]}" for number in sorted(left_out)),
+    )
+
+
+def _quick_bound(group: Sequence[_Line]) -> _Line | None:
+    """The line with the largest quick bound that at least half of the lines agree with: they state no smaller one."""
+    stated = sorted(line.bound for line in group if line.bound is not None)
+    agreed = [
+        line
+        for line in group
+        if line.bound is not None
+        and line.source in lowerbounds.NAMES
+        and 2 * bisect_left(stated, line.bound) <= len(stated)
+    ]
+    return max(agreed, key=lambda line: line.bound or 0.0, default=None)
+
+
+def _origin(line: _Line) -> str:
+    return f"{line.bound:,.15g} of line {line.number} ({line.source})"
+
+
+class Ledger:
+    """A ledger to append to; nobody else may at the same time.
+
+    Parameters
+    ----------
+    resume
+        Whether to go on with what the file holds: `records`, and `notes` on lines that are left out. A file that holds
+        anything is refused otherwise.
+    floor
+        The quick bounds of the problems at hand.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be written, is in use, holds something unasked, or is no ledger.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, resume: bool, floor: Floor = lambda _fingerprint: None) -> None:
+        self.path = os.fspath(path)
+        try:
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        except OSError as error:
+            raise UsageError(f"cannot write {self.path}: {error.strerror or error}") from None
+        try:
+            if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+                raise UsageError(
+                    f"cannot write {self.path}: it is no regular file, which a ledger must be to be read again"
+                )
+            self._lock()
+            data = _content(self.path, appended=True)
+            if data and not resume:
+                raise UsageError(
+                    f"{self.path} exists; --resume (resume=True) runs what it does not hold yet, or give another file"
+                )
+            self.records, self.notes = _believed(path, _lines(path, data), floor)
+            whole = data.rfind(b"\n") + 1
+            self.dropped = len(data) - whole
+            """Bytes of a torn last line, which is gone now."""
+            if self.dropped:
+                os.truncate(self._descriptor, whole)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def append(self, record: Record) -> None:
+        """Add a record.
+
+        Raises
+        ------
+        UsageError
+            If the disk does not take it.
+        """
+        line = record.to_json().encode() + b"\n"
+        try:
+            written = os.write(self._descriptor, line)
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise UsageError(f"cannot write {self.path}: {error.strerror or error}") from None
+        if written < len(line):  # torn: the next to open the file drops it
+            raise UsageError(f"cannot write {self.path}: only {written} of {len(line)} bytes of a line fitted")
+
+    def close(self) -> None:
+        """Let others have the file."""
+        os.close(self._descriptor)
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _lock(self) -> None:
+        """Keep other comparisons out until the file is closed, or the process is gone."""
+        if sys.platform == "win32":
+            return
+        import fcntl
+
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"another comparison is writing {self.path}") from None

@@ -1,0 +1,352 @@
+"""The record: one run of one solver on one problem, as a line of JSON.
+
+It is the one format between runs, ledgers, tables, pictures and pages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any, Literal, get_args
+
+from placeopt.errors import visible
+from placeopt.model.units import shown
+from placeopt.solver import Termination
+
+Status = Literal["done", "refused", "crashed", "killed", "lost"]
+
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+
+Key = tuple[str, str, str, int, float | None, int]
+"""Fingerprint, solver, settings as JSON, seed, time limit, threads: runs of one key need no repeating."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of one solver on one problem: what tells it from others. Times are seconds.
+
+    Attributes
+    ----------
+    problem
+        Name.
+    file
+        Path as it was given, None for a problem made in code.
+    fingerprint
+        Hash of the problem.
+    solver
+        Name: "cp-sat".
+    settings
+        Settings that were asked for, checked; those left out have the solver's own defaults (see `Record.result`).
+    seed
+        Of the run.
+    time_limit
+        None for none.
+    threads
+        That the solver may use.
+    place
+        Numbers of its problem and of its solver in the comparison that ran it; (0, 0) in ledgers without it.
+    """
+
+    problem: str
+    file: str | None
+    fingerprint: str
+    solver: str
+    settings: Mapping[str, Any]
+    seed: int
+    time_limit: float | None
+    threads: int = 1
+    place: tuple[int, int] = (0, 0)
+
+    @property
+    def key(self) -> Key:
+        """What tells this run from others."""
+        return (
+            self.fingerprint, self.solver, settings_text(self.settings), self.seed, self.time_limit, self.threads,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record(Run):
+    """What came of a run. Objective values are in the metric's unit (ticks), times in seconds.
+
+    Attributes
+    ----------
+    status
+        done: it ended with a `result`, which may well hold no schedule or an infeasible one. refused: the solver does
+        not support the problem, or is not installed. crashed: an exception, a dead process, or a claim that the
+        verifier refutes. killed: ran past its limit plus grace. lost: its worker died.
+    message
+        Why, for people.
+    result
+        `Result.to_dict(plan=False)`; None unless done.
+    progress
+        (seconds, incumbent, bound) as the solver told them.
+    slr
+        Schedule length ratio, see `placeopt.model.metrics.Metrics`; None without a schedule.
+    peak_memory
+        Bytes on the fullest device, under the problem's memory model; `result["devices"]` has them all.
+    wall
+        Seconds of the whole run, as seen from outside: with the start of its process and with verification.
+    """
+
+    status: Status
+    message: str
+    result: Mapping[str, Any] | None
+    progress: tuple[tuple[float, float | None, float | None], ...]
+    slr: float | None
+    peak_memory: int | None
+    wall: float
+
+    def to_json(self) -> str:
+        """The record as one line of JSON, without the line's end; its last key is a checksum of the others."""
+        data = plain(asdict(self))
+        return _text(data | {CHECKSUM: checksum(data)})
+
+    @classmethod
+    def from_json(cls, line: str) -> Record:
+        """The record of a line.
+
+        Raises
+        ------
+        ValueError
+            If the line is no record, or only the beginning of one.
+        """
+        return cls.of(read_line(line))
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Record:
+        """The record of a line that was read; see `from_json`."""
+        missing = [field.name for field in fields(cls) if field.name not in data and field.name not in _LATER]
+        if missing:
+            raise ValueError(f"no key {', '.join(missing)}")
+        known = {field.name: data[field.name] for field in fields(cls) if field.name in data}
+        check(known)
+        place = tuple(known.get("place", (0, 0)))
+        return cls(**known | {"progress": tuple(map(tuple, known["progress"])), "place": place})
+
+
+CHECKSUM = "checksum"
+"""Key of the hash by which lines that were changed are detected."""
+
+DEEPEST = 50
+"""Levels of nesting in a line; a record has seven."""
+
+LARGEST, SMALLEST = 1e100, 1e-100
+"""Range of the positive numbers of a record: sums and ratios of such numbers are floats too."""
+
+
+def checksum(data: Mapping[str, Any]) -> str:
+    """A hash of what a line says, apart from its checksum."""
+    text = json.dumps({key: value for key, value in data.items() if key != CHECKSUM}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def read_line(line: str) -> dict[str, Any]:
+    """The object that a line of JSON holds.
+
+    Raises
+    ------
+    ValueError
+        If it holds none.
+    """
+    try:
+        data = json.loads(line, parse_constant=_refuse, object_pairs_hook=_unique)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except json.JSONDecodeError:
+        raise
+    except ValueError as error:
+        raise ValueError("holds a number of thousands of digits" if "digits" in str(error) else str(error)) from None
+    if not isinstance(data, dict):
+        raise ValueError(f"expected an object, got {type(data).__name__}")
+    level: list[Any] = [data]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+    if level:
+        raise ValueError("nested too deeply")
+    if "\\ud" in line or "\\uD" in line:
+        try:
+            _text(data).encode()
+        except UnicodeEncodeError:
+            raise ValueError(r"\ud800 to \udfff stand for no character, except in pairs") from None
+    return data
+
+
+def check(data: Mapping[str, Any]) -> None:
+    """Check those of a record's fields that are there.
+
+    Raises
+    ------
+    ValueError
+        If one is not as it should be: says which.
+    """
+    _check_fields(data, _FIELDS, "")
+    for point in data.get("progress", ()):
+        check_point(point)
+    result = data.get("result")
+    if result is not None:
+        missing = [name for name in _RESULT_FIELDS if name not in result]
+        if missing:
+            raise ValueError(f"no key result.{', '.join(missing)}")
+        _check_fields(result, _RESULT_FIELDS, "result.")
+        _check_fields(result["wall_time"], {"solve": _AMOUNT, "compiling": _AMOUNT}, "result.wall_time.")
+
+
+def check_point(point: Any) -> None:
+    """Check a point of a record's progress.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    sound = isinstance(point, list) and len(point) == 3 and point[0] is not None
+    if not (sound and all(_AMOUNT.sound(value) for value in point)):
+        raise ValueError(f"progress holds {_shown(point)}; expected [seconds, incumbent, bound]")
+
+
+def _shown(value: Any) -> str:
+    """A value for a message."""
+    return shown(value) if not isinstance(value, list) else visible(str(value[:8]))
+
+
+def _text(data: Any) -> str:
+    return json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {shown(twice)} comes twice")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """What a field of a line must be."""
+
+    expected: str
+    sound: Callable[[Any], bool]
+
+
+def _check_fields(data: Mapping[str, Any], known: Mapping[str, _Field], place: str) -> None:
+    for name, field in known.items():
+        if name in data and not field.sound(data[name]):
+            raise ValueError(f"{place}{name} is {_shown(data[name])}; expected {field.expected}")
+
+
+def _is_amount(value: Any) -> bool:
+    """Whether a value is a number that is not negative, and not too large or small for what is made of it."""
+    return type(value) in (int, float) and (value == 0 or SMALLEST <= value <= LARGEST)
+
+
+def _whole(least: int, most: int) -> _Field:
+    return _Field(
+        f"a whole number from {least:,} to {most:,}", lambda value: type(value) is int and least <= value <= most
+    )
+
+
+def _optional(field: _Field) -> _Field:
+    return _Field(f"{field.expected}, or null", lambda value: value is None or field.sound(value))
+
+
+def _one_of(values: Sequence[str]) -> _Field:
+    return _Field(f"one of {', '.join(values)}", lambda value: isinstance(value, str) and value in values)
+
+
+def _is_broken_rule(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("rule", "message"))
+
+
+_NAME = _Field("a text", lambda value: isinstance(value, str))
+_LIST = _Field("a list", lambda value: isinstance(value, list))
+_OBJECT = _Field("an object", lambda value: isinstance(value, dict))
+_SECONDS = _Field("seconds", _is_amount)
+_AMOUNT = _optional(_Field("a number that is not negative", _is_amount))
+
+_FIELDS = {
+    "problem": _NAME,
+    "file": _optional(_NAME),
+    "fingerprint": _NAME,
+    "solver": _NAME,
+    "settings": _OBJECT,
+    "seed": _whole(0, 2**63),
+    "time_limit": _AMOUNT,
+    "threads": _whole(1, 2**20),
+    "place": _Field(
+        "the numbers of a problem and of a solver",
+        lambda value: isinstance(value, list) and len(value) == 2 and all(map(_whole(0, 2**63).sound, value)),
+    ),
+    "status": _one_of(STATUSES),
+    "message": _NAME,
+    "result": _optional(_OBJECT),
+    "progress": _LIST,
+    "slr": _AMOUNT,
+    "peak_memory": _optional(_whole(0, 2**63)),
+    "wall": _SECONDS,
+}
+
+_LATER = ("threads", "place")
+"""Keys that lines of older versions do not have."""
+
+_RESULT_FIELDS = {
+    "termination": _one_of([each.value for each in Termination]),
+    "feasible": _optional(_Field("true or false", lambda value: isinstance(value, bool))),
+    "violations": _Field(
+        "a list of a rule and a message each",
+        lambda value: isinstance(value, list) and all(map(_is_broken_rule, value)),
+    ),
+    "objective": _AMOUNT,
+    "objective_levels": _optional(
+        _Field("numbers", lambda value: isinstance(value, list) and bool(value) and all(map(_is_amount, value)))
+    ),
+    "objective_name": _NAME,
+    "bound": _AMOUNT,
+    "bound_source": _optional(_NAME),
+    "resolution": _Field("seconds, more than 0", lambda value: _is_amount(value) and value > 0),
+    "message": _NAME,
+    "wall_time": _OBJECT,
+}
+"""Of a result what tables, pictures and pages read."""
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """Settings as JSON, the same for the same settings."""
+    return json.dumps(plain(settings), sort_keys=True)
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON can hold it: what a solver of somebody else's put into its statistics may be anything."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()  # lone surrogates, which UTF-8 has no bytes for
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real | Fraction):
+        number = float(value)
+        return number if math.isfinite(number) else None
+    if isinstance(value, Mapping):
+        return {plain(str(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):  # arrays and scalars of NumPy
+        return plain(value.tolist())
+    return str(value)

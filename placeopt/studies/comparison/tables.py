@@ -1,0 +1,363 @@
+"""Comparisons: what many runs say of solvers, as plain data for tables, pictures and pages."""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self, TypeVar
+
+from placeopt.studies.comparison.ledger import examine_ledger
+from placeopt.studies.comparison.records import Record
+from placeopt.studies.comparison.verdicts import FAILED, Standing, Value, Verdict, feasible_levels, feasible_value
+
+T = TypeVar("T")
+
+
+def solver_label(record: Record) -> str:
+    """The solver with the settings that were asked for: "celeritas:range=100"."""
+    settings = ",".join(f"{key}={value}" for key, value in sorted(record.settings.items()))
+    return f"{record.solver}:{settings}" if settings else record.solver
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One solver on one problem, over all seeds.
+
+    Attributes
+    ----------
+    solver
+        With settings: `solver_label`.
+    verdict, message
+        feasible if any run is; else of the first run, as is the message. The message may also tell why some of the
+        runs are not feasible.
+    runs, feasible
+        Runs, and how many of them ended with a feasible schedule.
+    objective
+        Median of the feasible runs, the lower of the two in the middle: a value that some run has. None without any.
+    levels
+        That run's objective, one value a level.
+    spread
+        (largest - smallest) / median of the feasible runs; None for fewer than two.
+    gap, ratio
+        Of the median: to the best bound of the problem, and to the best value that any run found.
+    slr, seconds, peak_memory
+        Medians (lower) of the feasible runs, of all runs that ended by themselves, largest of the feasible runs.
+    """
+
+    problem: str
+    solver: str
+    verdict: Verdict
+    message: str
+    runs: int
+    feasible: int
+    objective: Value | None
+    levels: tuple[Value, ...] | None
+    spread: float | None
+    gap: float | None
+    ratio: float | None
+    slr: float | None
+    seconds: float | None
+    peak_memory: int | None
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The records of many runs, in order: by problem, solver and seed, whichever ended first.
+
+    `expected` says how many runs were wanted; fewer records: it was stopped. `notes` says which lines of its ledger
+    are left out, and why.
+    """
+
+    records: tuple[Record, ...]
+    expected: int = field(default=0, compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+    @classmethod
+    def read(cls, ledger: str | os.PathLike[str]) -> Self:
+        """What a ledger holds, problems and solvers in the order of the comparison that wrote it; of runs that were
+        repeated, the last.
+
+        Where several comparisons wrote it, and gave one place to different problems or solvers, those that came first
+        in the ledger come first.
+
+        Raises
+        ------
+        UsageError
+            If the file cannot be read or is no ledger.
+        """
+        contents = examine_ledger(ledger)
+        last = {(record.file, record.problem, record.key): record for record in contents.records}
+        records = tuple(last.values())
+        problems = _ordered(((record.problem, record.fingerprint), record.place[0]) for record in records)
+        solvers = _ordered((solver_label(record), record.place[1]) for record in records)
+
+        def place(record: Record) -> tuple[int, int, int, float, int]:
+            limit = math.inf if record.time_limit is None else record.time_limit
+            return (
+                problems[record.problem, record.fingerprint], solvers[solver_label(record)], record.seed, limit,
+                record.threads,
+            )  # fmt: skip
+
+        return cls(tuple(sorted(records, key=place)), expected=len(records), notes=contents.notes)
+
+    @cached_property
+    def by_problem(self) -> dict[str, tuple[Record, ...]]:
+        """The records of each problem by its label: the name, with its fingerprint where two share a name."""
+        prints: dict[str, dict[str, list[Record]]] = {}
+        for record in self.records:
+            prints.setdefault(record.problem or "problem", {}).setdefault(record.fingerprint, []).append(record)
+        order = dict.fromkeys((record.problem or "problem", record.fingerprint) for record in self.records)
+        return {
+            name if len(prints[name]) == 1 else f"{name} ({print_})": tuple(prints[name][print_])
+            for name, print_ in order
+        }
+
+    @cached_property
+    def standings(self) -> dict[str, Standing]:
+        """What is known of each problem, by its label."""
+        return {label: Standing.of(records) for label, records in self.by_problem.items()}
+
+    @cached_property
+    def solvers(self) -> tuple[str, ...]:
+        """Labels of the solvers, in order."""
+        return tuple(dict.fromkeys(map(solver_label, self.records)))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict for every run: objective values in the metric's unit, times in seconds, memory in bytes."""
+        rows = []
+        for label, records in self.by_problem.items():
+            standing = self.standings[label]
+            for record in records:
+                verdict, message = standing.judge(record)
+                value, result = feasible_value(record), record.result or {}
+                rows.append({
+                    "problem": label,
+                    "file": record.file,
+                    "fingerprint": record.fingerprint,
+                    "solver": solver_label(record),
+                    "seed": record.seed,
+                    "time_limit": record.time_limit,
+                    "threads": record.threads,
+                    "verdict": verdict,
+                    "message": message or record.message,
+                    "termination": result.get("termination"),
+                    "feasible": result.get("feasible"),
+                    "objective_name": result.get("objective_name"),
+                    "objective": result.get("objective"),
+                    "resolution": result.get("resolution"),
+                    "bound": result.get("bound"),
+                    "best_bound": standing.bound,
+                    "best_bound_source": standing.bound_source,
+                    "best_found": standing.best,
+                    "gap": standing.gap(value),
+                    "ratio": standing.ratio(value),
+                    "slr": record.slr,
+                    "seconds": _seconds(record),
+                    "wall": record.wall,
+                    "peak_memory": record.peak_memory,
+                })  # fmt: skip
+        return rows
+
+    @cached_property
+    def entries(self) -> dict[str, tuple[Entry, ...]]:
+        """Every solver on each problem, over all seeds, by the problem's label; solvers in order."""
+        return {label: tuple(self._entries(label)) for label in self.by_problem}
+
+    def _entries(self, label: str) -> Iterable[Entry]:
+        by_solver: dict[str, list[Record]] = {}
+        for record in self.by_problem[label]:
+            by_solver.setdefault(solver_label(record), []).append(record)
+        for solver, records in by_solver.items():
+            yield _entry(label, solver, records, self.standings[label])
+
+    def steady(self) -> tuple[str, ...]:
+        """The solvers that solved at least half of the problems that any solved: means compare these."""
+        solved, able = self._solved(), sum(standing.best is not None for standing in self.standings.values())
+        return tuple(solver for solver in self.solvers if solved[solver] and 2 * len(solved[solver]) >= able)
+
+    def common(self) -> tuple[str, ...]:
+        """The problems that every one of the `steady` solvers solved: what means over solvers are taken over."""
+        solved, steady = self._solved(), self.steady()
+        return tuple(label for label in self.entries if steady and all(label in solved[solver] for solver in steady))
+
+    def _solved(self) -> dict[str, dict[str, Entry]]:
+        """For each solver, the problems that it has a schedule for."""
+        found: dict[str, dict[str, Entry]] = {solver: {} for solver in self.solvers}
+        for label, entries in self.entries.items():
+            for entry in entries:
+                if entry.objective is not None:
+                    found[entry.solver][label] = entry
+        return found
+
+    def summary(self) -> list[dict[str, Any]]:
+        """One dict for every solver, over all problems: in the order of `ranking`.
+
+        problems, solved   problems it was run on; those it has a feasible schedule for
+        ratio              geometric mean of objective / best found over the `common` problems, if it solved all
+        ratio_solved       the same over the problems that this one solved: not comparable between solvers
+        gap                mean gap to the best bounds over the `common` problems, if it solved all
+        wins               problems on which no solver's (median) objective is better
+        infeasible, failed, refused   problems without a feasible schedule from it, by why
+        seconds            median over all problems it was not refused on
+        """  # fmt: skip
+        common, solved = self.common(), self._solved()
+        least = {
+            label: min((entry.levels for entry in entries if entry.levels is not None), default=None)
+            for label, entries in self.entries.items()
+        }
+        rows = []
+        for solver in self.solvers:
+            mine = [entry for entries in self.entries.values() for entry in entries if entry.solver == solver]
+            shared = [solved[solver][label] for label in common if label in solved[solver]]
+            shared = shared if len(shared) == len(common) else []
+            rows.append({
+                "solver": solver,
+                "problems": len(mine),
+                "solved": len(solved[solver]),
+                "ratio": _mean_ratio(shared),
+                "ratio_solved": _mean_ratio(solved[solver].values()),
+                "gap": _mean(entry.gap for entry in shared),
+                "wins": sum(entry.levels is not None and entry.levels == least[entry.problem] for entry in mine),
+                "infeasible": sum(entry.verdict == "infeasible" for entry in mine),
+                "failed": sum(entry.verdict in FAILED for entry in mine),
+                "refused": sum(entry.verdict == "refused" for entry in mine),
+                "seconds": _median(entry.seconds for entry in mine),
+            })  # fmt: skip
+        return sorted(rows, key=_rank)
+
+    @cached_property
+    def ranking(self) -> tuple[str, ...]:
+        """The solvers, best first: by their ratio, then by how many problems they solved, then in the given order.
+
+        Those without a ratio, which did not solve all of the `common` problems, come last; among them who solved more,
+        then who did it with a smaller ratio of its own.
+        """
+        return tuple(row["solver"] for row in self.summary())
+
+    def profile(self) -> dict[str, list[tuple[float, float]]]:
+        """For each solver, the share of problems that it solves within a ratio tau of the best, as steps (tau, share).
+
+        E. D. Dolan, J. J. Moré: Benchmarking optimization software with performance profiles. Mathematical Programming
+        91 (2002), doi:10.1007/s101070100263; section 2, with the (median) objective for t. Problems that no solver
+        solved do not count. The solvers stand in the order of `ranking`.
+        """
+        known = [label for label, standing in self.standings.items() if standing.best is not None]
+        steps: dict[str, list[tuple[float, float]]] = {}
+        solved = self._solved()
+        for solver in self.ranking:
+            ratios = sorted(entry.ratio for entry in solved[solver].values() if entry.ratio is not None)
+            steps[solver] = [
+                (ratio, (place + 1) / len(known))
+                for place, ratio in enumerate(ratios)
+                if place + 1 == len(ratios) or ratios[place + 1] > ratio
+            ]
+        return steps
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data, ready for JSON."""
+        return {
+            "problems": [
+                {
+                    "problem": label,
+                    "file": records[0].file,
+                    "fingerprint": records[0].fingerprint,
+                    "best_found": self.standings[label].best,
+                    "best_solver": self.standings[label].best_solver,
+                    "best_bound": self.standings[label].bound,
+                    "best_bound_source": self.standings[label].bound_source,
+                }
+                for label, records in self.by_problem.items()
+            ],
+            "runs": self.rows(),
+            "common": list(self.common()),
+            "summary": self.summary(),
+            "profile": {solver: [list(step) for step in steps] for solver, steps in self.profile().items()},
+            "expected": self.expected,
+            "notes": list(self.notes),
+        }
+
+
+def _ordered(places: Iterable[tuple[T, int]]) -> dict[T, int]:
+    """The rank of each thing by the least place that it has; ties in the order in which they come."""
+    least: dict[T, int] = {}
+    for thing, place in places:
+        least[thing] = min(place, least.get(thing, place))
+    return {thing: rank for rank, thing in enumerate(sorted(least, key=least.__getitem__))}
+
+
+def _rank(row: Mapping[str, Any]) -> tuple[float, int, float]:
+    """Where a row of the summary stands: see `Comparison.ranking`."""
+    ratio, own = row["ratio"], row["ratio_solved"]
+    if ratio is not None:
+        return ratio, -row["solved"], 0.0
+    return math.inf, -row["solved"], math.inf if own is None else own
+
+
+def _entry(label: str, solver: str, records: Sequence[Record], standing: Standing) -> Entry:
+    judged = [(record, *standing.judge(record)) for record in records]
+    # A claim that another run disproves does not undo a schedule that the verifier accepts.
+    good = sorted(
+        ((levels, record) for record in records if (levels := feasible_levels(record)) is not None),
+        key=lambda pair: (pair[0], pair[1].seed),
+    )
+    _, verdict, message = judged[0]
+    wrong = [(found, why) for _, found, why in judged if found != "feasible"]
+    if good:
+        verdict, message = "feasible", ""
+        if wrong:
+            found, why = wrong[0]
+            verdict = found if found == "refuted" else "feasible"
+            message = f"{len(wrong)} of {len(records)} runs {found}: {why}" if len(records) > 1 else why
+    levels = good[(len(good) - 1) // 2][0] if good else None
+    value = levels[0] if levels else None
+    values = [each[0] for each, _ in good]
+    spread = (max(values) - min(values)) / value if len(values) > 1 and value else None
+    if len(values) > 1 and value == 0:
+        spread = 0.0 if max(values) == 0 else None
+    return Entry(
+        problem=label,
+        solver=solver,
+        verdict=verdict,
+        message=message,
+        runs=len(records),
+        feasible=len(good),
+        objective=value,
+        levels=levels,
+        spread=spread,
+        gap=standing.gap(value),
+        ratio=standing.ratio(value),
+        slr=_median(record.slr for _, record in good),
+        seconds=_median(map(_seconds, records)),
+        peak_memory=max((record.peak_memory for _, record in good if record.peak_memory is not None), default=None),
+    )
+
+
+def _seconds(record: Record) -> float | None:
+    """Seconds that the solver took; of a run that was killed or died, those that its process did."""
+    if record.status == "refused" or record.status == "lost":
+        return None
+    solving: Mapping[str, Any] = (record.result or {}).get("wall_time", {})
+    seconds = solving.get("solve")
+    return record.wall if seconds is None else float(seconds)
+
+
+def _of_those_known(reduce: Callable[[list[float]], float]) -> Callable[[Iterable[float | None]], float | None]:
+    def reduced(values: Iterable[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return reduce(known) if known else None
+
+    return reduced
+
+
+_mean = _of_those_known(statistics.fmean)
+_median = _of_those_known(statistics.median_low)
+
+
+def _mean_ratio(entries: Iterable[Entry]) -> float | None:
+    """The geometric mean of their ratios; those without one (a best of 0 that was missed) are left out."""
+    ratios = [entry.ratio for entry in entries if entry.ratio]
+    return math.exp(statistics.fmean(map(math.log, ratios))) if ratios else None

@@ -1,0 +1,222 @@
+"""One CP-SAT model of all constraints of a system, each behind a literal: for first cores and for least amounts.
+
+x[i, d] says that task i is on device d, one of those that have a duration for it. Each constraint c has a literal a_c:
+
+- a restriction: a_c implies not x[i, d] on the devices that it rules out;
+- the capacity of devices: a_c implies that the sum of need[i] x[i, d] is at most the capacity, on each of them;
+- a task i in a colocation label L: a_c and x[i, d] imply y[L, d], where exactly one y[L, d] is true;
+- a task i in a separation label L: a_c and x[i, d] imply w[i, L, d], at most one of which is true for each d;
+- with times (`timed`): starts, ends, no overlap on a device, end[i] + transfer <= start[j] for each edge, and a_c
+  implies the deadline or the release time.
+
+need is what a task holds for good: all its memory under `sum`, `resident` under `peak`. Contention is left out, and so
+is what is live at one time. The model is exact (`exact`) under `sum` without contention, as far as it goes; else it
+has every schedule and more, so that a core of it is a core of the problem all the same.
+
+CP-SAT gives a core for assumptions with one worker and without presolve alone (google/or-tools#3102, #5141), and its
+presolve is not to be trusted with large numbers (see `placeopt.bounding.engines.cp_sat`); so there is none here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from placeopt.bounding.engines import cp_sat
+from placeopt.model.arrays import Int
+from placeopt.studies.explanation.constraints import RESTRICTIONS, Constraint, System
+
+LITERALS = 400_000
+"""Placement literals and transfer rows above which no model is built: that many take some seconds in Python."""
+
+LONGEST = 2**55
+"""Horizon above which CP-SAT's arithmetic could overflow."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What CP-SAT says: a placement (n,) with starts (n,) if timed, or a core of the constraints; None if unknown."""
+
+    device: Int | None = None
+    start: Int | None = None
+    core: tuple[int, ...] | None = None
+
+
+class Model:
+    """The model of a system; see the module."""
+
+    def __init__(self, system: System, *, timed: bool, should_stop: Callable[[], bool]) -> None:
+        self.system, self.timed, self._should_stop = system, timed, should_stop
+        self.cp = cp_model.CpModel()
+        problem = system.problem
+        self.exact = problem.memory_model == "sum" and (not timed or problem.contention == "none")
+        self.literals = [self.cp.new_bool_var("") for _ in system.constraints]
+        self.x: list[dict[int, Any]] = []
+        for row in system.runnable:
+            literals = {d: self.cp.new_bool_var("") for d in np.flatnonzero(row).tolist()}
+            self.cp.add_exactly_one(literals.values())
+            self.x.append(literals)
+        self._need = (problem.memory if problem.memory_model == "sum" else problem.resident).tolist()
+        self._unit = max(1, int(np.gcd.reduce(np.array(self._need, dtype=np.int64), initial=0)))
+        self._rooms: dict[str, Any] = {}
+        crowds: dict[tuple[str, str], list[tuple[int, Constraint]]] = {}
+        for number, constraint in enumerate(system.constraints):
+            if constraint.kind == "memory":
+                self._capacity(number, constraint)
+            elif constraint.kind in RESTRICTIONS:
+                assert constraint.task is not None
+                assert constraint.allowed is not None
+                for d, literal in self.x[constraint.task].items():
+                    if not constraint.allowed[d]:
+                        self.cp.add_implication(self.literals[number], ~literal)
+            elif constraint.kind in ("colocate", "separate"):
+                crowds.setdefault((constraint.kind, constraint.label), []).append((number, constraint))
+        for (kind, _), members in crowds.items():
+            (self._together if kind == "colocate" else self._apart)(members)
+        self.starts: list[Any] = []
+        self.ends: list[Any] = []
+        if timed:
+            self._times()
+
+    @staticmethod
+    def fits(system: System, *, timed: bool) -> bool:
+        """Whether a model is small enough to be built, and its numbers to be added up."""
+        problem = system.problem
+        size = int(system.runnable.sum())
+        if timed:
+            size += problem.n_edges * problem.n_devices**2
+            if _horizon(system) > LONGEST:
+                return False
+        return size <= LITERALS
+
+    def core(self, active: Collection[int], seconds: float) -> Found:
+        """A placement that keeps the `active` constraints, or a core of them."""
+        self.cp.clear_assumptions()
+        self.cp.add_assumptions([self.literals[number] for number in sorted(active)])
+        outcome = self._solved(self.cp, seconds)
+        solver = outcome.solver
+        if outcome.solved:
+            start = np.array([solver.value(start) for start in self.starts], dtype=np.int64) if self.timed else None
+            return Found(self._device(solver), start)
+        if outcome.status == "INFEASIBLE":
+            number_of = {literal.index: number for number, literal in enumerate(self.literals)}
+            found = {number_of.get(index, -1) for index in solver.sufficient_assumptions_for_infeasibility()}
+            return Found(core=tuple(sorted(found & set(active))))
+        return Found()
+
+    def least(self, number: int, active: Collection[int], seconds: float) -> int | None:
+        """The least amount (of bytes, of ticks; the latest release time) with which the others could hold.
+
+        A bound of it (no better amount will do) unless the model is exact. None if unknown.
+        """
+        constraint = self.system.constraints[number]
+        self.cp.clear_assumptions()
+        wanted = {self.literals[other].index for other in active if other != number}
+        copy = self.cp.clone()
+        for literal in self.literals:
+            at = copy.get_bool_var_from_proto_index(literal.index)
+            copy.add(at == int(literal.index in wanted))
+        if constraint.kind == "memory":
+            target, sign = copy.get_int_var_from_proto_index(self._rooms[constraint.label].index), 1
+        else:
+            assert constraint.task is not None
+            late = constraint.kind == "deadline"
+            own = (self.ends if late else self.starts)[constraint.task]
+            target, sign = copy.get_int_var_from_proto_index(own.index), 1 if late else -1
+        copy.minimize(sign * target)
+        outcome = self._solved(copy, seconds)
+        if not outcome.solved or outcome.bound is None:
+            return None
+        bound = outcome.bound * sign  # what is proved, regardless of the best solution
+        return bound * self._unit if constraint.kind == "memory" else bound
+
+    def _solved(self, model: cp_model.CpModel, seconds: float) -> cp_sat.Outcome:
+        return cp_sat.run(model, largest=None, seconds=seconds, seed=0, workers=1, should_stop=self._should_stop)
+
+    def _device(self, solver: cp_model.CpSolver) -> Int:
+        places = [next(d for d, literal in row.items() if solver.boolean_value(literal)) for row in self.x]
+        return np.array(places, dtype=np.int64)
+
+    def _capacity(self, number: int, constraint: Constraint) -> None:
+        """The room of a pool is a variable: at most the capacity if that counts."""
+        total = sum(self._need) // self._unit
+        room = self.cp.new_int_var(0, total, "")
+        self._rooms[constraint.label] = room
+        assert constraint.amount is not None
+        self.cp.add(room <= min(total, constraint.amount // self._unit)).only_enforce_if(self.literals[number])
+        for d in self.system.pools[constraint.label]:
+            used = [(row[d], need // self._unit) for row, need in zip(self.x, self._need, strict=True) if d in row]
+            self.cp.add(sum(literal * need for literal, need in used if need) <= room)
+
+    def _together(self, members: Sequence[tuple[int, Constraint]]) -> None:
+        where = [self.cp.new_bool_var("") for _ in range(self.system.problem.n_devices)]
+        self.cp.add_exactly_one(where)
+        for number, constraint in members:
+            assert constraint.task is not None
+            for d, literal in self.x[constraint.task].items():
+                self.cp.add_bool_or(~self.literals[number], ~literal, where[d])
+
+    def _apart(self, members: Sequence[tuple[int, Constraint]]) -> None:
+        taken: list[list[Any]] = [[] for _ in range(self.system.problem.n_devices)]
+        for number, constraint in members:
+            assert constraint.task is not None
+            for d, literal in self.x[constraint.task].items():
+                there = self.cp.new_bool_var("")
+                self.cp.add_bool_or(~self.literals[number], ~literal, there)
+                taken[d].append(there)
+        for rivals in taken:
+            self.cp.add_at_most_one(rivals)
+
+    def _times(self) -> None:
+        system, problem, cp = self.system, self.system.problem, self.cp
+        horizon = _horizon(system)
+        intervals: list[list[Any]] = [[] for _ in range(problem.n_devices)]
+        for i, row in enumerate(self.x):
+            start, end = cp.new_int_var(0, horizon, ""), cp.new_int_var(0, horizon, "")
+            ticks = system.ticks[i].tolist()
+            cp.add(end == start + sum(literal * ticks[d] for d, literal in row.items()))
+            self.starts.append(start)
+            self.ends.append(end)
+            for d, literal in row.items():
+                if ticks[d]:  # a task that takes no time is in nobody's way
+                    intervals[d].append(cp.new_optional_fixed_size_interval_var(start, ticks[d], literal, ""))
+        for group in intervals:
+            cp.add_no_overlap(group)
+        everywhere = np.arange(problem.n_devices)
+        edges = zip(
+            problem.edge_source.tolist(), problem.edge_target.tolist(), problem.payload.tolist(), strict=True
+        )  # fmt: skip
+        for i, j, payload in edges:
+            cp.add(self.starts[j] >= self.ends[i])
+            transfer = problem.transfer(payload, everywhere[:, None], everywhere[None, :]).tolist()
+            for a, here in self.x[i].items():
+                for b, there in self.x[j].items():
+                    if transfer[a][b]:
+                        cp.add(self.starts[j] >= self.ends[i] + transfer[a][b]).only_enforce_if(here, there)
+        for number, constraint in enumerate(system.constraints):
+            if constraint.kind == "deadline":
+                assert constraint.task is not None
+                assert constraint.amount is not None
+                cp.add(self.ends[constraint.task] <= constraint.amount).only_enforce_if(self.literals[number])
+            elif constraint.kind == "release":
+                assert constraint.task is not None
+                assert constraint.amount is not None
+                cp.add(self.starts[constraint.task] >= constraint.amount).only_enforce_if(self.literals[number])
+
+
+def _horizon(system: System) -> int:
+    """Ticks within which everything can be done: one thing after another from the last release time on.
+
+    Starting later than that breaks no rule, and never helps to keep one.
+    """
+    problem = system.problem
+    everywhere = np.arange(problem.n_devices)
+    slowest = 0
+    for payload, edges in zip(*(part.tolist() for part in np.unique(problem.payload, return_counts=True)), strict=True):
+        slowest += edges * int(problem.transfer(payload, everywhere[:, None], everywhere[None, :]).max(initial=0))
+    last = int(problem.release.max(initial=0))
+    return last + int(system.ticks.max(axis=1, initial=0).sum()) + slowest

@@ -1,0 +1,220 @@
+"""The same tasks on a changed network: a problem with other devices, and what is known of where its tasks are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from placeopt.errors import DocumentError, SpecError, UsageError, in_file_order
+from placeopt.io.compiler import Compilation, begin_compilation, document_of
+from placeopt.io.compiler.devices import DeviceIndex
+from placeopt.io.compiler.issues import Issues
+from placeopt.io.document import Document, Files, NamedFiles, read_document
+from placeopt.io.plan import read_plan
+from placeopt.io.spec import CurrentSpec, NetworkFile, Spec
+from placeopt.io.validation import validate
+from placeopt.model.arrays import Int
+from placeopt.model.building import with_changes
+from placeopt.model.problem import Metric, Objective, Problem, Term
+from placeopt.model.relocation import GONE, relocation_ticks, shared_out
+from placeopt.model.schedule import Schedule
+from placeopt.solving.settings import checked as checked_number
+
+IN_TICKS = ("makespan", "total_cost", "max_load", "relocation")
+"""Metrics that relocation can be added to as it is."""
+FEWEST = 1e-6
+"""Runs that a placement may serve, at least: relocation is weighed by their inverse, and solvers reckon with that."""
+
+Source = str | Path | Mapping[str, Any] | Spec
+"""A problem file, or a document made in code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A problem on a changed network.
+
+    Attributes
+    ----------
+    problem
+        The tasks on the devices that there are now; relocation is part of its objective.
+    current
+        (n,) the device of each task, GONE for one that is new or whose device is.
+    moved
+        (n,) bytes that move with each task.
+    before
+        The devices that there were.
+    where
+        The name of the device of each task before by its name, as far as it had one.
+    start
+        (n,) ticks at which the tasks started before, None where that is not known.
+    """
+
+    problem: Problem
+    current: Int
+    moved: Int
+    before: tuple[str, ...]
+    where: Mapping[str, str]
+    start: Int | None
+
+
+def changed_problem(
+    problem: Source | Problem,
+    plan: str | Path | Schedule | Mapping[str, str],
+    devices: str | Path | Mapping[str, Any] | Problem,
+    runs: float | Fraction | None = None,
+    files: Files | None = None,
+) -> Changed:
+    """The tasks of a plan on a changed network; see `placeopt.studies.replacement.replace`."""
+    if runs is not None:
+        checked_number("runs", float(runs), positive=True)
+        if runs < FEWEST:
+            raise UsageError(f"runs is {runs}; expected at least {FEWEST}: with fewer, moving a task never pays")
+        runs = Fraction(str(runs))
+    if isinstance(problem, Problem) and isinstance(devices, Problem):
+        return _on_problem(problem, devices, plan, runs)
+    if isinstance(problem, Problem) or isinstance(devices, Problem):
+        raise UsageError(
+            "replace: a compiled problem does not know how long tasks take on other devices; expected two documents, "
+            "or the problem compiled for the changed devices too"
+        )
+    return _on_network(_opened(problem, files), devices, plan, runs)
+
+
+def _opened(problem: Source, files: Files | None) -> Compilation:
+    """A problem's document on its way to a problem."""
+    if isinstance(problem, Spec):
+        document = Document(problem.model_dump(by_alias=True, warnings=False))
+        return Compilation(problem, document, (), NamedFiles.of(document, allowed=files))
+    return begin_compilation(_document(problem), files=files)
+
+
+def _on_network(
+    before: Compilation,
+    network: str | Path | Mapping[str, Any],
+    plan: str | Path | Schedule | Mapping[str, str],
+    runs: Fraction | None,
+) -> Changed:
+    """The tasks of a document on the devices of another, with relocation from where they are.
+
+    Raises
+    ------
+    SpecError
+        If the network is wrong, or a task has no device there; lists every issue.
+    """
+    old = before.problem()
+    where, start = _where(plan, old)
+    document = _document(network)
+    checked = validate(document, NetworkFile)
+    if checked.model is None:
+        raise SpecError(in_file_order(checked.issues))
+    spec, now = before.spec, checked.model
+    names = _device_names(now)
+    current: dict[str, Any] = {"placement": {task: device for task, device in where.items() if device in names}}
+    if runs is not None:
+        current["runs_before_next_change"] = runs
+    objective = with_relocation(
+        Objective(tuple(tuple(Term(metric, weight) for metric, weight in level.items()) for level in spec.objective))
+    )
+    changed = spec.model_copy(
+        update={
+            "operations": {**spec.operations, **now.operations},
+            "devices": now.devices,
+            "links": spec.links if now.links is None else now.links,
+            "current": (spec.current or CurrentSpec()).model_copy(update=current),
+            "objective": [{term.metric: term.weight for term in level} for level in objective.levels],
+        }
+    )
+    former = DeviceIndex(spec.devices, Issues(Document({}))).references
+    after = Compilation(changed, before.document, checked.issues, before.named, network=document, former=former)
+    problem = after.problem()
+    return Changed(problem, _places(problem, where), after.current.moved, old.device_names, where, start)
+
+
+def _on_problem(
+    before: Problem, after: Problem, plan: str | Path | Schedule | Mapping[str, str], runs: Fraction | None
+) -> Changed:
+    """A compiled problem that has the tasks of another, with relocation from where they are: resident memory moves.
+
+    Raises
+    ------
+    UsageError
+        If the tasks are others.
+    """
+    if before.task_names != after.task_names:
+        raise UsageError("replace: the changed problem has other tasks; expected the same ones on other devices")
+    where, start = _where(plan, before)
+    current = _places(after, where)
+    startup = np.zeros((after.n_tasks, after.n_devices), dtype=np.int64)
+    links = after.latency, after.byte_ticks_num, after.byte_ticks_den
+    served = after.runs_before_next_change if runs is None else runs
+    stated = with_relocation(shared_out(after.objective, 1 / after.runs_before_next_change))
+    problem = with_changes(
+        after,
+        relocation=relocation_ticks(current, after.resident, startup, *links),
+        runs_before_next_change=served,
+        objective=shared_out(stated, served),
+    )
+    return Changed(problem, current, after.resident, before.device_names, where, start)
+
+
+def with_relocation(objective: Objective) -> Objective:
+    """The objective with relocation on its first level, weighed like the times there, unless it has relocation.
+
+    Raises
+    ------
+    UsageError
+        If other things than times are on that level.
+    """
+    if "relocation" in objective.metrics:
+        return objective
+    first, *others = objective.levels
+    strange = [term.metric for term in first if term.metric not in IN_TICKS]
+    if strange:
+        raise UsageError(
+            f"replace: relocation is a time, and {strange[0]} is none; state in the objective of the problem what "
+            f"relocation weighs, such as {{{strange[0]}: 1, relocation: 0.5}}"
+        )
+    moving: Metric = "relocation"
+    weight = max(term.weight for term in first)
+    return Objective(((*first, Term(moving, weight)), *others))
+
+
+def _document(source: str | Path | Mapping[str, Any]) -> Document:
+    if not isinstance(source, str | Path):
+        return document_of(source)
+    try:
+        return read_document(source)
+    except DocumentError as error:
+        raise SpecError(error.issues) from None
+
+
+def _where(plan: str | Path | Schedule | Mapping[str, str], problem: Problem) -> tuple[dict[str, str], Int | None]:
+    """The device of each task by their names, and the starts (n,) of all of them where they are known."""
+    if isinstance(plan, Mapping):
+        named = (("task", list(plan), problem.task_names), ("device", list(plan.values()), problem.device_names))
+        for what, names, known in named:
+            wrong = next((name for name in names if name not in known), None)
+            if wrong is not None:
+                raise UsageError(f'replace: the problem has no {what} "{wrong}", which the placement names')
+        return dict(plan), None
+    schedule = plan if isinstance(plan, Schedule) else read_plan(plan, problem).schedule
+    wrong_size = len(schedule.device) != problem.n_tasks or len(schedule.start) != problem.n_tasks
+    if wrong_size or (schedule.device < 0).any() or (schedule.device >= problem.n_devices).any():
+        raise UsageError("replace: the schedule is none of this problem; expected a device for each of its tasks")
+    homes = [problem.device_names[d] for d in schedule.device.tolist()]
+    return dict(zip(problem.task_names, homes, strict=True)), schedule.start
+
+
+def _device_names(network: NetworkFile) -> frozenset[str]:
+    index = DeviceIndex(network.devices, Issues(Document({})), complete=False)
+    return frozenset(device.name for device in index.devices)
+
+
+def _places(problem: Problem, where: Mapping[str, str]) -> Int:
+    place = {name: d for d, name in enumerate(problem.device_names)}
+    return np.array([place.get(where.get(task, ""), GONE) for task in problem.task_names], dtype=np.int64)

@@ -1,0 +1,70 @@
+"""What it costs to leave every task where it is, as far as that can be: what a re-placement is held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeopt.bounding.quick.classes import by_group
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.building import with_changes
+from placeopt.model.objective import Value
+from placeopt.model.problem import Objective, Problem
+from placeopt.model.relocation import GONE
+from placeopt.model.schedule import Schedule
+from placeopt.simulation import retime
+from placeopt.solving.pipeline import solve
+from placeopt.verifier import verify
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """A schedule that moves no task but those that cannot stay.
+
+    Attributes
+    ----------
+    forced
+        The tasks that cannot: they are new, their device is gone or may not run them or one of their group any more.
+    schedule, values, makespan
+        The best such schedule known, with the objective, one value a level; None where none is.
+    reason
+        Why there is none; empty where there is one.
+    """
+
+    forced: tuple[int, ...]
+    schedule: Schedule | None = None
+    values: tuple[Value, ...] | None = None
+    makespan: int | None = None
+    reason: str = ""
+
+
+def staying(problem: Problem, current: Int, start: Int | None) -> Stay:
+    """The best of what stays: in the order of `start` (n,), where nothing has to move, and as HEFT orders it.
+
+    Where something has to, HEFT finds it a place. `current` (n,) is the device of each task, or GONE.
+    """
+    kept = _kept(problem, current)
+    free = np.asarray(~kept.any(axis=1))
+    forced = tuple(np.flatnonzero(free).tolist())
+    narrowed = with_changes(problem, feasible=np.where(free[:, None], problem.feasible, kept), objective=Objective())
+    found = solve(narrowed, "heft")
+    candidates = [found.schedule]
+    if start is not None and not forced:
+        candidates.insert(0, retime(problem, Schedule(current, start)))
+    best, reason = Stay(forced), found.message
+    for schedule in candidates:
+        report = None if schedule is None else verify(problem, schedule)
+        if report is not None and report.violations:
+            reason = reason or report.violations[0].message
+        elif report is not None and (best.values is None or (report.objective or ()) < best.values):
+            best = Stay(forced, schedule, report.objective, report.makespan)
+    return best if best.schedule is not None else Stay(forced, reason=reason or "no such schedule was found")
+
+
+def _kept(problem: Problem, current: Int) -> Bool:
+    """(n, m), whether the task can stay on the device, with all of its group; no device for one that cannot stay."""
+    kept = np.zeros((problem.n_tasks, problem.n_devices), dtype=np.bool_)
+    here = np.flatnonzero(current != GONE)
+    kept[here, current[here]] = problem.feasible[here, current[here]]
+    return np.asarray(by_group(problem, kept, np.logical_and)[problem.group])

@@ -1,0 +1,1 @@
+"""Problems and results in words, data frames, plots, traces and HTML pages."""

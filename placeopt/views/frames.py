@@ -1,0 +1,134 @@
+"""Results and comparisons as pandas data frames; pandas is only imported here, and only when a frame is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from placeopt.errors import MissingExtraError, UsageError
+from placeopt.model.arrays import Int
+from placeopt.model.building import build_problem
+from placeopt.model.objective import moved_edges
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule, arrivals, durations, edge_ticks, edge_transfers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from placeopt.model.metrics import DeviceUse
+
+Rows = Literal["tasks", "devices", "transfers"]
+Unit = Literal["tick", "ns", "us", "ms", "s"]
+TIMES = ("ready", "start", "end", "duration", "busy")
+SECONDS = {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "ms": Fraction(1, 1000), "s": Fraction(1)}
+
+
+def result_frame(
+    problem: Problem, solver: str, schedule: Schedule | None, devices: Sequence[DeviceUse], rows: Rows, unit: Unit
+) -> pd.DataFrame:
+    """A data frame of a solver's schedule; see `Result.to_frame`."""
+    pandas = _pandas()
+    if rows not in get_args(Rows):
+        raise UsageError(f'to_frame has no rows "{rows}"; expected one of {", ".join(get_args(Rows))}')
+    if unit not in get_args(Unit):
+        raise UsageError(f'to_frame knows no unit "{unit}"; expected one of {", ".join(get_args(Unit))}')
+    scale = None if unit == "tick" else problem.resolution / SECONDS[unit]
+    columns: dict[str, Any]
+    if rows == "devices":
+        columns = _devices(devices)
+    else:
+        nothing = np.zeros(0, dtype=np.int64)
+        if schedule is None:  # the same columns without rows, so that what follows need not ask
+            m = problem.n_devices
+            no_ticks = np.zeros((0, m), dtype=np.int64)
+            problem = build_problem(task_names=(), device_names=problem.device_names, duration=no_ticks)
+            schedule = Schedule(nothing, nothing)
+        columns = _tasks(problem, schedule) if rows == "tasks" else _transfers(problem, schedule)
+    frame: pd.DataFrame = pandas.DataFrame(columns)
+    if scale is not None:
+        for name in TIMES:
+            if name in frame:
+                frame[name] = frame[name].astype(float) * scale.numerator / scale.denominator
+    frame.attrs = {"problem": problem.name, "solver": solver, "unit": unit}
+    return frame
+
+
+def runs_frame(runs: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """A data frame of runs; see `Comparison.to_frame`."""
+    pandas = _pandas()
+    # Column by column: whole numbers of which some are absent would become floats in a frame of dicts.
+    columns = {name: pandas.array([run[name] for run in runs]) for name in (runs[0] if runs else ())}
+    frame: pd.DataFrame = pandas.DataFrame(columns)
+    return frame
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise MissingExtraError("to_frame needs pandas: pip install 'placeopt[frames]'") from None
+    return pandas
+
+
+def _tasks(problem: Problem, schedule: Schedule) -> dict[str, Any]:
+    device = schedule.device
+    took = durations(problem, device)
+    ready = problem.release.copy()
+    np.maximum.at(ready, problem.edge_target, arrivals(problem, schedule))
+    moved = edge_transfers(problem, device) >= 0
+    received = np.zeros(problem.n_tasks, dtype=np.int64)
+    np.add.at(received, problem.edge_target[moved], problem.payload[moved])
+    return {
+        "task": list(problem.task_names),
+        "device": _names(problem.device_names, device),
+        "type": _names(problem.device_types, device),
+        "start": schedule.start,
+        "end": schedule.start + took,
+        "duration": took,
+        "ready": ready,
+        "memory": problem.memory,
+        "resident": problem.resident,
+        "output": problem.output,
+        "scratch": problem.scratch,
+        "received": received,
+    }
+
+
+def _transfers(problem: Problem, schedule: Schedule) -> dict[str, Any]:
+    device = schedule.device
+    edge = moved_edges(problem, device)
+    took = edge_ticks(problem, device)[edge]
+    end = arrivals(problem, schedule)[edge]
+    source, target = problem.edge_source[edge], problem.edge_target[edge]
+    served = np.bincount(edge_transfers(problem, device) + 1, minlength=problem.n_edges + 1)[1:]
+    return {
+        "producer": _names(problem.task_names, source),
+        "consumer": _names(problem.task_names, target),
+        "sender": _names(problem.device_names, device[source]),
+        "receiver": _names(problem.device_names, device[target]),
+        "start": end - took,
+        "end": end,
+        "duration": took,
+        "payload": problem.payload[edge],
+        "serves": served[edge],
+    }
+
+
+def _devices(uses: Sequence[DeviceUse]) -> dict[str, Any]:
+    import pandas as pd
+
+    return {
+        "device": [use.name for use in uses],
+        "type": [use.type for use in uses],
+        "tasks": np.array([use.tasks for use in uses], dtype=np.int64),
+        "busy": np.array([use.busy for use in uses], dtype=np.int64),
+        "memory": np.array([use.memory for use in uses], dtype=np.int64),
+        "capacity": pd.array([use.capacity for use in uses], dtype="Int64"),
+    }
+
+
+def _names(names: tuple[str, ...], index: Int) -> list[str]:
+    return [names[i] for i in index.tolist()]

@@ -1,0 +1,116 @@
+"""The template filled with data."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+from placeopt.errors import visible
+from placeopt.io.files import write_whole
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
+from placeopt.solving.result import Result
+from placeopt.verifier import Report
+from placeopt.views.page.packing import Packing
+from placeopt.views.page.schedules import schedule_data
+from placeopt.views.page.summaries import convergence, plan_summary, result_summary
+from placeopt.views.plots.palette import GRID, IDLE, INK, LIMIT, MUTED, PAPER
+
+if TYPE_CHECKING:
+    from placeopt.studies.comparison.result import Comparison
+
+SCRIPTS = ("format", "elements", "arrays", "view", "gantt", "memory", "lines", "table", "main")
+"""In the order in which they are put together; the last one runs the page."""
+
+
+def result_page(result: Result) -> str:
+    """The page of a solve: summary, schedule, memory, devices, convergence."""
+    packing = Packing()
+    drawn = None
+    if result.schedule is not None and result.values is not None:
+        drawn = schedule_data(result.problem, result.schedule, packing)
+    return _page(
+        result.problem.name or "problem", packing, summary=result_summary(result), schedule=drawn,
+        convergence=convergence(result),
+    )  # fmt: skip
+
+
+def plan_page(problem: Problem, schedule: Schedule, report: Report) -> str:
+    """The page of a plan, with what the verifier says of it; without charts if a task may not run where it stands."""
+    packing = Packing()
+    drawn = None if report.objective is None else schedule_data(problem, schedule, packing)
+    return _page(problem.name or "problem", packing, summary=plan_summary(problem, report), schedule=drawn)
+
+
+def comparison_page(comparison: Comparison) -> str:
+    """The page of a comparison: solvers, performance profile, runs, convergence."""
+    from placeopt.views.page.comparisons import comparison_convergence, comparison_data, comparison_summary
+
+    return _page(
+        "Comparison of solvers", Packing(), summary=comparison_summary(comparison),
+        comparison=comparison_data(comparison), convergence=comparison_convergence(comparison),
+    )  # fmt: skip
+
+
+def write_page(path: str | Path, page: str) -> None:
+    """Write a page; a file that was there before is replaced whole or not at all.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    write_whole(path, page)
+
+
+def write_report(path: str | Path, subject: Result | Comparison) -> None:
+    """Write the page of a result or of a comparison; a file that was there before is replaced whole or not at all.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    write_page(path, result_page(subject) if isinstance(subject, Result) else comparison_page(subject))
+
+
+def _page(title: str, packing: Packing, **sections: Any) -> str:
+    template, style, script = _template()
+    data = {"schedule": None, "convergence": [], "comparison": None, **sections, "arrays": packing.table}
+    # With < written as \u003c no text can end the element, nor begin a comment in it.
+    text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    return template.substitute(
+        title=escape(visible(title, 200)), made=escape(_made()), style=style, style_hash=_hash(style),
+        script=script, script_hash=_hash(script), data=text, arrays=packing.text(),
+    )  # fmt: skip
+
+
+@cache
+def _template() -> tuple[Template, str, str]:
+    """The page with places to fill, its style and its script."""
+    folder = files("placeopt.views.page")
+    light = {"ink": INK, "muted": MUTED, "grid": GRID, "idle": IDLE, "paper": PAPER, "limit": LIMIT}
+    variables = "\n  ".join(f"--{name}: {color};" for name, color in light.items())
+    style = Template((folder / "page.css").read_text(encoding="utf-8")).substitute(light=variables)
+    script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    return Template((folder / "page.html").read_text(encoding="utf-8")), f"\n{style}", f"\n{script}"
+
+
+def _hash(text: str) -> str:
+    """The source of a content security policy that allows this text alone."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
+
+
+def _made() -> str:
+    try:
+        return f"placeopt {version('placeopt')}"
+    except PackageNotFoundError:
+        return "placeopt"

@@ -1,0 +1,212 @@
+"""Convergence: the best value found and the best bound proved, over the time of a search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from placeopt.views.plots import palette
+from placeopt.views.plots.canvas import Picture, line_legend, line_sample, new_picture, styled, time_unit
+from placeopt.views.plots.names import short
+from placeopt.views.plots.palette import Stroke, strokes
+
+PANELS = 24
+"""Problems up to which each has a panel."""
+_TIMES = ("makespan", "total_cost", "max_load", "relocation")
+_EARLIEST = 1e-3
+"""Seconds at which a logarithmic axis begins at the earliest."""
+_BOUND = (1.0, 1.6)
+"""Dashes of bounds: dots, which no line of a solver that is named has."""
+_WORST = 1.3
+"""Times the best value of a problem: worse ones run off the top."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """One run on one problem.
+
+    Attributes
+    ----------
+    points
+        (seconds, incumbent, bound), in order of time; what is not known is None. The last is what it ended with.
+    objective, resolution
+        What is minimised, and seconds per tick.
+    """
+
+    problem: str
+    solver: str
+    points: tuple[tuple[float, float | None, float | None], ...]
+    objective: str = "makespan"
+    resolution: float = 1e-9
+
+
+def incumbents(course: Course) -> tuple[list[float], list[float]]:
+    """Seconds and values of the best value so far, where it changes and at the end."""
+    return _changes([(seconds, value) for seconds, value, _ in course.points], min)
+
+
+def bounds(course: Course) -> tuple[list[float], list[float]]:
+    """Seconds and values of the best bound so far, where it changes and at the end."""
+    return _changes([(seconds, bound) for seconds, _, bound in course.points], max)
+
+
+def _changes(points: list[tuple[float, float | None]], better: Any) -> tuple[list[float], list[float]]:
+    times: list[float] = []
+    values: list[float] = []
+    for seconds, value in points:
+        if value is None:
+            continue
+        best = better(values[-1], value) if values else value
+        if not values or best != values[-1]:
+            times.append(seconds)
+            values.append(best)
+    if values and points[-1][0] > times[-1]:
+        times.append(points[-1][0])
+        values.append(values[-1])
+    return times, values
+
+
+def draw_convergence(courses: Sequence[Course], order: Sequence[str] = (), *, title: str = "") -> Picture:
+    """The picture: a panel for each problem, a colour for each solver; `order` as for `profiles.draw_gaps`."""
+    with styled():
+        return _draw(courses, order, title)
+
+
+def _draw(courses: Sequence[Course], order: Sequence[str], title: str) -> Picture:
+    told = [course for course in courses if any(value is not None for _, *rest in course.points for value in rest)]
+    problems = list(dict.fromkeys(course.problem for course in told))
+    left_out = len(problems) - PANELS
+    note = f"the first {PANELS} of {len(problems)} problems" if left_out > 0 else ""
+    problems = problems[:PANELS]
+    told = [course for course in told if course.problem in set(problems)]
+    columns = 1 if len(problems) <= 1 else 2 if len(problems) <= 8 else 3
+    rows = max(-(-len(problems) // columns), 1)
+    panel = 3.0 if columns == 1 else 2.1 if columns == 2 else 1.7
+    picture = new_picture(0.9 + panel * rows, title or "convergence", note)
+    grid = picture.subplots(rows, columns, squeeze=False)
+    solvers = tuple(dict.fromkeys(course.solver for course in told))
+    stroke_of = dict(zip(order or solvers, strokes(len(order or solvers)), strict=True))
+    # Of many solvers, those that tell of their course are named; what ends with a single value is a point.
+    searching = {course.solver for course in told if len(course.points) > 2}
+    if len(solvers) > len(palette.HUES):
+        stroke_of = {solver: stroke for solver, stroke in stroke_of.items() if solver in searching}
+    named = [solver for solver in stroke_of if solver in solvers]
+    for place, axes in enumerate(grid.flat):
+        if place < len(problems):
+            mine = [course for course in told if course.problem == problems[place]]
+            _draw_panel(axes, mine, stroke_of)
+            if len(problems) > 1:
+                axes.set_title(short(problems[place], 40), fontsize=8.5)
+            if place >= len(problems) - columns:
+                axes.set_xlabel("run time (s)")
+        elif problems or place:
+            axes.set_axis_off()
+        else:
+            axes.set_axis_off()
+            axes.text(
+                0.5, 0.5, "no run tells of its course", transform=axes.transAxes, ha="center", color=palette.MUTED
+            )
+    entries: list[tuple[Any, str]] = [(_sample(stroke_of[solver]), short(solver, 40)) for solver in named]
+    if any(bounds(course)[0] for course in told):
+        entries.append((line_sample(palette.MUTED, dashes=_BOUND), "lower bound"))
+    if len(named) < len(solvers):
+        entries.append((line_sample(palette.MUTED, width=0, marker="."), f"{len(solvers) - len(named)} others"))
+    line_legend(picture, entries)
+    return picture
+
+
+def _draw_panel(axes: Axes, courses: Sequence[Course], stroke_of: dict[str, Stroke]) -> None:
+    best = min((value for course in courses for value in incumbents(course)[1]), default=None)
+    proved = max((value for course in courses for value in bounds(course)[1]), default=None)
+    top = best if best is not None else proved or 1.0
+    label, scale = value_unit(courses[0].objective, float(top), courses[0].resolution)
+    ends = [seconds for course in courses for seconds, *_ in course.points]
+    first = [course.points[0][0] for course in courses if len(course.points) > 1] or ends
+    logarithmic = max(ends) > 30 * max(min(first), _EARLIEST)
+    least = max(min(ends), _EARLIEST) * 0.8 if logarithmic else 0.0
+    for course in courses:
+        stroke = stroke_of.get(course.solver)
+        color = palette.MUTED if stroke is None else stroke.color
+        line: Any = "-" if stroke is None or not stroke.dashes else (0, stroke.dashes)
+        times, values = incumbents(course)
+        if values:
+            axes.step(
+                np.maximum(times, least), np.array(values) * scale, where="post", color=color, linewidth=1.8,
+                linestyle=line, zorder=3,
+            )  # fmt: skip
+            axes.plot(
+                [max(times[0], least)] if len(course.points) == 1 else np.maximum(times[:-1], least),
+                np.array(values[:1] if len(course.points) == 1 else values[:-1]) * scale,
+                linestyle="none", color=color, zorder=4,
+                marker="." if stroke is None else stroke.marker,
+                markersize=4 if len(values) < 30 else 2,
+            )  # fmt: skip
+        times, values = bounds(course)
+        if values and len(course.points) > 1:
+            axes.step(np.maximum(times, least), np.array(values) * scale, where="post", color=color, linewidth=1.3,
+                      linestyle=(0, _BOUND), zorder=2)  # fmt: skip
+    if proved is not None and not any(bounds(course)[0] for course in courses if len(course.points) > 1):
+        axes.axhline(proved * scale, color=palette.MUTED, linewidth=1.3, linestyle=(0, _BOUND), zorder=2)
+    if logarithmic:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_xlim(least, max(ends) * (1.15 if logarithmic else 1.02) or 1.0)
+    low, high = _range(courses, best, proved)
+    axes.set_ylim(low * scale, high * scale)
+    axes.set_ylabel(label, fontsize=8.5)
+    axes.grid(axis="y")
+
+
+def _sample(stroke: Stroke) -> Any:
+    return line_sample(stroke.color, width=2.0, dashes=stroke.dashes, marker=stroke.marker)
+
+
+def _range(courses: Sequence[Course], best: float | None, proved: float | None) -> tuple[float, float]:
+    """The values to show: from below the bounds that are of any use to above the incumbents that are."""
+    values = [value for course in courses for value in incumbents(course)[1]]
+    proofs = [value for course in courses if len(course.points) > 1 for value in bounds(course)[1]]
+    known = [value for value in (best, proved) if value is not None]
+    high = max(min(max(values, default=known[0]), (best or max(values, default=0)) * _WORST), *known)
+    low = min([value for value in proofs if value >= 0.5 * (proved or 0)] + known)
+    margin = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
+    return low - margin, high + margin
+
+
+def value_unit(objective: str, top: float, resolution: float) -> tuple[str, float]:
+    """An axis' label for values up to `top` of an objective, and what to multiply them with."""
+    if objective in _TIMES:
+        unit, size = time_unit(abs(top) * resolution)
+        return f"{objective.replace('_', ' ')} ({unit})", resolution / size
+    if objective == "communication":
+        power = min(int(math.log(max(abs(top), 1), 1024)), 4)
+        return f"communication ({('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]})", 1 / 1024**power
+    if objective == "energy":
+        return "energy (J)", 1e-9
+    if objective == "memory_balance":
+        return "memory balance (%)", 1e-4
+    return short(objective, 40), 1.0
+
+
+def course_of(
+    problem: str,
+    solver: str,
+    told: Sequence[tuple[float, float | Fraction | None, float | Fraction | None]],
+    ended: tuple[float, float | Fraction | None, float | Fraction | None],
+    *,
+    objective: str,
+    resolution: float,
+) -> Course:
+    """A run from what its solver told of, in ticks and seconds, and what it ended with."""
+
+    def plain(value: float | Fraction | None) -> float | None:
+        return None if value is None else float(value)
+
+    last = max([ended[0], *(seconds for seconds, *_ in told)])
+    points = [(float(seconds), plain(value), plain(bound)) for seconds, value, bound in told]
+    return Course(problem, solver, (*points, (last, plain(ended[1]), plain(ended[2]))), objective, resolution)

@@ -1,0 +1,257 @@
+"""A schedule as a Gantt chart: a row for each device, transfers between rows, the critical path as a line through them.
+
+Up to `DETAILED` tasks each is a bar, with its name where it fits. Above, bars would be narrower than dots: a row then
+shows the share of each moment that its device computes, and below the rows stands how many transfers are under way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+
+from placeopt.model.arrays import Float, Int
+from placeopt.model.critical_path import Step, critical_path, critical_ticks
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule, durations, makespan, transfer_times
+from placeopt.views.plots import palette
+from placeopt.views.plots.canvas import (
+    WIDTH,
+    Clock,
+    Picture,
+    fill,
+    line_legend,
+    line_sample,
+    new_picture,
+    patch_sample,
+    styled,
+    time_axis,
+)
+from placeopt.views.plots.names import short, telling
+from placeopt.views.plots.timelines import busy_shares, mean_active, path_line, slices, step_area
+
+DETAILED = 2500
+"""Tasks up to which each has a bar of its own."""
+LINES = 600
+"""Transfers up to which each has a line of its own."""
+SLICES = 900
+"""Slices of time of a row that shows shares."""
+IDLE_ROWS = 12
+"""Devices up to which those without tasks keep their rows."""
+
+_HALF = 0.36  # of a bar's height; rows are 1 apart
+_PATH = 0.43  # the path runs just below the bars
+_POINTS = 72.0
+
+
+def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: float | None = None) -> Picture:
+    """The picture; `bound`, in ticks, is marked if it is given."""
+    with styled():
+        return _draw(problem, schedule, title, bound)
+
+
+def shown_devices(problem: Problem, schedule: Schedule) -> list[int]:
+    """The devices that have a row: all of a few, else those with tasks."""
+    used = np.bincount(schedule.device, minlength=problem.n_devices) > 0
+    if problem.n_devices <= IDLE_ROWS or not used.any():
+        return list(range(problem.n_devices))
+    return [int(d) for d in np.flatnonzero(used)]
+
+
+def _draw(problem: Problem, schedule: Schedule, title: str, bound: float | None) -> Picture:
+    end = makespan(problem, schedule)
+    clock, devices = Clock(end, problem.resolution), shown_devices(problem, schedule)
+    path = critical_path(problem, schedule)
+    detailed = problem.n_tasks <= DETAILED
+    _, sent, arrived = transfer_times(problem, schedule)
+    flows = len(sent) > 0 and (not detailed or len(sent) > LINES)
+    row_height = min(0.42, max(0.17, 5.5 / max(len(devices), 1)))
+    height = 1.5 + row_height * max(len(devices), 2) + (0.9 if flows else 0.0)
+    idle = problem.n_devices - len(devices)
+    note = f"{idle} more devices have no tasks" if idle else ""
+    picture = new_picture(
+        height, title or problem.name or "schedule", " · ".join(filter(None, (_told(path, clock), note)))
+    )
+    if flows:
+        ratios = [row_height * len(devices), 0.8]
+        axes, below = picture.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": ratios})
+    else:
+        axes, below = picture.subplots(), None
+
+    row_of = {device: row for row, device in enumerate(devices)}
+    _label_rows(axes, problem, schedule, devices, end)
+    limit = max(end, bound or 0)
+    time_axis(axes, clock, limit)
+    if detailed:
+        _draw_bars(axes, problem, schedule, row_of, clock, row_height)
+    else:
+        _draw_shares(axes, problem, schedule, devices, clock, end)
+    entries: list[tuple[Any, str]] = []
+    if len(sent) and not flows:
+        _draw_transfers(axes, problem, schedule, row_of, clock)
+        entries.append((line_sample(palette.MUTED, width=0.8), "transfer"))
+    if path:
+        _draw_path(axes, path_line(problem, schedule, path), row_of, clock, plain=detailed)
+        entries.append((line_sample(palette.INK, width=2.0), "critical path"))
+        if any(step.kind in ("wait", "release") and step.ticks for step in path):
+            entries.append((line_sample(palette.INK, width=2.0, dashes=(1, 1)), "waits on it"))
+    _mark(axes, clock(end), "-")
+    if bound is not None and bound > 0:
+        _mark(axes, clock(float(bound)), "--")
+        entries.append((line_sample(palette.INK, width=1.0, dashes=(4, 2)), f"lower bound {clock.text(float(bound))}"))
+    if not detailed:
+        entries.insert(0, (patch_sample(palette.MUTED), "height: share of the moment that the device computes"))
+    if below is not None:
+        axes.set_xlabel("")
+        axes.tick_params(labelbottom=False)
+        _draw_flows(below, sent, arrived, clock, end)
+    if not problem.n_tasks:
+        axes.text(0.5, 0.5, "no tasks", transform=axes.transAxes, ha="center", va="center", color=palette.MUTED)
+    line_legend(picture, entries)
+    return picture
+
+
+def _told(path: tuple[Step, ...], clock: Clock) -> str:
+    """What the critical path consists of, in words."""
+    if not path:
+        return ""
+    total = path[-1].end
+    words = {"task": "computing", "transfer": "transfers", "release": "release times", "wait": "waits"}
+    parts = [
+        f"{ticks / total:.1%} {words[kind]}" for kind, ticks in critical_ticks(path).items() if ticks and total > 0
+    ]
+    return f"makespan {clock.text(total)}" + (f", critical path: {', '.join(parts)}" if parts else "")
+
+
+def _label_rows(axes: Axes, problem: Problem, schedule: Schedule, devices: list[int], end: int) -> None:
+    """Rows from top to bottom, names on the left, the share of the makespan that each computes on the right."""
+    ticks = durations(problem, schedule.device)
+    busy = np.zeros(problem.n_devices, dtype=np.int64)
+    np.add.at(busy, schedule.device, ticks)
+    size = 8.5 if len(devices) <= 16 else 7.0 if len(devices) <= 36 else 5.5
+    axes.set_ylim(max(len(devices), 1) - 0.45, -0.55)
+    axes.set_yticks(range(len(devices)), telling([problem.device_names[d] for d in devices], 24), fontsize=size)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    right = axes.secondary_yaxis("right")
+    shares = [f"{busy[d] / end:.0%}" if end else "" for d in devices]
+    right.set_yticks(range(len(devices)), shares, fontsize=size)
+    right.tick_params(axis="y", length=0, labelcolor=palette.MUTED)
+    right.spines["right"].set_visible(False)
+    right.set_ylabel("busy", color=palette.MUTED, fontsize=8.5, rotation=270, va="bottom")
+    axes.barh(
+        range(len(devices)), 1.0, height=2 * _HALF, color=palette.IDLE, transform=axes.get_yaxis_transform(), zorder=0.5
+    )
+
+
+def _dots(axes: Axes) -> float:
+    """About how many points (1/72 inch) wide a unit of the axis is."""
+    low, high = axes.get_xlim()
+    return (WIDTH - 1.7) * _POINTS / (high - low)
+
+
+def _boxes(start: Float, end: Float, row: Float, low: float, high: float) -> Float:
+    """(k, 4, 2) corners of rectangles."""
+    lower, upper = row + low, row + high
+    return np.stack(
+        [np.stack(c, axis=-1) for c in ((start, lower), (end, lower), (end, upper), (start, upper))], axis=1
+    )
+
+
+def _draw_bars(
+    axes: Axes, problem: Problem, schedule: Schedule, row_of: dict[int, int], clock: Clock, height: float
+) -> None:
+    colors = palette.device_colors(problem.device_types)
+    start = clock(schedule.start)
+    end = clock(schedule.start + durations(problem, schedule.device))
+    rows = np.array([row_of[d] for d in schedule.device.tolist()], dtype=np.float64)
+    wide = (end - start) * _dots(axes)
+    separators = np.where(wide > 4, 0.5, np.where(wide > 1.5, 0.2, 0.0))
+    boxes = _boxes(start, end, rows, -_HALF, _HALF)
+    fill(
+        axes,
+        boxes,
+        [colors[d] for d in schedule.device.tolist()],
+        edgecolors=palette.PAPER,
+        linewidths=separators,
+        zorder=2,
+    )
+    size = min(7.5, height * 2 * _HALF * _POINTS * 0.8)
+    if size < 4.5:
+        return
+    names = telling(problem.task_names, 28)
+    for i in np.flatnonzero(wide > 3.2 * 0.62 * size).tolist():
+        room, name = int((wide[i] - 4) / (0.64 * size)), names[i]
+        if room >= min(len(name), 6):
+            color = palette.text_on(colors[int(schedule.device[i])])
+            axes.text((start[i] + end[i]) / 2, rows[i], short(name, room), fontsize=size, color=color,
+                      ha="center", va="center_baseline", clip_on=True, zorder=3)  # fmt: skip
+
+
+def _draw_transfers(axes: Axes, problem: Problem, schedule: Schedule, row_of: dict[int, int], clock: Clock) -> None:
+    edges, sent, arrived = transfer_times(problem, schedule)
+    source = [row_of[d] for d in schedule.device[problem.edge_source[edges]].tolist()]
+    target = [row_of[d] for d in schedule.device[problem.edge_target[edges]].tolist()]
+    ends = [_facing(a, b) for a, b in zip(source, target, strict=True)]
+    lines = [((begin, a), (end, b)) for begin, end, (a, b) in zip(clock(sent), clock(arrived), ends, strict=True)]
+    many = len(lines) > 150
+    axes.add_collection(
+        LineCollection(
+            lines, colors=palette.INK, linewidths=0.5 if many else 0.8, alpha=0.35 if many else 0.5, zorder=4
+        )
+    )
+
+
+def _facing(source: int, target: int) -> tuple[float, float]:
+    """Where a line between two rows leaves the one and meets the other: at the sides that face each other."""
+    side = _HALF if target > source else -_HALF
+    return source + side, target - side
+
+
+def _draw_path(
+    axes: Axes, pieces: list[tuple[str, int, int, int, int]], row_of: dict[int, int], clock: Clock, *, plain: bool
+) -> None:
+    """The path as one line: along its tasks just below their bars, slanted where data moves, dotted where it waits."""
+    lines: dict[bool, list[list[tuple[float, float]]]] = {False: [], True: []}
+    last = None
+    for kind, start, end, source, target in pieces:
+        waits = kind in ("wait", "release")
+        if waits is not last:
+            lines[waits].append([(clock(start), row_of[source] + _PATH)])
+        lines[waits][-1] += [(clock(start), row_of[source] + _PATH), (clock(end), row_of[target] + _PATH)]
+        last = waits
+    width = 2.0 if plain else 1.2
+    both = lines[False] + lines[True]
+    axes.add_collection(LineCollection(both, colors=palette.PAPER, linewidths=width + 1.6, joinstyle="round", zorder=5))
+    axes.add_collection(LineCollection(lines[False], colors=palette.INK, linewidths=width, joinstyle="round", zorder=6))
+    axes.add_collection(
+        LineCollection(lines[True], colors=palette.INK, linewidths=width, linestyles=[(0, (1, 1))], zorder=6)
+    )
+
+
+def _draw_shares(axes: Axes, problem: Problem, schedule: Schedule, devices: list[int], clock: Clock, end: int) -> None:
+    edges = slices(end, SLICES)
+    shares = np.minimum(busy_shares(problem, schedule, edges), 1.0)
+    colors = palette.device_colors(problem.device_types)
+    areas = [
+        step_area(clock(edges), row + _HALF - 2 * _HALF * shares[device], row + _HALF)
+        for row, device in enumerate(devices)
+    ]
+    fill(axes, areas, [colors[device] for device in devices], zorder=2)
+
+
+def _draw_flows(axes: Axes, sent: Int, arrived: Int, clock: Clock, end: int) -> None:
+    edges = slices(end, SLICES)
+    under_way = mean_active(sent, arrived, edges)
+    fill(axes, [step_area(clock(edges), under_way, 0.0)], [palette.MUTED], zorder=2)
+    axes.set_xlabel(f"time ({clock.unit})")
+    axes.set_ylabel("transfers\nunder way")
+    axes.set_ylim(0.0, 1.05 * float(under_way.max()) or 1.0)
+    axes.locator_params(axis="y", nbins=3)
+    axes.grid(axis="x")
+
+
+def _mark(axes: Axes, place: float, style: str) -> None:
+    axes.axvline(place, color=palette.INK, linewidth=0.9, linestyle=style, zorder=7)

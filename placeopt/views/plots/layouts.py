@@ -1,0 +1,157 @@
+"""Places for the tasks of a graph, producers left of consumers: Graphviz's where `dot` is installed, else ours.
+
+Both follow K. Sugiyama, S. Tagawa, M. Toda: Methods for visual understanding of hierarchical system structures, IEEE
+Transactions on Systems, Man and Cybernetics 11(2):109-125, 1981, doi:10.1109/TSMC.1981.4308636: layers by the longest
+path, orders within layers by barycentres. `dot` (E. Gansner, E. Koutsofios, S. North, K.-P. Vo: A technique for drawing
+directed graphs, IEEE Transactions on Software Engineering 19(3):214-230, 1993, doi:10.1109/32.221135) goes further and
+bends long edges around tasks; it takes too long for thousands of them.
+
+Ours departs from Sugiyama's: long edges pass through layers without a place of their own there, and a task's place
+within its layer is a compromise between those of its neighbours and a distance of one from the tasks beside it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeopt.model.arrays import Float, Int
+from placeopt.model.graph import path_lengths
+from placeopt.model.problem import Problem
+
+DOT_TASKS = 1000
+"""Tasks up to which `dot` is asked."""
+DOT_SECONDS = 20.0
+"""After which ours is taken."""
+_SWEEPS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where tasks and edges are drawn.
+
+    Attributes
+    ----------
+    x, y
+        (n,) places of the tasks; 1 is about the distance of two neighbours.
+    curves
+        For each edge the (3 k + 1, 2) control points of a cubic spline; None for straight lines.
+    width, height
+        What the places take up.
+    """
+
+    x: Float
+    y: Float
+    curves: tuple[Float, ...] | None
+    width: float
+    height: float
+
+
+def layout(problem: Problem, *, graphviz: bool = True) -> Layout:
+    """Graphviz's layout of a graph of up to `DOT_TASKS` tasks, where it is installed and quick enough; else ours."""
+    if graphviz and 0 < problem.n_tasks <= DOT_TASKS:
+        found = dot_layout(problem)
+        if found is not None:
+            return found
+    return layered_layout(problem)
+
+
+def dot_layout(problem: Problem) -> Layout | None:
+    """The layout by `dot`; None where it is not installed, fails or takes too long."""
+    program = shutil.which("dot")
+    if program is None:
+        return None
+    lines = ["digraph {", "rankdir=LR; nodesep=0.6; ranksep=0.6;", "node [shape=circle, width=0.4, fixedsize=true];"]
+    lines += [f"{task};" for task in range(problem.n_tasks)]
+    lines += [f"{a} -> {b};" for a, b in zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True)]
+    try:
+        done = subprocess.run(
+            [program, "-Tplain"],
+            input="\n".join([*lines, "}"]), capture_output=True, text=True, timeout=DOT_SECONDS, check=True,
+        )  # fmt: skip
+        return _read_plain(done.stdout, problem)
+    except (OSError, subprocess.SubprocessError, ValueError, LookupError):
+        return None  # the picture matters, not whose layout it has
+
+
+def _read_plain(text: str, problem: Problem) -> Layout:
+    """What `dot -Tplain` says: lines `node name x y ...` and `edge tail head n x1 y1 ... xn yn ...`, in inches."""
+    places = np.zeros((problem.n_tasks, 2))
+    curves: dict[tuple[int, int], list[Float]] = {}
+    width = height = 0.0
+    for line in text.splitlines():
+        word, *rest = line.split()
+        if word == "graph":
+            width, height = float(rest[1]), float(rest[2])
+        elif word == "node":
+            places[int(rest[0])] = float(rest[1]), float(rest[2])
+        elif word == "edge":
+            count = int(rest[2])
+            points = np.array(rest[3 : 3 + 2 * count], dtype=np.float64).reshape(count, 2)
+            curves.setdefault((int(rest[0]), int(rest[1])), []).append(points)
+    ends = zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True)
+    return Layout(places[:, 0], places[:, 1], tuple(curves[pair].pop() for pair in ends), width, height)
+
+
+def layered_layout(problem: Problem) -> Layout:
+    """Ours: O(sweeps (n log n + e))."""
+    n = problem.n_tasks
+    layer = path_lengths(problem.order, problem.out_start, problem.edge_target, np.ones(n, dtype=np.int64))
+    layer = _pulled(problem, layer)
+    source, target = problem.edge_source, problem.edge_target
+    place = _spread(layer, np.arange(n, dtype=np.float64))
+    for sweep in range(_SWEEPS):
+        towards, of = (target, source) if sweep % 2 == 0 else (source, target)
+        wish = _means(place, towards, of)
+        place = _spread(layer, wish)
+    for _ in range(_SWEEPS):
+        wish = (_means(place, target, source) + _means(place, source, target)) / 2
+        place = _spread(layer, wish, keep=True)
+    if n:
+        place = place - place.min()
+    return Layout(
+        layer.astype(np.float64), place, None, float(layer.max(initial=0)) + 1, float(place.max(initial=0)) + 1
+    )
+
+
+def _pulled(problem: Problem, layer: Int) -> Int:
+    """Tasks without producers, moved to the layer just before their first consumer: it shortens edges."""
+    first = np.full(problem.n_tasks, np.iinfo(np.int64).max)
+    np.minimum.at(first, problem.edge_source, layer[problem.edge_target])
+    free = (np.diff(problem.in_start) == 0) & (np.diff(problem.out_start) > 0)
+    return np.where(free, first - 1, layer)
+
+
+def _means(place: Float, towards: Int, of: Int) -> Float:
+    """(n,) for each task in `towards` the mean place of its neighbours in `of`; its own place without any."""
+    total, count = np.zeros(len(place)), np.zeros(len(place))
+    np.add.at(total, towards, place[of])
+    np.add.at(count, towards, 1.0)
+    return np.where(count > 0, total / np.maximum(count, 1.0), place)
+
+
+def _spread(layer: Int, wish: Float, *, keep: bool = False) -> Float:
+    """(n,) places in the order of the wishes within each layer, at least 1 apart.
+
+    Each layer is centred on 0, or, if its wishes are to be kept, on their mean.
+    """
+    order = np.lexsort((np.arange(len(layer)), wish, layer))
+    count = np.bincount(layer, minlength=1) if len(layer) else np.zeros(1, dtype=np.int64)
+    rank = np.arange(len(layer)) - np.repeat(np.cumsum(count) - count, count)
+    place = np.empty(len(layer))
+    if not keep:
+        place[order] = rank - (np.repeat(count, count) - 1) / 2
+        return place
+    # At least 1 apart and as close to the wishes as a pass from each side comes: the mean of both.
+    free = wish[order] - rank
+    bounds = np.cumsum(count)[:-1]
+    parts = np.split(free, bounds)
+    eased = [
+        (np.maximum.accumulate(part) + np.minimum.accumulate(part[::-1])[::-1]) / 2 if len(part) else part
+        for part in parts
+    ]
+    place[order] = np.concatenate(eased) + rank
+    return place

@@ -1,0 +1,183 @@
+"""Memory of each device over time against its capacity, under the problem's memory model (see `placeopt.model.memory`).
+
+Under `peak` an area shows what is live. Under `sum` a device is charged for everything it ever holds, from beginning to
+end: a pale area shows the charge, and within it the dark one what is live. All rows have one scale: shares of the
+devices' capacities where memory is scarce somewhere, bytes where all devices have plenty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from placeopt.model.arrays import Float, Int
+from placeopt.model.memory import memory_profile, used_memory
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule, makespan
+from placeopt.model.units import size_text
+from placeopt.views.plots import palette
+from placeopt.views.plots.canvas import (
+    Clock,
+    Picture,
+    fill,
+    line_legend,
+    line_sample,
+    new_picture,
+    patch_sample,
+    styled,
+    time_axis,
+)
+from placeopt.views.plots.gantt import SLICES, shown_devices
+from placeopt.views.plots.names import short, telling
+from placeopt.views.plots.timelines import highest, slices, step_area
+
+SCARCE = 0.2
+"""Share of a capacity in use from which rows show shares of capacities."""
+PANELS = 8
+"""Devices up to which each row has an axis of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The memory of one device over time.
+
+    `live` (k,) are the most bytes live in each slice of time, `charged` the bytes that the memory model compares with
+    the capacity, None where that is unlimited.
+    """
+
+    device: int
+    live: Int
+    charged: int
+    capacity: int | None
+
+    @property
+    def share(self) -> float | None:
+        """Of the capacity that is charged; None without one, or with one of no bytes."""
+        return self.charged / self.capacity if self.capacity else None
+
+
+def usages(problem: Problem, schedule: Schedule, devices: list[int], edges: Float) -> list[Usage]:
+    """What some devices hold in each slice of time, and what they are charged for."""
+    charged = used_memory(problem, schedule)
+    found = []
+    for d in devices:
+        limit = int(problem.capacity[d])
+        live = highest(*memory_profile(problem, schedule, d), edges)
+        found.append(Usage(d, live, int(charged[d]), None if limit == UNLIMITED else limit))
+    return found
+
+
+def draw_memory(problem: Problem, schedule: Schedule, *, title: str = "") -> Picture:
+    """The picture."""
+    with styled():
+        return _draw(problem, schedule, title)
+
+
+def _draw(problem: Problem, schedule: Schedule, title: str) -> Picture:
+    end, devices = makespan(problem, schedule), shown_devices(problem, schedule)
+    clock, edges = Clock(end, problem.resolution), slices(end, SLICES)
+    found = usages(problem, schedule, devices, edges)
+    scarce = any((use.share or 0) >= SCARCE or use.charged > (use.capacity or use.charged) for use in found)
+    # Where one device is short of memory, rows show shares of capacities; one without any shows its own peak then.
+    full = [(use.capacity or max(use.charged, 1)) if scarce else max(*(u.charged for u in found), 1) for use in found]
+    top = max([use.charged / whole for use, whole in zip(found, full, strict=True)] + [1.0])
+
+    idle = problem.n_devices - len(devices)
+    model = "everything that a device ever holds counts" if problem.memory_model == "sum" else "what is live counts"
+    scale = "each row to its capacity" if scarce else f"all rows to {size_text(full[0])}" if full else ""
+    notes = [f"memory model {problem.memory_model}: {model}", f"scale: {scale}" if len(devices) > PANELS else ""]
+    notes.append(f"{idle} more devices have no tasks" if idle else "")
+    notes.append("" if problem.memory.any() or not problem.n_tasks else "no task of this problem needs memory")
+    few = len(devices) <= PANELS
+    row_height = 0.85 if few else min(0.42, max(0.17, 5.5 / len(devices)))
+    picture = new_picture(
+        1.3 + row_height * max(len(devices), 1), title or problem.name or "schedule", " · ".join(filter(None, notes))
+    )
+    panels: list[Axes] = list(picture.subplots(max(len(devices), 1) if few else 1, 1, sharex=True, squeeze=False)[:, 0])
+    colors = palette.device_colors(problem.device_types)
+    for row, (use, whole) in enumerate(zip(found, full, strict=True)):
+        axes = panels[row] if few else panels[0]
+        unit = 1.0 if few else 0.78 / top  # height of a full row; in one panel, rows are 1 apart and grow upwards
+        floor = 0.0 if few else row + 0.39
+        _draw_row(axes, use, whole, clock(edges), colors[use.device], floor, unit if few else -unit, problem)
+        if few:
+            _label_panel(axes, problem, use, whole, top, scarce)
+    if not few:
+        _label_rows(panels[0], problem, found)
+    time_axis(panels[-1], clock, end)
+    for axes in panels[:-1]:
+        axes.grid(axis="x")
+    if not problem.n_tasks:
+        panels[0].text(0.5, 0.5, "no tasks", transform=panels[0].transAxes, ha="center", color=palette.MUTED)
+    line_legend(picture, _entries(problem, found, scarce))
+    return picture
+
+
+def _entries(problem: Problem, found: list[Usage], scarce: bool) -> list[tuple[Any, str]]:
+    entries: list[tuple[Any, str]] = [(patch_sample(palette.MUTED), "live")]
+    if problem.memory_model == "sum":
+        entries.append((patch_sample(palette.MUTED, alpha=0.35), "charged"))
+    if scarce and any(use.capacity is not None for use in found):
+        entries.append((line_sample(palette.LIMIT, width=1.2, dashes=(4, 2)), "capacity"))
+    if any(use.capacity is not None and use.charged > use.capacity for use in found):
+        entries.append((patch_sample(palette.PAPER, hatch="/////"), "more than the capacity"))
+    return entries
+
+
+def _draw_row(
+    axes: Axes, use: Usage, whole: int, edges: Float, color: str, floor: float, unit: float, problem: Problem
+) -> None:
+    """One device: from `floor` on, `unit` high where `whole` bytes are used."""
+    live = floor + unit * use.live / whole
+    charge = floor + unit * use.charged / whole
+    if problem.memory_model == "sum":
+        fill(axes, [step_area(edges, np.full(len(live), charge), floor)], [color], alpha=0.35, zorder=1.5)
+    fill(axes, [step_area(edges, live, floor)], [color], zorder=2)
+    axes.axhline(floor, color=palette.GRID, linewidth=0.6, zorder=1)
+    if use.capacity is None:
+        return
+    limit = floor + unit * use.capacity / whole
+    if use.capacity <= whole:
+        axes.axhline(limit, color=palette.LIMIT, linewidth=1.2, linestyle=(0, (4, 2)), zorder=4)
+    if use.charged > use.capacity:
+        over = np.full(len(live), charge) if problem.memory_model == "sum" else live
+        beyond = np.maximum(over, limit) if unit > 0 else np.minimum(over, limit)
+        fill(axes, [step_area(edges, beyond, limit)], ["none"], edgecolors=palette.LIMIT, hatch="/////", zorder=3)
+
+
+def _told(use: Usage) -> str:
+    """What a device is charged for and has."""
+    if use.capacity is None:
+        return f"{size_text(use.charged)}, no limit"
+    share = "" if use.share is None else f" ({use.share:.1%})"
+    return f"{size_text(use.charged)} of {size_text(use.capacity)}{share}"
+
+
+def _label_panel(axes: Axes, problem: Problem, use: Usage, whole: int, top: float, scarce: bool) -> None:
+    """A row of its own: an axis on the left in shares or bytes, the device's name and numbers above."""
+    axes.set_ylim(0.0, top * 1.08)
+    if scarce and use.capacity:
+        axes.set_yticks([0.0, 0.5, 1.0], ["0%", "50%", "100%"])
+    else:
+        axes.set_yticks([0.0, 1.0], ["0", size_text(whole)])
+    name = short(problem.device_names[use.device], 60)
+    axes.set_title(f"{name}: {_told(use)}", fontsize=8.5, weight="normal", pad=3)
+    axes.spines["bottom"].set_visible(False)
+    axes.tick_params(axis="x", length=0)
+
+
+def _label_rows(axes: Axes, problem: Problem, found: list[Usage]) -> None:
+    """Many rows in one panel: names on the left, numbers on the right."""
+    size = 8.5 if len(found) <= 16 else 7.0 if len(found) <= 36 else 5.5
+    axes.set_ylim(len(found) - 0.45, -0.55)
+    names = telling([problem.device_names[use.device] for use in found], 24)
+    axes.set_yticks(range(len(found)), names, fontsize=size)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    right = axes.secondary_yaxis("right")
+    right.set_yticks(range(len(found)), [_told(use) for use in found], fontsize=size)
+    right.tick_params(axis="y", length=0, labelcolor=palette.MUTED)
+    right.spines["right"].set_visible(False)

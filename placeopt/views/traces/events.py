@@ -1,0 +1,227 @@
+"""The events of a trace, in the order in which viewers want to read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from placeopt.io.files import write_whole
+from placeopt.model.memory import memory_profiles
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule, durations, edge_ticks, edge_transfers, makespan
+from placeopt.views.traces.lanes import lanes
+
+NANO = 10**9
+SCHEDULE, MEMORY = 1, 2
+"""The two processes. Viewers take process 0 for the kernel."""
+
+_TASK, _SEND, _RECEIVE = range(3)
+
+
+@dataclass(slots=True)
+class _Slice:
+    """A complete event: when in nanoseconds, on which thread, what, and the flow events bound to it."""
+
+    start: int
+    end: int
+    rank: tuple[int, int]  # of slices that start and end together: a producer, its transfers, a consumer
+    thread: int
+    label: str  # name and category, as JSON
+    args: str
+    flows: list[str]  # without their time and thread
+
+
+def trace_text(problem: Problem, schedule: Schedule) -> str:
+    """The trace of a schedule as JSON, an event a line.
+
+    Takes O((n + e) log(n + e)) time. A transfer to a consumer that starts before its producer, in a schedule that the
+    verifier rejects, has no arrow.
+    """
+    tracks = _Tracks(problem, schedule)
+    other = {
+        "problem": problem.name,
+        "fingerprint": problem.fingerprint(),
+        "resolution": f"{problem.resolution} s a tick",
+        "exact": "yes" if _exact(problem) else "no: times are rounded down to nanoseconds, arguments have the ticks",
+        "makespan_ticks": makespan(problem, schedule),
+    }
+    events = ",\n".join((*tracks.names(), *tracks.slices(), *_counters(problem, schedule)))
+    return f'{{"displayTimeUnit":"ms","otherData":{_json(other)},"traceEvents":[\n{events}\n]}}\n'
+
+
+def write_trace(path: str | Path, problem: Problem, schedule: Schedule) -> None:
+    """Write the trace of a schedule; a file that was there before is replaced whole or not at all.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    write_whole(path, trace_text(problem, schedule))
+
+
+class _Tracks:
+    """The threads of a schedule: for each device its tasks and, under port contention, what it sends and receives."""
+
+    def __init__(self, problem: Problem, schedule: Schedule) -> None:
+        self._problem = problem
+        self._device = schedule.device.tolist()
+        self._position = [0] * problem.n_tasks
+        for position, task in enumerate(problem.order.tolist()):
+            self._position[task] = position
+        self._per_device = 1 if schedule.transfers is None else 3
+        self._tasks = self._make_tasks(schedule)
+        self._all = [*self._tasks, *self._make_flows(schedule)]
+        self._all.sort(key=lambda each: (each.start, each.end, each.rank))
+        # Threads as they were asked for, each with further ones where its slices overlap.
+        found = lanes([(each.thread, each.start, each.end) for each in self._all])
+        self._lanes = sorted(set(found) | {(thread, 0) for thread in range(self._per_device * problem.n_devices)})
+        number = {lane: count for count, lane in enumerate(self._lanes, start=SCHEDULE + 1)}
+        for each, lane in zip(self._all, found, strict=True):
+            each.thread = number[lane]
+
+    def names(self) -> Iterator[str]:
+        """Metadata events: what processes and threads are called, and in which order they stand."""
+        yield from _named("process", SCHEDULE, None, f"schedule of {self._problem.name or 'a problem'}", 1)
+        for count, (thread, lane) in enumerate(self._lanes, start=SCHEDULE + 1):
+            device, kind = divmod(thread, self._per_device)
+            name = self._problem.device_names[device] + ("", " sends", " receives")[kind]
+            yield from _named("thread", SCHEDULE, count, name + (f", overlapping {lane}" if lane else ""), count)
+        yield from _named("process", MEMORY, None, "memory", 2)
+
+    def slices(self) -> Iterator[str]:
+        """Complete events by time, the flow events bound to each right behind it."""
+        for each in self._all:
+            place = f'"pid":{SCHEDULE},"tid":{each.thread},"ts":{_micro(each.start)}'
+            yield f'{{"ph":"X",{each.label},{place},"dur":{_micro(each.end - each.start)},"args":{{{each.args}}}}}'
+            for flow in each.flows:
+                yield f"{{{flow},{place}}}"
+
+    def _make_tasks(self, schedule: Schedule) -> list[_Slice]:
+        problem = self._problem
+        ticks = durations(problem, schedule.device).tolist()
+        moved = edge_transfers(problem, schedule.device)
+        sent, received = [0] * problem.n_tasks, [0] * problem.n_tasks
+        for edge, (source, target, payload, carrier) in enumerate(
+            zip(problem.edge_source.tolist(), problem.edge_target.tolist(), problem.payload.tolist(), moved.tolist(),
+                strict=True)
+        ):  # fmt: skip
+            if carrier == edge:
+                sent[source] += payload
+            if carrier >= 0:
+                received[target] += payload
+        columns = zip(
+            problem.task_names, self._device, schedule.start.tolist(), ticks, problem.resident.tolist(),
+            problem.output.tolist(), problem.scratch.tolist(), sent, received, self._position, strict=True,
+        )  # fmt: skip
+        return [
+            _Slice(
+                self._nano(start), self._nano(start + took), (position, _TASK), device * self._per_device,
+                f'"name":{_json(name)},"cat":"task"',
+                f'"start_ticks":{start},"duration_ticks":{took},"resident_bytes":{resident},"output_bytes":{output},'
+                f'"scratch_bytes":{scratch},"sent_bytes":{out},"received_bytes":{into}',
+                [],
+            )
+            for name, device, start, took, resident, output, scratch, out, into, position in columns
+        ]  # fmt: skip
+
+    def _make_flows(self, schedule: Schedule) -> list[_Slice]:
+        """Binds the flows of all transfers to their slices; returns the slices of transfers, if any."""
+        problem = self._problem
+        carriers = edge_transfers(problem, schedule.device).tolist()
+        sources, targets = problem.edge_source.tolist(), problem.edge_target.tolist()
+        received = self._make_transfers(schedule, sources, targets, carriers)
+        flow = problem.n_edges * 2 + 1  # past the numbers that transfers take
+        for edge, carrier in enumerate(carriers):
+            if carrier < 0:
+                continue
+            sender = self._tasks[sources[edge]] if schedule.transfers is None else received.get(carrier, (None,) * 2)[1]
+            if sender is not None:
+                _bind(sender, self._tasks[targets[edge]], flow + edge)
+        return [each for pair in received.values() for each in pair]
+
+    def _make_transfers(
+        self, schedule: Schedule, sources: list[int], targets: list[int], carriers: list[int]
+    ) -> dict[int, tuple[_Slice, _Slice]]:
+        """For each edge in the table of transfers the slices on the sending and on the receiving port."""
+        problem, table = self._problem, schedule.transfers
+        made: dict[int, tuple[_Slice, _Slice]] = {}
+        if table is None:
+            return made
+        ticks = edge_ticks(problem, schedule.device).tolist()
+        for edge, start in zip(table.edge.tolist(), table.start.tolist(), strict=True):
+            if carriers[edge] != edge or edge in made:  # a needless row, which the verifier tells of
+                continue
+            source, target = sources[edge], targets[edge]
+            name = _json(f"{problem.task_names[source]} -> {problem.task_names[target]}")
+            args = (
+                f'"start_ticks":{start},"duration_ticks":{ticks[edge]},"payload_bytes":{int(problem.payload[edge])},'
+                f'"from":{_json(problem.device_names[self._device[source]])},'
+                f'"to":{_json(problem.device_names[self._device[target]])}'
+            )
+            times = self._nano(start), self._nano(start + ticks[edge])
+            send, receive = (
+                _Slice(
+                    *times, (self._position[source], kind), self._device[task] * self._per_device + kind,
+                    f'"name":{name},"cat":"transfer"', args, [],
+                )
+                for kind, task in ((_SEND, source), (_RECEIVE, target))
+            )  # fmt: skip
+            _bind(self._tasks[source], send, 2 * edge + 1)
+            _bind(send, receive, 2 * edge + 2)
+            made[edge] = send, receive
+        return made
+
+    def _nano(self, ticks: int) -> int:
+        resolution = self._problem.resolution
+        return ticks * resolution.numerator * NANO // resolution.denominator
+
+
+def _bind(giver: _Slice, taker: _Slice, number: int) -> None:
+    """An arrow between two slices, unless it would point back in time."""
+    if (giver.start, giver.end, giver.rank) < (taker.start, taker.end, taker.rank):
+        giver.flows.append(f'"ph":"s","id":{number},"name":"data","cat":"data"')
+        taker.flows.append(f'"ph":"f","bp":"e","id":{number},"name":"data","cat":"data"')
+
+
+def _counters(problem: Problem, schedule: Schedule) -> Iterator[str]:
+    """Counter events: bytes live on each device from each moment at which they change."""
+    resolution = problem.resolution
+    for name, capacity, (ticks, live) in zip(
+        problem.device_names, problem.capacity.tolist(), memory_profiles(problem, schedule), strict=True
+    ):
+        limit = "unlimited" if capacity == UNLIMITED else f"{capacity} bytes"
+        label = f'"ph":"C","name":{_json(f"{name} (capacity {limit})")},"pid":{MEMORY},"tid":{MEMORY}'
+        moments: dict[int, int] = {}
+        for tick, amount in zip(ticks.tolist(), live.tolist(), strict=True):
+            moments[tick * resolution.numerator * NANO // resolution.denominator] = amount
+        for moment, amount in moments.items():
+            yield f'{{{label},"ts":{_micro(moment)},"args":{{"bytes":{amount}}}}}'
+
+
+def _named(what: str, process: int, thread: int | None, name: str, order: int) -> Iterable[str]:
+    place: dict[str, Any] = {"ph": "M", "pid": process, **({} if thread is None else {"tid": thread})}
+    yield _json({**place, "name": f"{what}_name", "args": {"name": name}})
+    yield _json({**place, "name": f"{what}_sort_index", "args": {"sort_index": order}})
+
+
+def _json(value: Any) -> str:
+    """The value as JSON, its texts as they are: Perfetto (v55) rejects a file with the escape of a surrogate pair.
+
+    Lone surrogates, which UTF-8 has no bytes for, become question marks.
+    """
+    return json.dumps(value, ensure_ascii=False).encode(errors="replace").decode()
+
+
+def _exact(problem: Problem) -> bool:
+    return (problem.resolution * NANO).denominator == 1
+
+
+def _micro(nano: int) -> str:
+    """Nanoseconds as microseconds, exactly: a JSON number with up to three decimals."""
+    whole, rest = divmod(abs(nano), 1000)
+    text = f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)
+    return f"-{text}" if nano < 0 else text

@@ -1,0 +1,1 @@
+"""What constructive heuristics share: the timeline, placement operations, groups, insertion and repair."""

@@ -1,0 +1,143 @@
+"""What sct-lp and m-sct share: settings of the linear programme, its favourites, and what there is to tell of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from pydantic import Field
+
+from placeopt.bounding.sct import (
+    Favourites,
+    Programme,
+    Ratios,
+    Solution,
+    favourites_of,
+    programme_of,
+    ratios_of,
+    solution_of,
+)
+from placeopt.bounding.sct.favourites import THRESHOLD
+from placeopt.bounding.sct.solution import ROUNDS, TOLERANCE
+from placeopt.model.problem import Problem
+from placeopt.model.units import time_text
+from placeopt.solver import Options, Settings
+from placeopt.solver.citations import BAECHI
+
+CITATION = (
+    BAECHI
+    + """
+@article{hanen2001approximation,
+  author  = {Claire Hanen and Alix Munier},
+  title   = {An approximation algorithm for scheduling dependent tasks on m processors with small communication delays},
+  journal = {Discrete Applied Mathematics},
+  volume  = {108},
+  number  = {3},
+  pages   = {239--257},
+  year    = {2001},
+  doi     = {10.1016/S0166-218X(00)00179-7}
+}"""
+)
+
+
+class SctSettings(Settings):
+    """Settings of the linear programme."""
+
+    tolerance: float = Field(default=TOLERANCE, gt=0, le=1)
+    """Relative gap to which its value is proved."""
+    threshold: float = Field(default=THRESHOLD, gt=0, le=1)
+    """An edge joins favourites where x = 1 - y is below this: 0.1 in Baechi, 0.5 where the ratios are proved."""
+    rounds: int = Field(default=ROUNDS, ge=1)
+    """Rounds of the game that solves what is large, at most."""
+    integral: bool = False
+    """Whether x is 0 or 1, as in Hanen and Munier: found by CP-SAT within the time limit; else the relaxation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxed:
+    """The programme of a problem, solved and rounded."""
+
+    programme: Programme
+    solution: Solution
+    favourites: Favourites
+    ratios: Ratios
+    """As in the papers, which prove them of favourites where x is below 1/2."""
+    rounded: Ratios
+    """Those that hold at the threshold used."""
+
+    def stats(self, problem: Problem) -> dict[str, Any]:
+        """Numbers for reports; times in ticks."""
+        found, ratios = self.solution, self.ratios
+        names = problem.task_names
+        return {
+            "lp_value": found.value,
+            "lp_bound": float(found.bound),
+            "lp_gap": found.gap,
+            "lp_method": found.method,
+            "lp_rounds": found.rounds,
+            "lp_tasks": found.tasks,
+            "lp_edges": found.edges,
+            "rho": _number(ratios.rho),
+            "sct_assumption": ratios.assumption,
+            "ratio_etf": _number(ratios.etf),
+            "ratio_sct_infinite": _number(ratios.sct_infinite),
+            "ratio_sct": _number(ratios.sct),
+            "ratio_m_sct": _number(ratios.m_sct),
+            "ratio_sct_infinite_at_threshold": _number(self.rounded.sct_infinite),
+            "ratio_sct_at_threshold": _number(self.rounded.sct),
+            "ratio_m_sct_at_threshold": _number(self.rounded.m_sct),
+            "favourites": len(self.favourites.pairs),
+            "favourite_pairs": [[names[i], names[j]] for i, j in self.favourites.pairs.tolist()],
+        }
+
+    def text(self, problem: Problem) -> str:
+        """The numbers in a line for people."""
+        found, ratios, rounded = self.solution, self.ratios, self.rounded
+        what = "integer" if found.method == "cp-sat" else "linear"
+        parts = [
+            f"{what} programme {time_text(found.value, problem.resolution)} in mean durations "
+            + (f"(proved to {found.gap:.0e})" if found.gap else "(exactly)"),
+            f"favourite pairs: {len(self.favourites.pairs):,}",
+            "rho infinite" if ratios.rho is None else f"rho {float(ratios.rho):.3g}",
+            f"SCT assumption (rho <= 1) {'holds' if ratios.assumption else 'fails'}",
+        ]
+        named = (("ETF", ratios.etf), ("SCT", rounded.sct), ("m-SCT", rounded.m_sct))
+        shown = [f"{name} {float(ratio):.4g}" for name, ratio in named if ratio is not None]
+        if shown:
+            parts.append(f"at most so many times the optimum: {', '.join(shown)}")
+        if ratios.m_sct is not None and rounded.m_sct != ratios.m_sct:
+            parts.append(f"m-SCT {float(ratios.m_sct):.4g} with threshold=0.5, for which the papers prove it")
+        return ", ".join(parts)
+
+
+def relaxed(problem: Problem, options: Options, settings: SctSettings) -> Relaxed:
+    """The paper's programme for a problem, solved as the settings ask; whatever stops it, there is an answer."""
+    programme = programme_of(problem)
+    solution = None
+    if settings.integral:
+        from placeopt.bounding.sct.integral import integral_solution
+
+        solution = integral_solution(
+            programme,
+            time_limit=options.time_limit,
+            seed=options.seed,
+            workers=options.workers,
+            should_stop=options.should_stop,
+        )
+    whole = solution is not None
+    if solution is None:
+        solution = solution_of(
+            programme, tolerance=settings.tolerance, rounds=settings.rounds, should_stop=options.should_stop
+        )
+    return Relaxed(
+        programme=programme,
+        solution=solution,
+        favourites=favourites_of(programme, solution, settings.threshold, settle=not whole),
+        ratios=ratios_of(problem),
+        rounded=ratios_of(problem, settings.threshold),
+    )
+
+
+def _number(ratio: Fraction | None) -> float | None:
+    return None if ratio is None else float(ratio)

@@ -1,0 +1,209 @@
+"""What constructive heuristics share: a problem as their loops read it, and the timelines that they fill.
+
+A heuristic is a kernel that takes a `Case` and a `Timeline` and decides which task comes next and which device it goes
+to; what it asks and does on the way is in `_booking`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule, Transfers, edge_transfers
+
+from .groups import Groups
+
+NEVER = 2**62
+"""End of the last gap of every device: above any tick, and safe to add a duration to."""
+
+AT_END = -1
+"""Instead of a gap: nothing to book there (a task of no duration that touches what it waited for)."""
+
+
+class Case(NamedTuple):
+    """A problem as kernels of heuristics take it; n tasks, g groups, m devices, e edges, k kinds of links.
+
+    Attributes
+    ----------
+    release, duration, group
+        As in `Problem`.
+    feasible, memory, apart_start, apart
+        As in `Groups`.
+    in_start, in_source, in_payload
+        The in-edges of task i are in_start[i]..in_start[i + 1]: their producers and bytes.
+    out_start, out_target, out_payload
+        The same of its out-edges.
+    kind
+        (m, m) the kind of link from the row's device to the column's: links of one kind from a device take as long.
+        Kind 0 of each device is the way to itself.
+    kinds
+        (m,) how many kinds lead from each device.
+    latency, num, den
+        (m, k) of each kind: ticks, and num ticks move den bytes.
+    port
+        Whether ports contend.
+    in_edge, in_shared
+        With ports: the edges and whether they are shared, in the order of in_source.
+    """
+
+    release: Int
+    duration: Int
+    group: Int
+    feasible: Bool
+    memory: Int
+    apart_start: Int
+    apart: Int
+    in_start: Int
+    in_source: Int
+    in_payload: Int
+    out_start: Int
+    out_target: Int
+    out_payload: Int
+    kind: Int
+    kinds: Int
+    latency: Int
+    num: Int
+    den: Int
+    port: bool
+    in_edge: Int
+    in_shared: Bool
+
+
+class Timeline(NamedTuple):
+    """A schedule being built.
+
+    Attributes
+    ----------
+    home
+        (g,) device of each group that has one, -1 for the others.
+    room
+        (m,) bytes left on each device.
+    device, start, end
+        (n,) of the tasks placed; device is -1 for the others.
+    free
+        (m,) end of the last task on each device.
+    ready, arrival
+        (m,), (k,) where `note_arrivals` leaves its answer, and for it to scribble on.
+    gap_start, gap_end, gaps
+        (m, n + 1) twice and (m,): the gaps of each device in order of time, those of positive length and the open
+        end. Only what is used is ever touched, so their size costs nothing.
+    longest
+        (m,) no gap but the open end is longer: a task longer than that goes to the end at once, so that a timeline
+        without idle time costs nothing however long it is.
+    send, receive
+        (m,) with ports: ticks from which they are free.
+    sent
+        (n, m) with ports: arrival of the task's shared output on each device; -1 where it has not been sent.
+    moves
+        (e,) with ports: start of each edge's transfer; -1 for edges without one of their own.
+    """
+
+    home: Int
+    room: Int
+    device: Int
+    start: Int
+    end: Int
+    free: Int
+    ready: Int
+    arrival: Int
+    gap_start: Int
+    gap_end: Int
+    gaps: Int
+    longest: Int
+    send: Int
+    receive: Int
+    sent: Int
+    moves: Int
+
+
+def work_steps(problem: Problem) -> int:
+    """Elementary steps of list scheduling: two for each edge on each device, sixteen for each task."""
+    return (16 * problem.n_tasks + 2 * problem.n_edges) * problem.n_devices
+
+
+def make_case(problem: Problem, groups: Groups) -> Case:
+    """The problem and its groups as kernels take them."""
+    port = problem.contention == "port"
+    kind, leader = _link_kinds(problem)
+    rows = np.arange(problem.n_devices)[:, None]
+    return Case(
+        problem.release,
+        problem.duration,
+        problem.group,
+        groups.feasible,
+        groups.memory,
+        groups.apart_start,
+        groups.apart,
+        problem.in_start,
+        problem.edge_source[problem.in_edge],
+        problem.payload[problem.in_edge],
+        problem.out_start,
+        problem.edge_target,
+        problem.payload,
+        kind,
+        kind.max(axis=1, initial=-1) + 1,
+        np.where(leader == rows, 0, problem.latency[rows, leader]),
+        np.where(leader == rows, 0, problem.byte_ticks_num[rows, leader]),
+        np.where(leader == rows, 1, problem.byte_ticks_den[rows, leader]),
+        port,
+        problem.in_edge.copy() if port else np.empty(0, dtype=np.int64),
+        problem.shared[problem.in_edge] if port else np.empty(0, dtype=np.bool_),
+    )
+
+
+def make_timeline(problem: Problem, groups: Groups) -> Timeline:
+    """Nothing placed yet but the groups that have their home."""
+    n, m = problem.n_tasks, problem.n_devices
+    moved = (n, problem.n_edges) if problem.contention == "port" else (0, 0)
+    line = Timeline(
+        home=groups.home.copy(),
+        room=groups.room.copy(),
+        device=np.full(n, -1, dtype=np.int64),
+        start=np.zeros(n, dtype=np.int64),
+        end=np.zeros(n, dtype=np.int64),
+        free=np.zeros(m, dtype=np.int64),
+        ready=np.zeros(m, dtype=np.int64),
+        arrival=np.zeros(m, dtype=np.int64),
+        gap_start=np.empty((m, n + 1), dtype=np.int64),
+        gap_end=np.empty((m, n + 1), dtype=np.int64),
+        gaps=np.ones(m, dtype=np.int64),
+        longest=np.zeros(m, dtype=np.int64),
+        send=np.zeros(m, dtype=np.int64),
+        receive=np.zeros(m, dtype=np.int64),
+        sent=np.full((moved[0], m), -1, dtype=np.int64),
+        moves=np.full(moved[1], -1, dtype=np.int64),
+    )
+    line.gap_start[:, 0], line.gap_end[:, 0] = 0, NEVER
+    return line
+
+
+def schedule_of(problem: Problem, line: Timeline) -> Schedule:
+    """The schedule that a finished timeline holds."""
+    if problem.contention == "none":
+        return Schedule(line.device, line.start)
+    moved = np.flatnonzero(line.moves >= 0)
+    edge = edge_transfers(problem, line.device)[moved]
+    return Schedule(line.device, line.start, Transfers(edge, line.moves[moved]))
+
+
+def _link_kinds(problem: Problem) -> tuple[Int, Int]:
+    """(m, m) the kind of each link, and (m, k) a device to which each kind leads; the device itself leads kind 0."""
+    m = problem.n_devices
+    kind = np.zeros((m, m), dtype=np.int64)
+    leaders: list[list[int]] = []
+    columns = [problem.latency.tolist(), problem.byte_ticks_num.tolist(), problem.byte_ticks_den.tolist()]
+    for a in range(m):
+        number: dict[tuple[int, ...], int] = {}
+        leaders.append([a])
+        for b, link in enumerate(zip(*(column[a] for column in columns), strict=True)):
+            if b != a:
+                if link not in number:
+                    number[link] = len(leaders[a])
+                    leaders[a].append(b)
+                kind[a, b] = number[link]
+    most = max(map(len, leaders), default=0)
+    padded = [row + row[:1] * (most - len(row)) for row in leaders]
+    return kind, np.array(padded, dtype=np.int64).reshape(m, most)

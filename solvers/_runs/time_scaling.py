@@ -1,0 +1,101 @@
+"""The same problem in longer ticks, where nothing is lost: small numbers suit exact solvers.
+
+Let g divide every duration, every transfer that a placement may need, every release time and, where the objective
+counts it, all relocation. Take a schedule and
+round each start, of tasks and transfers, down to a multiple of g. Rounding down keeps order and commutes with adding
+multiples of g, so precedence, what holds a device or a port one at a time, and release times still hold, and nothing
+ends later: deadlines hold, also when they are rounded down themselves, and no metric grows. Memory live at tick
+k g is what was live at tick k g + g - 1. So some best schedule has multiples of g only, and counts in ticks of g.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from placeopt.model.arrays import Int
+from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
+from placeopt.model.schedule import Schedule, Transfers
+
+IN_TICKS = ("makespan", "total_cost", "max_load", "relocation")
+"""Metrics that are counted in ticks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coarse:
+    """A problem in ticks of `unit` old ones; its objective has the values of the old one."""
+
+    problem: Problem
+    unit: int
+
+    def fine(self, schedule: Schedule) -> Schedule:
+        """A schedule of it in old ticks."""
+        return _scaled(schedule, lambda ticks: ticks * self.unit)
+
+    def coarse(self, schedule: Schedule) -> Schedule:
+        """A schedule in old ticks as one of it."""
+        return _scaled(schedule, lambda ticks: ticks // self.unit)
+
+
+def coarsened(problem: Problem) -> Coarse:
+    """The problem in the longest ticks that lose nothing, often its own. O(p k^2) for p different payloads."""
+    unit = _common(problem)
+    if unit <= 1:
+        return Coarse(problem, 1)
+    bandwidth = _divided(problem.byte_ticks_num, problem.byte_ticks_den, 1, unit)
+    power = _divided(problem.power_num, problem.power_den, unit, 1)
+    if bandwidth is None or power is None:
+        return Coarse(problem, 1)
+    arrays: dict[str, Any] = {
+        "duration": problem.duration // unit,
+        "latency": problem.latency // unit,
+        "relocation": problem.relocation // unit,
+        "release": problem.release // unit,
+        "deadline": np.where(problem.deadline == UNLIMITED, UNLIMITED, problem.deadline // unit),
+        "byte_ticks_num": bandwidth[0],
+        "byte_ticks_den": bandwidth[1],
+        "power_num": power[0],
+        "power_den": power[1],
+    }
+    for array in arrays.values():
+        array.flags.writeable = False
+    levels = tuple(
+        tuple(Term(term.metric, term.weight * (unit if term.metric in IN_TICKS else 1)) for term in level)
+        for level in problem.objective.levels
+    )
+    resolution = problem.resolution * unit
+    return Coarse(replace(problem, resolution=resolution, objective=Objective(levels), **arrays), unit)
+
+
+def _common(problem: Problem) -> int:
+    """The greatest common divisor of all ticks, 0 if there are none."""
+    label = problem.device_class
+    first = np.unique(label, return_index=True)[1]
+    # The last device of each class: another than the first wherever there is another.
+    last = problem.n_devices - 1 - np.unique(label[::-1], return_index=True)[1]
+    payload = np.unique(problem.payload)[:, None, None]
+    moving = problem.transfer(payload, first[:, None], last[None, :])
+    times = [problem.duration, problem.release, problem.latency, moving]
+    if "relocation" in problem.objective.metrics:
+        times.append(problem.relocation)
+    return int(np.gcd.reduce([np.gcd.reduce(ticks, axis=None) for ticks in times]))
+
+
+def _divided(num: Int, den: Int, by_num: int, by_den: int) -> tuple[Int, Int] | None:
+    """num * by_num / (den * by_den) in lowest terms; None where they need more bits than a `Problem` has for them."""
+    ratios = [Fraction(int(a) * by_num, int(b) * by_den) for a, b in zip(num.flat, den.flat, strict=True)]
+    if any(ratio.numerator * ratio.denominator >= 2**62 for ratio in ratios):
+        return None
+    parts = ([r.numerator for r in ratios], [r.denominator for r in ratios])
+    top, bottom = (np.array(part, dtype=np.int64).reshape(num.shape) for part in parts)
+    return top, bottom
+
+
+def _scaled(schedule: Schedule, change: Callable[[Int], Int]) -> Schedule:
+    moved = schedule.transfers
+    transfers = None if moved is None else Transfers(moved.edge, change(moved.start))
+    return Schedule(schedule.device, change(schedule.start), transfers)

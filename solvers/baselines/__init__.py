@@ -1,0 +1,1 @@
+"""Baselines: simple and random placements to compare with."""

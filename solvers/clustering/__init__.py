@@ -1,0 +1,1 @@
+"""Clustering and fusion: join tasks first, then place the clusters."""

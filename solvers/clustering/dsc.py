@@ -1,0 +1,226 @@
+"""DSC: dominant sequence clustering, and the clusters put on devices.
+
+T. Yang, A. Gerasoulis: DSC: Scheduling parallel tasks on an unbounded number of processors. IEEE Transactions on
+Parallel and Distributed Systems 5(9):951-967, 1994, doi:10.1109/71.308533, sections 3 and 4. The paper's symbols:
+tlevel and blevel, the longest way to a task and from it to the end, its own duration included; a task is free once all
+its producers are examined, partially free once some are; its priority is tlevel + blevel (for a partially free one over
+the producers examined). How clusters come to devices: `placeopt_solvers.clustering._clusters`, whose departures hold
+here too.
+
+Tasks are examined one by one, each time the free one of highest priority:
+
+- CT1: it joins the cluster of a producer if that makes it start earlier than on a device of its own, after the last
+  task of the cluster (the minimisation procedure).
+- DSRW (dominant sequence reduction warranty), CT2: if a partially free task has a higher priority, and its tlevel
+  could be reduced by joining the cluster of one of its producers now, then nothing may join that cluster.
+
+Departures:
+
+- Only the cluster of the producer whose data comes last can make a task start earlier, so no other is looked at.
+- The minimisation procedure also moves other producers there in front of the task, by falling arrival of their data,
+  as long as that ends before their data would arrive; only such that are alone in their cluster and have no other
+  consumer, so that nothing else is delayed. The paper orders them by tlevel and finds how many by binary search.
+- Ties, which the paper leaves open, go by index; of producers whose data arrives together the first noted counts.
+
+The two lists are heaps, and each task keeps the latest arrival and that from other clusters than the latest comes
+from, so that what joining is worth takes no look at its producers: O((n + e) log n), as the paper has it.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from placeopt.kernels import kernel
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
+from placeopt.solver import Answer, Info, Options
+
+from .._constructive.heaps import Heaps, pop, push
+from ._clusters import Clustering, ClusterSettings, cluster_steps, mapped, mean_weights, ways_behind
+
+FREE, PARTIAL, PULLED = 0, 1, 2
+"""The heaps: free tasks, partially free ones, and producers of one task by arrival."""
+
+
+class Dsc:
+    """Dominant sequence clustering; never overfills a device, but may miss deadlines."""
+
+    name: ClassVar[str] = "dsc"
+    info: ClassVar[Info] = Info(
+        summary="clusters that shorten the dominant sequence, then put on devices (Yang and Gerasoulis 1994)",
+        family="clustering",
+        guarantee="none",
+        complexity="O((n + e) log n + n m)",
+        citation="""@article{yang1994dsc,
+  author  = {Tao Yang and Apostolos Gerasoulis},
+  title   = {{DSC}: Scheduling Parallel Tasks on an Unbounded Number of Processors},
+  journal = {IEEE Transactions on Parallel and Distributed Systems},
+  volume  = {5},
+  number  = {9},
+  pages   = {951--967},
+  year    = {1994},
+  doi     = {10.1109/71.308533}
+}""",
+    )
+    settings_type: ClassVar[type[ClusterSettings]] = ClusterSettings
+
+    def solve(self, problem: Problem, options: Options, settings: ClusterSettings) -> Answer:  # noqa: ARG002
+        """The clusters of DSC on the problem's devices, or FAILED where they find no room."""
+        return mapped(problem, dominant_sequence_clusters(problem), settings.mapping)
+
+
+class Front(NamedTuple):
+    """Where the examination stands; n tasks.
+
+    Attributes
+    ----------
+    missing
+        (n,) producers of each task not examined yet; -1 for a task that is examined.
+    latest, dominant, other
+        (n,) of the producers examined: the latest arrival of data, the cluster it comes from (-1 without any), and the
+        latest from other clusters.
+    cluster, start
+        (n,) of the tasks examined.
+    tail, size
+        (n,) of each cluster: when its last task ends, how many tasks it has.
+    heaps
+        The three heaps, of negative priorities or arrivals.
+    """
+
+    missing: Int
+    latest: Int
+    dominant: Int
+    other: Int
+    cluster: Int
+    start: Int
+    tail: Int
+    size: Int
+    heaps: Heaps
+    pulled: Int
+
+
+def dominant_sequence_clusters(problem: Problem) -> Clustering:
+    """The clusters of DSC for any number of identical devices."""
+    n, e = problem.n_tasks, problem.n_edges
+    work, transfer = mean_weights(problem)
+    producer = problem.edge_source[problem.in_edge]
+    blevel = work + ways_behind(problem, work, transfer)
+    heaps = Heaps(np.empty((n + e, 3), dtype=np.int64), np.empty((n + e, 3), np.int32), np.zeros(3, dtype=np.int64))
+    latest, other, cluster, start, tail, size, pulled = (np.zeros(n, dtype=np.int64) for _ in range(7))
+    dominant = np.full(n, -1, dtype=np.int64)
+    front = Front(np.diff(problem.in_start), latest, dominant, other, cluster, start, tail, size, heaps, pulled)
+    examine.select(cluster_steps(problem))(
+        problem.in_start, producer, transfer[problem.in_edge], problem.out_start, problem.edge_target, transfer,
+        work, blevel, front,
+    )  # fmt: skip
+    # Clusters that lost their task to another are gone; the others keep their order.
+    cluster = np.unique(front.cluster, return_inverse=True)[1].reshape(n).astype(np.int64)
+    return Clustering(cluster, front.start)
+
+
+@kernel(allocates=False)
+def note_arrival(front: Front, j: int, c: int, arrival: int) -> None:
+    """Note for task j that data from cluster c arrives, if it runs elsewhere."""
+    if front.dominant[j] == c:
+        front.latest[j] = max(front.latest[j], arrival)
+    elif front.dominant[j] < 0 or arrival > front.latest[j]:
+        front.other[j] = front.latest[j]
+        front.latest[j], front.dominant[j] = arrival, c
+    else:
+        front.other[j] = max(front.other[j], arrival)
+
+
+@kernel(push, pop, allocates=False)
+def minimised(
+    in_start: Int, producer: Int, in_transfer: Int, out_start: Int, work: Int, front: Front, x: int, c: int
+) -> int:
+    """When task x starts at the end of cluster c, producers that serve it alone moved there before it.
+
+    They are moved only if x then starts earlier than on a device of its own.
+    """
+    heaps, pulled = front.heaps, front.pulled
+    heaps.size[PULLED] = 0
+    for k in range(in_start[x], in_start[x + 1]):
+        p = producer[k]
+        if front.cluster[p] != c:
+            push(heaps, PULLED, -(front.start[p] + work[p] + in_transfer[k]), p)
+    tail, count = front.tail[c], 0
+    # What arrives before the head of the heap decides nothing until that is pulled: the first that cannot be ends it.
+    while heaps.size[PULLED] > 0:
+        p = heaps.item[0, PULLED]
+        if front.size[front.cluster[p]] > 1 or out_start[p + 1] - out_start[p] > 1:
+            break
+        arrival = front.other[p] if front.dominant[p] == c else front.latest[p]
+        end = max(tail, arrival) + work[p]
+        if end >= max(tail, -heaps.key[0, PULLED]):
+            break
+        tail = end
+        pulled[count] = p
+        count += 1
+        pop(heaps, PULLED)
+    start: int = tail
+    if heaps.size[PULLED] > 0:
+        start = max(tail, -heaps.key[0, PULLED])
+    if start < front.latest[x]:
+        for k in range(count):
+            p = pulled[k]
+            arrival = front.other[p] if front.dominant[p] == c else front.latest[p]
+            front.size[front.cluster[p]] -= 1
+            front.cluster[p], front.start[p] = c, max(front.tail[c], arrival)
+            front.tail[c] = front.start[p] + work[p]
+            front.size[c] += 1
+    return start
+
+
+@kernel(note_arrival, minimised, push, pop, allocates=False)
+def examine(
+    in_start: Int,
+    producer: Int,
+    in_transfer: Int,
+    out_start: Int,
+    consumer: Int,
+    out_transfer: Int,
+    work: Int,
+    blevel: Int,
+    front: Front,
+) -> None:
+    """Fill `front.cluster` and `front.start`; cluster numbers are tasks' places in the order of examination."""
+    heaps = front.heaps
+    n = len(work)
+    for i in range(n):
+        if front.missing[i] == 0:
+            push(heaps, FREE, -blevel[i], i)
+    for made in range(n):
+        x = heaps.item[0, FREE]
+        priority = -heaps.key[0, FREE]
+        pop(heaps, FREE)
+        barred = -1
+        while heaps.size[PARTIAL] > 0:
+            y = heaps.item[0, PARTIAL]
+            if front.missing[y] > 0 and -heaps.key[0, PARTIAL] == front.latest[y] + blevel[y]:
+                if front.latest[y] + blevel[y] > priority:
+                    c = front.dominant[y]
+                    if max(front.tail[c], front.other[y]) < front.latest[y]:
+                        barred = c
+                break
+            pop(heaps, PARTIAL)
+        c, start = front.dominant[x], front.latest[x]
+        if c >= 0 and c != barred and front.tail[c] < start:
+            start = minimised(in_start, producer, in_transfer, out_start, work, front, x, c)
+        if start >= front.latest[x]:
+            c = made
+        front.cluster[x], front.start[x], front.missing[x] = c, start, -1
+        front.tail[c] = start + work[x]
+        front.size[c] += 1
+        for k in range(out_start[x], out_start[x + 1]):
+            j = consumer[k]
+            before = front.latest[j]
+            first = front.dominant[j] < 0
+            note_arrival(front, j, c, start + work[x] + out_transfer[k])
+            front.missing[j] -= 1
+            if front.missing[j] == 0:
+                push(heaps, FREE, -(front.latest[j] + blevel[j]), j)
+            elif first or front.latest[j] > before:
+                push(heaps, PARTIAL, -(front.latest[j] + blevel[j]), j)

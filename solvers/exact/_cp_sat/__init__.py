@@ -1,0 +1,1 @@
+"""The CP-SAT model: variables, constraints, objective, and how it is run."""

@@ -1,0 +1,144 @@
+"""Memory in CP-SAT under both models, exactly as `placeopt.model.memory` defines it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from placeopt.model.problem import PARTS, UNLIMITED, Problem
+
+from .base import LARGEST, Expression, TooLargeError, View
+from .placement import Placement
+from .timing import Interval, Timing, Variable
+
+
+class Memory:
+    """No device holds more than its capacity.
+
+    Bytes are counted in units of their greatest common divisor, and capacities rounded down to that: sums of
+    multiples of the unit stay within one exactly if they stay within the other.
+
+    Variables: f[i], when the output of task i is let go, and h[i], for how long it is held; room[d], what
+    device d has beside the resident bytes; used[d], where the objective needs it. `magnitude` is the largest
+    number in its rows.
+    """
+
+    def __init__(self, placement: Placement, timing: Timing | None) -> None:
+        self.placement, self.base, self.problem = placement, placement.base, placement.problem
+        problem = self.problem
+        balance = "memory_balance" in problem.objective.metrics
+        amounts = [*problem.resident.tolist(), *problem.output.tolist(), *problem.scratch.tolist()]
+        self.unit = math.gcd(*amounts) or 1
+        if sum(amounts) // self.unit >= LARGEST:
+            raise TooLargeError(f"the {sum(amounts)} bytes of all tasks")
+        self.limited = [d for d in range(problem.n_devices) if problem.capacity[d] != UNLIMITED]
+        most = placed_at_most(problem)
+        bounded = [d for d in self.limited if balance or most[d] > problem.capacity[d]]
+        self.capacity = {d: min(int(problem.capacity[d]) // self.unit, sum(amounts) // self.unit) for d in self.limited}
+        self.used: dict[int, Expression] = {}
+        self.magnitude = sum(amounts) // self.unit if bounded else 0
+        if problem.memory_model == "sum":
+            self._limit_sums(bounded)
+        elif timing is not None and bounded:
+            self._limit_peaks(bounded, timing, balance)
+
+    def _limit_sums(self, devices: list[int]) -> None:
+        held = np.repeat(self.problem.memory[:, None] // self.unit, self.problem.n_devices, axis=1)
+        for d, load in enumerate(self.placement.loads(held)):
+            if d in devices:
+                self.used[d] = load
+                self.base.cp.add(load <= self.capacity[d])
+
+    def _limit_peaks(self, devices: list[int], timing: Timing, balance: bool) -> None:
+        problem = self.problem
+        resident = np.repeat(problem.resident[:, None] // self.unit, problem.n_devices, axis=1)
+        held = {i: self._hold(i, timing) for i in np.flatnonzero(problem.output).tolist()}
+        for d, load in enumerate(self.placement.loads(resident)):
+            if d in devices:
+                self._limit_peak(d, load, timing, held, balance)
+
+    def _limit_peak(
+        self, d: int, resident: Expression, timing: Timing, held: dict[int, tuple[Variable, Variable]], balance: bool
+    ) -> None:
+        problem, cp, unit = self.problem, self.base.cp, self.unit
+        capacity = self.capacity[d]
+        heavy = np.flatnonzero(problem.resident).tolist()
+
+        def stays(view: View) -> int:
+            return sum(int(problem.resident[i]) for i in heavy if view.device[i] == d)
+
+        if balance:
+            limit: Expression = self.base.integer(0, capacity, lambda view: view.used[d] // unit)
+            self.used[d] = limit
+            room = self.base.integer(0, capacity, lambda view: (view.used[d] - stays(view)) // unit)
+        else:
+            limit = capacity
+            room = self.base.integer(0, capacity, lambda view: capacity - stays(view) // unit)
+        cp.add(room + resident <= limit)
+        intervals: list[Interval] = []
+        demands: list[int] = []
+        for i, interval in timing.running[d].items():
+            # What takes no time is never live.
+            if problem.scratch[i] and problem.duration[i, d]:
+                intervals.append(interval)
+                demands.append(int(problem.scratch[i]) // unit)
+            if i in held:
+                freed, length = held[i]
+                x = self.placement.at[self.placement.group[i]][d]
+                intervals.append(cp.new_optional_interval_var(timing.starts[i], length, freed, x, ""))
+                demands.append(int(problem.output[i]) // unit)
+        cp.add_cumulative(intervals, demands, room)
+
+    def _hold(self, i: int, timing: Timing) -> tuple[Variable, Variable]:
+        """When a task's output is let go, and for how long it is held: until its last consumer has it."""
+        problem, placement, cp = self.problem, self.placement, self.base.cp
+        freed = self.base.integer(0, timing.horizon, lambda view: view.freed[i])
+        length = self.base.integer(0, timing.horizon, lambda view: view.freed[i] - view.start[i])
+        cp.add(freed >= timing.ends[i])
+        g = placement.group[i]
+        for e in range(int(problem.out_start[i]), int(problem.out_start[i + 1])):
+            v = int(problem.edge_target[e])
+            h = placement.group[v]
+            if not timing.moves.possible(g, h):
+                cp.add(freed >= timing.ends[v])
+                continue
+            timing.after_arrival(freed, e)
+            differs = placement.differs(g, h)
+            if differs is not self.base.true:
+                cp.add(freed >= timing.ends[v]).only_enforce_if(~differs)
+        return freed, length
+
+    def balance(self) -> Variable:
+        """A variable that is at least the largest used part of a capacity, in parts per million, rounded up."""
+        share = self.base.integer(0, PARTS, lambda view: view.metrics["memory_balance"])
+        for d, used in self.used.items():
+            # share >= used * unit * PARTS / capacity, in lowest terms.
+            capacity = max(int(self.problem.capacity[d]), 1)
+            common = math.gcd(capacity, self.unit * PARTS)
+            per_unit, whole = self.unit * PARTS // common, capacity // common
+            self.magnitude = max(self.magnitude, per_unit * self.capacity[d], whole * PARTS)
+            if self.magnitude >= LARGEST:
+                raise TooLargeError(
+                    f"{self.problem.device_names[d]} has {capacity} bytes, counted in parts per million"
+                )
+            self.base.cp.add(whole * share >= per_unit * used)
+        return share
+
+
+def placed_at_most(problem: Problem) -> list[int]:
+    """For each device, the bytes of all tasks that may run there."""
+    memory = problem.memory.tolist()
+    return [sum(memory[i] for i in np.flatnonzero(problem.feasible[:, d]).tolist()) for d in range(problem.n_devices)]
+
+
+def needs_times(problem: Problem) -> bool:
+    """Whether memory, a deadline or the objective depends on when tasks run, not only on where."""
+    metrics = problem.objective.metrics
+    if "makespan" in metrics or (problem.deadline != UNLIMITED).any():
+        return True
+    if problem.memory_model == "sum":
+        return False
+    limited = problem.capacity != UNLIMITED
+    bounded = np.array(placed_at_most(problem), dtype=object) > problem.capacity
+    return bool((limited & bounded).any()) or ("memory_balance" in metrics and bool(limited.any()))

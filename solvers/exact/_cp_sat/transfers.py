@@ -1,0 +1,171 @@
+"""What moves between devices, as CP-SAT literals, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from placeopt.model.arrays import Int
+from placeopt.model.objective import transfer_energy
+
+from .base import Expression, Literal, View, weighted
+from .placement import Placement
+
+Pair = tuple[int, int]
+Ways = dict[Pair, Literal]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A transfer that a placement may need: of one edge, or of a shared output to one device.
+
+    Attributes
+    ----------
+    producer
+        The task whose data moves.
+    edges
+        The edges that it serves: the one, or the shared ones of the producer that can end on `device`.
+    device
+        The destination, if the output is shared by several groups.
+    present
+        Whether the placement needs it.
+    options
+        Pairs of classes, sender's and receiver's, between which it can run.
+    moving
+        One of the edges that it serves in a schedule, None if that does not need it.
+    """
+
+    producer: int
+    edges: tuple[int, ...]
+    device: int | None
+    present: Literal
+    options: tuple[Pair, ...]
+    moving: Callable[[View], int | None]
+
+
+class Moves:
+    """The transfers of a placement and, where that matters, the device classes between which they run.
+
+    Variables: y[u, d], a shared output of task u moves to device d; z[g, h, c, k], groups g and h are on
+    different devices, g in class c and h in class k; z'[u, d, c], a shared output of task u moves to device d
+    from class c. The last two are made when costs that differ by class are asked for.
+    """
+
+    def __init__(self, placement: Placement) -> None:
+        self.placement = placement
+        self.base, self.problem = placement.base, placement.problem
+        self.target: list[int] = self.problem.edge_target.tolist()
+        label = self.problem.device_class
+        self._class_size: list[int] = np.bincount(label).tolist()
+        first = np.unique(label, return_index=True)[1]
+        self._sender = np.repeat(first[:, None], len(first), axis=1)
+        self._receiver = self._sender.T.copy()
+        # The last device of each class: another than the first wherever there is another.
+        np.fill_diagonal(self._receiver, len(label) - 1 - np.unique(label[::-1], return_index=True)[1])
+        self._ways: dict[tuple[int, int, int | None], Ways] = {}
+
+    def ticks(self, payload: int) -> Int:
+        """(k, k) ticks of a transfer between two devices of the row's and the column's class."""
+        return self.problem.transfer(payload, self._sender, self._receiver)
+
+    def energy(self, payload: int) -> Int:
+        """(k, k) nanojoules of a transfer between two devices of the row's and the column's class."""
+        return transfer_energy(self.problem, np.asarray(payload), self._sender, self._receiver)
+
+    def possible(self, g: int, h: int) -> bool:
+        """Whether two groups can be on different devices."""
+        return g != h and self.placement.differs(g, h) is not self.base.false
+
+    def options(self, g: int, h: int) -> tuple[Pair, ...]:
+        """The pairs of classes that two groups on different devices can be on."""
+        senders, receivers = self.placement.classes(g), self.placement.classes(h)
+        return tuple((c, k) for c in senders for k in receivers if c != k or self._class_size[c] > 1)
+
+    @cached_property
+    def all(self) -> list[Move]:
+        """Every transfer that a placement may need."""
+        return [move for u in range(self.problem.n_tasks) for move in self._of_task(u)]
+
+    def cost(self, move: Move, table: Int) -> Expression:
+        """The entry of `table` (k, k) for the classes between which a move runs; 0 where it is not needed."""
+        costs = [int(table[pair]) for pair in move.options]
+        if len(set(costs)) == 1:
+            return costs[0] * move.present
+        ways = self._ways_of(move)
+        return weighted([ways[pair] for pair in move.options], costs)
+
+    def _of_task(self, u: int) -> Iterator[Move]:
+        problem, g = self.problem, self.placement.group[u]
+        together: dict[int, list[int]] = {}
+        for e in range(int(problem.out_start[u]), int(problem.out_start[u + 1])):
+            h = self.placement.group[self.target[e]]
+            if not self.possible(g, h):
+                continue
+            if problem.shared[e]:
+                together.setdefault(h, []).append(e)
+            else:
+                yield self._to_group(u, h, (e,))
+        if len(together) == 1:
+            for h, edges in together.items():
+                yield self._to_group(u, h, tuple(edges))
+        else:
+            for d in sorted({d for h in together for d in self.placement.at[h]}):
+                if self.placement.at[g].keys() != {d}:
+                    yield self._to_device(u, d, sorted(e for h in together for e in together[h]))
+
+    def _to_group(self, u: int, h: int, edges: tuple[int, ...]) -> Move:
+        g, e = self.placement.group[u], edges[0]
+        present = self.placement.differs(g, h)
+        return Move(
+            u, edges, None, present, self.options(g, h), lambda view: e if view.home[g] != view.home[h] else None
+        )
+
+    def _to_device(self, u: int, d: int, shared: list[int]) -> Move:
+        """The move of a shared output to one device; makes y[u, d]."""
+        placement, cp = self.placement, self.base.cp
+        g = placement.group[u]
+        edges = tuple(e for e in shared if d in placement.at[placement.group[self.target[e]]])
+
+        def moving(view: View) -> int | None:
+            return next((e for e in edges if view.device[self.target[e]] == d != view.device[u]), None)
+
+        present = self.base.literal(lambda view: moving(view) is not None)
+        here = placement.at[g].get(d)
+        consumers = [placement.at[h][d] for h in sorted({placement.group[self.target[e]] for e in edges})]
+        for x in consumers:
+            cp.add_bool_or(~x, present, *([] if here is None else [here]))
+        cp.add_bool_or(~present, *consumers)
+        if here is not None:
+            cp.add_implication(present, ~here)
+        senders = dict.fromkeys(placement.device_class[a] for a in placement.at[g] if a != d)
+        return Move(u, edges, d, present, tuple((c, placement.device_class[d]) for c in senders), moving)
+
+    def _ways_of(self, move: Move) -> Ways:
+        """Pair of classes -> whether the move runs there."""
+        g, h = self.placement.group[move.producer], self.placement.group[self.target[move.edges[0]]]
+        key = (g, h, None) if move.device is None else (move.producer, -1, move.device)
+        if key not in self._ways:
+            ways = {pair: self._way(move, pair) for pair in move.options}
+            self._ways[key] = ways
+            # Exactly the literal of the true pair is left, in the linear relaxation too.
+            cp, total = self.base.cp, cp_model.LinearExpr.sum
+            cp.add(total(list(ways.values())) == move.present)
+            for c, x in self.placement.classes(g).items():
+                cp.add(total([z for (a, _), z in ways.items() if a == c]) <= x)
+            if move.device is None:
+                for k, x in self.placement.classes(h).items():
+                    cp.add(total([z for (_, b), z in ways.items() if b == k]) <= x)
+        return self._ways[key]
+
+    def _way(self, move: Move, pair: Pair) -> Literal:
+        label, u, moving = self.placement.device_class, move.producer, move.moving
+
+        def value(view: View) -> bool:
+            e = moving(view)
+            return e is not None and (label[view.device[u]], label[view.device[self.target[e]]]) == pair
+
+        return self.base.literal(value)

@@ -1,0 +1,262 @@
+"""All placements of a tiny problem, and for each all orders: a depth-first search that gives up what cannot be better.
+
+Placement: the colocation groups in turn, each on every device that it may use, that has room for it beside the groups
+placed before, and on which none is that must be apart from it; of interchangeable devices without any group only the
+first is tried. A placement is given up where the work on one device, as a makespan, and the relocation so far leave
+nothing better than the best: every level of the objective only grows with both.
+
+Order: operations are the tasks and, where ports contend, the transfers that the placement needs; a transfer occupies
+the port that sends and the port that receives. They are appended in every order in which no start is before the last
+one, each as early as its release time, what comes before it, its device and its ports allow. That finds the best
+schedule of the placement: take one in which nothing can start earlier while the order on each device and port stays.
+Appended by their starts, of equal ones those that come first, its operations get the same starts again, for each starts
+when something ends that was appended before it, or at its release. A deadline only forbids, and a schedule that keeps
+it keeps it when operations start earlier. A partial order is given up where an operation can only be late, or where the
+way from one to the end, or the work left on one device, makes it no better than the best.
+
+Memory counts as under the `sum` model: it does not depend on the order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from placeopt.model.objective import METRICS, Value, simplified
+from placeopt.model.problem import UNLIMITED, Metric, Problem
+from placeopt.model.schedule import Schedule, Transfers, edge_ticks, edge_transfers, makespan
+
+from .._constructive.groups import grouped, possible
+
+COUNTED: tuple[Metric, ...] = ("makespan", "relocation")
+"""Metrics that an objective may be made of."""
+
+ASK = 1000
+"""Steps between questions whether to stop."""
+
+
+class StoppedError(Exception):
+    """The search was told to stop."""
+
+
+class Enumeration:
+    """One search.
+
+    Attributes
+    ----------
+    least
+        The least value known, of a schedule found or known before, None if there is none: a whole number for each level
+        of the objective, `_scale` times its value.
+    moved
+        Ticks of relocation of the placement at hand, as far as it is settled.
+    """
+
+    def __init__(
+        self, problem: Problem, known: Schedule | None, stop: Callable[[], bool], found: Callable[[Schedule], object]
+    ) -> None:
+        self.problem, self._stop, self._found = problem, stop, found
+        self.placements = self.steps = self.moved = 0
+        levels = [{term.metric: Fraction(0) for term in level} for level in problem.objective.levels]
+        for weights, level in zip(levels, problem.objective.levels, strict=True):
+            for term in level:
+                weights[term.metric] += term.weight
+        self._scale = [math.lcm(*(weight.denominator for weight in weights.values())) for weights in levels]
+        self._weights = [
+            tuple(int(weights.get(metric, 0) * scale) for metric in COUNTED)
+            for weights, scale in zip(levels, self._scale, strict=True)
+        ]
+        self.least: tuple[int, ...] | None = None
+        if known is not None:
+            self.least = self._value(makespan(problem, known), METRICS["relocation"](problem, known))
+
+    @property
+    def bound(self) -> Value:
+        """The first level of the least value known."""
+        assert self.least is not None
+        return simplified(Fraction(self.least[0], self._scale[0]))
+
+    def run(self) -> None:
+        """Go through everything.
+
+        Raises
+        ------
+        StoppedError
+            If `stop` said so; what has been found stands.
+        """
+        self._ask()
+        for device in self._placements():
+            self.placements += 1
+            _Orders(self, device).append(0, 0)
+
+    def step(self) -> None:
+        """Count a step; now and then ask whether to stop."""
+        self.steps += 1
+        if self.steps % ASK == 0:
+            self._ask()
+
+    def improves(self, makespan: int) -> bool:
+        """Whether a schedule of the placement at hand that lasts so long is better than the best known."""
+        return self.least is None or self._value(makespan, self.moved) < self.least
+
+    def take(self, schedule: Schedule, makespan: int) -> None:
+        """A schedule that improves on all before."""
+        self.least = self._value(makespan, self.moved)
+        self._found(schedule)
+
+    def _value(self, makespan: int, relocation: int) -> tuple[int, ...]:
+        return tuple(a * makespan + b * relocation for a, b in self._weights)
+
+    def _ask(self) -> None:
+        if self._stop():
+            raise StoppedError
+
+    def _placements(self) -> Iterator[list[int]]:
+        problem = self.problem
+        groups = grouped(problem)
+        if groups.stuck is not None:
+            return
+        free = np.flatnonzero(groups.home < 0).tolist()
+        home, room = groups.home.copy(), groups.room.copy()
+        load = np.zeros((problem.n_groups, problem.n_devices), dtype=np.int64)
+        np.add.at(load, problem.group, problem.duration)
+        relocation = np.zeros_like(load)
+        np.add.at(relocation, problem.group, problem.relocation)
+        busy = np.zeros(problem.n_devices, dtype=np.int64)
+        members = np.zeros(problem.n_devices, dtype=np.int64)
+        settled = np.flatnonzero(home >= 0)
+        np.add.at(busy, home[settled], load[settled, home[settled]])
+        np.add.at(members, home[settled], 1)
+        self.moved = int(relocation[settled, home[settled]].sum())
+
+        def place(depth: int) -> Iterator[list[int]]:
+            self.step()
+            if not self.improves(int(busy.max(initial=0))):
+                return
+            if depth == len(free):
+                yield home[problem.group].tolist()
+                return
+            k = free[depth]
+            fresh: set[int] = set()
+            for d in possible(groups, home, room, k).tolist():
+                if members[d] == 0:
+                    if int(problem.device_class[d]) in fresh:
+                        continue
+                    fresh.add(int(problem.device_class[d]))
+                home[k] = d
+                room[d] -= groups.memory[k]
+                busy[d] += load[k, d]
+                members[d] += 1
+                self.moved += int(relocation[k, d])
+                yield from place(depth + 1)
+                home[k] = -1
+                room[d] += groups.memory[k]
+                busy[d] -= load[k, d]
+                members[d] -= 1
+                self.moved -= int(relocation[k, d])
+
+        yield from place(0)
+
+
+class _Orders:
+    """All orders of one placement."""
+
+    def __init__(self, search: Enumeration, device: list[int]) -> None:
+        problem = search.problem
+        n, m = problem.n_tasks, problem.n_devices
+        self.search, self.device = search, device
+        self.ticks = [int(problem.duration[i, d]) for i, d in enumerate(device)]
+        self.resources: list[tuple[int, ...]] = [(d,) for d in device]
+        self.before: list[list[tuple[int, int]]] = [[] for _ in device]
+        self.carrier: list[int] = []
+        where = np.array(device, dtype=np.int64)
+        way, sender = edge_ticks(problem, where).tolist(), edge_transfers(problem, where).tolist()
+        move: dict[int, int] = {}
+        for e, (i, j) in enumerate(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True)):
+            if sender[e] < 0 or problem.contention == "none":
+                self.before[j].append((i, way[e]))
+                continue
+            if sender[e] not in move:
+                move[sender[e]] = len(self.ticks)
+                self.ticks.append(way[e])
+                self.resources.append((m + device[i], 2 * m + device[j]))
+                self.before.append([(i, 0)])
+                self.carrier.append(sender[e])
+            self.before[j].append((move[sender[e]], 0))
+        self.release = problem.release.tolist() + [0] * len(self.carrier)
+        # Ticks from an operation's start to the end of all that follows; its latest start in time for all deadlines.
+        self.tail = list(self.ticks)
+        due = problem.deadline.tolist() + [UNLIMITED] * len(self.carrier)
+        self.latest = [end - ticks for end, ticks in zip(due, self.ticks, strict=True)]
+        for i in problem.order[::-1].tolist():
+            self._pass_back(i)
+            for b, _ in self.before[i]:
+                if b >= n:
+                    self._pass_back(b)
+        self.start: list[int | None] = [None] * len(self.ticks)
+        self.free = [0] * (3 * m)
+        self.left = [0] * (3 * m)
+        for o, resources in enumerate(self.resources):
+            for r in resources:
+                self.left[r] += self.ticks[o]
+
+    def _pass_back(self, o: int) -> None:
+        for b, lag in self.before[o]:
+            self.tail[b] = max(self.tail[b], self.ticks[b] + lag + self.tail[o])
+            self.latest[b] = min(self.latest[b], self.latest[o] - lag - self.ticks[b])
+
+    def append(self, last: int, makespan: int) -> None:
+        """Try every way to append the operations that wait to those that started by tick `last`."""
+        self.search.step()
+        candidates = []
+        length = makespan
+        for o, begun in enumerate(self.start):
+            if begun is not None:
+                continue
+            earliest, ready = self._earliest(o)
+            if max(earliest, last) > self.latest[o]:
+                return
+            length = max(length, max(earliest, last) + self.tail[o])
+            if ready and earliest >= last:
+                candidates.append((o, earliest))
+        devices = self.search.problem.n_devices
+        length = max([length, *(f + w for f, w in zip(self.free[:devices], self.left[:devices], strict=True) if w)])
+        if not self.search.improves(length):
+            return
+        if None not in self.start:
+            self.search.take(self._schedule(), makespan)
+            return
+        for o, begin in candidates:
+            end = begin + self.ticks[o]
+            saved = [self.free[r] for r in self.resources[o]]
+            self.start[o] = begin
+            for r in self.resources[o]:
+                self.free[r] = end
+                self.left[r] -= self.ticks[o]
+            self.append(begin, max(makespan, end) if o < len(self.device) else makespan)
+            self.start[o] = None
+            for r, tick in zip(self.resources[o], saved, strict=True):
+                self.free[r] = tick
+                self.left[r] += self.ticks[o]
+
+    def _earliest(self, o: int) -> tuple[int, bool]:
+        """The tick from which an operation can start as far as is decided, and whether all is that it waits for."""
+        earliest, ready = self.release[o], True
+        for r in self.resources[o]:
+            earliest = max(earliest, self.free[r])
+        for b, lag in self.before[o]:
+            begun = self.start[b]
+            if begun is None:
+                ready = False
+            else:
+                earliest = max(earliest, begun + self.ticks[b] + lag)
+        return earliest, ready
+
+    def _schedule(self) -> Schedule:
+        n = len(self.device)
+        start = np.array([begin or 0 for begin in self.start], dtype=np.int64)
+        ports = self.search.problem.contention == "port"
+        moves = Transfers(np.array(self.carrier, dtype=np.int64), start[n:]) if ports else None
+        return Schedule(np.array(self.device, dtype=np.int64), start[:n], moves)

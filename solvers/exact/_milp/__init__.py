@@ -1,0 +1,1 @@
+"""The MILP model: variables, constraints, objective, and how it is run."""

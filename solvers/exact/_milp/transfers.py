@@ -1,0 +1,106 @@
+"""What moves between devices, in a mixed-integer programme, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .linear import Linear, total
+from .placement import Pair, Placement
+from .view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A transfer that a placement may need.
+
+    Attributes
+    ----------
+    producer
+        The task whose data moves.
+    edges
+        The edges that it serves: one with a payload of its own, or the shared ones of the producer that can end on
+        `device`.
+    device
+        The destination of a shared output; None for an edge of its own, which goes where its consumer is.
+    ways
+        (a, b) -> whether it runs from device a to device b. A shared output may leave this above the truth, which
+        only costs.
+    """
+
+    producer: int
+    edges: tuple[int, ...]
+    device: int | None
+    ways: dict[Pair, Linear]
+
+    @property
+    def payload_edge(self) -> int:
+        """An edge that has its payload."""
+        return self.edges[0]
+
+    def leaves(self, a: int) -> Linear:
+        """Whether device a sends it."""
+        return total(z for (s, _), z in self.ways.items() if s == a)
+
+    def reaches(self, b: int) -> Linear:
+        """Whether device b receives it."""
+        return total(z for (_, r), z in self.ways.items() if r == b)
+
+    def cost(self, table: list[list[int]]) -> Linear:
+        """The entry of a table (m rows of m) for the devices between which it runs; 0 where it is not needed."""
+        return total(table[a][b] * z for (a, b), z in self.ways.items())
+
+
+class Moves:
+    """Every transfer that a placement may need.
+
+    An edge (u, v) of its own runs from a to b as z[group u, group v, a, b] says, a != b. The shared output of u
+    moves from a to b as w[u, a, b] >= z[group u, group v, a, b] for each consumer v: once, however many consumers.
+    """
+
+    def __init__(self, placement: Placement) -> None:
+        self.placement = placement
+        self.problem, self.programme = placement.problem, placement.programme
+        self.target: list[int] = self.problem.edge_target.tolist()
+        self.all = [move for u in range(self.problem.n_tasks) for move in self._of_task(u)]
+
+    def serving(self, v: int, move: Move) -> Linear:
+        """Whether a move is the one that task v would wait for, were its data not there already."""
+        if move.device is None:
+            return Linear(constant=1)
+        return self.placement.x[self.placement.group[v]][move.device]
+
+    def _of_task(self, u: int) -> Iterator[Move]:
+        problem, placement = self.problem, self.placement
+        g = placement.group[u]
+        shared: list[int] = []
+        for e in range(int(problem.out_start[u]), int(problem.out_start[u + 1])):
+            h = placement.group[self.target[e]]
+            if h == g:
+                continue
+            if problem.shared[e]:
+                shared.append(e)
+                continue
+            ways = {pair: z for pair, z in placement.both(g, h).items() if pair[0] != pair[1]}
+            if ways:
+                yield Move(u, (e,), None, ways)
+        for b in range(problem.n_devices):
+            edges = tuple(e for e in shared if b in placement.x[placement.group[self.target[e]]])
+            ways = {(a, b): self._shared_way(g, edges, (a, b)) for a in placement.x[g] if a != b}
+            if edges and ways:
+                yield Move(u, edges, b, ways)
+
+    def _shared_way(self, g: int, edges: tuple[int, ...], pair: Pair) -> Linear:
+        """w[u, a, b], made when there is more than one group of consumers."""
+        groups = list(dict.fromkeys(self.placement.group[self.target[e]] for e in edges))
+        products = [self.placement.both(g, h)[pair] for h in groups]
+        if len(products) <= 1:
+            return total(products)
+
+        def value(view: View) -> bool:
+            return view.home[g] == pair[0] and any(view.home[h] == pair[1] for h in groups)
+
+        w = self.programme.column(0, 1, value)
+        for z in products:
+            self.programme.at_least(w, z)
+        return w

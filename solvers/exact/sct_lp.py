@@ -1,0 +1,127 @@
+"""The linear programme of Small Communication Times on its own: its value, favourite pairs, ratios, and a bound.
+
+C. Hanen, A. Munier: An approximation algorithm for scheduling dependent tasks on m processors with small communication
+delays. Discrete Applied Mathematics 108 (2001) 239-257, doi:10.1016/S0166-218X(00)00179-7 (first at IEEE ETFA 1995,
+section 3.2), as B. Jeon et al.: Baechi: Fast device placement of machine learning graphs. SoCC 2020,
+doi:10.1145/3419111.3421302, section 2.4, equation 2, relaxes and rounds it. The maths and what differs from the papers
+stand in `placeopt.bounding.sct`.
+
+The programme is of as many devices as anyone could want. So there is a schedule only where the devices at hand are
+enough: each chain of favourites gets a device of its own, in order of its first task, and every task starts when its
+data is there. That is SCT for an unlimited number of devices, within (2 + 2 rho) / (2 + rho) of the optimum where the
+SCT assumption holds and x is rounded at 1/2; at Baechi's 0.1 within (1 + rho) / (1 + rho / 10). Elsewhere the answer
+holds no schedule; `m-sct` makes one of the same favourites.
+
+The bound is that of a programme of the same form, shortened so that every schedule satisfies it
+(`placeopt.bounding.sct.bound`); the paper's own value is a bound only with equal devices and rho <= 1.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from placeopt.bounding.quick import narrowed_classes
+from placeopt.bounding.sct import Favourites, sct_bound
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule, lateness
+from placeopt.model.units import time_text
+from placeopt.simulation import retime
+from placeopt.solver import Answer, Info, Options, Termination
+
+from .._constructive.groups import grouped
+from .._constructive.sct import CITATION, SctSettings, relaxed
+
+
+class SctLpSettings(SctSettings):
+    """Settings of sct-lp."""
+
+    certify: bool = True
+    """Whether the shortened programme is solved too, for a bound of the makespan."""
+
+
+class SctLp:
+    """Solves the programme; a schedule only where every chain of favourites can have a device."""
+
+    name: ClassVar[str] = "sct-lp"
+    info: ClassVar[Info] = Info(
+        summary="the linear programme of Small Communication Times: favourite children, ratios, a certified bound",
+        family="relaxations",
+        guarantee="a bound of the makespan; with enough devices, where the ratio of m-sct holds, a schedule within "
+        "(2 + 2 rho) / (2 + rho)",
+        complexity="O(n + e) a round, some hundred rounds",
+        citation=CITATION,
+    )
+    settings_type: ClassVar[type[SctLpSettings]] = SctLpSettings
+
+    def solve(self, problem: Problem, options: Options, settings: SctLpSettings) -> Answer:
+        """What the programme says of the problem."""
+        if problem.n_tasks == 0 or problem.n_devices == 0:
+            nothing = np.zeros(0, dtype=np.int64)
+            return Answer(Termination.COMPLETED, Schedule(nothing, nothing) if problem.n_tasks == 0 else None)
+        found = relaxed(problem, options, settings)
+        stats, notes = found.stats(problem), [found.text(problem)]
+        bound = None
+        if settings.certify and not options.should_stop():
+            bound, proof = sct_bound(
+                narrowed_classes(problem), tolerance=settings.tolerance, should_stop=options.should_stop
+            )
+            stats |= {"bound_gap": proof.gap, "bound_method": proof.method}
+        chain, count = _chains(found.favourites, problem.order)
+        stats["chains"] = count
+        placed = _own_devices(problem, chain, count)
+        if placed is None:
+            notes.append(f"no schedule: {_obstacle(problem, count)}; m-sct makes one")
+        schedule = None if placed is None else Schedule(placed, np.ceil(found.solution.start).astype(np.int64))
+        if schedule is not None and (late := lateness(problem, retime(problem, schedule))):
+            notes.append(f"some task misses its deadline by {time_text(late, problem.resolution)}")
+        stopped = options.should_stop()
+        return Answer(
+            Termination.INTERRUPTED if stopped else Termination.COMPLETED,
+            schedule,
+            bound=bound,
+            message="; ".join(notes),
+            stats=stats,
+        )
+
+
+def _obstacle(problem: Problem, count: int) -> str:
+    """Why not every one of `count` chains of favourites has a device of its own."""
+    if count > problem.n_devices:
+        return f"favourites form {count:,} chains, each for a device of its own, and there are {problem.n_devices}"
+    return "feasibility, memory, groups or separation keep some chain of favourites from a device of its own"
+
+
+def _chains(favourites: Favourites, order: Int) -> tuple[Int, int]:
+    """(n,) the chain of favourites that each task is in, 0.. in the topological order of their first tasks."""
+    chain = np.full(len(order), -1, dtype=np.int64)
+    count = 0
+    parent, number = favourites.parent.tolist(), chain.tolist()
+    for i in order.tolist():
+        if parent[i] >= 0:
+            number[i] = number[parent[i]]
+        else:
+            number[i] = count
+            count += 1
+    return np.array(number, dtype=np.int64), count
+
+
+def _own_devices(problem: Problem, chain: Int, count: int) -> Int | None:
+    """(n,) a device for each chain, in order; None where there are too few, or something forbids it."""
+    if count > problem.n_devices:
+        return None
+    groups = grouped(problem)
+    home = np.full(problem.n_groups, -1, dtype=np.int64)
+    home[problem.group] = chain
+    held = np.zeros(problem.n_devices, dtype=np.int64)
+    np.add.at(held, home, groups.memory)
+    apart = problem.group[problem.separation]
+    fits = (
+        (home[problem.group] == chain).all()
+        and groups.feasible[np.arange(problem.n_groups), home].all()
+        and (held <= problem.capacity).all()
+        and (home[apart[:, 0]] != home[apart[:, 1]]).all()
+    )
+    return chain if fits else None

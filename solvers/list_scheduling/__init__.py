@@ -1,0 +1,1 @@
+"""List scheduling: tasks are placed in an order that is fixed first."""

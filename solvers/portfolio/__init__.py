@@ -1,0 +1,1 @@
+"""The portfolio `auto`: several solvers share one time limit and one incumbent."""

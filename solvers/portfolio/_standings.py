@@ -1,0 +1,86 @@
+"""Who holds the best schedule and the best bound, and what each member of a portfolio came up with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from placeopt.model.objective import Value, evaluate
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
+from placeopt.solver import Clock, Options, Progress
+
+from .._runs.incumbent import Incumbent
+
+
+@dataclass(slots=True)
+class Entry:
+    """What a member found best, first level only, and the seconds that it took."""
+
+    name: str
+    value: Value | None = None
+    seconds: float = 0.0
+
+
+class Standings(Incumbent):
+    """The incumbent of a portfolio, with an entry for each of its members in the order of their turns."""
+
+    def __init__(self, problem: Problem, options: Options, clock: Clock) -> None:
+        super().__init__(problem, options, clock)
+        self._entries: dict[str, Entry] = {}
+        self._heard: Value | None = None
+
+    def offer(self, schedule: Schedule, message: str = "") -> bool:
+        """Take a schedule of the member that the message names if it is better; whether it was."""
+        entry = self._entries.setdefault(message, Entry(message))
+        value = evaluate(self.problem, schedule)[0]
+        if entry.value is None or value < entry.value:
+            entry.value = value
+        return super().offer(schedule, message)
+
+    @contextmanager
+    def turn(self, name: str) -> Iterator[None]:
+        """Take the time of a member's turn."""
+        entry = self._entries.setdefault(name, Entry(name))
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            entry.seconds += time.monotonic() - begin
+
+    def overhear(self, name: str) -> Callable[[Progress], None]:
+        """For a member that tells of values and bounds on its way and hands over the schedule at its end."""
+
+        def hear(progress: Progress) -> None:
+            if progress.bound is not None and self.values is not None:
+                self.raise_bound(progress.bound, name)
+            value = progress.objective
+            with self._lock:
+                best = self._best_value()
+                if value is not None and len(self.problem.objective.levels) == 1 and (best is None or value < best):
+                    self._heard = value
+                    self._report(name)
+
+        return hear
+
+    def table(self) -> list[dict[str, Any]]:
+        """The entries as plain data."""
+        return [
+            {"name": entry.name, "value": _plain(entry.value), "seconds": round(entry.seconds, 4)}
+            for entry in self._entries.values()
+        ]
+
+    def _best_value(self) -> Value | None:
+        known = [value for value in (self._heard, self.values[0] if self.values else None) if value is not None]
+        return min(known, default=None)
+
+    def _report(self, message: str) -> None:
+        if self._on_progress is not None:
+            self._on_progress(Progress(self._clock.elapsed, self._best_value(), self.bound, message))
+
+
+def _plain(value: Value | None) -> int | float | None:
+    return value if value is None or isinstance(value, int) else float(value)

@@ -1,0 +1,1 @@
+"""Ready lists: the next task is chosen among those whose predecessors are placed."""

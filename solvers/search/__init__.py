@@ -1,0 +1,1 @@
+"""Searches: improve a schedule until the time limit."""

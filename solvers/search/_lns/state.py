@@ -1,0 +1,223 @@
+"""A schedule as a large neighbourhood search sees it: a sequence, heads before any cut of it and tails behind.
+
+The sequence holds the tasks by start, so that what comes before a cut depends on nothing behind it. A task's start is
+then its exact head, and its tail, the longest chain of tasks, transfers and devices' sequences from its start to the
+end of everything, is the same for whatever happens before the cut: so a part of the sequence can be solved anew for the
+true makespan from what touches it alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from placeopt.kernels import kernel
+from placeopt.model.arrays import Int
+from placeopt.model.memory import sum_memory
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule, durations, edge_ticks, sequence
+from placeopt.simulation import retime
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Around:
+    """What a stretch of the sequence finds before and behind it on the devices.
+
+    Attributes
+    ----------
+    free
+        (m,) tick at which the last task before the stretch leaves the device, 0 where there is none.
+    tail, latest
+        (m,) tail and latest start of the device's first task behind the stretch; 0 and UNLIMITED without one.
+    """
+
+    free: Int
+    tail: Int
+    latest: Int
+
+
+class State:
+    """A valid schedule, times and tails included; never changed.
+
+    Attributes
+    ----------
+    schedule
+        The earliest one with its sequences.
+    sequence
+        (n,) the tasks by start, producers before consumers.
+    device, start, end
+        (n,) where and when each runs.
+    tail
+        (n,) ticks from the start of each task to the end of the last task of the chains that start with it. Under port
+        contention transfers are taken not to wait.
+    latest
+        (n,) the latest start with which it and all behind it keep their deadlines, UNLIMITED where none is stated.
+    span
+        The makespan.
+    """
+
+    def __init__(self, problem: Problem, schedule: Schedule) -> None:
+        self.problem, self.schedule = problem, schedule
+        self.device, self.start = schedule.device, schedule.start
+        ticks = durations(problem, self.device)
+        self.end: Int = self.start + ticks
+        self.span = int(self.end.max(initial=0))
+        self.sequence = sequence(problem, schedule)
+        self.tail, self.latest = np.zeros_like(ticks), np.full_like(ticks, UNLIMITED)
+        moving = edge_ticks(problem, self.device)
+        chain = problem.out_start, problem.edge_target, moving, self.device, ticks
+        behind = np.zeros(problem.n_devices, dtype=np.int64)
+        work = problem.n_tasks + problem.n_edges
+        tails.select(work, chunked=True)(self.sequence, *chain, behind, self.tail)
+        if (problem.deadline != UNLIMITED).any():
+            due = np.full(problem.n_devices, UNLIMITED, dtype=np.int64)
+            latest_starts.select(work, chunked=True)(self.sequence, *chain, problem.deadline, due, self.latest)
+
+    @cached_property
+    def position(self) -> Int:
+        """(n,) the place of each task in the sequence."""
+        return positions(self.sequence)
+
+    @cached_property
+    def used(self) -> Int:
+        """(m,) bytes on each device, all added up."""
+        return sum_memory(self.problem, self.device)
+
+    @cached_property
+    def home(self) -> Int:
+        """(g,) the device of each group."""
+        home = np.zeros(self.problem.n_groups, dtype=np.int64)
+        home[self.problem.group] = self.device
+        return home
+
+    @cached_property
+    def critical(self) -> Int:
+        """The tasks that cannot start later without the makespan growing, in sequence."""
+        return self.sequence[(self.start + self.tail)[self.sequence] >= self.span]
+
+    @cached_property
+    def _lines(self) -> list[tuple[Int, Int]]:
+        """The sequence of each device: positions, ascending, and tasks."""
+        by_device = np.argsort(self.device[self.sequence], kind="stable")
+        bounds = np.cumsum(np.bincount(self.device, minlength=self.problem.n_devices))[:-1]
+        return [(part, self.sequence[part]) for part in np.split(by_device, bounds)]
+
+    def around(self, first: int, last: int) -> Around:
+        """What stands around the positions [first, last). O(m log n)."""
+        m = self.problem.n_devices
+        free, tail, latest = np.zeros(m, np.int64), np.zeros(m, np.int64), np.full(m, UNLIMITED, dtype=np.int64)
+        for d, (positions, tasks) in enumerate(self._lines):
+            before, behind = np.searchsorted(positions, (first, last)).tolist()
+            if before > 0:
+                free[d] = self.end[tasks[before - 1]]
+            if behind < len(tasks):
+                tail[d], latest[d] = self.tail[tasks[behind]], self.latest[tasks[behind]]
+        return Around(free, tail, latest)
+
+    def neighbours(self, task: int) -> Int:
+        """The tasks next to one on its device, and those that it shares an edge with."""
+        problem = self.problem
+        positions, tasks = self._lines[int(self.device[task])]
+        place = int(np.searchsorted(positions, self.position[task]))
+        inputs = problem.in_edge[problem.in_start[task] : problem.in_start[task + 1]]
+        return np.concatenate(
+            (
+                tasks[max(place - 1, 0) : place],
+                tasks[place + 1 : place + 2],
+                problem.edge_source[inputs],
+                problem.edge_target[problem.out_start[task] : problem.out_start[task + 1]],
+            )
+        )
+
+
+def decoded(problem: Problem, sequence: Int, device: Int) -> Schedule:
+    """The earliest schedule that runs a topological order of the tasks, ports booked as their turns come. O(n + e)."""
+    if problem.contention == "port":
+        return retime(problem, Schedule(device, positions(sequence)))
+    start, free = np.zeros(problem.n_tasks, dtype=np.int64), np.zeros(problem.n_devices, dtype=np.int64)
+    starts.select(problem.n_tasks + problem.n_edges, chunked=True)(
+        sequence,
+        problem.in_start,
+        problem.in_edge,
+        problem.edge_source,
+        edge_ticks(problem, device),
+        device,
+        durations(problem, device),
+        problem.release,
+        free,
+        start,
+    )
+    return Schedule(device, start)
+
+
+def positions(sequence: Int) -> Int:
+    position = np.empty_like(sequence)
+    position[sequence] = np.arange(len(sequence))
+    return position
+
+
+@kernel(allocates=False)
+def starts(
+    sequence: Int,
+    in_start: Int,
+    in_edge: Int,
+    source: Int,
+    moving: Int,
+    device: Int,
+    ticks: Int,
+    release: Int,
+    free: Int,
+    start: Int,
+) -> None:
+    """Fill `start` (n,): every task of the sequence as soon as device, release and data allow."""
+    for i in sequence:
+        d = device[i]
+        begin = max(free[d], release[i])
+        for k in range(in_start[i], in_start[i + 1]):
+            e = in_edge[k]
+            u = source[e]
+            begin = max(begin, start[u] + ticks[u] + moving[e])
+        start[i] = begin
+        free[d] = begin + ticks[i]
+
+
+@kernel(allocates=False)
+def tails(
+    sequence: Int, out_start: Int, target: Int, moving: Int, device: Int, ticks: Int, behind: Int, tail: Int
+) -> None:
+    """Fill `tail` (n,), the ticks from the start of each task to the end of what must follow it, itself included."""
+    for k in range(len(sequence) - 1, -1, -1):
+        i = sequence[k]
+        d = device[i]
+        after = behind[d]
+        for e in range(out_start[i], out_start[i + 1]):
+            after = max(after, moving[e] + tail[target[e]])
+        tail[i] = ticks[i] + after
+        behind[d] = tail[i]
+
+
+@kernel(allocates=False)
+def latest_starts(
+    sequence: Int,
+    out_start: Int,
+    target: Int,
+    moving: Int,
+    device: Int,
+    ticks: Int,
+    deadline: Int,
+    due: Int,
+    latest: Int,
+) -> None:
+    """Fill `latest` (n,): the latest start of each task with which it and what follows keep their deadlines."""
+    for k in range(len(sequence) - 1, -1, -1):
+        i = sequence[k]
+        d = device[i]
+        end = min(deadline[i], due[d])
+        for e in range(out_start[i], out_start[i + 1]):
+            if latest[target[e]] != UNLIMITED:
+                end = min(end, latest[target[e]] - moving[e])
+        if end != UNLIMITED:
+            latest[i] = end - ticks[i]
+        due[d] = latest[i]

@@ -1,0 +1,1 @@
+"""Submodular placement after Carbonari et al. (2017)."""

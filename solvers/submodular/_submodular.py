@@ -1,0 +1,202 @@
+"""What submodular-g and submodular-gi share: a placement by maximising their function, then HEFT's order on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from placeopt.errors import UsageError
+from placeopt.model.arrays import Int
+from placeopt.model.metrics import carbonari_jct
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule
+from placeopt.solver import Answer, Clock, Options, Termination
+from placeopt.submodular import continuous_greedy, local_search, stochastic_greedy
+from placeopt.submodular.guarantees import Guarantee, greedy_guarantee
+from placeopt.submodular.placement import Form, PlacementModel, PlacementSettings, time_capacity
+
+from .._constructive.construction import Built, Constructed, as_answer, best_of, constructed, overflow, with_homes
+from .._constructive.groups import Groups
+from .._constructive.heft import by_rank, upward_ranks
+from .._constructive.timeline import make_timeline
+
+LEAST_SHARE = 16
+"""A search of time capacities ends at the mean duration over this."""
+
+
+class SubmodularSettings(PlacementSettings):
+    """What both solvers understand."""
+
+    cap: str = "auto"
+    """The time capacity i_cap of every device, such as "100 s" (bare numbers are ticks); "total": the sum of all
+    tasks' longest durations, with which neither load nor transfers count for much beside parallel work; "search":
+    total, then the sum of all tasks' shortest durations, halved down to a sixteenth of their mean, each with the load
+    counted (unless load=false) and without, and where communication counts also as if it did not, and the shortest
+    schedule taken; "auto": search where communication counts, for i_cap decides what a transfer may cost, else
+    total."""
+
+    maximiser: Literal["lazy", "standard", "stochastic", "local-search", "continuous"] = "lazy"
+    """Standard greedy; lazily, with the same outcome; on a random sample in each round; local search from standard
+    greedy on; continuous greedy. The last two need submodular-g with parallelism=false, load=false, memory=unlimited,
+    for only then the order of placement does not count; the last three are for small problems."""
+
+    epsilon: float = Field(default=0.1, gt=0, lt=1)
+    """Of stochastic greedy and local search: how much of the value may be lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a maximiser returned: a home for each group (g,), the room left (m,), and a group that found no device."""
+
+    home: Int
+    room: Int
+    stuck: int | None
+    cap: float
+    load: bool
+    communication: bool
+    value: float
+    bound: float | None
+    evaluations: int
+    guarantee: Guarantee
+
+
+@dataclass(slots=True)
+class Maximising:
+    """A heuristic in the sense of `_construction`; `found` is what it found last.
+
+    `ground` is the problem as what must be kept sees it: without capacities, if memory is taken to be unlimited.
+    """
+
+    problem: Problem
+    ground: Problem
+    should_stop: Callable[[], bool]
+    seed: int
+    form: Form
+    settings: SubmodularSettings
+    found: Found | None = None
+
+    def built(self, groups: Groups) -> Built:
+        """The placement of the groups that have no home, and the order of all tasks."""
+        found = self.found = self._maximised(groups)
+        line = make_timeline(self.ground, groups)
+        if found.stuck is not None:
+            return Built(line._replace(home=found.home, room=found.room), found.stuck)
+        return by_rank(self.ground, upward_ranks(self.ground))(with_homes(groups, found.home))
+
+    def _maximised(self, groups: Groups) -> Found:
+        problem, settings = self.problem, self.settings
+        model = PlacementModel(problem, self.form, settings, groups.home, groups.feasible)
+        way = time_capacity(problem, settings.cap), settings.load, settings.communication
+        allowed = model.independence()
+        if settings.maximiser == "continuous" and not (model.submodular and model.monotone and allowed.matroid):
+            raise UsageError(
+                "maximiser = continuous needs a monotone submodular function and a matroid: submodular-g with "
+                "parallelism=false, load=false and memory=unlimited, a cap of at least half the longest duration, and "
+                "no groups or separation; lazy, standard and stochastic take any"
+            )
+        if settings.maximiser == "local-search" and not model.path_free:
+            raise UsageError(
+                "maximiser = local-search needs a function whose value does not depend on the order of placement: "
+                "submodular-g with parallelism=false, load=false and memory=unlimited, and a cap of at least half the "
+                "longest duration; lazy, standard and stochastic take any"
+            )
+        if settings.maximiser in ("lazy", "standard"):
+            placed = model.place_all(lazy=settings.maximiser == "lazy", should_stop=self.should_stop)
+            if placed.stopped:
+                raise StoppedError
+            stuck = None if placed.stuck is None else int(problem.group[placed.stuck])
+            value = float(placed.values[-1]) if len(placed.values) else 0.0
+            guarantee = greedy_guarantee(model, allowed)
+            return Found(placed.home, placed.room, stuck, *way, value, None, placed.evaluations, guarantee)
+        if settings.maximiser == "stochastic":
+            best = stochastic_greedy(model, allowed, epsilon=settings.epsilon, seed=self.seed, fill=True)
+        elif settings.maximiser == "local-search":
+            best = local_search(model, allowed, epsilon=settings.epsilon, fill=True)
+        else:
+            best = continuous_greedy(model, allowed, seed=self.seed, fill=True)
+        state = allowed.start()
+        for element in best.elements.tolist():
+            allowed.add(state, element)
+        left = np.flatnonzero(state.topology.device[problem.order] < 0)
+        stuck = int(problem.group[problem.order[left[0]]]) if len(left) else None
+        room = problem.capacity - state.used
+        return Found(state.home, room, stuck, *way, best.value, best.bound, best.evaluations, best.guarantee)
+
+
+class StoppedError(Exception):
+    """There is no time left, or nobody who waits."""
+
+
+def answered(problem: Problem, options: Options, form: Form, settings: SubmodularSettings) -> Answer:
+    """The shortest schedule of those with the time capacities asked for."""
+    clock = Clock(options.time_limit)
+    unlimited = settings.memory == "unlimited"
+    ground = replace(problem, capacity=np.full_like(problem.capacity, UNLIMITED)) if unlimited else problem
+    ways: list[Maximising] = []
+    schedules: list[Constructed] = []
+
+    def should_stop() -> bool:
+        return clock.over or options.should_stop()
+
+    for trial in trials(problem, settings):
+        way = Maximising(problem, ground, should_stop, options.seed, form, trial)
+        try:
+            if ways and should_stop():
+                break
+            schedules.append(constructed(ground, way.built))
+        except StoppedError:
+            break
+        ways.append(way)
+    if not ways:
+        stopped = Termination.TIME_LIMIT if clock.over else Termination.INTERRUPTED
+        return Answer(stopped, message="stopped before every task was placed")
+    best = best_of(ground, schedules)
+    stats = told(problem, best.schedule, ways[schedules.index(best)].found)
+    if unlimited and best.schedule is not None and (over := overflow(problem, best.schedule)):
+        note = f"memory = unlimited: {over} over capacity"
+        if options.strict:
+            return Answer(Termination.FAILED, message=note, stats=stats)
+        best = replace(best, note=note)
+    return replace(as_answer(problem, best), stats=stats)
+
+
+def trials(problem: Problem, settings: SubmodularSettings) -> Iterator[SubmodularSettings]:
+    """The settings to try, with the time capacity in ticks where it is searched."""
+    if settings.cap != "search" and not (settings.cap == "auto" and settings.communication):
+        yield settings.model_copy(update={"cap": "total"}) if settings.cap == "auto" else settings
+        return
+    shortest = np.where(problem.feasible, problem.duration, UNLIMITED).min(axis=1)
+    work = int(shortest.sum())
+    caps = [time_capacity(problem, "total")]
+    halvings = (LEAST_SHARE * problem.n_tasks).bit_length()
+    caps += [work / 2**k for k in range(halvings)]
+    ways = [(load, settings.communication) for load in ((True, False) if settings.load else (False,))]
+    if settings.communication:
+        ways.append((settings.load, False))
+    for cap in caps:
+        for load, communication in ways:
+            update = {"cap": str(max(int(cap), 1)), "load": load, "communication": communication}
+            yield settings.model_copy(update=update)
+
+
+def told(problem: Problem, schedule: Schedule | None, found: Found | None) -> dict[str, Any]:
+    """Numbers for reports; the paper's job completion time is no makespan, and named so."""
+    if found is None:
+        return {}
+    stats: dict[str, Any] = {
+        "value": found.value,
+        "cap": found.cap,
+        "load": found.load,
+        "communication": found.communication,
+        "evaluations": found.evaluations,
+        "guarantee": found.guarantee.text,
+    }
+    if found.bound is not None:
+        stats["value_bound"] = found.bound
+    if schedule is not None:
+        stats["carbonari_jct"] = carbonari_jct(problem, schedule.device)
+    return stats

@@ -1,0 +1,405 @@
+"""The command line: what it prints, where, and the code it exits with."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import EntryPoint, PackageNotFoundError
+from pathlib import Path
+
+import pytest
+from commandline import run
+
+from placeopt.cli.terminal.console import folded
+from placeopt.model.problem import Problem
+from placeopt.solver import Answer, Info, Options, Settings, Termination, registry
+
+PROBLEMS = Path(__file__).parents[2] / "problems"
+HEFT_10 = PROBLEMS / "heft-10.yaml"
+
+SOLVE_KEYS = {
+    "problem", "fingerprint", "solver", "settings", "seed", "termination", "feasible", "violations", "objective",
+    "bound", "gap", "bound_source", "resolution", "makespan", "wall_time", "devices", "placement", "start", "versions",
+}  # fmt: skip
+
+
+def write(folder: Path, text: str, name: str = "problem.yaml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture
+def infeasible(tmp_path: Path) -> Path:
+    """Three tasks of 2 bytes on two devices of 3: the total fits, the pieces do not."""
+    tasks = "".join(f"  t{i}: {{time: 1, memory: 2}}\n" for i in range(3))
+    return write(tmp_path, f"placeopt: 1\ndevices: {{a: {{count: 2, memory: 3}}}}\ntasks:\n{tasks}", "full.yaml")
+
+
+class TestSolve:
+    def test_prints_problem_result_devices_and_verdict(self) -> None:
+        done = run("solve", HEFT_10)
+        assert done.code == 0
+        assert done.err == ""
+        first, *rest = done.out.splitlines()
+        assert first == "heft-10: 10 tasks, 15 edges, 3 devices, CCR 1.81, memory 0 B of unlimited"
+        text = "\n".join(rest)
+        assert "makespan = 80 s (80 ticks)" in text
+        assert "feasible: the verifier found no violation" in text
+        assert all(name in text for name in ("p1", "p2", "p3", "busy", "of capacity"))
+
+    def test_a_pass_without_anything_to_do_is_told(self) -> None:
+        done = run("solve", HEFT_10, "--pass", "forward", "--pass", "celeritas-fusion:range=1")
+        assert done.code == 0
+        assert " ".join(done.err.split()) == "note: nothing to do for the passes forward, celeritas-fusion:range=1"
+
+    def test_json_has_every_documented_key(self) -> None:
+        done = run("solve", HEFT_10, "--json", "--seed", 3)
+        result = json.loads(done.out)
+        assert set(result) >= SOLVE_KEYS
+        assert result["objective"] == result["makespan"] == 80
+        assert result["seed"] == 3
+        assert result["termination"] == "completed"
+        assert result["feasible"] is True
+        assert result["resolution"] == 1.0
+        assert set(result["wall_time"]) == {"load", "build", "solve", "compiling", "verify", "bound"}
+        assert all(seconds >= 0 for seconds in result["wall_time"].values())
+        assert set(result["placement"]) == set(result["start"]) == {f"n{i}" for i in range(1, 11)}
+        assert sum(device["tasks"] for device in result["devices"]) == 10
+
+    def test_cp_sat_proves_the_optimum(self) -> None:
+        result = json.loads(run("solve", HEFT_10, "--solver", "cp-sat", "--json").out)
+        assert (result["objective"], result["bound"], result["gap"]) == (73, 73, 0)
+        assert result["termination"] == "optimal"
+
+    def test_plan_is_written_and_verified_also_after_an_edit(self, tmp_path: Path) -> None:
+        plan = tmp_path / "plan.json"
+        assert run("solve", HEFT_10, "--out", plan).code == 0
+        checked = run("verify", HEFT_10, plan)
+        assert checked.code == 0
+        assert "feasible: makespan = 80 s (80 ticks)" in checked.out
+        document = json.loads(plan.read_text())
+        document["tasks"]["n10"]["start"] -= 1
+        plan.write_text(json.dumps(document))
+        broken = run("verify", HEFT_10, plan, "--json")
+        assert broken.code == 1
+        report = json.loads(broken.out)
+        assert report["feasible"] is False
+        assert {found["rule"] for found in report["violations"]} == {"precedence", "objective"}
+
+    def test_an_initial_plan_is_taken(self, tmp_path: Path) -> None:
+        plan = tmp_path / "plan.json"
+        run("solve", HEFT_10, "--out", plan)
+        done = run("solve", HEFT_10, "-s", "cp-sat", "--initial", plan, "--json")
+        assert json.loads(done.out)["objective"] == 73
+
+    def test_an_initial_solver_is_run_first(self) -> None:
+        done = run("solve", HEFT_10, "-s", "cp-sat", "--initial", "cpop", "--json")
+        assert json.loads(done.out)["objective"] == 73
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+    def test_a_full_disk_loses_nothing(self) -> None:
+        done = run("solve", HEFT_10, "--out", "/dev/full")
+        assert done.code == 2
+        assert "cannot write /dev/full: No space left on device; the plan is printed instead" in done.err
+        printed = done.out[done.out.index("{\n") :]
+        assert len(json.loads(printed)["tasks"]) == 10
+
+    def test_a_required_gap(self) -> None:
+        assert run("solve", HEFT_10, "-s", "cp-sat", "--require-gap", "0").code == 0
+        missed = run("solve", HEFT_10, "--require-gap", "0.01")
+        assert missed.code == 1
+        assert "the gap is not at most 1.00%: it is" in missed.err
+
+    @pytest.mark.parametrize("solver", ["heft", "single", "cp-sat"])
+    def test_no_schedule_is_an_answer(self, infeasible: Path, solver: str) -> None:
+        done = run("solve", infeasible, "-s", solver)
+        assert done.code == 1
+        assert "infeasible: no schedule exists" in done.out
+        assert run("solve", infeasible, "-s", solver, "--out", "plan.json").code == 1
+
+    def test_the_default_limit_is_only_for_solvers_that_need_one(self) -> None:
+        assert run("solve", HEFT_10, "-s", "cp-sat", "--time-limit", "none").code == 0
+
+
+class Slow:
+    """A solver that never finds anything in time."""
+
+    name = "slow"
+    info = Info("never done", "none", "-", anytime=True)
+    settings_type = Settings
+
+    def solve(self, problem: Problem, options: Options, settings: Settings) -> Answer:  # noqa: ARG002
+        return Answer(Termination.TIME_LIMIT)
+
+
+def test_time_limit_without_a_schedule_exits_with_3(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("slow", f"{__name__}:Slow", registry.GROUP)
+    monkeypatch.setattr(registry, "_entry_points", lambda: {"slow": point})
+    done = run("solve", HEFT_10, "-s", "slow")
+    assert done.code == 3
+    assert "time limit reached" in done.out
+    assert "no schedule" in done.out
+    assert "stopped after the default limit of 60 s" in done.err
+
+
+def test_the_problem_line_is_broken_after_commas() -> None:
+    line = "inception: 235 tasks, 301 edges, 4 devices, CCR 0.123, memory 7.53 GiB of 48 GiB"
+    assert folded(line, 80) == line
+    assert folded(line, 79) == "inception: 235 tasks, 301 edges, 4 devices, CCR 0.123,\nmemory 7.53 GiB of 48 GiB"
+    assert folded(line, 30).splitlines()[0] == "inception: 235 tasks,"
+    assert all(len(part) <= 30 for part in folded(line, 30).splitlines())
+    assert folded("a name without one " * 9, 40) == "a name without one " * 9
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["solve", "missing.yaml"], "missing.yaml: no such file"),
+            (["solve", PROBLEMS], f"{PROBLEMS}: is a folder, expected a file"),
+            (["solve", sys.executable], "is not UTF-8 text"),
+            (["solve", HEFT_10, "-s", "hfet"], 'unknown solver "hfet"; did you mean heft?'),
+            (["solve", HEFT_10, "-t", "5 MB"], '--time-limit: "5 MB" is an amount of memory; expected a time'),
+            (["solve", HEFT_10, "-t", "0"], '--time-limit: "0" is zero'),
+            (["solve", HEFT_10, "-t", "-3s"], '--time-limit: "-3s" is negative'),
+            (["solve", HEFT_10, "--gap", "-1"], "--gap is -1.0; expected a finite number that is not negative"),
+            (["solve", HEFT_10, "--gap", "nan"], "--gap is nan"),
+            (["solve", HEFT_10, "--require-gap", "-1"], "--require-gap is -1.0"),
+            (["solve", HEFT_10, "--seed", "-1"], "--seed is -1; expected a whole number from 0"),
+            (["solve", HEFT_10, "--workers", "0"], "--workers is 0; expected a whole number from 1 to 1000"),
+            (["solve", HEFT_10, "--set", "x"], '--set "x": expected key=value'),
+            (["solve", HEFT_10, "--set", "x=1"], 'heft has no setting "x"'),
+            (["solve", HEFT_10, "--set", "x=1", "--set", "x=2"], "x is set twice"),
+            (["solve", HEFT_10, "--initial", HEFT_10], "placeopt_plan is missing"),
+            (["solve", HEFT_10, "--initial", "hefft"], "no such file, and no solver of that name; did you mean heft"),
+            (["verify", HEFT_10, "missing.json"], "missing.json: no such file"),
+            (["simulate", HEFT_10, "missing.json"], "missing.json: no such file"),
+            (["solvers", "nope"], 'unknown solver "nope"'),
+            (["generate", "model", "resnet5"], "did you mean resnet50?"),
+            (["generate", "model", "vgg19", "--set", "batch=0"], "vgg19: option batch"),
+            (["generate", "model", "vgg19", "--network", "smal"], "did you mean small?"),
+            (["generate", "model", "vgg19", "--set-network", "gpus=2"], "--set-network needs --network"),
+            (["generate", "random", "--set", "alpha=0"], "alpha: 0 makes no sense"),
+            (["generate", "layered", "--set", "nope=1"], "layered has no option nope"),
+            (["generate", "devices", "small", "--set", "gpus=[1"], "is no valid YAML"),
+            (["generate", "devices", "small", "-o", "missing/x.yaml"], "cannot write missing/x.yaml"),
+            (["generate", "layered", "--set", "devices=4097"], "devices: 4097 is too many; expected at most 4096"),
+            (["generate", "random", "--set", "devices=4097"], "devices: 4097 is too many; expected at most 4096"),
+            (["generate", "devices", "small", "--set", "gpus=4095"], "devices: 4097 is too many; expected at most"),
+            (["solve", "https://example.org/p.yaml"], "https://example.org/p.yaml is an address on a network"),
+            (["solve", HEFT_10, "-o", "s3://a/plan"], "s3://a/plan is an address on a network; expected a file"),
+            (["compare", HEFT_10, "http://a/b"], "http://a/b is an address on a network"),
+            (["compare", HEFT_10, "--seeds", "0"], "--seeds is 0; expected a whole number from 1"),
+            (["explain", HEFT_10, "--workers", "0"], "--workers is 0; expected a whole number from 1"),
+        ],
+        ids=lambda value: " ".join(map(str, value))[-40:] if isinstance(value, list) else "",
+    )
+    def test_are_told_in_a_line_and_exit_with_2(self, arguments: list[str], message: str) -> None:
+        done = run(*arguments)
+        assert done.code == 2
+        assert message in done.err
+        assert "Traceback" not in done.err
+        assert done.out == ""
+
+    def test_usage_errors_exit_with_2(self) -> None:
+        assert run("slove").code == 2
+        assert run("solve").code == 2
+        assert run("solve", HEFT_10, "--nope").code == 2
+        assert run("solve", HEFT_10, "--seed", "x").code == 2
+
+    def test_all_issues_of_a_spec_are_counted(self, tmp_path: Path) -> None:
+        path = write(tmp_path, "placeopt: 1\ndevices: {a: {memori: 1}}\ntasks: {x: {time: 1 B}}\n")
+        done = run("inspect", path)
+        assert done.code == 2
+        assert done.err.splitlines() == [
+            f"{path}:2:15: devices.a.memori: unknown key; did you mean memory?",
+            f'{path}:3:19: tasks.x.time: "1 B" is an amount of memory; expected a time, such as 5 ms',
+            "placeopt: 2 problems found",
+        ]
+
+    def test_a_plan_of_another_problem(self, tmp_path: Path) -> None:
+        plan = tmp_path / "plan.json"
+        run("solve", HEFT_10, "-o", plan)
+        done = run("verify", PROBLEMS / "five-node.yaml", plan)
+        assert done.code == 2
+        assert 'the problem has no device "p1"' in done.err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+def test_a_full_disk_behind_stdout_is_told() -> None:
+    command = f"{sys.executable} -m placeopt solve {HEFT_10} --json > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "cannot write the output: No space left on device" in done.stderr
+
+
+def test_a_checkout_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """cli.py runs it: no metadata says which version it is, and pyproject.toml says which solvers there are."""
+
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", missing)
+    assert run("--version").out == "placeopt, a checkout that is not installed\n"
+    monkeypatch.setattr(registry, "distribution", missing)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [])  # noqa: ARG005
+    registry._entry_points.cache_clear()
+    try:
+        assert {"cp-sat", "heft", "milp", "single"} <= set(registry.solver_names())
+    finally:
+        registry._entry_points.cache_clear()
+
+
+def test_a_closed_stdout_is_told() -> None:
+    command = f"{sys.executable} -m placeopt solve {HEFT_10} --json >&-"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "placeopt: standard output is closed; results need a place to go\n"
+
+
+def test_notes_with_a_closed_stderr(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    run("solve", HEFT_10, "-o", plan)
+    command = f"{sys.executable} -m placeopt solve {HEFT_10} --initial {plan} 2>&-"  # tells that heft ignores the plan
+    done = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0
+    assert "the verifier found no violation" in done.stdout
+
+
+def test_names_that_look_like_markup(tmp_path: Path) -> None:
+    problem = write(tmp_path, 'placeopt: 1\ndevices: {"[/x]": {type: "[red]"}}\ntasks: {"[/y]": {time: 1}}\n')
+    assert "[/x]" in run("solve", problem).out
+    assert "[red]" in run("inspect", problem).out
+
+
+def test_a_solver_that_starts_from_scratch_says_so(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    run("solve", HEFT_10, "-o", plan)
+    assert "heft starts from scratch" in run("solve", HEFT_10, "--initial", plan).err
+    assert run("solve", HEFT_10, "-s", "cp-sat", "--initial", plan).err == ""
+
+
+class TestSimulate:
+    @pytest.fixture
+    def plan(self, tmp_path: Path) -> Path:
+        path = tmp_path / "plan.json"
+        run("solve", HEFT_10, "-o", path)
+        return path
+
+    def test_order_reproduces_the_plan(self, plan: Path) -> None:
+        done = run("simulate", HEFT_10, plan, "--discipline", "order", "--json")
+        data = json.loads(done.out)
+        assert data["plan_makespan"] == data["makespan"] == 80
+
+    def test_noise_is_seeded(self, plan: Path) -> None:
+        arguments = ["simulate", HEFT_10, plan, "--noise", "0.2", "--runs", "50", "--json"]
+        first, second = run(*arguments, "--seed", 1), run(*arguments, "--seed", 1)
+        assert json.loads(first.out) == json.loads(second.out)
+        other = json.loads(run(*arguments, "--seed", 2).out)
+        assert other["mean"] != json.loads(first.out)["mean"]
+        assert other["quantiles"]["0.05"] <= other["quantiles"]["0.5"] <= other["quantiles"]["0.95"]
+
+    def test_people_get_a_table(self, plan: Path) -> None:
+        done = run("simulate", HEFT_10, plan, "--noise", "0.1")
+        assert "with noise of 10%, 100 runs, seed 0:" in done.out
+
+    def test_many_ticks_are_written_out(self, tmp_path: Path) -> None:
+        problem, plan = tmp_path / "long.yaml", tmp_path / "plan.json"
+        problem.write_text("{placeopt: 1, devices: {cpu: {}}, tasks: {a: {time: 66749133 ns}}}")
+        run("solve", problem, "-o", plan)
+        assert "(66,749,133 ticks)" in run("simulate", problem, plan).out
+
+    @pytest.mark.parametrize(
+        ("option", "message"),
+        [
+            (["--discipline", "fife"], "fifo"),
+            (["--noise", "1"], "--noise is 1.0; expected a share from 0"),
+            (["--noise", "0.1", "--runs", "0"], "--runs is 0; expected a whole number from 1 to 10,000,000"),
+            (["--runs", "99999999999"], "--runs is 99999999999; expected a whole number from 1 to 10,000,000"),
+        ],
+    )
+    def test_mistakes(self, plan: Path, option: list[str], message: str) -> None:
+        done = run("simulate", HEFT_10, plan, *option)
+        assert done.code == 2
+        assert message in done.err
+
+    def test_out_writes_a_plan_that_verifies(self, plan: Path, tmp_path: Path) -> None:
+        executed = tmp_path / "executed.json"
+        assert run("simulate", HEFT_10, plan, "--out", executed).code == 0
+        assert run("verify", HEFT_10, executed).code == 0
+
+
+class TestInspect:
+    def test_json(self) -> None:
+        data = json.loads(run("inspect", PROBLEMS / "five-node.yaml", "--json").out)
+        assert (data["tasks"], data["edges"], data["devices"]) == (5, 5, 3)
+        assert (data["depth"], data["width"]) == (4, 2)
+        assert [group["devices"] for group in data["device_classes"]] == [["core0", "core1"], ["gpu"]]
+        assert data["infeasible"] is None
+        assert max(bound["value"] for bound in data["bounds"]) == data["bounds"][0]["value"] > 0
+
+    def test_release_times_and_deadlines(self, tmp_path: Path) -> None:
+        path = tmp_path / "p.yaml"
+        head = "placeopt: 1\nresolution: 1 us\ndevices: {cpu: }\ntasks:\n  a: {time: 1}\n"
+        keys = ("release_times", "latest_release", "deadlines", "earliest_deadline")
+        for tasks, counts, line in (
+            ("", (0, 0, 0, None), None),
+            ("  b: {time: 1, release: 0, deadline: 5 ms}\n", (0, 0, 1, 5000), "times 1 deadline (the earliest 5 ms)"),
+            (
+                "  b: {time: 1, release: 2 ms, deadline: 1 s}\n  c: {time: 1, release: 7, deadline: 4 ms}\n",
+                (2, 2000, 2, 4000),
+                "times 2 release times (the latest 2 ms), 2 deadlines (the earliest 4 ms)",
+            ),
+        ):
+            path.write_text(head + tasks, encoding="utf-8")
+            data = json.loads(run("inspect", path, "--json").out)
+            assert tuple(data[key] for key in keys) == counts
+            told = [" ".join(row.split()) for row in run("inspect", path).out.splitlines() if row.startswith("times")]
+            assert told == ([] if line is None else [line])
+
+    def test_people(self, infeasible: Path) -> None:
+        assert "lower bounds" in run("inspect", HEFT_10).out
+        assert "infeasible:" in run("inspect", infeasible).out
+
+
+class TestCatalog:
+    def test_solvers(self) -> None:
+        assert [card["name"] for card in json.loads(run("solvers", "--json").out)] == registry.solver_names()
+        assert "heft" in run("solvers").out
+        card = json.loads(run("solvers", "cp-sat", "--json").out)
+        assert all(setting["description"] for setting in card["settings"])
+        assert all(setting["name"] in run("solvers", "cp-sat").out for setting in card["settings"])
+
+    def test_cite(self) -> None:
+        assert "doi     = {10.1109/71.993206}" in run("solvers", "heft", "--cite").out
+        assert run("solvers", "single", "--cite").out == "single implements no paper\n"
+
+    def test_schema(self) -> None:
+        assert json.loads(run("schema").out)["title"] == "placeopt problem"
+
+    def test_version(self) -> None:
+        assert run("--version").out.startswith("placeopt 0.")
+
+
+class TestGenerate:
+    @pytest.mark.parametrize("suffix", ["yaml", "json"])
+    def test_a_whole_problem_that_solves(self, tmp_path: Path, suffix: str) -> None:
+        path = tmp_path / f"problem.{suffix}"
+        assert run("generate", "model", "vgg19", "--network", "small", "--set", "batch=2", "-o", path).code == 0
+        assert run("solve", path).code == 0
+
+    def test_stdout_is_yaml_that_solves(self, tmp_path: Path) -> None:
+        path = write(tmp_path, run("generate", "random", "--set", "tasks=12").out)
+        assert run("solve", path).code == 0
+
+    def test_lists(self) -> None:
+        assert "inception_v3" in run("generate", "model").out
+        assert "v100x4" in run("generate", "devices").out
+        assert "batch = 1" in run("generate", "model", "resnet50", "--options").out
+        assert "connection" in run("generate", "random", "--options").out
+        assert "tightness" in run("generate", "layered", "--options").out
+        assert "gpus" in run("generate", "devices", "small", "--options").out

@@ -1,0 +1,235 @@
+"""Searches: valid, never worse than their start, the same for the same seed, good on problems with known optima."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from brute_force import optimum, small_problem
+from placeopt_solvers._constructive.heft import heft
+from placeopt_solvers._local_search.search import any_start, rounds_in
+from placeopt_solvers._runs.validity import valid
+from placeopt_solvers._starts.warm_start import annealed_start, best_start
+from test_search import OBJECTIVES, constrained
+
+import placeopt as po
+from placeopt.kernels import Kernel
+from placeopt.model.building import build_problem
+from placeopt.model.objective import evaluate
+from placeopt.model.problem import Objective, Problem, Term
+from placeopt.model.schedule import Schedule, makespan
+from placeopt.solver import Termination
+from placeopt.verifier import verify
+
+SEARCHES = ("annealing", "local-search", "tabu")
+FEW = 1200
+"""Moves that plain Python makes in a moment."""
+
+MANY = 4000
+"""Moves that take it seconds, and are not yet worth compiling for."""
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
+def test_searches_improve_valid_schedules_whatever_the_objective(name: str, objective: Objective) -> None:
+    better = 0
+    for seed in range(2):
+        problem = constrained(seed, tight=0.5, contention="port" if seed else "none", objective=objective)
+        start = best_start(problem, None, True)
+        assert start is not None
+        found = po.solve(problem, name, rounds=FEW, seed=seed, workers=1)
+        assert found.feasible
+        assert found.values is not None
+        assert found.values <= evaluate(problem, start)
+        better += found.values < evaluate(problem, start)
+        assert found.stats["evaluated"] > FEW / 3
+    assert better
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_optimum_of_small_problems_is_found_nearly_always(name: str) -> None:
+    hits = total = 0
+    for seed in range(25):
+        problem = small_problem(np.random.default_rng(4000 + seed), OBJECTIVES[seed % 2])
+        best = optimum(problem)
+        found = po.solve(problem, name, rounds=FEW, workers=1)
+        if best is None:
+            assert found.schedule is None
+            continue
+        total += 1
+        if found.values is not None:
+            assert found.feasible
+            assert found.values >= best[0]
+            hits += found.values == best[0]
+    assert total > 15
+    assert hits >= total - 3
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_same_seed_gives_the_same_schedule(name: str) -> None:
+    problem = constrained(1, tight=0.5)
+    found = [po.solve(problem, name, rounds=FEW, seed=seed, workers=1).schedule for seed in (5, 5, 6)]
+    starts = [None if each is None else (each.device.tolist(), each.start.tolist()) for each in found]
+    assert starts[0] == starts[1] != starts[2]
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_under_brief_limits_plain_code_searches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading compiled code takes longer than such a limit; moves are counted as slow as they are then."""
+    problem = constrained(1, tight=0.5)
+    assert rounds_in(problem, 0.1, plain=True) < rounds_in(problem, 0.1) / 20
+
+    def compiled(kernel: Kernel[..., Any]) -> None:
+        pytest.fail(f"{kernel.__name__} is compiled")
+
+    monkeypatch.setattr(Kernel, "compiled", compiled)
+    found = po.solve(problem, name, time_limit=0.3, workers=1)
+    assert found.feasible
+    assert found.stats["evaluated"] <= rounds_in(problem, 0.3, plain=True)
+
+
+def test_hash_seeds_make_no_difference() -> None:
+    """Same seed, one worker, a time limit with room: the same schedule in processes that hash differently."""
+    path = Path(__file__).parents[2] / "problems" / "heft-10.yaml"
+    code = (
+        "import placeopt as po, sys\n"
+        f"p = po.load({str(path)!r})\n"
+        "for s in sys.argv[1:]:\n"
+        "    r = po.solve(p, s, rounds=900, seed=3, workers=1)\n"
+        "    print(s, r.schedule.device.tolist(), r.schedule.start.tolist())\n"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code, *SEARCHES],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "77")
+    }
+    assert len(outputs) == 1
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_workers_share_what_they_find(name: str) -> None:
+    problem = constrained(2, tight=0.5)
+    alone = po.solve(problem, name, rounds=FEW, workers=1)
+    together = po.solve(problem, name, rounds=FEW, workers=3, time_limit=60)
+    assert together.feasible
+    optimal = together.termination is Termination.OPTIMAL  # which ends them all at once
+    assert optimal or together.stats["evaluated"] > 1.5 * alone.stats["evaluated"]
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_ends_when_told_and_when_its_start_is_optimal(name: str) -> None:
+    problem = constrained(3)
+    told = po.solve(problem, name, rounds=MANY, workers=1, should_stop=lambda: True)
+    assert told.termination is Termination.INTERRUPTED
+    assert told.feasible
+    chain = build_problem(
+        task_names=["a", "b"], device_names=["x", "y"], duration=np.ones((2, 2), dtype=np.int64), edges=[(0, 1)]
+    )
+    proved = po.solve(chain, name, rounds=MANY, workers=1)
+    assert (proved.termination, proved.objective, proved.stats["evaluated"]) == (Termination.OPTIMAL, 2, 0)
+    close = po.solve(constrained(3), name, rounds=MANY, workers=1, gap_limit=0.9)
+    assert close.termination is Termination.COMPLETED
+
+
+def crowded(seed: int) -> Problem:
+    """Memory so tight that packing by size alone fails now and then."""
+    rng = np.random.default_rng(seed)
+    n, m = 18, 3
+    sizes = rng.integers(20, 60, n)
+    return build_problem(
+        task_names=[f"t{i}" for i in range(n)],
+        device_names=[f"d{d}" for d in range(m)],
+        duration=rng.integers(1, 20, (n, m)),
+        resident=sizes,
+        capacity=np.full(m, int(sizes.sum() // m + 4)),
+        separation=[(0, 1), (1, 2), (3, 4)],
+    )
+
+
+@pytest.mark.parametrize("name", ["annealing", "local-search"])
+def test_room_is_found_where_no_start_has_any(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The price of broken limits leads to a schedule that keeps them."""
+    monkeypatch.setattr("placeopt_solvers.search._anytime.best_start", lambda *_: None)
+    found = 0
+    for seed in range(4):
+        problem = crowded(seed)
+        begin = any_start(problem)
+        assert begin is not None
+        assert not valid(problem, begin)
+        result = po.solve(problem, name, rounds=3000, workers=1, seed=seed)
+        found += result.feasible is True
+        assert result.feasible or "limits of memory" in result.message
+    assert found >= 3
+
+
+def test_no_placement_at_all_is_told() -> None:
+    problem = build_problem(
+        task_names=["a", "b", "c"],
+        device_names=["x", "y"],
+        duration=np.ones((3, 2), dtype=np.int64),
+        separation=[(0, 1), (1, 2), (0, 2)],
+    )
+    found = po.solve(problem, "annealing", rounds=100)
+    assert found.schedule is None
+
+
+def test_starts_are_kept_where_nothing_better_is_found() -> None:
+    problem = constrained(6)
+    first = po.solve(problem, "annealing", rounds=FEW, workers=1).schedule
+    assert first is not None
+    again = po.solve(problem, "local-search", rounds=20, workers=1, initial=first)
+    assert again.makespan is not None
+    assert again.makespan <= makespan(problem, first)
+
+
+def test_a_start_that_fits_under_peak_only_is_left_alone() -> None:
+    problem = build_problem(
+        task_names=["a", "b"],
+        device_names=["x", "y"],
+        duration=np.ones((2, 2), dtype=np.int64),
+        scratch=np.array([3, 3]),
+        capacity=np.array([4, 0]),
+        memory_model="peak",
+    )
+    start = Schedule(np.zeros(2, dtype=np.int64), np.array([0, 1]))
+    assert valid(problem, start)
+    found = po.solve(problem, "annealing", initial=start, rounds=200)
+    assert found.feasible
+    assert found.makespan == 2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_starts_for_exact_solvers_are_better_or_none(seed: int) -> None:
+    problem = small_problem(np.random.default_rng(3000 + seed), Objective())
+    start, best = best_start(problem, None, True), optimum(problem)
+    if start is None or best is None:
+        return
+    found, cut = annealed_start(problem, start, 1e-3, seed, never)
+    assert not cut
+    if found is not None:
+        assert valid(problem, found)
+        assert best[0][0] <= makespan(problem, found) < makespan(problem, start)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lexicographic_objectives_compare_level_by_level(seed: int) -> None:
+    problem = constrained(seed, objective=Objective(((Term("communication"),), (Term("makespan"),))))
+    start: Any = heft(problem).schedule
+    found = po.solve(problem, "annealing", rounds=FEW * 2, workers=1, initial=start)
+    assert found.values is not None
+    assert found.values <= evaluate(problem, start)
+    assert verify(problem, found.schedule).feasible

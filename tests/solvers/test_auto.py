@@ -1,0 +1,355 @@
+"""The portfolio: every member's turn, who is named for what, and when it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from placeopt_solvers._runs.validity import valid
+from placeopt_solvers.portfolio import _members as _auto_members
+from placeopt_solvers.portfolio import _run as _auto_run
+from placeopt_solvers.portfolio import _windows as _auto_windows
+from placeopt_solvers.portfolio._members import MEMBERS, affordable, schedules, segments
+from placeopt_solvers.portfolio._standings import Standings
+from placeopt_solvers.portfolio._windows import Sweep, Window, window_of
+from placeopt_solvers.portfolio.auto import Auto
+from placeopt_solvers.search._lns.state import State
+
+import placeopt as po
+from placeopt.generate.layered_graphs import layered_problem
+from placeopt.model.building import build_problem
+from placeopt.model.objective import evaluate
+from placeopt.model.problem import Objective, Problem, Term
+from placeopt.model.schedule import Schedule
+from placeopt.simulation import retime
+from placeopt.solver import Clock, Options, Progress, Settings, Termination
+from placeopt.solving.result import Result
+
+PROBLEMS = Path(__file__).parents[2] / "problems"
+
+
+def tight(tasks: int = 30, devices: int = 3, seed: int = 0, **rest: Any) -> Problem:
+    """A random layered problem whose memory is scarce and whose transfers are dear."""
+    return layered_problem(tasks, devices, seed=seed, ccr=2.0, tightness=0.8, width=4, **rest)
+
+
+def solved(problem: Problem, **options: Any) -> Result:
+    return po.solve(problem, "auto", **{"time_limit": 4, "workers": 1} | options)
+
+
+class TestMembers:
+    @pytest.mark.parametrize("seed", range(3))
+    def test_the_best_of_them_is_the_first_answer(self, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        problem = tight(seed=seed)
+        for later in ("_turn", "_exact", "_search", "_bound"):
+            monkeypatch.setattr(_auto_run.Run, later, lambda *_: None)
+        answer = Auto().solve(problem, Options(), Settings())
+        assert answer.schedule is not None
+        found = {member.name: list(schedules(member, problem, 0)) for member in MEMBERS}
+        found["segments"] = list(segments(problem))
+        values = {name: min(evaluate(problem, each) for each in those) for name, those in found.items() if those}
+        assert len(values) > 15
+        assert evaluate(problem, answer.schedule) == min(values.values()) == values[answer.stats["found by"]]
+        shown = {each["name"]: each["value"] for each in answer.stats["members"] if each["value"] is not None}
+        assert shown == {name: value[0] for name, value in values.items()}
+
+    def test_a_single_device_is_always_among_them(self) -> None:
+        names = [member.name for member in affordable(tight(), 1e-9)]
+        assert names == ["heft", "single"]
+        assert len(affordable(tight(), 60)) == len(MEMBERS)
+        # Whatever looks at all pairs of ready tasks and devices again and again has no room on large graphs.
+        large = affordable(layered_problem(20_000, 6, seed=1), 60)
+        assert {"etf", "celeritas"} <= {member.name for member in large}
+        assert all(member.rate is not None for member in large)
+
+    def test_one_device_wins_where_transfers_are_dear(self) -> None:
+        # b and c end sooner side by side, and heft sees too late that what they send to d takes longer than all that.
+        problem = build_problem(
+            task_names="abcd", device_names="xy", duration=[[3, 3], [10, 10], [10, 10], [3, 3]], payload=[5, 5, 20, 20],
+            edges=[(0, 1), (0, 2), (1, 3), (2, 3)], byte_ticks_num=np.ones((2, 2), np.int64),
+        )  # fmt: skip
+        result = solved(problem)
+        assert result.objective == 26
+        assert result.termination is Termination.OPTIMAL
+        assert result.stats["found by"] == "single"
+        assert next(each["value"] for each in result.stats["members"] if each["name"] == "heft") > 26
+
+    def test_wrong_schedules_are_nobodys(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        problem = tight()
+        full = Schedule(np.zeros(problem.n_tasks, np.int64), np.zeros(problem.n_tasks, np.int64))
+        monkeypatch.setattr(_auto_members, "heuristic_schedule", lambda *_: full)
+        assert list(schedules(MEMBERS[0], problem, 0)) == []
+        elsewhere = Schedule(np.full(problem.n_tasks, 9), np.zeros(problem.n_tasks, np.int64))
+        monkeypatch.setattr(_auto_members, "heuristic_schedule", lambda *_: elsewhere)
+        assert list(schedules(MEMBERS[0], problem, 0)) == []
+
+
+class TestAnswer:
+    def test_small_problems_are_proved_without_compiled_code(self) -> None:
+        program = (
+            "import sys, placeopt as po\n"
+            f"result = po.solve(po.load({str(PROBLEMS / 'heft-10.yaml')!r}), 'auto', workers=1)\n"
+            "print(result.termination.value, result.makespan, 'numba' in sys.modules)"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert done.stdout.split()[0] == "optimal"
+        assert done.stdout.split()[2] == "False"
+
+    def test_names_who_found_it_and_who_proved_it(self) -> None:
+        result = solved(po.load(PROBLEMS / "heft-10.yaml"))
+        members = {each["name"]: each for each in result.stats["members"]}
+        assert result.termination is Termination.OPTIMAL
+        assert result.bound_source == "cp-sat"
+        assert members[result.stats["found by"]]["value"] == result.objective
+        assert all(each["value"] is None or each["value"] >= result.objective for each in members.values())
+        assert all(each["seconds"] >= 0 for each in members.values())
+        assert json.loads(json.dumps(result.to_dict()))["stats"]["members"] == result.stats["members"]
+        shown = result.summary()
+        assert f"found by     {result.stats['found by']}" in shown
+        assert "more in --json" in shown
+
+    def test_quick_bounds_are_named_too(self) -> None:
+        problem = build_problem(task_names="ab", device_names="xy", duration=[[2, 2], [3, 3]])
+        result = solved(problem)
+        assert result.termination is Termination.OPTIMAL
+        assert result.bound_source not in (None, "auto", "cp-sat")
+
+    @pytest.mark.parametrize("workers", [1, 2])
+    def test_stops_at_the_gap_that_is_wanted(self, workers: int) -> None:
+        result = solved(tight(), gap_limit=0.9, workers=workers)
+        assert result.termination in (Termination.COMPLETED, Termination.OPTIMAL)
+        assert {each["name"] for each in result.stats["members"]} <= {member.name for member in MEMBERS}
+
+    def test_infeasible_is_proved(self) -> None:
+        # Seven groups of three bytes in three devices of eight: two each at most; no quick proof sees it.
+        problem = build_problem(
+            task_names=[f"t{i}" for i in range(7)], device_names="xyz", duration=np.ones((7, 3), np.int64),
+            resident=np.full(7, 3), capacity=np.full(3, 8),
+        )  # fmt: skip
+        answer = Auto().solve(problem, Options(time_limit=20), Settings())
+        assert answer.termination is Termination.INFEASIBLE
+        assert answer.schedule is None
+        assert answer.bound is None
+
+    def test_an_initial_schedule_is_never_lost(self) -> None:
+        problem = tight()
+        best = solved(problem).schedule
+        assert best is not None
+        answer = Auto().solve(problem, Options(time_limit=1e-6, initial=best), Settings())
+        assert answer.schedule is not None
+        assert evaluate(problem, answer.schedule) <= evaluate(problem, best)
+
+    @pytest.mark.parametrize(
+        "objective",
+        [
+            Objective(((Term("makespan"), Term("communication", Fraction(1, 1000))),)),
+            Objective(((Term("communication"),), (Term("makespan"),))),
+            Objective(((Term("energy"),),)),
+        ],
+        ids=str,
+    )
+    def test_other_objectives(self, objective: Objective) -> None:
+        problem = replace(tight(12, 2), objective=objective)
+        auto, exact = solved(problem), po.solve(problem, "cp-sat", workers=1)
+        assert auto.termination is exact.termination is Termination.OPTIMAL
+        assert auto.values == exact.values
+
+
+class TestWindows:
+    def stretch(self, **rest: Any) -> tuple[Problem, State]:
+        problem = layered_problem(60, 3, seed=2, ccr=3.0, width=4, **rest)
+        schedule = next(schedules(MEMBERS[0], problem, 0))
+        return problem, State(problem, schedule)
+
+    @pytest.mark.parametrize("rest", [{}, {"tightness": 0.8}], ids=["roomy", "tight"])
+    def test_its_schedule_is_the_stretch_of_the_whole(self, rest: dict[str, Any]) -> None:
+        _, state = self.stretch(**rest)
+        for first, last in ((0, 20), (15, 40), (45, 60)):
+            window = window_of(state, first, last)
+            assert valid(window.problem, window.schedule)
+            count = last - first
+            shift = state.start[window.tasks] - window.schedule.start[:count]
+            assert len(np.unique(shift)) == 1
+            # Nothing is cut off from what it waits for: the earliest times are those of the whole.
+            again = retime(window.problem, window.schedule)
+            assert np.array_equal(again.start[:count] + shift[0], state.start[window.tasks])
+
+    def test_any_outcome_fits_the_whole(self) -> None:
+        problem, state = self.stretch(tightness=0.8)
+        random = np.random.default_rng(3)
+        window = window_of(state, 10, 45)
+        taken = 0
+        for _ in range(30):
+            home = window.schedule.device.copy()
+            home[random.integers(35, size=3)] = random.integers(3, size=3)
+            changed = retime(window.problem, Schedule(home, window.schedule.start))
+            if not valid(window.problem, changed):
+                continue
+            sweep = Sweep(problem, state.schedule)
+            sweep._take([(10, window, changed)])
+            taken += sweep.state.schedule is not state.schedule
+            assert valid(problem, sweep.state.schedule)
+            assert sweep.state.span <= state.span
+        assert taken > 0
+
+    @pytest.mark.parametrize("lanes", [1, 2])
+    def test_a_sweep_goes_through_everything(self, lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_auto_windows, "SIZE", 16)
+        monkeypatch.setattr(_auto_windows, "ADVANCE", 8)
+        problem, state = self.stretch()
+        sweep = Sweep(problem, state.schedule)
+        seen: set[int] = set()
+
+        def look(window: Window, _: int) -> None:
+            seen.update(window.tasks.tolist())
+
+        for _ in range(8 // lanes):
+            sweep.step(look, lanes)
+        assert seen == set(range(problem.n_tasks))
+
+    def test_makes_large_graphs_shorter(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_auto_run, "PATIENCE", 2.0)
+        monkeypatch.setattr(_auto_run, "LARGE", 100)
+        monkeypatch.setattr(_auto_windows, "SIZE", 100)
+        monkeypatch.setattr(_auto_windows, "ADVANCE", 50)
+        problem = layered_problem(600, 4, seed=1, ccr=10.0, width=8)
+        answer = Auto().solve(problem, Options(), Settings())
+        assert answer.stats["found by"] == "windows"
+        assert answer.schedule is not None
+        assert valid(problem, answer.schedule)
+        values = {each["name"]: each["value"] for each in answer.stats["members"]}
+        assert values["windows"] < min(value for name, value in values.items() if value and name != "windows")
+
+
+class TestLimits:
+    def test_a_stop_keeps_the_best(self) -> None:
+        stop = threading.Event()
+        heard: list[Progress] = []
+
+        def hear(progress: Progress) -> None:
+            heard.append(progress)
+            stop.set()
+
+        result = solved(tight(40), time_limit=60, workers=2, on_progress=hear, should_stop=stop.is_set)
+        assert result.termination is Termination.INTERRUPTED
+        assert result.feasible
+        assert heard[0].message == "heft"
+        assert result.objective <= heard[-1].objective
+
+    def test_ends_by_itself_without_a_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_auto_run, "PATIENCE", 1.0)
+        result = solved(tight(90), time_limit=None)
+        assert result.termination in (Termination.COMPLETED, Termination.OPTIMAL)
+        assert result.feasible
+        assert {"heft", "annealing"} < {each["name"] for each in result.stats["members"]}
+
+    def test_what_is_told_only_gets_better(self) -> None:
+        heard: list[Progress] = []
+        solved(tight(90), workers=2, time_limit=3, on_progress=heard.append)
+        values = [each.objective for each in heard if each.objective is not None]
+        assert values == sorted(values, reverse=True)
+        assert {each.message for each in heard} > {"heft"}
+
+
+class TestRepeatable:
+    def test_the_same_again_unless_it_says_otherwise(self) -> None:
+        problem = replace(tight(120, 4), contention="port", memory_model="peak")
+        runs = [solved(problem, time_limit=2) for _ in range(2)]
+        for run in runs:
+            assert run.schedule is not None
+        if all(run.repeatable for run in runs):
+            first, second = (run.schedule for run in runs)
+            assert first is not None
+            assert second is not None
+            assert first.device.tolist() == second.device.tolist()
+            assert first.start.tolist() == second.start.tolist()
+
+    def test_heuristics_left_out_by_the_clock_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for later in ("_turn", "_exact", "_search", "_bound"):
+            monkeypatch.setattr(_auto_run.Run, later, lambda *_: None)
+        assert Auto().solve(tight(), Options(time_limit=60), Settings()).varies_by == ""
+        monkeypatch.setattr(_auto_run, "QUICK", -1.0)
+        assert Auto().solve(tight(), Options(time_limit=60), Settings()).varies_by == "clock"
+        assert Auto().solve(tight(), Options(time_limit=60, workers=2), Settings()).varies_by == "threads"
+
+    def test_kernels_that_are_being_compiled_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The order of turns is another then."""
+        turns: list[str] = []
+        for name in ("_search", "_exact"):
+            monkeypatch.setattr(_auto_run.Run, name, lambda *_, name=name: turns.append(name))
+        monkeypatch.setattr(_auto_run.Run, "_bound", lambda _: None)
+        problem = tight(70)
+        assert Auto().solve(problem, Options(time_limit=60), Settings()).varies_by == ""
+        assert turns == ["_search", "_exact", "_search"]
+        turns.clear()
+        monkeypatch.setattr(_auto_run.compilation, "pending", lambda: 1)
+        monkeypatch.setattr(_auto_run.Search, "compiled", False)
+        assert Auto().solve(problem, Options(time_limit=60), Settings()).varies_by == "clock"
+        assert turns == ["_exact", "_search"]
+
+
+class TestStandings:
+    def test_a_value_is_heard_before_its_schedule(self) -> None:
+        problem = build_problem(task_names="ab", device_names="xy", duration=[[2, 2], [3, 3]])
+        heard: list[Progress] = []
+        best = Standings(problem, Options(on_progress=heard.append), Clock(None))
+        best.offer(Schedule(np.array([0, 0]), np.array([0, 2])), "heft")
+        hear = best.overhear("cp-sat")
+        hear(Progress(0.0, 3, 2))
+        hear(Progress(0.0, 4, 1))
+        best.raise_bound(3, "load")
+        assert [(each.objective, each.bound) for each in heard] == [(5, None), (5, 2), (3, 2), (3, 3)]
+        assert best.values == (5,)
+        assert (best.found_by, best.bound_by) == ("heft", "load")
+
+    def test_turns_add_up(self) -> None:
+        problem = build_problem(task_names="a", device_names="x", duration=[[2]])
+        best = Standings(problem, Options(), Clock(None))
+        for _ in range(2):
+            with best.turn("annealing"):
+                best.offer(Schedule(np.array([0]), np.array([3])), "annealing")
+        with best.turn("lns"):
+            pass
+        assert [(each["name"], each["value"]) for each in best.table()] == [("annealing", 5), ("lns", None)]
+
+
+def test_same_seed_same_schedule_under_other_hashes() -> None:
+    program = (
+        "import placeopt as po\nfrom placeopt_solvers.portfolio import _run\n"
+        "from placeopt.generate.layered_graphs import layered_problem\n_run.PATIENCE = 1.0\n"  # no clock at all
+        "problem = layered_problem(70, 3, seed=5, ccr=2.0, tightness=0.8, width=4)\n"
+        "result = po.solve(problem, 'auto', workers=1, seed=3)\n"
+        "print(result.schedule.device.tolist(), result.schedule.start.tolist())"
+    )
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONHASHSEED": seed},
+        )
+        for seed in ("1", "2")
+    ]
+    first, second = (run.communicate()[0] for run in runs)
+    assert first == second
+    assert first.count(",") > 100
+
+
+def test_heft_has_its_turn_whatever_the_initial_schedule_and_the_limit() -> None:
+    problem = layered_problem(80, 4, seed=1, ccr=1.0, device_types=2)
+    heft = po.solve(problem, "heft")
+    slow = po.solve(problem, "met").schedule
+    assert slow is not None
+    assert heft.objective is not None
+    found = po.solve(problem, "auto", initial=slow, time_limit=1e-6, workers=1)
+    assert found.objective is not None
+    assert found.objective <= heft.objective

@@ -1,0 +1,277 @@
+"""Large neighbourhood search: exact in its parts, valid and never worse on the whole, the same for the same seed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import placeopt_solvers.search._lns.search as lns_search
+import pytest
+from brute_force import optimum, small_problem
+from placeopt_solvers._constructive.heft import heft
+from placeopt_solvers._runs.validity import valid
+from placeopt_solvers._starts.warm_start import best_start
+from placeopt_solvers.search._lns.model import Stretch, changed, part_of, solved
+from placeopt_solvers.search._lns.neighbourhoods import Chooser
+from placeopt_solvers.search._lns.search import Search, improve
+from placeopt_solvers.search._lns.state import State, latest_starts, starts, tails
+
+import placeopt as po
+from placeopt.model.arrays import Int
+from placeopt.model.building import build_problem
+from placeopt.model.problem import UNLIMITED, Objective, Problem
+from placeopt.model.schedule import Schedule, arrivals, makespan
+from placeopt.simulation import retime
+from placeopt.solver import Termination
+
+
+def never() -> bool:
+    return False
+
+
+def ignored(schedule: Schedule) -> None:
+    """What nobody wants to know."""
+
+
+def constrained(seed: int, n: int = 24, m: int = 3, **rest: Any) -> Problem:
+    """A random graph with memory, groups, separation, forbidden devices, release times and unlike links."""
+    rng = np.random.default_rng(seed)
+    edges = [(a, b) for b in range(n) for a in range(max(0, b - 6), b) if rng.random() < 0.3]
+    resident = rng.integers(1, 10, n)
+    feasible = rng.random((n, m)) < 0.9
+    feasible[:, 0] = True
+    group = np.arange(n)
+    group[[3, 9]] = 3
+    return build_problem(
+        task_names=[f"t{i}" for i in range(n)],
+        device_names=[f"d{d}" for d in range(m)],
+        duration=rng.integers(0, 20, (n, m)),
+        edges=edges,
+        payload=rng.integers(0, 20, len(edges)),
+        latency=rng.integers(0, 5, (m, m)),
+        byte_ticks_num=rng.integers(1, 3, (m, m)),
+        feasible=feasible,
+        resident=resident,
+        output=rng.integers(0, 4, n),
+        capacity=np.full(m, int(resident.sum() * 0.6)),
+        release=np.where(rng.random(n) < 0.3, rng.integers(0, 60, n), 0),
+        group=group,
+        separation=[(1, 2), (5, 20)],
+        **rest,
+    )
+
+
+def started(problem: Problem) -> Schedule:
+    start = best_start(problem, None, True)
+    assert start is not None
+    return retime(problem, start)
+
+
+def passing(state: State, stretch: Stretch, device: Int) -> int:
+    """The makespan that tasks outside a stretch have by themselves, by its plain definition, on new devices."""
+    problem, position = state.problem, state.position
+    before, behind = position < stretch.first, position >= stretch.last
+    inside = ~before & ~behind
+    ticks = problem.duration[np.arange(problem.n_tasks), device]
+    spans = [
+        int((state.start + ticks)[before].max(initial=0)),
+        int((problem.release + state.tail)[behind].max(initial=0)),
+    ]
+    for u, v, b in zip(problem.edge_source, problem.edge_target, problem.payload, strict=True):
+        if before[u] and behind[v]:
+            spans.append(int(state.end[u] + problem.transfer(b, device[u], device[v]) + state.tail[v]))
+    for d in range(problem.n_devices):
+        if not (device[inside] == d).any():
+            free = state.end[before & (device == d)].max(initial=0)
+            spans.append(int(free + state.tail[behind & (device == d)].max(initial=0)))
+    return max(spans)
+
+
+def test_tails_are_the_longest_chains() -> None:
+    for seed in range(5):
+        problem = constrained(seed)
+        state = State(problem, started(problem))
+        order = state.sequence.tolist()
+        for i in reversed(order):
+            later = [j for j in order[order.index(i) + 1 :] if state.device[j] == state.device[i]]
+            follow = [int(state.tail[j]) for j in later[:1]]
+            for e in np.flatnonzero(problem.edge_source == i).tolist():
+                j = int(problem.edge_target[e])
+                follow.append(
+                    int(problem.transfer(problem.payload[e], state.device[i], state.device[j]) + state.tail[j])
+                )
+            assert state.tail[i] == problem.duration[i, state.device[i]] + max(follow, default=0)
+        assert state.span == int((state.start + state.tail).max())
+        assert len(state.critical)
+
+
+def test_a_part_tells_the_makespan_of_the_whole() -> None:
+    """What a part promises is what decoding everything gives, for every kind of stretch."""
+    rng, shorter = np.random.default_rng(5), 0
+    for seed in range(12):
+        problem = constrained(seed)
+        state = State(problem, started(problem))
+        chooser = Chooser(problem, seed)
+        for kind in chooser.kinds:
+            kind.size = float(rng.integers(3, 12))
+            stretch = chooser.stretch(state, kind)
+            part = part_of(state, stretch)
+            found = solved(part, state, 0.2, seed, never)
+            assert found.device is not None
+            after = changed(state, part, stretch, found)
+            device = after.device
+            assert valid(problem, after), (seed, kind.name)
+            own = device[part.tasks]
+            end = after.start[part.tasks] + problem.duration[part.tasks, own]
+            promised = int((end + part.tail[np.arange(len(own)), own]).max()) + part.rest
+            assert makespan(problem, after) == max(promised, passing(state, stretch, device)), (seed, kind.name)
+            assert makespan(problem, after) <= state.span
+            shorter += makespan(problem, after) < state.span
+            fixed = [int(i) for i in part.tasks[~stretch.free]]
+            assert all(device[i] == state.device[i] for i in fixed)
+    assert shorter > 5
+
+
+def test_the_whole_as_one_part_is_optimal() -> None:
+    compared = 0
+    for seed in range(40):
+        problem = small_problem(np.random.default_rng(seed), Objective())
+        start = best_start(problem, None, True)
+        best = optimum(problem)
+        if start is None or best is None:
+            continue
+        found = improve(problem, start, 5.0, 0, never, ignored)
+        assert valid(problem, found)
+        if problem.memory_model == "sum" and problem.contention == "none":
+            assert makespan(problem, found) == makespan(problem, best[1]), seed
+            compared += 1
+        assert makespan(problem, found) >= makespan(problem, best[1])
+    assert compared > 8
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [{}, {"contention": "port"}, {"memory_model": "peak"}, {"contention": "port", "memory_model": "peak"}],
+    ids=["none", "port", "peak", "port and peak"],
+)
+def test_schedules_are_valid_and_never_worse(rest: dict[str, Any]) -> None:
+    better = 0
+    for seed in range(3):
+        problem = constrained(seed, n=36, **rest)
+        start = started(problem)
+        seen: list[Schedule] = []
+        found = improve(problem, start, 0.3, seed, never, seen.append)
+        assert all(valid(problem, schedule) for schedule in (found, *seen))
+        spans = [makespan(problem, schedule) for schedule in (start, *seen)]
+        assert spans == sorted(spans, reverse=True)
+        assert len(set(spans)) == len(spans)
+        assert makespan(problem, found) == spans[-1]
+        better += len(seen) > 0
+    assert better
+
+
+def test_deadlines_are_kept_and_found() -> None:
+    for seed in range(4):
+        free = constrained(seed)
+        good = improve(free, started(free), 1.0, seed, never, ignored)
+        deadline = good.start + free.duration[np.arange(free.n_tasks), good.device] + 3
+        problem = replace(free, deadline=np.where(np.arange(free.n_tasks) % 2, deadline, UNLIMITED))
+        given = po.solve(problem, "lns", initial=good, time_limit=2, strict=True)
+        assert given.feasible
+        alone = po.solve(problem, "lns", time_limit=2, strict=True)
+        assert alone.schedule is not None
+        assert alone.feasible or "deadline" in alone.message
+
+
+def test_same_seed_same_schedule() -> None:
+    problem = constrained(3, n=60)
+    found = [improve(problem, started(problem), 1.0, seed, never, ignored) for seed in (4, 4)]
+    assert np.array_equal(found[0].device, found[1].device)
+    assert np.array_equal(found[0].start, found[1].start)
+
+
+def test_any_seed_will_do() -> None:
+    """OR-Tools takes none above that."""
+    problem = constrained(3)
+    found = po.solve(problem, "lns", seed=2**31 - 1, time_limit=1.0, workers=1)
+    assert found.feasible
+
+
+def test_workers_share_the_stretches() -> None:
+    problem = constrained(1, n=120)
+    start = started(problem)
+    found = improve(problem, start, 1.0, 0, never, ignored, workers=2)
+    assert valid(problem, found)
+    assert makespan(problem, found) < makespan(problem, start)
+
+
+def test_stops_when_told() -> None:
+    problem = constrained(2, n=80)
+    calls = iter([False] * 30)
+    result = po.solve(problem, "lns", should_stop=lambda: next(calls, True))
+    assert result.termination is Termination.INTERRUPTED
+    assert result.feasible
+    over = po.solve(problem, "lns", time_limit=1e-6)
+    assert over.termination is Termination.TIME_LIMIT
+    assert over.feasible
+
+
+def test_never_longer_than_the_initial_schedule() -> None:
+    problem = constrained(6)
+    good = improve(problem, started(problem), 1.0, 0, never, ignored)
+    result = po.solve(problem, "lns", initial=good, time_limit=0.5)
+    assert result.objective is not None
+    assert result.objective <= makespan(problem, good)
+
+
+def test_compiled_and_plain_kernels_agree() -> None:
+    problem = constrained(4, deadline=np.full(24, 10_000))
+    state = State(problem, heft(problem).schedule)
+    n, m = problem.duration.shape
+    ticks = problem.duration[np.arange(n), state.device]
+    moving = problem.transfer(problem.payload, state.device[problem.edge_source], state.device[problem.edge_target])
+    chain = state.sequence, problem.out_start, problem.edge_target, moving, state.device, ticks
+    ahead = state.sequence, problem.in_start, problem.in_edge, problem.edge_source, moving, state.device, ticks
+    answers = []
+    for compiled in (False, True):
+        start, tail, latest = np.zeros(n, np.int64), np.zeros(n, np.int64), np.full(n, UNLIMITED)
+        first, second, third = (k.compiled() if compiled else k.plain for k in (starts, tails, latest_starts))
+        first(*ahead, problem.release, np.zeros(m, np.int64), start)
+        second(*chain, np.zeros(m, np.int64), tail)
+        third(*chain, problem.deadline, np.full(m, UNLIMITED), latest)
+        answers.append((start.tolist(), tail.tolist(), latest.tolist()))
+    assert answers[0] == answers[1]
+    assert answers[0][0] == state.start.tolist()
+
+
+def test_ticks_without_a_need_are_left_out() -> None:
+    """The same problem in ticks a thousand times shorter has the same schedule, and its values are told in them."""
+    problem = constrained(5)
+    finer = replace(
+        problem,
+        duration=problem.duration * 1000,
+        latency=problem.latency * 1000,
+        byte_ticks_num=problem.byte_ticks_num * 1000,
+        release=problem.release * 1000,
+    )
+    seen: list[Any] = []
+    plain, fine = (
+        po.solve(each, "lns", time_limit=3, workers=1, on_progress=lambda told: seen.append(told.objective))
+        for each in (problem, finer)
+    )
+    assert plain.objective is not None
+    assert plain.stats["stretches"] > 0
+    assert fine.objective == plain.objective * 1000
+    assert seen[-1] == fine.objective
+
+
+def test_work_is_counted() -> None:
+    problem = constrained(2, n=40)
+    search = Search(problem, started(problem), 0, never, ignored)
+    search.run(0.3, 0)
+    assert search.tried == sum(kind.tried for kind in search.chooser.kinds)
+    assert search.spent == pytest.approx(sum(kind.seconds for kind in search.chooser.kinds))
+    assert search.complete or search.spent >= 0.3
+    assert lns_search.EACH > 0
+    assert (arrivals(problem, search.state.schedule) <= search.state.start[problem.edge_target]).all()

@@ -1,0 +1,260 @@
+"""Solvers that lie: every disagreement with the verifier is an internal error that carries what reproduces it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import replace
+from fractions import Fraction
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from brute_force import small_problem
+from commandline import run
+from reducible_problems import reducible_problem
+
+import placeopt as po
+from placeopt.io.formats.documents import to_json
+from placeopt.io.formats.problems import decimal, problem_document
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
+from placeopt.solver import Answer, Info, Options, Settings, Termination, registry
+
+TEXT = "placeopt: 1\nname: pair\ndevices: {d: {count: 2}}\ntasks: {a: {time: 2}, b: {time: 2, after: a}}\n"
+
+
+def ints(*values: int) -> Int:
+    return np.array(values, dtype=np.int64)
+
+
+GOOD, BAD = po.Schedule(ints(0, 0), ints(0, 2)), po.Schedule(ints(0, 0), ints(0, 1))
+
+
+class LiarSettings(Settings):
+    """Settings of the liar."""
+
+    depth: int = 1
+    """How deep."""
+
+
+class Liar:
+    """Answers what a test tells it to, and calls itself exact."""
+
+    name: ClassVar[str] = "liar"
+    info: ClassVar[Info] = Info("a liar", "optimal", "O(1)", exact=True, combined=True, warm_start=True)
+    settings_type: ClassVar[type[Settings]] = LiarSettings
+    answer: ClassVar[Answer | po.InternalError]
+
+    def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:  # noqa: ARG002
+        if isinstance(self.answer, po.InternalError):
+            raise self.answer
+        return self.answer
+
+
+@pytest.fixture(autouse=True)
+def liar_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = dict(registry._entry_points()) | {"liar": EntryPoint("liar", f"{__name__}:Liar", registry.GROUP)}
+    monkeypatch.setattr(registry, "_entry_points", lambda: points)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Path:
+    path = tmp_path / "pair.yaml"
+    path.write_text(TEXT)
+    return path
+
+
+def dump_of(answer: Answer | po.InternalError, problem: Problem, match: str, **options: Any) -> dict[str, Any]:
+    """What the error for this answer carries."""
+    Liar.answer = answer
+    with pytest.raises(po.InternalError, match=match) as raised:
+        po.solve(problem, "liar", **{"workers": 1, "passes": ()} | options)
+    assert raised.value.dump is not None
+    return json.loads(to_json(raised.value.dump))
+
+
+def test_a_strict_run_is_reproduced_as_one(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(pair.parent)
+    dump = dump_of(Answer(Termination.INFEASIBLE), po.load(pair), "is infeasible", strict=True, bound_time=2)
+    told = dump["x-disagreement"]
+    assert (told["strict"], told["bound_time"]) == (True, 2.0)
+    words = told["reproduce"].split()
+    assert words[words.index("--bound-time") :] == ["--bound-time", "2", "--strict", "--no-passes"]
+    dumped = pair.with_name("dump.json")
+    dumped.write_text(json.dumps(dump))
+    again = run(*(str(dumped) if word == "THIS_FILE" else word for word in words[1:]))
+    assert again.code == 70
+
+
+LIES = {
+    "infeasible, and heft finds one": (
+        Answer(Termination.INFEASIBLE),
+        "liar claims that the problem is infeasible, and the verifier accepts a schedule of heft",
+    ),
+    "infeasible, beside its own schedule": (
+        Answer(Termination.INFEASIBLE, GOOD),
+        "liar claims that the problem is infeasible, and the verifier accepts a schedule of liar",
+    ),
+    "a bound above its schedule": (
+        Answer(Termination.TIME_LIMIT, GOOD, bound=5),
+        "liar claims the bound 5, and the verifier accepts a schedule with 4",
+    ),
+    "optimal with a lower bound": (
+        Answer(Termination.OPTIMAL, GOOD, bound=3),
+        "liar claims to be optimal with the bound 3, and the verifier finds 4",
+    ),
+    "optimal without a bound": (
+        Answer(Termination.OPTIMAL, GOOD),
+        "liar claims to be optimal with the bound None, and the verifier finds 4",
+    ),
+    "an error of its own": (po.InternalError("two parts of liar disagree"), "two parts of liar disagree"),
+}
+
+
+@pytest.mark.parametrize("lie", list(LIES))
+def test_every_lie_is_an_internal_error_that_can_be_reproduced(lie: str, pair: Path) -> None:
+    answer, message = LIES[lie]
+    problem = po.load(pair)
+    dump = dump_of(answer, problem, message, seed=7, time_limit=3, gap_limit=0.5, initial=GOOD, depth=4)
+    told = dump["x-disagreement"]
+    assert message in told["message"]
+    assert "seed 7" in told["message"]
+    assert told["fingerprint"] == problem.fingerprint() == po.compile(dump).fingerprint()
+    assert told["reproduce"] == (
+        "placeopt solve THIS_FILE --solver liar --seed 7 --workers 1 --time-limit 3 --gap 0.5 --set depth=4 --no-passes"
+    )
+    assert (told["seed"], told["time_limit"], told["gap_limit"], told["workers"]) == (7, 3.0, 0.5, 1)
+    assert told["settings"] == {"depth": 4}
+    assert (told["strict"], told["bound_time"]) == (False, None)
+    assert told["versions"]["placeopt"]
+    assert told["initial"]["tasks"]["b"] == {"device": "d0", "start": 2}
+
+
+def test_the_dump_has_the_schedule_that_refutes_the_claim(pair: Path) -> None:
+    dump = dump_of(Answer(Termination.INFEASIBLE), po.load(pair), "heft")
+    assert dump["x-disagreement"]["plan"]["tasks"] == {
+        "a": {"device": "d0", "start": 0},
+        "b": {"device": "d0", "start": 2},
+    }
+
+
+def test_the_passes_are_in_the_dump(pair: Path) -> None:
+    dump = dump_of(Answer(Termination.INFEASIBLE), po.load(pair), "infeasible", passes=["zero-time", "relays"])
+    assert dump["x-disagreement"]["passes"] == ["zero-time", "relays"]
+    assert dump["x-disagreement"]["reproduce"].endswith("--pass zero-time --pass relays")
+
+
+def test_a_schedule_that_breaks_rules_refutes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Infeasible indeed: one of the two ends at tick 4. Re-timing the liar's schedule does not mend that.
+    monkeypatch.setattr("placeopt.solving.pipeline.prove_infeasible", lambda _: None)
+    problem = po.compile(
+        {"placeopt": 1, "resolution": "1 s", "devices": {"d": {}}, "tasks": {"a": {"time": 2}, "b": {"time": 2}}}
+    )
+    tight = replace(problem, deadline=ints(3, 3))
+    Liar.answer = Answer(Termination.INFEASIBLE, BAD)
+    result = po.solve(tight, "liar", passes=())
+    assert result.termination is Termination.INFEASIBLE
+    assert result.feasible is False
+
+
+def test_a_quick_proof_is_held_against_heuristics_too(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from placeopt.bounding.quick import Infeasibility
+
+    monkeypatch.setattr("placeopt.solving.pipeline.prove_infeasible", lambda _: Infeasibility("because"))
+    with pytest.raises(po.InternalError, match="a quick proof claims that the problem is infeasible"):
+        po.solve(po.load(pair), "heft")
+
+
+def test_a_broken_schedule_behind_passes_is_told_not_raised() -> None:
+    Liar.answer = Answer(Termination.TIME_LIMIT, po.Schedule(ints(5), ints(0)))
+    problem = po.compile({"placeopt": 1, "devices": {"d": {}}, "tasks": {"a": {"time": 2, "colocate": "x"},
+                          "z": {"time": 0, "after": "a", "colocate": "x"}}})  # fmt: skip
+    result = po.solve(problem, "liar")
+    assert result.passes is not None
+    assert result.passes.names == ("zero-time",)
+    assert (result.feasible, result.schedule) == (False, None)
+    assert [violation.rule.value for violation in result.violations] == ["placement"]
+
+
+class TestCommandLine:
+    def test_the_dump_is_saved_and_can_be_solved(
+        self, pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        Liar.answer = Answer(Termination.INFEASIBLE)
+        done = run("solve", pair, "--solver", "liar", "--workers", 1)
+        name = f"placeopt-disagreement-{po.load(pair).fingerprint()}.json"
+        assert done.code == 70
+        assert "internal error: liar claims that the problem is infeasible" in done.err
+        last = done.err.splitlines()[-1]
+        assert f"please report this with the file {name}, a problem that reproduces it: placeopt solve {name}" in last
+        again = run(*last.partition(": placeopt ")[2].split())
+        assert again.code == 70
+        assert "liar claims that the problem is infeasible" in again.err
+        assert json.loads(run("solve", tmp_path / name, "--json").out)["objective"] == 4
+
+    def test_a_folder_that_cannot_be_written(self, pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        elsewhere = tmp_path / "tmp"
+        elsewhere.mkdir()
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+        name = f"placeopt-disagreement-{po.load(pair).fingerprint()}.json"
+        (tmp_path / name).mkdir()
+        Liar.answer = Answer(Termination.OPTIMAL, GOOD, bound=1)
+        done = run("solve", pair, "--solver", "liar")
+        assert done.code == 70
+        assert str(elsewhere / name) in done.err
+        (elsewhere / name).unlink()
+        (elsewhere / name).mkdir()
+        done = run("solve", pair, "--solver", "liar")
+        assert done.code == 70
+        assert f"please report this; {name} could not be written" in done.err
+
+
+ARRAYS = (
+    "duration", "feasible", "resident", "output", "scratch", "release", "deadline", "capacity", "edge_source",
+    "edge_target", "payload", "shared", "group", "separation", "order",
+)  # fmt: skip
+
+
+class TestDocuments:
+    @pytest.mark.parametrize("block", range(4))
+    def test_a_problem_comes_back(self, block: int) -> None:
+        compared = 0
+        for seed in range(40 * block, 40 * block + 40):
+            rng = np.random.default_rng(seed)
+            problem = small_problem(rng, times=seed % 2 == 0) if seed % 3 else reducible_problem(rng)
+            try:
+                first = po.compile(json.loads(to_json(problem_document(problem))))
+            except po.SpecError:  # the compiler does not let obviously infeasible problems pass
+                continue
+            compared += 1
+            for name in ARRAYS:
+                assert np.array_equal(getattr(first, name), getattr(problem, name)), name
+            assert (first.contention, first.memory_model) == (problem.contention, problem.memory_model)
+            apart = ~np.eye(problem.n_devices, dtype=np.bool_)
+            assert np.array_equal(first.latency[apart], problem.latency[apart])
+            for name in ("byte_ticks", "byte_energy"):
+                ours, theirs = ((getattr(p, f"{name}_num")[apart], getattr(p, f"{name}_den")[apart])
+                                for p in (first, problem))  # fmt: skip
+                assert np.array_equal(ours[0] * theirs[1], theirs[0] * ours[1])
+            assert np.array_equal(first.power_num * problem.power_den, problem.power_num * first.power_den)
+            again = po.compile(problem_document(first))
+            assert again.fingerprint() == first.fingerprint()
+        assert compared > 20
+
+    @pytest.mark.parametrize("name", ["heft-10", "inception-tight", "sensor-fusion"])
+    def test_problem_files_come_back(self, name: str) -> None:
+        problem = po.load(Path(__file__).parents[2] / "problems" / f"{name}.yaml")
+        assert po.compile(problem_document(problem)).fingerprint() == problem.fingerprint()
+
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [((1, 1), "1"), ((5, 2), "2.5"), ((1, 10**9), "1e-9"), ((10**12, 1), "1000000000000"), ((0, 1), "0")],
+    )
+    def test_decimals(self, value: tuple[int, int], text: str) -> None:
+        assert decimal(Fraction(*value)) == text
+        assert decimal(Fraction(1, 3)) == "3." + "3" * 59 + "e-1"

@@ -1,0 +1,166 @@
+"""The job completion time of Carbonari et al. 2017: the paper's example, sets worked by hand, a plain definition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from brute_force import small_problem
+
+import placeopt as po
+from placeopt.model.building import build_problem
+from placeopt.model.graph import siblings, split_siblings
+from placeopt.model.metrics import carbonari_jct, measure
+from placeopt.model.problem import Problem
+
+PROBLEMS = Path(__file__).parents[2] / "problems"
+
+
+def graph(ticks: Sequence[int], edges: Sequence[tuple[int, int]] = (), devices: int = 3) -> Problem:
+    """Tasks that take as long on every device, transfers that take no time."""
+    n = len(ticks)
+    return build_problem(
+        task_names=[f"t{i}" for i in range(n)],
+        device_names=[f"d{d}" for d in range(devices)],
+        duration=np.repeat(np.array(ticks, dtype=np.int64).reshape(n, 1), devices, axis=1),
+        edges=edges,
+    )
+
+
+def producers(problem: Problem) -> list[set[int]]:
+    sets: list[set[int]] = [set() for _ in range(problem.n_tasks)]
+    for i, j in zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True):
+        sets[j].add(i)
+    return sets
+
+
+def definition(problem: Problem, device: Sequence[int]) -> int:
+    """Equation 4 as it stands in `carbonari_jct`, task by task."""
+    depends = producers(problem)
+    counted: set[int] = set()
+    total = 0
+    for j in problem.order.tolist():
+        if j in counted:
+            continue
+        parallel = [k for k in range(problem.n_tasks) if k != j and depends[k] == depends[j] and device[k] != device[j]]
+        group = [j, *(k for k in parallel if k not in counted)]
+        total += max(int(problem.duration[k, device[k]]) for k in group)
+        counted.update(group)
+    return total
+
+
+def jct(problem: Problem, *device: int) -> int:
+    found = carbonari_jct(problem, np.array(device, dtype=np.int64))
+    assert found == definition(problem, device)
+    return found
+
+
+def test_the_worked_example() -> None:
+    """Appendix 6.1: nodes 1 and 2 on core 2, 3 and 5 on core 1, 4 on the GPU: 4 + 6 + 2 + 5."""
+    problem = po.load(PROBLEMS / "five-node.yaml")
+    assert problem.device_names == ("core0", "core1", "gpu")
+    assert jct(problem, 1, 1, 0, 2, 0) == 17
+    # Nodes 3 and 4 on one device, which is the difference that the paper's round 2 makes: 4 + 6 + 1 + 4 + 5.
+    assert jct(problem, 1, 1, 0, 0, 0) == 20
+
+
+class TestByHand:
+    FAN = ((0, 1), (0, 2), (0, 3), (0, 4))
+
+    def test_of_siblings_on_devices_of_their_own_the_longest_counts(self) -> None:
+        assert jct(graph([2, 5, 7, 4], self.FAN[:3]), 0, 0, 1, 2) == 2 + 7
+
+    def test_siblings_on_one_device_all_count(self) -> None:
+        assert jct(graph([2, 5, 7, 4], self.FAN[:3]), 0, 1, 1, 1) == 2 + 5 + 7 + 4
+
+    def test_overlapping_sets(self) -> None:
+        """t1 is parallel to t3 and t4, t2 as well; t1 comes first and takes both along, t2 is left alone."""
+        assert jct(graph([2, 5, 7, 4, 6], self.FAN), 0, 1, 1, 0, 2) == 2 + max(5, 4, 6) + 7
+
+    def test_several_on_the_other_device_count_once(self) -> None:
+        """t1 takes t2, t3 and t4 along, though these three wait for each other."""
+        assert jct(graph([2, 5, 7, 4, 6], self.FAN), 0, 0, 1, 1, 1) == 2 + 7
+
+    def test_tasks_without_producers_are_siblings(self) -> None:
+        assert jct(graph([5, 7, 4]), 0, 1, 2) == 7
+
+    def test_one_producer_more_is_another_set(self) -> None:
+        """t2 and t3 share t0, yet t3 waits for t1 as well."""
+        assert jct(graph([1, 2, 4, 8], [(0, 2), (0, 3), (1, 3)]), 0, 1, 1, 2) == 2 + 4 + 8
+
+    def test_topological_order_not_the_index_decides(self) -> None:
+        """t3 and t4 become ready before t0: the order is t1, t2, t3, t4, t0; all but the first two are apart."""
+        problem = graph([9, 1, 1, 3, 4], [(1, 3), (2, 4), (3, 0), (4, 0)])
+        assert problem.order.tolist() == [1, 2, 3, 4, 0]
+        assert jct(problem, 0, 0, 1, 0, 1) == 1 + 3 + 4 + 9
+
+    def test_durations_are_those_of_the_device(self) -> None:
+        problem = build_problem(task_names=["a", "b"], device_names=["d0", "d1"], duration=np.array([[3, 30], [40, 4]]))
+        assert [jct(problem, 0, 0), jct(problem, 0, 1), jct(problem, 1, 0), jct(problem, 1, 1)] == [43, 4, 40, 34]
+
+    def test_no_tasks(self) -> None:
+        assert carbonari_jct(graph([]), np.empty(0, dtype=np.int64)) == 0
+
+
+class TestNotTheMakespan:
+    def test_above_it(self) -> None:
+        """Two chains side by side: their second tasks have other producers and are added up."""
+        problem = graph([3, 3, 3, 3], [(0, 2), (1, 3)])
+        found = measure(problem, po.simulate(problem, np.array([0, 1, 0, 1])))
+        assert (found.carbonari_jct, found.makespan) == (9, 6)
+
+    def test_below_it_where_siblings_queue(self) -> None:
+        problem = graph([1, 5, 5])
+        found = measure(problem, po.simulate(problem, np.array([0, 1, 1])))
+        assert (found.carbonari_jct, found.makespan) == (5, 10)
+
+    def test_below_it_where_transfers_take_time(self) -> None:
+        problem = build_problem(
+            task_names=["a", "b"],
+            device_names=["d0", "d1"],
+            duration=np.full((2, 2), 3),
+            edges=[(0, 1)],
+            latency=np.full((2, 2), 4),
+        )
+        found = measure(problem, po.simulate(problem, np.array([0, 1])))
+        assert (found.carbonari_jct, found.makespan) == (6, 10)
+
+
+def test_random_problems_agree_with_the_definition() -> None:
+    below = above = 0
+    for number in range(300):
+        rng = np.random.default_rng([600, number])
+        problem = small_problem(rng)
+        if not problem.feasible.any(axis=1).all():
+            continue
+        device = [int(rng.choice(np.flatnonzero(row))) for row in problem.feasible]
+        found = jct(problem, *device)
+        length = measure(problem, po.simulate(problem, np.array(device))).makespan
+        below, above = below + (found < length), above + (found > length)
+    assert below > 10
+    assert above > 10
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_siblings_have_the_same_producers(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 40))
+    pairs = np.sort(rng.integers(0, n, (int(rng.integers(0, 2 * n)), 2)), axis=1)
+    edges = [(int(i), int(j)) for i, j in rng.permutation(pairs) if i != j]  # some of them twice
+    problem = graph([1] * n, edges)
+    label = siblings(problem.out_start, problem.edge_target).tolist()
+    sets = producers(problem)
+    assert all((label[i] == label[j]) == (sets[i] == sets[j]) for i in range(n) for j in range(n))
+
+
+def test_compiled_and_plain_code_agree() -> None:
+    rng = np.random.default_rng(0)
+    pairs = np.sort(rng.integers(0, 300, (400, 2)), axis=1)
+    problem = graph([1] * 300, [(int(i), int(j)) for i, j in pairs if i != j])
+    plain, compiled = np.zeros((2, 300), dtype=np.int64)
+    split_siblings(problem.out_start, problem.edge_target, plain)
+    split_siblings.compiled()(problem.out_start, problem.edge_target, compiled)
+    assert plain.tolist() == compiled.tolist()
+    assert len(set(plain.tolist())) > 20

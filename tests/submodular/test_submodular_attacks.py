@@ -1,0 +1,97 @@
+"""Attacks on the placement models and their solvers: what once went wrong, and what easily could."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import placeopt as po
+from placeopt.errors import UsageError
+from placeopt.model.arrays import Int
+from placeopt.model.building import build_problem
+from placeopt.model.problem import Problem
+from placeopt.submodular import greedy
+from placeopt.submodular.placement import PlacementModel, topology
+from placeopt.submodular.placement.topology import BITS, Graph, Topology, make_graph, make_topology, place
+
+FIVE_NODE = Path(__file__).parents[2] / "problems" / "five-node.yaml"
+
+
+def graph(n: int, edges: Int, m: int = 2) -> Problem:
+    names = [f"t{i}" for i in range(n)], [f"d{i}" for i in range(m)]
+    return build_problem(
+        task_names=names[0], device_names=names[1], duration=np.ones((n, m), dtype=np.int64), edges=edges
+    )
+
+
+def parallel_to(problem: Problem, device: Int, j: int) -> Int:
+    """(m,) placed tasks on each device with the dependencies of j, in the topology of all that are placed and j."""
+    depends: dict[int, set[int]] = {}
+    for u in problem.order.tolist():
+        producers = problem.edge_source[problem.in_edge[problem.in_start[u] : problem.in_start[u + 1]]].tolist()
+        depends[u] = set().union(*({q} if device[q] >= 0 or q == j else depends[q] for q in producers))
+    alike = [d for x, d in enumerate(device.tolist()) if d >= 0 and depends[x] == depends[j]]
+    return np.bincount(np.array(alike, dtype=np.int64), minlength=problem.n_devices)
+
+
+@pytest.mark.parametrize("density", [0.1, 0.4, 1.0])
+def test_dependencies_in_several_words_are_lost_and_their_bits_given_to_others(density: float) -> None:
+    rng = np.random.default_rng(int(100 * density))
+    layer = np.arange(3 * (BITS + 10)) // (BITS + 10)
+    linked = (layer[:, None] + 1 == layer) & (rng.random((len(layer), len(layer))) < density)
+    problem = graph(len(layer), np.argwhere(linked))
+    structure, state = make_graph(problem), make_topology(make_graph(problem), problem.n_devices)
+    order = rng.permutation(problem.n_tasks)
+    for k, v in enumerate(order.tolist()):
+        if k % 40 == 0:
+            for j in rng.choice(order[k:], 8).tolist():
+                assert state.parallel[:, j].tolist() == parallel_to(problem, state.device, j).tolist()
+        place(structure, state, v, int(rng.integers(2)))
+    assert state.words[0] >= 2
+
+
+def test_what_sees_nothing_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To place a source was O(its consumers' producers): minutes for 2,000 sources with 2,000 consumers each."""
+    looked: list[int] = []
+
+    def renewed(_graph: Graph, _state: Topology, _v: int, w: int) -> bool:
+        looked.append(w)
+        return False
+
+    monkeypatch.setattr(topology, "renewed", renewed)
+    problem = graph(80, np.argwhere((np.arange(80)[:, None] < 40) & (np.arange(80) >= 40)))
+    structure, state = make_graph(problem), make_topology(make_graph(problem), 2)
+    for v in range(40):
+        place(structure, state, v, v % 2)
+    assert not looked
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        # Infinite benefits: "the devices filled up" of devices that had room, or a traceback.
+        ({"cap": "1e-310 s"}, r"setting cap: 1e-310 s is out of range; expected one tick \(1 s\) to"),
+        ({"cap": "1e300 s"}, "setting cap: 1e300 s is out of range"),
+        ({"tiers": "1 at 1e-300 B/s"}, '"1e-300 B/s" is no rate at which anything could be swapped'),
+        ({"maximiser": "local-search"}, "maximiser = local-search needs a function whose value does not depend"),
+        (
+            {"maximiser": "continuous", "parallelism": False, "load": False, "memory": "unlimited", "cap": "2 s"},
+            "a cap of at least half the longest duration",
+        ),
+    ],
+)
+def test_settings_out_of_reach_are_refused_in_words(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        po.solve(po.load(FIVE_NODE), "submodular-g", **settings)
+
+
+def test_devices_of_one_class_are_unlike_where_a_caller_says_so() -> None:
+    # The second device was passed over, being as empty as the first, though only it may take the shorter task.
+    problem = build_problem(task_names=["a", "b"], device_names=["x", "y"], duration=np.array([[5, 5], [3, 3]]))
+    model = PlacementModel(problem, "inside", feasible=np.array([[True, True], [False, True]]))
+    for lazy in (True, False):
+        placed = model.place_all(lazy=lazy)
+        assert (2 * placed.task + placed.device).tolist() == [3, 0]
+    assert greedy(model, model.independence(), fill=True).elements.tolist() == [3, 0]

@@ -1,0 +1,333 @@
+"""The optimum of small problems by trying everything: the oracle that other tests compare with.
+
+It reads a problem's primary arrays only and works everything out anew, in plain Python, so that it shares
+no mistake with what it judges.
+
+Every placement is tried. For one placement, the tasks (and under port contention the transfers) are
+appended in every order of non-decreasing starts, each as early as its release time, its producers, its device and its
+ports allow. That finds an optimum under the `sum` memory model: take an optimal schedule in which nothing can
+start earlier while the order on every device and port stays; appending its operations by start, producers
+first among equals, rebuilds it: each starts at its release, when its device or port becomes free, or when its data
+is there, and all that decides this was appended before it. A deadline only forbids: a schedule that keeps it keeps
+it still when its operations start earlier, so the optimal schedule is among those built, and those that break one
+are dropped.
+
+Under `peak` a later start may be what makes a schedule fit. But only one at which something ends or an output
+is freed: if nothing does, whatever is live a tick earlier is live now as well, so the operation may
+as well start that tick earlier, where that is not before its release, its data or its device allow. What ends by
+then was appended before. So these ticks are tried too.
+
+Fit for five tasks on three devices; for four tasks under `port` or `peak`. `small_problem` draws such problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from placeopt.model.arrays import Int
+from placeopt.model.building import build_problem
+from placeopt.model.problem import PARTS, UNLIMITED, Contention, MemoryModel, Metric, Objective, Problem, Term
+from placeopt.model.schedule import Schedule, Transfers
+
+Value = tuple[int | Fraction, ...]
+
+METRICS: tuple[Metric, ...] = (
+    "makespan", "total_cost", "max_load", "communication", "energy", "memory_balance", "relocation",
+)  # fmt: skip
+
+
+def optimum(problem: Problem) -> tuple[Value, Schedule] | None:
+    """The best objective value, one number a level, and a schedule that has it; None if nothing is feasible."""
+    best: tuple[Value, Schedule] | None = None
+    for device in _placements(problem):
+        best = _Search(problem, device, best).run()
+    return best
+
+
+def _placements(problem: Problem) -> Iterator[tuple[int, ...]]:
+    """Placements that keep feasibility, groups, separations and the memory that is held for good."""
+    choices = [[d for d in range(problem.n_devices) if problem.feasible[i, d]] for i in range(problem.n_tasks)]
+    group, pairs = problem.group.tolist(), problem.separation.tolist()
+    for device in product(*choices):
+        where: dict[int, int] = {}
+        if any(where.setdefault(g, d) != d for g, d in zip(group, device, strict=True)):
+            continue
+        if any(device[i] == device[j] for i, j in pairs):
+            continue
+        if _within(problem, _held(problem, device)):
+            yield device
+
+
+def _held(problem: Problem, device: tuple[int, ...]) -> list[int]:
+    """Bytes that each device holds for good."""
+    used = [0] * problem.n_devices
+    for i, d in enumerate(device):
+        used[d] += int(problem.resident[i])
+        if problem.memory_model == "sum":
+            used[d] += int(problem.output[i]) + int(problem.scratch[i])
+    return used
+
+
+def _within(problem: Problem, used: list[int]) -> bool:
+    return all(have == UNLIMITED or use <= have for use, have in zip(used, problem.capacity.tolist(), strict=True))
+
+
+class _Search:
+    """All schedules of one placement that might be better than the best so far."""
+
+    def __init__(self, problem: Problem, device: tuple[int, ...], best: tuple[Value, Schedule] | None) -> None:
+        self.problem, self.device, self.best = problem, device, best
+        m = problem.n_devices
+        ports = problem.contention == "port"
+        duration = [int(problem.duration[i, d]) for i, d in enumerate(device)]
+        # Operations are the tasks and, with ports, the transfers after them.
+        self.ticks = list(duration)
+        self.resources: list[tuple[int, ...]] = [(d,) for d in device]
+        self.carrier: list[int] = []  # the lowest edge of each transfer
+        self.before: list[list[tuple[int, int]]] = [[] for _ in device]  # operation that must end, ticks after that
+        self.arrival: list[tuple[int, int, int]] = []  # producer, operation at whose end + ticks an edge's data is used
+        self.cost, self.bytes, self.energy = sum(duration), 0, 0
+        moves: dict[tuple[object, ...], int] = {}
+        for e, (i, j) in enumerate(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True)):
+            a, b = device[i], device[j]
+            if a == b:
+                self.before[j].append((i, 0))
+                self.arrival.append((i, j, 0))
+                continue
+            payload = int(problem.payload[e])
+            way = int(problem.latency[a, b]) + _up(payload, problem.byte_ticks_num[a, b], problem.byte_ticks_den[a, b])
+            key = (i, b) if problem.shared[e] else (i, b, e)
+            if key not in moves:
+                moves[key] = len(self.ticks)
+                self.cost += way
+                self.bytes += payload
+                self.energy += _up(payload, problem.byte_energy_num[a, b], problem.byte_energy_den[a, b])
+                if ports:
+                    self.ticks.append(way)
+                    self.resources.append((m + a, 2 * m + b))
+                    self.before.append([(i, 0)])
+                    self.carrier.append(e)
+            bringer = (moves[key], 0) if ports else (i, way)
+            self.before[j].append(bringer)
+            self.arrival.append((i, *bringer))
+        self.load = [0] * m
+        for i, d in enumerate(device):
+            self.load[d] += duration[i]
+            self.energy += _up(duration[i], problem.power_num[d], problem.power_den[d])
+        # Ticks from the start of an operation to the end of what must follow it.
+        self.tail = list(self.ticks)
+        for _ in self.ticks:
+            for o, rows in enumerate(self.before):
+                for b, lag in rows:
+                    self.tail[b] = max(self.tail[b], self.ticks[b] + lag + self.tail[o])
+        # Ticks before which an operation may not start; after which it would make itself or a successor late.
+        self.release = problem.release.tolist() + [0] * len(self.carrier)
+        self.latest = [
+            UNLIMITED if end == UNLIMITED else end - ticks
+            for end, ticks in zip(problem.deadline.tolist() + [UNLIMITED] * len(self.carrier), self.ticks, strict=True)
+        ]
+        for _ in self.ticks:
+            for o, rows in enumerate(self.before):
+                for b, lag in rows:
+                    self.latest[b] = min(self.latest[b], self.latest[o] - lag - self.ticks[b])
+        self.peak = problem.memory_model == "peak"
+        self.start: list[int | None] = [None] * len(self.ticks)
+
+    def run(self) -> tuple[Value, Schedule] | None:
+        """The better of the best so far and this placement's best."""
+        self._append({}, 0, 0)
+        return self.best
+
+    def _end(self, operation: int) -> int | None:
+        begin = self.start[operation]
+        return None if begin is None else begin + self.ticks[operation]
+
+    def _append(self, free: dict[int, int], last: int, makespan: int) -> None:
+        """Try every way to append one more operation to those that started by tick `last`."""
+        waiting = [o for o, begin in enumerate(self.start) if begin is None]
+        soonest = {o: max(last, self.release[o]) for o in waiting}
+        if any(soonest[o] > self.latest[o] for o in waiting):
+            return
+        least = max([makespan, *(soonest[o] + self.tail[o] for o in waiting)])
+        used = self._live() if self.peak else _held(self.problem, self.device)
+        if not _within(self.problem, used):
+            return
+        value = self._value(least, used)
+        if self.best is not None and value >= self.best[0]:
+            return
+        if not waiting:
+            self.best = value, self._schedule()
+            return
+        for o in waiting:
+            ready = [self.release[o], *(free.get(resource, 0) for resource in self.resources[o])]
+            for b, lag in self.before[o]:
+                end = self._end(b)
+                if end is None:
+                    break
+                ready.append(end + lag)
+            else:
+                earliest = max(ready)
+                starts = {earliest}
+                if self.peak:
+                    ends = [(self._end(b), lag) for _, b, lag in self.arrival]
+                    ends += [(self._end(b), 0) for b in range(len(self.ticks))]
+                    starts |= {end + lag for end, lag in ends if end is not None and end + lag > earliest}
+                for t in sorted(starts):
+                    if last <= t <= self.latest[o]:
+                        self.start[o] = t
+                        end = t + self.ticks[o]
+                        longest = max(makespan, end) if o < self.problem.n_tasks else makespan
+                        self._append({**free, **dict.fromkeys(self.resources[o], end)}, t, longest)
+                        self.start[o] = None
+
+    def _live(self) -> list[int]:
+        """Most bytes live at one tick on each device, as far as the operations appended tell."""
+        problem = self.problem
+        placed = [i for i in range(problem.n_tasks) if self.start[i] is not None]
+        end = {i: self._end(i) or 0 for i in placed}
+        freed = dict(end)
+        for i, b, lag in self.arrival:
+            arrived = self._end(b)
+            if i in freed and arrived is not None:
+                freed[i] = max(freed[i], arrived + lag)
+        held = _held(problem, self.device)
+        most = list(held)
+        for tick in {self.start[i] or 0 for i in placed}:
+            live = list(held)
+            for i in placed:
+                d, begin = self.device[i], self.start[i] or 0
+                live[d] += int(problem.scratch[i]) if begin <= tick < end[i] else 0
+                live[d] += int(problem.output[i]) if begin <= tick < freed[i] else 0
+            most = [max(pair) for pair in zip(most, live, strict=True)]
+        return most
+
+    def _value(self, makespan: int, used: list[int]) -> Value:
+        rooms = self.problem.capacity.tolist()
+        shares = [-(-use * PARTS // max(have, 1)) for use, have in zip(used, rooms, strict=True) if have != UNLIMITED]
+        metrics = {
+            "makespan": makespan,
+            "total_cost": self.cost,
+            "max_load": max(self.load, default=0),
+            "communication": self.bytes,
+            "energy": self.energy,
+            "memory_balance": max(shares, default=0),
+            "relocation": sum(int(self.problem.relocation[i, d]) for i, d in enumerate(self.device)),
+        }
+        levels = (
+            sum((term.weight * metrics[term.metric] for term in level), Fraction(0))
+            for level in self.problem.objective.levels
+        )
+        return tuple(value.numerator if value.denominator == 1 else value for value in levels)
+
+    def _schedule(self) -> Schedule:
+        n = self.problem.n_tasks
+        start = np.array([begin or 0 for begin in self.start], dtype=np.int64)
+        ports = self.problem.contention == "port"
+        moves = Transfers(np.array(self.carrier, dtype=np.int64), start[n:]) if ports else None
+        return Schedule(np.array(self.device, dtype=np.int64), start[:n], moves)
+
+
+def _up(amount: int, num: Any, den: Any) -> int:
+    """ceil(amount * num / den) in Python integers."""
+    return -(-amount * int(num) // int(den))
+
+
+def small_problem(rng: np.random.Generator, objective: Objective | None = None, *, times: bool = False) -> Problem:
+    """A random problem that `optimum` can solve, with every feature now and then; about one in six is infeasible.
+
+    With `times` the same problem, drawn from the same numbers, with release times and deadlines besides: three in
+    ten are infeasible then.
+    """
+    contention: Contention = "port" if rng.random() < 0.25 else "none"
+    memory_model: MemoryModel = "peak" if rng.random() < 0.3 else "sum"
+    slow = contention == "port" or memory_model == "peak"
+    n, m = int(rng.integers(1, 5 if slow else 6)), int(rng.integers(1, 4))
+    edges = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < 0.45][: 4 if slow else None]
+    label = rng.integers(0, int(rng.integers(1, m + 1)), m)  # devices of one label are alike, if their links are
+    links = np.arange(m) if rng.random() < 0.5 else label
+    shared = rng.random(len(edges)) < 0.5
+    output = rng.integers(0, 6, n)
+    own = rng.integers(0, 6, len(edges))
+    payload = [int(output[i] if whole else own[e]) for e, ((i, _), whole) in enumerate(zip(edges, shared, strict=True))]
+    resident, scratch = rng.integers(0, 6, n), rng.integers(0, 4, n)
+    feasible = (rng.random((n, m)) < (0.75 if rng.random() < 0.5 else 1.0))[:, label]
+    if rng.random() < 0.95:
+        feasible[~feasible.any(axis=1)] = True
+    capacity = None
+    if rng.random() < 0.7:
+        total = int((resident + output + scratch).sum())
+        room = rng.integers(int(resident.max()) + 1 + total // (2 * m), total + 5, m)
+        capacity = np.where(rng.random(m) < 0.2, UNLIMITED, room)[label]
+    aside = rng.spawn(1)[0]  # what is drawn here leaves the rest of the problem as it is
+    share = rng.random()
+    pairs = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < 0.15 and share < 0.3]
+    problem = build_problem(
+        task_names=[f"t{i}" for i in range(n)],
+        device_names=[f"d{d}" for d in range(m)],
+        duration=rng.integers(int(rng.random() < 0.7), int(rng.choice([3, 12])), (n, m))[:, label],
+        edges=edges,
+        payload=payload,
+        shared=shared,
+        feasible=feasible,
+        resident=resident,
+        output=output,
+        scratch=scratch,
+        capacity=capacity,
+        latency=rng.integers(0, 6, (m, m))[np.ix_(links, links)],
+        byte_ticks_num=rng.integers(0, 4, (m, m))[np.ix_(links, links)],
+        byte_ticks_den=rng.integers(1, 4, (m, m))[np.ix_(links, links)],
+        power_num=rng.integers(0, 4, m)[label],
+        power_den=rng.integers(1, 3, m)[label],
+        byte_energy_num=rng.integers(0, 3, (m, m))[np.ix_(links, links)],
+        byte_energy_den=rng.integers(1, 3, (m, m))[np.ix_(links, links)],
+        group=rng.integers(0, n, n) if rng.random() < 0.3 else None,
+        separation=pairs,
+        objective=_objective(rng) if objective is None else objective,
+        contention=contention,
+        memory_model=memory_model,
+        relocation=_relocation(aside, n, label) if aside.random() < 0.6 else None,
+    )
+    return _timed(problem, rng) if times else problem
+
+
+def _relocation(rng: np.random.Generator, n: int, label: Int) -> Int:
+    """(n, m) ticks of relocation: dear and alike on devices of one label, with or without a device to stay on."""
+    ticks = rng.integers(0, int(rng.choice([3, 12])), (n, len(label)))[:, label]
+    stays = rng.random(n) < rng.choice([0.0, 0.5, 1.0])
+    ticks[stays, rng.integers(0, len(label), n)[stays]] = 0
+    return np.asarray(ticks)
+
+
+def _timed(problem: Problem, rng: np.random.Generator) -> Problem:
+    """The problem with release times and deadlines for none, some or all of its tasks, loose or tight."""
+    n = problem.n_tasks
+    span = int(problem.duration.max(axis=1).sum()) + 1
+    late, slack = rng.choice([1, 2]), rng.choice([1, 2, 4])
+    released, due = rng.random((2, n)) < rng.choice([0.0, 0.5, 1.0], (2, 1))
+    release = np.where(released, rng.integers(0, late * span, n) // 2, 0)
+    shortest = np.where(problem.feasible, problem.duration, problem.duration.max(axis=1, keepdims=True)).min(axis=1)
+    deadline = np.where(due, release + shortest + rng.integers(0, slack * span, n) // 2, UNLIMITED)
+    release.flags.writeable = deadline.flags.writeable = False
+    return replace(problem, release=release, deadline=deadline)
+
+
+def _objective(rng: np.random.Generator) -> Objective:
+    """Mostly one metric, mostly the makespan; now and then a weighted one, a weighted sum or a list."""
+    kind = rng.random()
+    first, second = (METRICS[i] for i in rng.choice(len(METRICS), 2, replace=False))
+    if kind < 0.4:
+        return Objective()
+    if kind < 0.7:
+        return Objective(((Term(first),),))
+    if kind < 0.8:
+        return Objective(((Term(first, Fraction(int(rng.integers(0, 5)), 3)),),))
+    if kind < 0.9:
+        weights = [Fraction(int(rng.integers(1, 5)), int(rng.integers(1, 4))) for _ in range(2)]
+        return Objective(((Term(first, weights[0]), Term(second, weights[1])),))
+    return Objective(((Term(first),), (Term(second),)))
