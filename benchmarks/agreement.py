@@ -1,12 +1,13 @@
-"""Whether brute force, cp-sat and milp agree on random problems that mix every constraint.
+"""Check whether brute-force, cp-sat and milp agree on random problems that combine all constraints.
 
     python benchmarks/agreement.py [--problems 1000] [--seed 0] [--engine highs]
 
-Problems: `small_problem` of tests/support/brute_force.py, up to five tasks on three devices, with feasibility, groups,
-separation, capacities, shared outputs, unlike links, both contentions and memory models, every metric, weighted sums
-and lists, and for two in three release times and deadlines. Each solver is asked without the pipeline and without a
-start, so that nothing but its own model proves what it claims, and the verifier judges the schedule. One worker, 60 s
-limit each. A disagreement is printed with all that is needed to build the problem again, and the exit code is 1.
+The problems come from `small_problem` in tests/support/brute_force.py: up to five tasks on three devices, with
+infeasible devices, groups, separation, capacities, shared outputs, different links, both contention models, both memory
+models, every metric, weighted sums and lists. Two thirds of them have release times and deadlines. The solvers run
+without the pipeline and without a warm start, so that only their own model proves their claims. The verifier checks
+each schedule. Each solver has one worker and a limit of 60 s. A disagreement is printed together with the complete
+problem, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ LIMIT = 60.0
 
 
 def disagreement(problem: Problem, answer: Answer, best: tuple[Any, ...] | None) -> str | None:
-    """What is wrong with an answer, given the optimum (None: infeasible)."""
+    """The error in an answer, given the optimum (None: infeasible); None if the answer is correct."""
     if best is None:
         return None if answer.termination is Termination.INFEASIBLE else f"{answer.termination}, expected infeasible"
     if answer.termination is not Termination.OPTIMAL or answer.schedule is None:
@@ -48,7 +49,7 @@ def disagreement(problem: Problem, answer: Answer, best: tuple[Any, ...] | None)
 
 
 def features(problem: Problem) -> list[str]:
-    """The constraints that a problem has."""
+    """The names of the constraints in a problem."""
     sizes = np.bincount(problem.group)
     found = {
         "feasibility": not problem.feasible.all(),
@@ -68,7 +69,7 @@ def features(problem: Problem) -> list[str]:
 
 
 def dump(problem: Problem) -> str:
-    """Every field of a problem, as Python."""
+    """All fields of a problem as Python code."""
     return "\n".join(f"    {field.name} = {_text(getattr(problem, field.name))}" for field in fields(problem))
 
 
@@ -77,10 +78,10 @@ def _text(value: Any) -> str:
 
 
 def main() -> None:
-    """Draw the problems, ask everyone, print the table."""
+    """Generate the problems, run the solvers and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--problems", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0, help="of the first problem; the next has the next")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first problem; each further problem adds 1")
     parser.add_argument("--engine", choices=("highs", "scip"), default="highs")
     asked = parser.parse_args()
     settings: dict[str, dict[str, Any]] = {"cp-sat": {"hint": False}, "milp": {"hint": False, "engine": asked.engine}}

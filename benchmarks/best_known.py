@@ -1,10 +1,10 @@
-"""Improve the best known values of the problems that come with the project.
+"""Improve the best known solutions of the problems in problems/.
 
     python benchmarks/best_known.py [SECONDS] [NAME...]
 
-Runs cp-sat on every problem (or those named) for so long (60 s unless given), from the plan in problems/plans,
-and prints objective, bound and gap. A better plan replaces the old one, and a better objective or bound goes
-into the `best_known` line of the problem's header; tests/test_problems.py holds both to be true.
+Runs cp-sat on every problem, or on the named ones, for SECONDS (60 s by default) with the plan in problems/plans as
+warm start, and prints objective, bound and gap. A better plan replaces the old one. A better objective or bound is
+written to the `best_known` line of the problem file. tests/test_problems.py verifies both.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LINE = re.compile(r"^best_known: \{objective: [\d.]+, bound: [\d.]+\}", re.MULTI
 
 
 def improve(path: Path, seconds: float) -> tuple[int, int]:
-    """The best known objective and bound, after looking for better ones."""
+    """The best known objective and bound after a run of cp-sat."""
     problem = po.load(path)
     known = read_spec(path).best_known
     plan = FOLDER / "plans" / f"{path.stem}.json"
@@ -48,11 +48,11 @@ def improve(path: Path, seconds: float) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Improve and print the table."""
+    """Improve the solutions and print the table."""
     arguments = sys.argv[1:]
     seconds = float(arguments.pop(0)) if arguments and arguments[0].replace(".", "", 1).isdigit() else 60.0
     paths = [FOLDER / f"{name}.yaml" for name in arguments] or sorted(FOLDER.glob("*.yaml"))
-    table = Table(title=f"best known, cp-sat for {seconds:g} s each")
+    table = Table(title=f"best known solutions, cp-sat for {seconds:g} s each")
     for header in ("problem", "objective", "bound", "gap"):
         table.add_column(header, justify="left" if header == "problem" else "right")
     for path in paths:

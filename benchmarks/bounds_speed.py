@@ -1,9 +1,10 @@
-"""Time of each lower bound on 36,000 tasks: a table, median of 5 runs, seconds.
+"""Measure the time of each lower bound on 36,000 tasks.
 
-    python benchmarks/bounds_speed.py [tasks]
+    python benchmarks/bounds_speed.py [TASKS]
 
-Random graphs (seed 0): each task has about two producers among the 200 before it, durations 5 to 2000 ticks,
-payloads 1 to 1000 bytes. Kernels are compiled before the clock starts.
+The table lists seconds, the median of 5 runs, after the kernels are compiled. The graphs are random (seed 0): each
+task has about two producers among the previous 200 tasks, durations of 5 to 2000 ticks, and payloads of 1 to 1000
+bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ RUNS = 5
 
 
 def layered(n_tasks: int, n_devices: int, n_classes: int) -> Problem:
-    """A random graph on `n_devices` of `n_classes` kinds, with links between any two kinds of their own."""
+    """A random graph on `n_devices` devices of `n_classes` device classes; each pair of classes has its own links."""
     rng = np.random.default_rng(0)
     targets = np.repeat(np.arange(1, n_tasks), 2)
     sources = rng.integers(np.maximum(targets - 200, 0), targets)
@@ -52,7 +53,7 @@ def layered(n_tasks: int, n_devices: int, n_classes: int) -> Problem:
 
 
 def median(run: Callable[[], object]) -> float:
-    """Seconds, the median of RUNS after one to warm up."""
+    """Median seconds of RUNS runs after a warm-up run."""
     run()
     times = []
     for _ in range(RUNS):
@@ -63,7 +64,7 @@ def median(run: Callable[[], object]) -> float:
 
 
 def steps(problem: Problem) -> dict[str, Callable[[], object]]:
-    """What is timed, by name."""
+    """The measured functions by name."""
     classes = classes_of(problem)
     *_, everything = subsets(classes)
     found = paths.windows(classes)
@@ -79,7 +80,7 @@ def steps(problem: Problem) -> dict[str, Callable[[], object]]:
         "critical-path, memory": lambda: paths.critical_path(limited, paths.windows(limited)),
         "load": lambda: least_value(sharing),
         "load, memory": lambda: least_value(sharing_of(limited, everything, limited.duration, loads=True)),
-        "jackson (without its heads)": lambda: head_load_tail(classes, found, priced),
+        "jackson, without heads": lambda: head_load_tail(classes, found, priced),
         "packing": lambda: pigeonhole(classes.duration.min(axis=1), problem.n_devices),
         "transfers": lambda: unavoidable(classes, tariff),
         "all bounds": lambda: bounds(problem),
@@ -92,7 +93,7 @@ def steps(problem: Problem) -> dict[str, Callable[[], object]]:
 def main() -> None:
     """Print the table."""
     n_tasks = int(sys.argv[1]) if len(sys.argv) > 1 else 36_000
-    cases = {"4 devices": (4, 4), "60 of 2 classes": (60, 2), "60 different": (60, 60)}
+    cases = {"4 devices": (4, 4), "60, 2 classes": (60, 2), "60 classes": (60, 60)}
     columns = []
     for n_devices, n_classes in cases.values():
         problem = layered(n_tasks, n_devices, n_classes)

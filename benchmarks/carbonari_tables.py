@@ -1,25 +1,26 @@
-"""Submodular placement (Carbonari, Kodirov, Golub 2017) against the greedy heuristic: the paper's tables, and beyond.
+"""Reproduce and extend the tables of Carbonari, Kodirov, Golub 2017: submodular placement and the greedy heuristic.
 
     python benchmarks/carbonari_tables.py [tables] [costs] [extensions] [speed]
 
-All unless some are named. Everything is deterministic; the layered graphs have seed 0. CPU time is that of one thread,
-from the compiled problem to the schedule: the median of RUNS runs after a first one, or one run of the large problems
-after a small one that has the code compiled. "JCT" is the paper's (`placeopt.model.metrics.carbonari_jct`), "makespan"
-when the last task really ends, of verified schedules.
+All sections run unless some are named. All results are deterministic; the layered graphs have seed 0. CPU time is
+that of one thread, from the compiled problem to the schedule: the median of RUNS runs after a warm-up run, or one run
+for large problems, with the code compiled by a small problem before. "JCT" is the job completion time of the paper
+(`placeopt.model.metrics.carbonari_jct`), and "makespan" the end of the last task in a verified schedule.
 
 tables      VGG-19, ResNet-50 and Inception-v3 on the networks of 3, 30 and 60 devices (2, 20, 40 cores and 1, 10, 20
-            GPUs), with two sets of costs, beside the paper's figures:
-            - the paper's, as far as they are known: COSTS ticks per element of a task's inputs, transfers free, memory
-              unlimited. Table 4 of the paper gives four operations; the rest is assumed. VGG-19's JCT comes to within
-              0.3 % of the paper's 51,362,816: the difference is 150,528, the elements of one input image.
-            - the times of problems/ (roofline of real parts, a GPU up to 186 times as fast as a core) and their
-              transfers; the JCT does not know of these.
-            Memory is that of a process that reads the problem and places it, at its peak: the paper's conclusion names
-            "system memory consumption and time spent to place job graph" as characteristics of the algorithm. Before it
-            stands what the placement needs: the peak memory of the device that needs most.
-costs       how much of the change of JCT hangs on the costs that the paper does not give (ELEMENTWISE).
-extensions  what the settings `memory` and `communication` change where memory is tight or transfers are dear: whether
-            it fits, makespan, and how far that is from the best bound that `placeopt.bounds` proves in BOUND_SECONDS.
+            GPUs), with two sets of costs, together with the figures of the paper:
+            - the costs of the paper, as far as they are published: COSTS ticks per element of the inputs of a task,
+              free transfers, unlimited memory. Table 4 of the paper states four operations; the others are assumed.
+              The JCT of VGG-19 differs by 0.3 % from the 51,362,816 of the paper: the difference is 150,528, the
+              elements of one input image.
+            - the times of problems/ (roofline of real hardware, a GPU up to 186 times as fast as a core) and their
+              transfers, which the JCT ignores.
+            "process" is the peak memory of a process that reads the problem and places it. The conclusion of the
+            paper names "system memory consumption and time spent to place job graph" as characteristics of the
+            algorithm. "on a device" is the memory of the placement: the largest peak memory of any device.
+costs       the change of JCT depending on the costs that the paper does not publish (ELEMENTWISE).
+extensions  the effect of the settings `memory` and `communication` with scarce memory or expensive transfers: memory
+            violations, makespan, and the gap to the best bound that `placeopt.bounds` proves in BOUND_SECONDS.
 speed       36,000 tasks and more on 60 devices.
 """
 
@@ -65,9 +66,9 @@ COSTS = {
     "conv2d": (4, 2), "max_pool": (6, 5), "avg_pool": (1, 3), "global_avg_pool": (1, 3), "concat": (5, 7),
     "dense": (8, 4), "classifier": (8, 4),
 }  # fmt: skip
-"""Ticks per input element on a CPU core and on a GPU: the first five from table 4, the others assumed."""
+"""Ticks per input element on a CPU core and on a GPU: the first five are from table 4, the others are assumed."""
 ELEMENTWISE = ((2, 1), (1, 1), (4, 1))
-"""The same of batch_norm, relu, add and pad, of which the paper says nothing: the first by default."""
+"""Assumed costs of batch_norm, relu, add and pad, which the paper does not state; the first pair is the default."""
 IMAGE = {"VGG-19": 224 * 224 * 3, "ResNet-50": 224 * 224 * 3, "Inception-v3": 299 * 299 * 3}
 """Elements of the image that the first task reads."""
 
@@ -121,19 +122,19 @@ PAPER: dict[tuple[str, str], dict[str, tuple[int, float, float, float]]] = {
 }
 
 Variant = tuple[str, str, dict[str, Any]]
-"""How it is called here, the solver, its settings."""
+"""Label, solver and settings."""
 AS_PUBLISHED = {"memory": "unlimited"}
 BOTH = {"memory": "step", "communication": True}
 VARIANTS: tuple[Variant, ...] = (
     ("heuristic-g", "heuristic-g", {}),
-    ("submodular-g, paper's model", "submodular-g", AS_PUBLISHED),
+    ("submodular-g, model of the paper", "submodular-g", AS_PUBLISHED),
     ("    both", "submodular-g", BOTH),
-    ("submodular-gi, paper's model", "submodular-gi", AS_PUBLISHED),
+    ("submodular-gi, model of the paper", "submodular-gi", AS_PUBLISHED),
     ("    memory", "submodular-gi", {"memory": "step"}),
     ("    communication", "submodular-gi", AS_PUBLISHED | {"communication": True}),
     ("    both", "submodular-gi", BOTH),
     ("    both, cap=total", "submodular-gi", BOTH | {"cap": "total"}),
-    ("    paper's model, cap=search", "submodular-gi", AS_PUBLISHED | {"cap": "search"}),
+    ("    model of the paper, cap=search", "submodular-gi", AS_PUBLISHED | {"cap": "search"}),
 )
 LARGE: tuple[Variant, ...] = (
     ("heuristic-g", "heuristic-g", {}),
@@ -145,7 +146,7 @@ BAECHI = network_document("v100x4", bandwidth="5.701 GB/s", latency="134 us")
 
 
 def main() -> None:
-    """Measure and print what the arguments name."""
+    """Measure and print the sections that the arguments name."""
     sections: dict[str, Callable[[Console], None]] = {
         "tables": tables,
         "costs": costs,
@@ -155,19 +156,19 @@ def main() -> None:
     names = sys.argv[1:] or list(sections)
     unknown = [name for name in names if name not in sections]
     if unknown:
-        sys.exit(f"there is no section {unknown[0]}; expected some of {', '.join(sections)}")
+        sys.exit(f"unknown section {unknown[0]}; expected {', '.join(sections)}")
     console = Console(width=170)
     for name in names:
         sections[name](console)
 
 
 def tables(console: Console) -> None:
-    """Tables 1 to 3 of the paper, with its costs and with real ones."""
+    """Tables 1 to 3 of the paper, with its costs and with those of real hardware."""
     for network in NETWORKS:
         for costs in ("paper", "real"):
             count = len(problem_of("VGG-19", network, costs).device_names)
             title = f"{network} network, {count} devices; memory in MiB; " + (
-                "costs like the paper's, in ticks; transfers free" if costs == "paper" else "times of problems/, in us"
+                "costs of the paper, in ticks; free transfers" if costs == "paper" else "times of problems/, in us"
             )
             table = Table(title=title)
             for header in ("model", "solver"):
@@ -214,7 +215,7 @@ def tables(console: Console) -> None:
 
 
 def problem_of(model: str, network: str, costs: str, elementwise: tuple[int, int] = ELEMENTWISE[0]) -> Problem:
-    """A model on a network, with the paper's costs or with those of problems/."""
+    """A model on a network, with the costs of the paper or with those of problems/."""
     graph = json.loads((FILES / "graphs" / f"{MODELS[model]}.json").read_text(encoding="utf-8"))
     problem = po.compile(graph | network_document(network))
     if costs == "real":
@@ -235,10 +236,10 @@ def problem_of(model: str, network: str, costs: str, elementwise: tuple[int, int
 
 
 def measured(model: str, network: str, costs: str, name: str) -> tuple[float, float, float, float, float]:
-    """JCT, makespan, bytes on the fullest device, bytes of the process, CPU seconds; times in the table's unit."""
+    """JCT, makespan, bytes on the fullest device, bytes of the process, CPU seconds; times in the unit of the table."""
     problem = problem_of(model, network, costs)
     seconds, schedule = placed(problem, name, {})
-    assert schedule is not None, f"{name} finds no placement of {model}"
+    assert schedule is not None, f"{name} found no placement of {model}"
     report = po.verify(problem, schedule)
     assert report.feasible, f"{name} on {model}: {report.violations[0].message}"
     unit = 1.0 if costs == "paper" else float(problem.resolution) * 1e6
@@ -255,7 +256,7 @@ def measured(model: str, network: str, costs: str, name: str) -> tuple[float, fl
 def placed(
     problem: Problem, name: str, settings: dict[str, Any], runs: int = RUNS, *, warm: bool = True
 ) -> tuple[float, Schedule | None]:
-    """Median CPU seconds of a solver, and its schedule, timed by the simulation."""
+    """Median CPU seconds of a solver, and its schedule after re-timing."""
     solver = find_solver(name)
     chosen = checked_settings(name, solver.settings_type, settings)
     seconds = []
@@ -270,7 +271,7 @@ def placed(
 
 
 def process_memory(model: str, network: str, costs: str, name: str) -> float:
-    """Most bytes that a process of its own occupies which reads the problem and solves it once (Linux)."""
+    """Peak memory in bytes of a separate process that reads the problem and solves it once (Linux)."""
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from carbonari_tables import problem_of, solved_once\n"
@@ -283,18 +284,18 @@ def process_memory(model: str, network: str, costs: str, name: str) -> float:
 
 
 def solved_once(problem: Problem, name: str) -> None:
-    """Place the problem, for `process_memory`."""
+    """Place the problem once, for `process_memory`."""
     solver = find_solver(name)
     solver.solve(problem, Options(), solver.settings_type())
 
 
 def change(value: float, base: float) -> str:
-    """The change against a base, in per cent."""
+    """The change relative to a base, in per cent."""
     return f"{(value - base) / base * 100:+,.1f}"
 
 
 def hard_problems() -> Iterator[tuple[str, Problem]]:
-    """Problems that are tight in memory, heavy in communication, or both, with what they are."""
+    """Problems with scarce memory, expensive communication, or both, with their titles."""
     for name in ("vgg19-tight", "resnet50-tight", "inception-tight"):
         yield f"{name}\nmemory", po.load(FILES / f"{name}.yaml")
     for batch, what in ((256, "memory, communication"), (32, "communication")):
@@ -311,8 +312,8 @@ def hard_problems() -> Iterator[tuple[str, Problem]]:
 
 
 def costs(console: Console) -> None:
-    """How much hangs on the costs that the paper does not give."""
-    table = Table(title="change of JCT (and makespan) against heuristic-g in % by the cost of elementwise operations")
+    """Dependence of the results on the costs that the paper does not publish."""
+    table = Table(title="change of JCT (and makespan) relative to heuristic-g in %, by costs of elementwise operations")
     for header in ("model", "network", "solver"):
         table.add_column(header)
     for cpu, gpu in ELEMENTWISE:
@@ -338,11 +339,11 @@ def costs(console: Console) -> None:
 
 
 def extensions(console: Console) -> None:
-    """What the settings change where the paper's assumptions do not hold."""
-    table = Table(title=f"tight memory and dear transfers; bounds of {BOUND_SECONDS:g} s")
+    """Effect of the settings on problems that violate the assumptions of the paper."""
+    table = Table(title=f"scarce memory and expensive transfers; bounds after {BOUND_SECONDS:g} s")
     for header in ("problem", "solver"):
         table.add_column(header)
-    for header in ("feasible", "MiB over", "makespan, ms", "over -gi, paper", "over heft", "bound, ms", "gap"):
+    for header in ("feasible", "MiB over", "makespan, ms", "/ -gi, paper", "/ heft", "bound, ms", "gap"):
         table.add_column(header, justify="right")
     for title, problem in hard_problems():
         bound = float(po.bounds(problem, time_limit=BOUND_SECONDS, workers=1)[0].value)
@@ -373,14 +374,14 @@ def extensions(console: Console) -> None:
 
 
 def ratio(length: int, other: int | None) -> str:
-    """One makespan over another."""
+    """The ratio of two makespans."""
     return "-" if not other else f"x {length / other:.3f}"
 
 
 def speed(console: Console) -> None:
     """CPU time of large problems."""
     problems = {"layered": layered_problem(36_000, 60, ccr=1.0), "transformer": transformer(60)}
-    table = Table(title="CPU seconds of one thread and makespan over heuristic-g's; 60 devices")
+    table = Table(title="CPU seconds of one thread, and makespan / makespan of heuristic-g; 60 devices")
     table.add_column("solver")
     for name, problem in problems.items():
         table.add_column(f"{name}\n{problem.n_tasks:,} tasks\n{problem.n_edges:,} edges", justify="right")
@@ -388,7 +389,7 @@ def speed(console: Console) -> None:
     tiny = layered_problem(1000, 60, ccr=1.0)
     for label, name, settings in LARGE:
         cells = []
-        placed(tiny, name, settings, 0)  # compiles
+        placed(tiny, name, settings, 0)  # compiles the kernels
         for key, problem in problems.items():
             seconds, schedule = placed(problem, name, settings, 1, warm=False)
             length = None if schedule is None else makespan(problem, schedule)

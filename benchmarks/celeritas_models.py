@@ -1,14 +1,15 @@
-"""Celeritas against Baechi on generated model graphs: what fusion makes of them, and step times.
+"""Compare Celeritas with Baechi on generated model graphs: graph sizes after fusion, and step times.
 
     python benchmarks/celeritas_models.py [SCALE]
 
-Training graphs of four models of `placeopt generate model` on four V100 (`--network v100x4`), with the link that
-Baechi measured and Celeritas took over, 134 us + 0.0001754 us per byte. Batch sizes are such that all four devices are
-needed. Beside nodes and CCR before and after `celeritas-fusion` stand those of Celeritas, table 2, whose graphs are
-TensorFlow's: with constants, reshapes and variable reads as nodes, and Tensor Holography, which we do not generate.
+The graphs are training graphs of four models of `placeopt generate model` on four V100 GPUs (`--network v100x4`). The
+link is the one that Baechi measured and Celeritas adopted: 134 us + 0.0001754 us per byte. The batch sizes require
+all four devices. The first table lists nodes and CCR before and after `celeritas-fusion`, together with table 2 of
+Celeritas. Its graphs come from TensorFlow and contain constants, reshapes and variable reads as nodes. Its model
+Tensor Holography is not generated here.
 
-Then step times (makespans in seconds, verified) with port contention, which Celeritas models as well, and without it.
-SCALE makes payloads that many times as large, for a higher CCR.
+The other tables list step times (verified makespans in seconds) with port contention, which Celeritas models as
+well, and without contention. SCALE multiplies the payloads to increase the CCR.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def main() -> None:
     scale = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     problems = {name: model(name, scale) for name in MODELS}
     console = Console(width=120)
-    table = Table(title="fusion: nodes and CCR before and after, and those of Celeritas's table 2")
-    for header in ("model", "nodes", "CCR", "fused", "CCR", "paper: nodes", "CCR", "fused", "CCR"):
+    table = Table(title="fusion: nodes and CCR before and after, compared with table 2 of Celeritas")
+    for header in ("model", "nodes", "CCR", "fused", "CCR", "nodes (paper)", "CCR", "fused", "CCR"):
         table.add_column(header, justify="left" if header == "model" else "right")
     for name, problem in problems.items():
         coarse = apply_passes(problem, ["celeritas-fusion"]).problem
@@ -77,7 +78,7 @@ def ratio(problem: Problem) -> str:
 
 
 def steps(problem: Problem) -> list[str]:
-    """What each solver reaches, and the best bound."""
+    """The makespan of each solver and the best bound."""
     cells, bound = [], 0.0
     for name in SOLVERS:
         result = po.solve(problem, name)
@@ -86,7 +87,7 @@ def steps(problem: Problem) -> list[str]:
         if result.objective is None:
             cells.append("no placement")
         else:
-            over = "" if result.feasible else " overfull"
+            over = "" if result.feasible else " exceeds memory"
             cells.append(f"{float(result.objective) * tick:.3f}{over}")
     return [*cells, f"{bound:.3f}"]
 

@@ -1,15 +1,15 @@
-"""How long whole commands take, from the shell's point of view.
+"""Measure the wall time of complete commands.
 
     python benchmarks/commands.py
 
-    placeopt --help                          what a shell completion or a typo costs
-    heft on problems/inception.yaml, cold    a newcomer's first answer: nothing of placeopt compiled or cached
-    heft on problems/inception.yaml          the same again
-    heft on 36,000 tasks from JSON, cold     Numba compiles what it needs
-    heft on 36,000 tasks from JSON           reading, compiling, solving, bounding, verifying; caches warm
+    placeopt --help                          shell completion, or a typing error
+    heft on problems/inception.yaml, cold    first result after installation, without compiled code or caches
+    heft on problems/inception.yaml          the same command with caches
+    heft on 36,000 tasks from JSON, cold     includes compilation by Numba
+    heft on 36,000 tasks from JSON           reading, compiling, solving, bounding and verifying, with caches
 
-The large instance is `placeopt generate layered` with 36,000 tasks on 4 devices, seed 0. Cold runs use a copy
-of the packages without byte code and an empty Numba cache, made anew each time. Median of 5 runs.
+The large instance is `placeopt generate layered` with 36,000 tasks on 4 devices, seed 0. Each cold run uses a new
+copy of the packages without byte code, and an empty Numba cache. Times are medians of 5 runs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def seconds(arguments: list[str], environment: dict[str, str]) -> float:
 
 
 def cold_copy(folder: Path) -> dict[str, str]:
-    """An environment whose placeopt was never run: a copy without byte code, and no Numba cache."""
+    """An environment with a new copy of placeopt, without byte code and Numba cache."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "placeopt", folder / "placeopt", ignore=ignored)
     shutil.copytree(ROOT / "solvers", folder / "placeopt_solvers", ignore=ignored)
@@ -47,14 +47,14 @@ def cold_copy(folder: Path) -> dict[str, str]:
 
 
 def cold(arguments: list[str]) -> float:
-    """Wall time of a command that finds nothing cached."""
+    """Wall time of a command without any cache."""
     with tempfile.TemporaryDirectory() as folder:
         return seconds(arguments, cold_copy(Path(folder)))
 
 
 def main() -> None:
     """Measure and print the table."""
-    table = Table(title=f"whole commands, median of {RUNS} runs")
+    table = Table(title=f"complete commands, median of {RUNS} runs")
     for header in ("command", "seconds", "target"):
         table.add_column(header, justify="left" if header == "command" else "right")
     with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +70,7 @@ def main() -> None:
         )
         for label, arguments, is_cold, target in rows:
             if not is_cold:
-                seconds(arguments, dict(os.environ))  # warms the caches
+                seconds(arguments, dict(os.environ))  # fills the caches
             runs = [cold(arguments) if is_cold else seconds(arguments, dict(os.environ)) for _ in range(RUNS)]
             table.add_row(label, f"{statistics.median(runs):.2f}", "" if target is None else f"< {target:g}")
     Console().print(table)

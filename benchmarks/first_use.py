@@ -1,12 +1,12 @@
-"""What the first use of a machine costs: limits kept and schedules found while kernels are compiled.
+"""Measure the first use on a machine: time limits and schedules while kernels are compiled.
 
     python benchmarks/first_use.py [--quick]
 
-Each run is a separate process, with two workers and seed 0: with an empty cache of kernels, then with a full one
-(`placeopt warm`). `seconds` is the call of `placeopt.solve`, which verifies and bounds the schedule too; `compiling` is
-the part of it in which plain Python ran because kernels were being compiled. Instances: problems/inception.yaml for
-the searches, and `layered_problem(20_000, 4, ccr=1)` for heft. The second table is a running process: the median of
-5 solves by the solver alone, after three others. `--quick` leaves out limits above 1 s.
+Each run is a separate process with two workers and seed 0, once with an empty kernel cache and once with a full one
+(`placeopt warm`). `seconds` is the time of `placeopt.solve`, including verification and bounds. `compiling` is the
+part of it in which plain Python replaces kernels that are being compiled. The instances are problems/inception.yaml
+for the searches, and `layered_problem(20_000, 4, ccr=1)` for heft. The second table measures a running process: the
+median of 5 solves without the pipeline, after three warm-up solves. `--quick` skips limits above 1 s.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SOLVERS = ("auto", "annealing", "lns", "local-search", "wba", "submodular-g")
 LIMITS = (1.0, 5.0, 20.0)
 RUNNING = (("heft", 300, 4), ("heft", 3_000, 4), ("etf", 3_000, 4), ("m-sct", 300, 4), ("m-sct", 1_000, 4))
 AWAIT = 60.0
-"""Seconds that kernels are waited for in a running process."""
+"""Maximum seconds to wait for kernels in a running process."""
 
 
 def main() -> None:
@@ -67,19 +67,19 @@ def main() -> None:
 
 
 def environment(cache: Path) -> dict[str, str]:
-    """The environment with a folder for kernels."""
+    """The environment with `cache` as the folder for kernels."""
     return os.environ | {"NUMBA_CACHE_DIR": str(cache)}
 
 
 def child(cache: Path, *arguments: str) -> dict[str, object]:
-    """What a separate process reports."""
+    """The report of a separate process."""
     command = [sys.executable, __file__, "--child", *arguments]
     done = subprocess.run(command, check=True, env=environment(cache), stdout=subprocess.PIPE, text=True)
     return dict(json.loads(done.stdout))
 
 
 def solved(solver: str, limit: str) -> dict[str, object]:
-    """One solve."""
+    """Report of one solve."""
     import placeopt as po
     from placeopt.generate.layered_graphs import layered_problem
 
@@ -92,7 +92,7 @@ def solved(solver: str, limit: str) -> dict[str, object]:
 
 
 def running() -> dict[str, object]:
-    """Solves by the solver alone, one after the other."""
+    """Report of successive solves without the pipeline."""
     from placeopt.generate.layered_graphs import layered_problem
     from placeopt.kernels import compilation
     from placeopt.solver import Options

@@ -1,10 +1,11 @@
-"""How close to optimal a solver gets, from scratch, on the problems that come with placeopt and on real DNN graphs.
+"""Measure the gaps that a solver proves on the problems in problems/ and on real DNN graphs.
 
     python benchmarks/gaps.py [--solver cp-sat] [--time-limit 60] [--set KEY=VALUE] [FILE...]
 
-Without files: problems/*.yaml, and the layer graphs of Tarnawski et al. (NeurIPS 2020, format `dnn-partitioning`) if
-PLACEOPT_DATA names the folder that holds dnn/*.json; they do not come with placeopt. Objectives are makespans, in ms.
-Seed 0, all cores; seconds are those of reading, solving and verifying one file in this process.
+Without files, the instances are problems/*.yaml and the layer graphs of Tarnawski et al. (NeurIPS 2020, format
+`dnn-partitioning`). The latter are not part of placeopt; PLACEOPT_DATA names the folder that contains dnn/*.json.
+Objectives are makespans in ms. The solver uses seed 0 and all cores. Seconds include reading, solving and verifying
+one file in this process.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ DATA = Path(os.environ.get("PLACEOPT_DATA", Path(__file__).parents[2] / "shared"
 
 
 def load(path: Path) -> po.Problem:
-    """The problem in a spec, or in a file of the format dnn-partitioning."""
+    """The problem in a problem file, or in a file of the format dnn-partitioning."""
     return po.load(path) if DATA not in path.parents else po.compile(po.read_dnn_partitioning(path))
 
 
@@ -39,8 +40,8 @@ def main() -> None:
     files = arguments.files or [*sorted(PROBLEMS.glob("*.yaml")), *sorted((DATA / "dnn").glob("*.json"))]
     settings = dict(pair.split("=", 1) for pair in arguments.sets)
     table = Table(title=f"{arguments.solver}, {arguments.time_limit:g} s each; times in ms")
-    for header in ("problem", "tasks", "objective", "bound", "gap", "bound by", "stopped", "seconds"):
-        table.add_column(header, justify="left" if header in ("problem", "bound by", "stopped") else "right")
+    for header in ("problem", "tasks", "objective", "bound", "gap", "bound by", "termination", "seconds"):
+        table.add_column(header, justify="left" if header in ("problem", "bound by", "termination") else "right")
     for path in files:
         begin = time.perf_counter()
         problem = load(path)

@@ -1,20 +1,21 @@
-"""GiPH's adaptivity experiment (Hu et al. 2023, section 5.1, Figure 6): a network that changes under an application.
+"""Run GiPH's adaptivity experiment (Hu et al. 2023, section 5.1, Figure 6): policies on a changing network.
 
     python benchmarks/giph_adaptivity.py [--graphs 12] [--networks 5] [--changes 20] [--auto SECONDS] [--images FOLDER]
 
-A network of 20 devices loses two devices, two more, gets two, and two more, again and again: 16 to 20 are left. What it
-gets is slower: half the speed and bandwidth, twice the delay on average. Some device supports every kind of hardware at
-any time. Graphs and networks: see `giph_sets.py`, released sizes; the paper has 20 graphs on one network.
+A network of 20 devices loses two devices, loses two more, gains two, and gains two more, in a cycle, so that it has 16
+to 20 devices. New devices are slower: on average half the speed, half the bandwidth and twice the delay. Each hardware
+feature is always supported by some device. Graphs and networks are the released sizes of `giph_sets.py`; the paper
+uses 20 graphs on one network.
 
-After each change every search has 2 |V| steps. A policy goes on from its own placement before the change, the tasks of
-lost devices put on random others; `random` draws placements beside that one; `heft` and `peft` begin from scratch. With
---auto the solver `auto` starts from its own placement too and has so many seconds. (The released code lets every search
-begin at a random placement after each change, and gives new devices speeds like those of the old ones.)
+After each change, every search has 2 |V| steps. A policy continues from its own placement before the change, with the
+tasks of lost devices on random devices. `random` draws further placements in addition to this one. `heft` and `peft`
+start from scratch. With --auto, the solver `auto` also continues from its own placement and has SECONDS per change.
+(In the released code, every search starts at a random placement after each change, and new devices are as fast as the
+old ones.)
 
-What adapting costs: `moved` is the share of tasks that a search takes from a device that is still there, and
-`relocation` what that takes as the metric of that name counts it (GiPH, section 5.3), as a multiple of the new
-makespan, if each task has as many bytes to migrate as an edge carries, MIGRATION, and no start-up time. Means over all
-changes.
+`moved` is the share of tasks that a search moves from a device that still exists. `relocation` is the cost of these
+moves as a multiple of the new makespan, in the metric of that name (GiPH, section 5.3). Each task has MIGRATION bytes
+to move, as many as an edge carries, and no start-up time. Both are means over all changes.
 """
 
 from __future__ import annotations
@@ -41,30 +42,30 @@ from placeopt.policies import POLICIES, random_placement, run_episode, sample_pl
 
 SLOWER: dict[str, Any] = NETWORK | {"speed": 2.5, "bandwidth": 50.0, "delay": 20.0}
 CYCLE = (-2, -2, 2, 2)
-"""Devices that go and come."""
+"""Change of the number of devices, repeated."""
 MIGRATION = 100_000
-"""Bytes."""
+"""Bytes to move for each task."""
 SEARCHES = ("random", "random-task-eft", "annealing-2", "annealing")
 HEURISTICS = ("heft", "peft")
 
 
 class Network:
-    """A network that changes: of 20 places some are empty, and some hold a device that came later."""
+    """A changing network of 20 places, which are empty or contain an original or a new device."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.rng = np.random.default_rng(seed)
         self.drawn = [random_network(DEVICES, hardware=HARDWARE, seed=seed, **NETWORK)]
         self.came = dict.fromkeys(range(DEVICES), 0)
-        """The network that the device at each place is from."""
+        """For each occupied place, the index in `drawn` of the network that its device is from; 0 for the first."""
 
     @property
     def slow(self) -> int:
-        """Devices that came later."""
+        """Number of new devices."""
         return sum(came > 0 for came in self.came.values())
 
     def change(self, count: int) -> None:
-        """Lose devices at random, or fill empty places with slower ones."""
+        """Remove random devices, or fill empty places with slower devices."""
         if count > 0:
             empty = [place for place in range(DEVICES) if place not in self.came]
             seed = self.seed + 10_000 * len(self.drawn)
@@ -80,7 +81,7 @@ class Network:
                 return
 
     def document(self) -> dict[str, Any]:
-        """The sections `devices` and `links`; a link is from the network of the later of its two devices."""
+        """The sections `devices` and `links`; a link is taken from the network of its newer device."""
         overrides = []
         for number, network in enumerate(self.drawn):
             for link in network["links"]["overrides"]:
@@ -96,7 +97,7 @@ class Network:
 
 
 def history(seed: int, changes: int) -> tuple[list[dict[str, Any]], list[int], list[int]]:
-    """The networks one after another, how many devices each has, and how many of them are slower ones."""
+    """The sequence of networks, the number of devices of each, and the number of slower devices among them."""
     network = Network(seed)
     documents, devices, slow = [network.document()], [DEVICES], [0]
     for change in range(changes):
@@ -117,19 +118,19 @@ def graph(index: int) -> dict[str, Any]:
 
 
 def carried(problem: Problem, before: list[str] | None, seed: int) -> np.ndarray:
-    """(n,) the placement by names of devices, with random devices where there is none any more."""
+    """(n,) the placement `before`, by device names, on the new network; tasks of lost devices are on random devices."""
     device = random_placement(problem, np.random.default_rng(seed)).copy()
     if before is not None:
         place = {name: index for index, name in enumerate(problem.device_names)}
         for task, name in enumerate(before):
-            # A device that left and one that came later at its place are not to be confused: nobody is there then.
+            # A new device has the name of a lost one, but a change never does both, so no task is there at that time.
             if name in place and problem.feasible[task, place[name]]:
                 device[task] = place[name]
     return device
 
 
 def placed(problem: Problem, name: str, device: np.ndarray, seconds: float, seed: int) -> tuple[np.ndarray, int]:
-    """A search's placement (n,) and its makespan."""
+    """The placement (n,) of a search and its makespan."""
     if name == "random":
         found = sample_placements(problem, device, steps=2 * problem.n_tasks, seed=seed)
         return found.device, int(found.best[-1])
@@ -146,7 +147,7 @@ def placed(problem: Problem, name: str, device: np.ndarray, seconds: float, seed
 
 
 class Adaption:
-    """What a search came to on all networks, one graph after another."""
+    """The results of a search on all networks, for one graph after another."""
 
     def __init__(self, name: str, seconds: float) -> None:
         self.name, self.seconds = name, seconds
@@ -155,7 +156,7 @@ class Adaption:
         self.relocation: list[float] = []
 
     def run(self, problems: Sequence[Problem], seed: int) -> None:
-        """Place one graph on one network after another."""
+        """Place one graph on a sequence of networks."""
         before: list[str] | None = None
         row = []
         for change, problem in enumerate(problems):
@@ -163,11 +164,11 @@ class Adaption:
             device, span = placed(problem, self.name, start, self.seconds, seed + change)
             row.append(span / critical_path(problem))
             if before is not None:
-                self._tell(problem, before, device, span)
+                self._add_moves(problem, before, device, span)
             before = [problem.device_names[d] for d in device]
         self.slr.append(row)
 
-    def _tell(self, problem: Problem, before: Sequence[str], device: np.ndarray, span: int) -> None:
+    def _add_moves(self, problem: Problem, before: Sequence[str], device: np.ndarray, span: int) -> None:
         place = {name: index for index, name in enumerate(problem.device_names)}
         current = np.array([place.get(name, GONE) for name in before])
         there = current != GONE
@@ -185,20 +186,20 @@ class Adaption:
 
 
 def main() -> None:
-    """Run all, print the table, draw the figure."""
+    """Run the experiment, print the table and draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graphs", type=int, default=12)
     parser.add_argument("--networks", type=int, default=5)
     parser.add_argument("--changes", type=int, default=20)
-    parser.add_argument("--auto", type=float, metavar="SECONDS", help="run the solver auto too, so long for a change")
-    parser.add_argument("--images", type=Path, metavar="FOLDER", help="where the figure goes; none without it")
+    parser.add_argument("--auto", type=float, metavar="SECONDS", help="run the solver auto with SECONDS per change")
+    parser.add_argument("--images", type=Path, metavar="FOLDER", help="folder for the figure; no figure by default")
     arguments = parser.parse_args()
     console = Console(width=130)
     names = [*SEARCHES, *HEURISTICS]
     if arguments.auto is not None and "auto" in po.solvers():
         names.append("auto")
     elif arguments.auto is not None:
-        console.print("the solver auto is not installed: left out")
+        console.print("the solver auto is not installed and therefore skipped")
     searches = [Adaption(name, arguments.auto or 0.0) for name in names]
     slower = []
     for number in range(arguments.networks):
@@ -218,7 +219,7 @@ def main() -> None:
     table.add_column("search", no_wrap=True)
     for mark in marks:
         table.add_column(f"{mark}: {devices[mark]} devices", justify="right")
-    for header in ("after all", "less heft", "moved", "relocation"):
+    for header in ("all changes", "vs. heft", "moved", "relocation"):
         table.add_column(header, justify="right", no_wrap=True)
     reference = results["heft"][:, 1:].mean(axis=1)
     for search in searches:

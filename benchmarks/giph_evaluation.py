@@ -1,18 +1,19 @@
-"""GiPH's evaluation (Hu et al. 2023, section 5.1, Figures 4 and 5): SLR of search policies against their steps.
+"""Run GiPH's evaluation (Hu et al. 2023, section 5.1, Figures 4 and 5): SLR of policies against search steps.
 
     python benchmarks/giph_evaluation.py [steps] [costs] [optimum] [--cases 150] [--images docs/images]
 
-All parts unless some are named. Every policy makes 2 |V| steps from the same random placement, drawn uniformly. The SLR
-is that of the best placement so far: its makespan over the critical path of least durations (section 5). With noise it
-is the placement that was observed best, and its SLR the one without noise, which is about what it will come to on
-average; the least SLR observed, which the paper reports and which chance makes low, is given too. Problems: see
-`giph_sets.py`; there is one network, or ten. Intervals are those of 95 %; differences are paired by problem.
+All parts run unless some are named. Every policy makes 2 |V| steps from the same uniformly random placement. The SLR
+is the makespan of the best placement so far divided by the length of the critical path at the least durations
+(section 5). With noise, the best placement is the one with the least observed makespan, and its SLR is computed
+without noise, which estimates its mean. The least observed SLR is listed as well; the paper reports it, and it is
+biased downwards. For the problems, see `giph_sets.py`; there are one or ten networks. Intervals are 95 % confidence
+intervals; differences are paired by problem.
 
-steps       SLR against search steps, single and multiple networks, with and without 20 % noise; sets of other sizes;
-            SLR against depth. Constructive heuristics beside them: their own schedules, without noise.
-costs       the same at equal numbers of placements executed and of finish times worked out: policies that cost less
-            go on at other random placements until they have used as much.
-optimum     what there is to be found: the solver auto, SECONDS for each problem.
+steps       SLR against search steps, with one and several networks, with and without 20 % noise; sets of other sizes;
+            SLR against depth; for comparison, the schedules of constructive heuristics, without noise.
+costs       SLR at equal numbers of executed placements and of computed finish times. Cheaper policies restart from
+            other random placements until they have used the same amount.
+optimum     SLR of the solver auto with SECONDS for each problem.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ SEARCHES = ("random", *POLICIES)
 REFERENCE = "random-task-eft"
 HEURISTICS = ("heft", "lookahead-heft", "peft", "cpop", "gdl", "min-min")
 GRID = np.linspace(0, 2, 41)
-"""Steps for each task at which curves are drawn."""
+"""Steps per task at which curves are drawn."""
 DEPTHS = (0, 12, 18, 26, 34, 100)
-"""Borders of the depths that are averaged over."""
+"""Borders of the intervals of depth."""
 
 SECONDS = 4.0
-"""Of the solver auto."""
+"""Time limit of the solver auto."""
 
 console = Console(width=150)
 
@@ -62,7 +63,7 @@ def first_placement(problem: Problem, index: int) -> np.ndarray:
 
 @cache
 def constructed(name: str, kind: str, index: int, networks: int) -> float:
-    """The SLR of a heuristic's schedule."""
+    """The SLR of the schedule of a heuristic."""
     problem = case(kind, index, networks)
     makespan = po.solve(problem, name).makespan
     assert makespan is not None
@@ -70,7 +71,7 @@ def constructed(name: str, kind: str, index: int, networks: int) -> float:
 
 
 class Course:
-    """What all policies came to on a set: for each an array with a row for each problem."""
+    """The results of all policies on a set: for each policy, an array with one row per problem."""
 
     def __init__(self, kind: str, networks: int, noise: float, cases: int, names: Sequence[str] = SEARCHES) -> None:
         self.title = f"{'single network' if networks == 1 else f'{networks} networks'}, {kind} sizes" + (
@@ -96,9 +97,9 @@ class Course:
             self.slr[name] = np.array([constructed(name, kind, index, networks) for index in range(cases)])[:, None]
 
     def print(self) -> None:
-        """The table."""
+        """Print the table."""
         table = Table(title=f"{self.title}: {len(self.tasks)} problems, {self.tasks.mean():.1f} tasks on average")
-        for header in ("search", "SLR after |V|/2", "|V|", "2 |V| steps", "less task-eft", "better/equal/worse",
+        for header in ("search", "SLR after |V|/2", "|V|", "2 |V| steps", "vs. task-eft", "better/equal/worse",
                        "observed", "executed", "estimates"):  # fmt: skip
             table.add_column(header, justify="left" if header == "search" else "right", no_wrap=True)
         reference = self.slr[REFERENCE][:, -1]
@@ -122,7 +123,7 @@ class Course:
         console.print(table)
 
     def print_depths(self) -> None:
-        """SLR by depth, as the paper's Figure 5."""
+        """Print the SLR by depth, as in Figure 5 of the paper."""
         table = Table(title=f"{self.title}: final SLR by depth of the graph (mean, standard deviation)")
         table.add_column("search")
         bins = [(low, high) for low, high in pairwise(DEPTHS) if self._within(low, high).any()]
@@ -140,7 +141,7 @@ class Course:
 
 
 def spent(problem: Problem, name: str, index: int, budget: int, what: str, noise: float) -> float:
-    """The SLR that a policy reaches with so many `evaluations` or `estimates`, starting again while some are left."""
+    """The SLR of a policy with `budget` `evaluations` or `estimates` (`what`), with restarts until it is used."""
     rng = np.random.default_rng([7, index])
     used, best, expected = 0, None, 0
     round_ = 0
@@ -156,20 +157,20 @@ def spent(problem: Problem, name: str, index: int, budget: int, what: str, noise
 
 
 def print_costs(cases: int, noise: float) -> None:
-    """SLR at equal costs: as much as `annealing`, and `annealing-2`, spends on the problem."""
+    """Print the SLR at equal costs: those of `annealing` and of `annealing-2` on the same problem."""
     problems = [case("released", index, 10) for index in range(cases)]
     table = Table(title=f"10 networks, released sizes, noise {noise:g}: SLR at equal costs, {cases} problems")
     for header in (
-        "as much as",
-        "in",
-        "spent/|V|",
-        "by the policy",
+        "cost of",
+        "measured in",
+        "cost/|V|",
+        "this policy",
         REFERENCE,
         "greedy",
         "random",
-        "less task-eft",
+        "vs. task-eft",
     ):
-        table.add_column(header, justify="left" if header in ("as much as", "in") else "right")
+        table.add_column(header, justify="left" if header in ("cost of", "measured in") else "right")
     for name, what in (("annealing", "evaluations"), ("annealing-2", "evaluations"), ("annealing-2", "estimates"),
                        ("annealing", "estimates")):  # fmt: skip
         own, others, shares = [], {REFERENCE: [], "random-task-greedy": [], "random": []}, []
@@ -189,7 +190,7 @@ def print_costs(cases: int, noise: float) -> None:
 
 
 def print_optimum(cases: int) -> None:
-    """SLR of the schedules that `auto` finds, and how many it proves optimal."""
+    """Print the SLR of `auto`, and the number of schedules that it proves optimal."""
     slr, heft, proved = [], [], 0
     for index in range(cases):
         problem = case("released", index, 10)
@@ -206,11 +207,11 @@ def print_optimum(cases: int) -> None:
 
 
 def main() -> None:
-    """Run the parts, print the tables, draw the figures."""
+    """Run the parts, print the tables and draw the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help="steps, costs, optimum")
-    parser.add_argument("--cases", type=int, default=150, help="problems in each set")
-    parser.add_argument("--images", type=Path, metavar="FOLDER", help="where figures go; none without it")
+    parser.add_argument("--cases", type=int, default=150, help="number of problems in each set")
+    parser.add_argument("--images", type=Path, metavar="FOLDER", help="folder for the figures; no figures by default")
     arguments = parser.parse_args()
     parts = arguments.parts or ["steps", "costs", "optimum"]
     if "steps" in parts:

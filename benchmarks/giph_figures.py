@@ -1,4 +1,4 @@
-"""The figures of `giph_evaluation.py` and `giph_adaptivity.py`."""
+"""Draw the figures of `giph_evaluation.py` and `giph_adaptivity.py`."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ COLORS = {
     "heft": palette.INK,
     "peft": palette.MUTED,
 }
-"""A colour for each search, the same in every figure."""
+"""The colour of each search in all figures."""
 
 LINES = ("heft", "peft")
 """Heuristics drawn as horizontal lines."""
 
 
 def dashes(name: str) -> tuple[float, ...]:
-    """Heuristics are dashed."""
+    """The dash pattern of a search; only heuristics have one."""
     return {"heft": (5, 2), "peft": (1.5, 1.5)}.get(name, ())
 
 
 def legend(picture: Picture, names: Sequence[str]) -> None:
-    """What the colours mean."""
+    """Add the legend of colours."""
     line_legend(picture, [(line_sample(COLORS[name], dashes=dashes(name)), name) for name in names])
 
 

@@ -1,17 +1,17 @@
-"""The problems of GiPH's evaluation, and what its benchmarks share.
+"""Problem sets of GiPH's evaluation, shared by the benchmarks of search policies.
 
 Parameters: Y. Hu et al., MLSys 2023, arXiv:2305.14562, appendix B.2, and the released configuration
 (github.com/uidmice/placement-rl, parameters/multiple_networks.txt and single_network.txt): 20 devices, speed 5,
-bandwidth 100, delay 10, five kinds of hardware of which a device has each with probability 0.2 and every task requires
-one, compute 100, data 100, alpha 0.1, 0.2, 0.3, connection 0.1, 0.2, v = 10, 15. Speeds and bandwidths vary by 80 %,
-compute and data by 40 %, as multiple_networks.txt has it.
+bandwidth 100, delay 10, five hardware features, of which a device has each with probability 0.2 and each task
+requires one, compute 100, data 100, alpha 0.1, 0.2, 0.3, connection 0.1, 0.2, v = 10, 15. As in
+multiple_networks.txt, speeds and bandwidths vary by 80 %, compute and data by 40 %.
 
-What v means differs. In the paper it is the number of tasks M. The released generator draws levels, sqrt(v) / alpha on
-average (within 20 %), and for each a width up to 2 alpha sqrt(v), rounded up: with v = 10 and alpha = 0.1 that is 32
-levels of one task each. So graphs of "10 to 15 tasks" have 12 to 50. Sets here:
+The meaning of v differs. In the paper, it is the number of tasks M. The released generator draws sqrt(v) / alpha
+levels on average (within 20 %) and, for each level, a width up to 2 alpha sqrt(v), rounded up. With v = 10 and alpha =
+0.1, this results in 32 levels of one task each. Therefore graphs of "10 to 15 tasks" have 12 to 50 tasks. The sets:
 
-released    as many tasks and levels as that generator draws
-named       10 and 15 tasks, as the configuration says
+released    tasks and levels as in the released generator
+named       10 and 15 tasks, as in the configuration
 larger      40 and 60 tasks
 """
 
@@ -48,11 +48,11 @@ SHAPES = tuple(product((0.1, 0.2, 0.3), (0.1, 0.2)))
 """alpha and connection."""
 
 FIRST_SEED = 1000
-"""Seeds below are those that the annealing policy's temperatures were chosen on."""
+"""First seed of the sets. The temperatures of the annealing policy were chosen on smaller seeds."""
 
 
 def graph_size(v: int, alpha: float, seed: int) -> tuple[int, float]:
-    """Tasks, and the alpha that gives as many levels, of a graph as the released generator draws it."""
+    """Number of tasks of a graph of the released generator, and the alpha that results in its number of levels."""
     rng = np.random.default_rng(seed)
     levels = math.ceil(math.sqrt(v) / alpha * rng.uniform(0.8, 1.2))
     tasks = int(np.ceil(rng.uniform(0, 2 * alpha * math.sqrt(v), levels)).sum()) + 2
@@ -60,7 +60,7 @@ def graph_size(v: int, alpha: float, seed: int) -> tuple[int, float]:
 
 
 def case(kind: str, index: int, networks: int) -> Problem:
-    """Problem `index` of a set: graphs of all shapes in turn, on one of so many networks."""
+    """Problem `index` of the set `kind`: graphs of all shapes in turn, on one of `networks` networks."""
     shapes = [(v, *shape) for v, shape in product(TASKS[kind], SHAPES)]
     tasks, alpha, connection = shapes[index % len(shapes)]
     seed = FIRST_SEED + index

@@ -1,9 +1,9 @@
-"""How long heft takes on large graphs, from the compiled problem to the schedule.
+"""Measure the time of heft on large graphs, from the compiled problem to the schedule.
 
     python benchmarks/heft_speed.py
 
-Instances: `placeopt.generate.layered_graphs.layered_problem`, seed 0, with CCR 1 and as many device types as
-devices. One thread; machine code compiled before the clock starts. Median of 5 runs.
+The instances are `placeopt.generate.layered_graphs.layered_problem` with seed 0, CCR 1, and as many device types as
+devices. The solver uses one thread, and its kernels are compiled before the measurement. Times are medians of 5 runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
     solver = find_solver("heft")
     solver.solve(layered_problem(50_000, 8), Options(), Settings())
     table = Table(title=f"heft, seconds, median of {RUNS} runs")
-    for header in ("tasks", "edges", "devices", "seconds", "tasks a second"):
+    for header in ("tasks", "edges", "devices", "seconds", "tasks per second"):
         table.add_column(header, justify="right")
     for tasks, devices in SIZES:
         problem = layered_problem(tasks, devices, ccr=1.0)

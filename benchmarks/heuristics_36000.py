@@ -1,15 +1,15 @@
-"""How long the heuristics take on graphs of 36,000 tasks and more, from the compiled problem to the schedule.
+"""Measure the time of heuristics on graphs of 36,000 tasks and more, from the compiled problem to the schedule.
 
     python benchmarks/heuristics_36000.py [SOLVER ...]
 
-Instances, 4 and 60 devices each, without memory limits:
+The instances have 4 and 60 devices without memory limits:
 
-- layered: `layered_problem(36_000, m)`, seed 0, CCR 1, about 72,000 edges, as many device types as devices.
-- transformer: the Transformer of 41,515 tasks (see placeopt/generate/transformer.py) on equal devices of 10 TFLOP/s,
-  linked by 12 GB/s.
+- layered: `layered_problem(36_000, m)` with seed 0, CCR 1, about 72,000 edges, and as many device types as devices.
+- transformer: the Transformer of 41,515 tasks (see placeopt/generate/transformer.py) on identical devices with 10
+  TFLOP/s and links of 12 GB/s.
 
-Seconds of CPU time of one thread, median of RUNS runs, machine code compiled before (a first run); behind them the
-makespan as a multiple of heft's. Last, heft on 1,000,000 tasks and 8 devices.
+The table lists seconds of CPU time on one thread, the median of RUNS runs after a warm-up run, and the makespan
+divided by that of heft. The last line is heft on 1,000,000 tasks and 8 devices.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TRANSFORMER = {"layers": 12, "heads": 64, "width": 4096, "ff_width": 16384, "spl
 
 
 def transformer(devices: int) -> Problem:
-    """The Transformer on equal devices."""
+    """The Transformer on identical devices."""
     network = network_document("custom", devices=devices, memory_bandwidth="900 GB/s", overhead="5 us")
     return po.compile(model_document("transformer", **TRANSFORMER) | network)
 
@@ -67,7 +67,7 @@ def main() -> None:
         for m in (4, 60)
         for graph, problem in (("layered", layered_problem(36_000, m, ccr=1.0)), ("transformer", transformer(m)))
     }
-    table = Table(title="CPU seconds and makespan over heft's")
+    table = Table(title="CPU seconds, and makespan / makespan of heft")
     table.add_column("solver")
     for key, problem in problems.items():
         table.add_column(f"{key} devices\n{problem.n_tasks:,} tasks\n{problem.n_edges:,} edges", justify="right")

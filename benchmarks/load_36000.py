@@ -1,17 +1,17 @@
-"""How long it takes to read, check and compile a problem of 36,000 tasks.
+"""Measure the time to read, validate and compile a problem of 36,000 tasks.
 
     python benchmarks/load_36000.py
 
-Instance: seed 0; 36,000 tasks given by flops and bytes, each with an output and resident memory, the first
-none, every other 1 to 3 producers (2 on average) among the 100 tasks before it, every third in one of
-1,200 colocation groups; 40 GPUs and 20 CPUs. Written as JSON and as YAML into a temporary
-folder. Times are medians of 5 runs, in seconds, with the file in the operating system's cache:
+The instance (seed 0) has 36,000 tasks with flops and bytes, each with an output and resident memory. Every task
+except the first has 1 to 3 producers (2 on average) among the previous 100 tasks. Every third task belongs to one of
+1,200 colocation groups. The network has 40 GPUs and 20 CPUs. The instance is written as JSON and as YAML into a
+temporary folder. Times are medians of 5 runs in seconds, with the file in the cache of the operating system:
 
     parse           text to plain data
     parse + check   text to a validated spec
     compile         validated spec to a problem
-    load            all of it, by `placeopt.load`
-    parser alone    json.loads; PyYAML's C parser, events only, and PyYAML's own C loader for comparison
+    load            the complete `placeopt.load`
+    parser alone    json.loads; PyYAML's C parser (events only), and PyYAML's C loader for comparison
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def document() -> dict[str, Any]:
 
 
 def seconds(run: Callable[..., object], *args: object) -> float:
-    """Median seconds of a few calls, each with a clean heap."""
+    """Median seconds of RUNS calls, each after a garbage collection."""
     times = []
     for _ in range(RUNS):
         gc.collect()
@@ -89,12 +89,12 @@ def seconds(run: Callable[..., object], *args: object) -> float:
 
 
 def yaml_events(text: str) -> int:
-    """PyYAML's C parser alone: the number of events in a text."""
+    """The number of events that PyYAML's C parser produces for a text."""
     return sum(1 for _ in yaml.parse(text, Loader=LOADER))
 
 
 def row(path: Path) -> list[str]:
-    """The table's row of a file."""
+    """The row of the table for a file."""
     text = path.read_text(encoding="utf-8")
     plain = read_document(path)
     parse, check, whole = seconds(read_document, path), seconds(validate, plain, Spec), seconds(load, path)

@@ -1,12 +1,12 @@
-"""How many published optima an exact solver proves, and how fast.
+"""Measure how many published optima an exact solver proves, and how fast.
 
     python benchmarks/optimal_143.py [FILE] [--solver milp] [--most-tasks 7] [--set engine=scip]
 
-Instances: 143 graphs of up to 11 tasks on 1, 2 or 4 identical processors with proven optimal makespans
-(P | prec, c_ij | Cmax), one JSON object a line: name, processors, optimum, weights, edges [u, v, c] with c paid
-between different processors only. They do not come with placeopt: give the file, or set PLACEOPT_DATA to the
-folder that holds optimal/p2-p4.jsonl. Limit 30 s each, all cores, seed 0; seconds are wall time in one process.
-The solver is cp-sat and the graphs are all of them unless told otherwise.
+The instances are 143 graphs of up to 11 tasks on 1, 2 or 4 identical processors with proven optimal makespans
+(P | prec, c_ij | Cmax). The file contains one JSON object per line: name, processors, optimum, weights, and edges
+[u, v, c], where c is the transfer time between different processors. The graphs are not part of placeopt: pass the
+file, or set PLACEOPT_DATA to the folder that contains optimal/p2-p4.jsonl. By default, the solver is cp-sat, and all
+graphs are used. The limit is 30 s each, with all cores and seed 0. Seconds are wall time in one process.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ DATA = Path(os.environ.get("PLACEOPT_DATA", Path(__file__).parents[2] / "shared"
 
 
 def main() -> None:
-    """Solve them all and print the table."""
+    """Solve all graphs and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", type=Path, nargs="?", default=DATA / "optimal" / "p2-p4.jsonl")
     parser.add_argument("--solver", default="cp-sat")
-    parser.add_argument("--most-tasks", type=int, default=sys.maxsize, help="leave out graphs with more")
+    parser.add_argument("--most-tasks", type=int, default=sys.maxsize, help="skip graphs with more tasks")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the solver")
     asked = parser.parse_args()
     path, settings = asked.file, dict(pair.split("=", 1) for pair in asked.set)
     if not path.exists():
-        sys.exit(f"{path}: no such file; give the file with the graphs, or set PLACEOPT_DATA")
+        sys.exit(f"{path}: no such file; pass the file with the graphs, or set PLACEOPT_DATA")
     rows: dict[int, list[tuple[bool, bool, float]]] = defaultdict(list)
     for line in path.read_text().splitlines():
         graph = json.loads(line)

@@ -1,14 +1,14 @@
-"""How long a report of 36,000 tasks on 60 devices takes to make, to open, and to answer a zoom; and a trace.
+"""Measure the report page and the trace of 36,000 tasks on 60 devices: time to write, to open and to zoom.
 
     python benchmarks/page_speed.py
 
-Instance: that of load_36000.py, placed by heft, and `layered_problem` of the same size, seed 0, CCR 1, where every
-device is busy. In a headless Chromium, window of 1280 by 900 pixels. Of 40 zooms by 2, in and out, at moments spread
-over the schedule, median and largest:
+The instances are the one of load_36000.py, placed by heft, and `layered_problem` of the same size with seed 0 and CCR
+1, where every device is busy. The browser is a headless Chromium with a window of 1280 by 900 pixels. The table lists
+median and maximum of 40 zooms by a factor of 2, in and out, at times spread over the schedule:
 
-    frame       the scripts' own work to draw all charts anew
-    painted     from the zoom to the end of the animation frame after the one that drew it: two frames of the screen,
-                33 ms at least, and what the browser needs to paint
+    frame       time of the scripts to draw all charts
+    painted     time from the zoom to the end of the following animation frame: two screen frames (at least 33 ms)
+                and the time of the browser to paint
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ZOOMS = """async () => {
 
 
 def seconds(make: Callable[[], Any]) -> float:
-    """Median seconds of some calls."""
+    """Median seconds of RUNS calls."""
     times = []
     for _ in range(RUNS):
         begun = time.perf_counter()
@@ -64,7 +64,7 @@ def seconds(make: Callable[[], Any]) -> float:
 def main() -> None:
     """Measure and print the table."""
     table = Table(title="36,000 tasks on 60 devices")
-    for header in ("instance", "trace made", "page made", "page", "opened", "frame, ms", "painted, ms"):
+    for header in ("instance", "write trace", "write page", "page size", "open", "frame, ms", "painted, ms"):
         table.add_column(header, justify="right")
     problems = {"load-36000": po.compile(document()), "layered": layered_problem(36_000, 60, ccr=1.0)}
     with chromium() as browser, tempfile.TemporaryDirectory() as folder:

@@ -1,22 +1,22 @@
-"""What the portfolio makes of real and random graphs: certified gaps, and how far below heft it gets.
+"""Measure the solver auto on real and random graphs: certified gaps, and the improvement over heft.
 
     python benchmarks/portfolio.py [--time-limit 60] [--workers 2] [--seeds 20] [SET...]
 
-The sets, all of them unless some are named:
+All sets run unless some are named:
 
-    dnn        the layer graphs of Tarnawski et al. (NeurIPS 2020), if PLACEOPT_DATA names the folder that holds
-               dnn/*.json; they do not come with placeopt
+    dnn        the layer graphs of Tarnawski et al. (NeurIPS 2020), which are not part of placeopt; PLACEOPT_DATA names
+               the folder that contains dnn/*.json
     problems   problems/*.yaml
     balanced   `layered_problem(n, 4, seed=s, ccr=1.0, device_types=1)`, n = 300 and 1,000, seeds 0 to --seeds - 1
-    narrow     the same with 4 tasks a layer, as many as devices: transfers are hard to hide
-    dear       the same with 1,000 tasks, ccr 10 and 8 tasks a layer: transfers take longer than tasks
-    giph       `random_document(100, 8, seed=s, data=10, delay=2)`, GiPH's graphs and networks (Hu et al., MLSys 2023)
-               with a CCR of about 2 (transfers over work, all edges counted), the same seeds
-    large      `layered_problem(36000, 6, seed=0, ccr=c, device_types=1, width=w)`: c = 10 without a width, and with 12,
-               24 and 48 tasks a layer
+    narrow     as balanced, with 4 tasks per layer, which is the number of devices: transfers are hard to hide
+    dear       as balanced, with 1,000 tasks, CCR 10 and 8 tasks per layer: transfers take longer than tasks
+    giph       `random_document(100, 8, seed=s, data=10, delay=2)`, graphs and networks of GiPH (Hu et al., MLSys
+               2023) with a CCR of about 2 (transfers / work, counting all edges), the same seeds
+    large      `layered_problem(36000, 6, seed=0, ccr=c, device_types=1, width=w)`: c = 10 without a width, and with
+               12, 24 and 48 tasks per layer
 
-For one seed a line each; for several the mean and the worst gap, and the mean of what the makespan is below heft's.
-Seconds are those of solving and verifying.
+A set with one seed has one line per problem. With several seeds, a line contains the mean gap, the worst gap, and the
+mean reduction of the makespan relative to heft. Seconds include solving and verifying.
 """
 
 from __future__ import annotations
@@ -39,47 +39,47 @@ PROBLEMS = Path(__file__).parents[1] / "problems"
 DATA = Path(os.environ.get("PLACEOPT_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 Case = tuple[str, list[Callable[[], po.Problem]]]
-"""A name, and how to make its problems."""
+"""A name, and functions that create its problems."""
 
 
 def dnn(_: int) -> Iterator[Case]:
-    """Real graphs of layers."""
+    """Layer graphs of real networks."""
     for path in sorted((DATA / "dnn").glob("*.json")):
         yield path.stem, [lambda path=path: po.compile(po.read_dnn_partitioning(path))]
 
 
 def problems(_: int) -> Iterator[Case]:
-    """Those that come with placeopt."""
+    """The problems of placeopt."""
     for path in sorted(PROBLEMS.glob("*.yaml")):
         yield path.stem, [lambda path=path: po.load(path)]
 
 
 def layered(name: str, tasks: int, devices: int, seeds: int, **options: float) -> Case:
-    """Layered graphs, one a seed."""
+    """Layered graphs, one for each seed."""
     return name, [
         lambda seed=seed: layered_problem(tasks, devices, seed=seed, device_types=1, **options) for seed in range(seeds)
     ]
 
 
 def balanced(seeds: int) -> Iterator[Case]:
-    """As much work as transfers, on devices that are alike."""
+    """CCR 1 on identical devices."""
     for tasks in (300, 1000):
         yield layered(f"balanced, {tasks:,} tasks", tasks, 4, seeds, ccr=1.0)
 
 
 def narrow(seeds: int) -> Iterator[Case]:
-    """As many tasks a layer as devices."""
+    """As many tasks per layer as devices."""
     for tasks in (300, 1000):
         yield layered(f"narrow, {tasks:,} tasks", tasks, 4, seeds, ccr=1.0, width=4)
 
 
 def dear(seeds: int) -> Iterator[Case]:
     """Transfers that take longer than tasks."""
-    yield layered("dear transfers, 1,000 tasks", 1000, 4, seeds, ccr=10.0, width=8)
+    yield layered("expensive transfers, 1,000 tasks", 1000, 4, seeds, ccr=10.0, width=8)
 
 
 def giph(seeds: int) -> Iterator[Case]:
-    """GiPH's graphs on GiPH's networks."""
+    """Graphs and networks of GiPH."""
     makers = [
         lambda seed=seed: po.compile(random_document(100, 8, seed=seed, data=10, delay=2)) for seed in range(seeds)
     ]
@@ -118,7 +118,7 @@ def main() -> None:
 
 
 def solved(makers: list[Callable[[], po.Problem]], time_limit: float, workers: int) -> tuple[str, ...]:
-    """The cells of a line: means over all the problems of it."""
+    """The cells of a line: means over its problems."""
     results, below, seconds = [], [], []
     for make in makers:
         problem = make()

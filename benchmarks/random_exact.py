@@ -1,13 +1,14 @@
-"""What cp-sat proves of random balanced graphs, and how near it comes, with and without a heuristic's start.
+"""Measure the gaps of cp-sat on random balanced graphs, with and without the warm start of a heuristic.
 
     python benchmarks/random_exact.py [--tasks 100 200 300] [--seeds 0 1] [--limit 60] [--duration 1 20] [--types 1]
                                       [--workers 2] [--no-hint-from 200]
 
-Instances: `placeopt generate layered` with 4 devices of one speed (`--types 4` for four speeds), CCR 1, links of 1 tick
-latency, durations drawn from 1 to 20 ticks (`--duration 100 1000` for the generator's own range: proofs are then
-a matter of one tick in ten thousand). Each is solved by the whole command, `placeopt solve FILE --solver cp-sat`, in a
-process of its own; seconds are its wall time, starting Python included. From `--no-hint-from` tasks on also with
-`--set hint=false`: without HEFT, annealing and all hints. Gap = (objective - bound) / objective.
+The instances are `placeopt generate layered` with 4 devices of one speed (`--types 4` for four speeds), CCR 1, links
+with a latency of 1 tick, and durations from 1 to 20 ticks. `--duration 100 1000` selects the default range of the
+generator, where a proof requires a precision of one tick in ten thousand. Each instance is solved by the command
+`placeopt solve FILE --solver cp-sat` in a separate process; seconds are its wall time, including the start of Python.
+Instances with at least `--no-hint-from` tasks are also solved with `--set hint=false`: without HEFT, annealing and
+hints. Gap = (objective - bound) / objective.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from placeopt.generate.layered_graphs import layered_document
 
 
 def solved(path: Path, limit: float, workers: int, hint: bool) -> tuple[dict[str, Any], float]:
-    """What the command prints, and its seconds."""
+    """The output of the command, and its wall time in seconds."""
     command = [sys.executable, "-m", "placeopt", "solve", str(path), "--solver", "cp-sat", "--json"]
     command += ["--time-limit", f"{limit}s", "--workers", str(workers), "--set", f"hint={str(hint).lower()}"]
     begin = time.perf_counter()
@@ -39,15 +40,15 @@ def solved(path: Path, limit: float, workers: int, hint: bool) -> tuple[dict[str
 
 
 def main() -> None:
-    """Solve them all and print the table."""
+    """Solve all instances and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--tasks", type=int, nargs="+", default=[100, 200, 300])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--limit", type=float, default=60.0, help="seconds")
     parser.add_argument("--duration", type=int, nargs=2, default=[1, 20], metavar=("LEAST", "MOST"), help="ticks")
-    parser.add_argument("--types", type=int, default=1, help="different speeds of the 4 devices")
+    parser.add_argument("--types", type=int, default=1, help="number of different speeds of the 4 devices")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--no-hint-from", type=int, default=200, help="tasks from which on to solve without hints too")
+    parser.add_argument("--no-hint-from", type=int, default=200, help="least number of tasks for runs without hints")
     asked = parser.parse_args()
     low, high = asked.duration
     table = Table(title=f"cp-sat on balanced graphs, 4 devices, CCR 1, durations {low}-{high}, {asked.limit:g} s")

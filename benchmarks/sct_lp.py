@@ -1,11 +1,11 @@
-"""How fast the linear programme of Small Communication Times is solved, and how much of it the reductions leave.
+"""Measure the solution time of the linear programme of Small Communication Times, and its size after reductions.
 
     python benchmarks/sct_lp.py [GAP]
 
-Instances of 36,000 to 41,515 tasks on 4 devices: layered graphs (`layered_problem(36_000, 4, ccr=...)`, seed 0) and the
-Transformer (see placeopt/generate/transformer.py) on links of 1.2, 12 and 120 GB/s. Tasks and edges as given, what the
-reductions leave before the game, the certified relative gap (1e-4 unless GAP is given), rounds, and CPU seconds of one
-thread, machine code compiled before.
+The instances have 36,000 to 41,515 tasks on 4 devices: layered graphs (`layered_problem(36_000, 4, ccr=...)`, seed 0)
+and the Transformer (see placeopt/generate/transformer.py) with links of 1.2, 12 and 120 GB/s. The table lists tasks
+and edges before and after the reductions, the certified relative gap (1e-4 unless GAP is given), the rounds of the
+game, and seconds of CPU time on one thread after the kernels are compiled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRANSFORMER = {"layers": 12, "heads": 64, "width": 4096, "ff_width": 16384, "spl
 
 
 def transformer(bandwidth: str) -> Problem:
-    """The Transformer on four equal devices, in ticks of 10 ns."""
+    """The Transformer on four identical devices, in ticks of 10 ns."""
     network = {
         "resolution": "10 ns",
         "devices": {
@@ -42,9 +42,9 @@ def main() -> None:
     tolerance = float(sys.argv[1]) if len(sys.argv) > 1 else 1e-4
     problems = {f"layered, CCR {ccr:g}": layered_problem(36_000, 4, ccr=ccr) for ccr in (0.1, 1.0, 10.0)}
     problems |= {f"transformer, {rate} GB/s": transformer(f"{rate} GB/s") for rate in ("120", "12", "1.2")}
-    table = Table(title=f"LP to a gap of {tolerance:g}")
-    for header in ("graph", "tasks", "edges", "left", "edges left", "by", "rounds", "w in ticks", "gap", "CPU s"):
-        table.add_column(header, justify="left" if header in ("graph", "by") else "right")
+    table = Table(title=f"linear programme, gap {tolerance:g}")
+    for header in ("graph", "tasks", "edges", "tasks left", "edges left", "method", "rounds", "ticks", "gap", "CPU s"):
+        table.add_column(header, justify="left" if header in ("graph", "method") else "right")
     for name, problem in problems.items():
         programme = programme_of(problem)
         solution_of(programme, rounds=100)

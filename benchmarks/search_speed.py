@@ -1,12 +1,12 @@
-"""How many states a search evaluates a second, beside timing each anew.
+"""Measure the states per second that a search evaluates, compared with a complete timing of each state.
 
     python benchmarks/search_speed.py [--tasks 40 300 36000] [--rounds 9]
 
-Instance: `layered_document(n, 4, seed=0, ccr=1)` (6 devices from 10,000 tasks on), HEFT's schedule as the start,
-without contention and with ports. A state is evaluated after each move of annealing's mix of moves, at a temperature
-of half a mean task, in coolings of a tenth of a second on one thread; the start is found again before each. `anew` is
-the same kernel called from Python, asked to time every task of the same state; `simulated` is an
-`Evaluator` of `placeopt.simulation`, which knows a placement but no order, likewise. Medians, CPU seconds.
+The instances are `layered_document(n, 4, seed=0, ccr=1)` (6 devices from 10,000 tasks), without contention and with
+ports. The start is the schedule of HEFT. The search evaluates a state after each move of annealing, at a temperature
+of half the mean task duration, for a tenth of a second on one thread; each round starts from HEFT again. `complete`
+calls the same kernel from Python to time every task of the same state. `simulated` is an `Evaluator` of
+`placeopt.simulation`, which uses a placement without an order. Rates are medians per second of CPU time.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from placeopt.model.problem import Contention, Problem
 from placeopt.simulation import make_evaluator
 
 PART = 0.1
-"""Seconds of one measurement, about."""
+"""Approximate seconds of one measurement."""
 
 
 def instance(tasks: int, contention: Contention) -> Problem:
-    """The layered graph of so many tasks."""
+    """The layered graph with `tasks` tasks."""
     document = layered_document(tasks, 4 if tasks < 10_000 else 6, seed=0, ccr=1.0)
     return replace(po.compile(document), contention=contention)
 
 
 def rate(function: Callable[[int], int], rounds: int) -> float:
-    """Median of evaluations a second of CPU time; `function` is told how many to make and says how many it made."""
+    """Median evaluations per second of CPU time; `function` takes the requested number and returns the real one."""
     function(10)  # loads or compiles
     count, seconds = 10, 0.0
     while seconds < PART:
@@ -61,14 +61,14 @@ def rate(function: Callable[[int], int], rounds: int) -> float:
 
 
 def walked(search: Search, start: po.Schedule, count: int) -> int:
-    """Evaluate about so many states from the start on."""
+    """Evaluate about `count` states, beginning at `start`; return their number."""
     search.go_to(start)
     warm = 0.5 * search.value / search.problem.n_tasks
     return search.step(0, count, count, warm, warm, -math.inf)
 
 
 def decoded(search: Search, count: int) -> int:
-    """Time the state anew so many times."""
+    """Time the complete state `count` times; return `count`."""
     run, case, state = decode.compiled(), Struct(search.case), Struct(search.state)
     for _ in range(count):
         search.state.number[VALID] = 0
@@ -77,7 +77,7 @@ def decoded(search: Search, count: int) -> int:
 
 
 def simulated(problem: Problem, start: po.Schedule, count: int) -> int:
-    """Simulate the placement so many times."""
+    """Simulate the placement `count` times; return `count`."""
     evaluator, device = make_evaluator(problem, 10**9), np.array(start.device)
     for _ in range(count):
         evaluator(device)
@@ -85,13 +85,13 @@ def simulated(problem: Problem, start: po.Schedule, count: int) -> int:
 
 
 def main() -> None:
-    """Measure each and print the table."""
+    """Measure all and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--tasks", type=int, nargs="+", default=[40, 300, 36_000])
     parser.add_argument("--rounds", type=int, default=9)
     asked = parser.parse_args()
-    table = Table(title="states evaluated a second")
-    for header in ("tasks", "edges", "contention", "search", "anew", "simulated"):
+    table = Table(title="evaluated states per second")
+    for header in ("tasks", "edges", "contention", "search", "complete", "simulated"):
         table.add_column(header, justify="right")
     for tasks in asked.tasks:
         for contention in ("none", "port"):

@@ -1,15 +1,15 @@
-"""How many simulations a second: 36,000 tasks one by one, 40 tasks inside a compiled loop.
+"""Measure simulations per second: 36,000 tasks in single calls, and 40 tasks inside a compiled loop.
 
     python benchmarks/simulate_speed.py
 
-Instance: random tasks in a line, seed 0, each with up to two producers drawn from the 2,000 tasks before
-it (36,000 tasks, about 72,000 edges) or from all before it (40 tasks); durations of 1 to 999 ticks on
-each of 4 devices, payloads up to 1 MB, half of them shared, links of 1,000 bytes a tick and 10 ticks of
-latency. Placement: uniformly random, so that three edges in four move data. One thread; a simulation
-counts everything from the placement to the makespan, transfer ticks included. Median of 15 rounds.
+The instances are random tasks in topological order, seed 0. Each task has up to two producers among the previous
+2,000 tasks (36,000 tasks, about 72,000 edges) or among all previous tasks (40 tasks). Durations are 1 to 999 ticks on
+each of 4 devices, payloads up to 1 MB (half of them shared), links 1,000 bytes per tick with a latency of 10 ticks.
+The placement is uniformly random, so that three of four edges transfer data. A simulation uses one thread and
+includes everything from the placement to the makespan, with transfer ticks. Rates are medians of 15 rounds.
 
-The last line is the time from the start of the first call to the first result: Numba's import and the
-machine code, read from its cache or, the first time on a machine, compiled. Run it twice to see both.
+The last line is the time from the first call to the first result. It includes the import of Numba, and either the
+reading of cached machine code or, on the first run on a machine, its compilation. Run the script twice to see both.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def instance(n: int, contention: Contention) -> tuple[Problem, Int]:
 
 @kernel(fifo_makespan)
 def search(case: Case, device: Int, work: Work, rounds: int) -> int:
-    """Best makespan of a walk that moves one task at a time, as a local search would."""
+    """Best makespan of a walk that moves one task at a time, like a local search."""
     best = fifo_makespan(case, device, work)
     for step in range(rounds):
         device[step % len(device)] = (device[step % len(device)] + 1) % len(work.free)
@@ -67,7 +67,7 @@ def search(case: Case, device: Int, work: Work, rounds: int) -> int:
 
 
 def rate(call: Callable[[], object], simulations: int = 1) -> float:
-    """Simulations a second, the median of the rounds after one that does not count."""
+    """Simulations per second, the median of ROUNDS rounds after a warm-up round."""
     call()
     seconds = []
     for _ in range(ROUNDS):
@@ -79,8 +79,8 @@ def rate(call: Callable[[], object], simulations: int = 1) -> float:
 
 def main() -> None:
     """Print the table and the time to the first result."""
-    table = Table(title=f"simulations a second, median of {ROUNDS} rounds")
-    for column in ("tasks", "contention", "what", "per second", "ms each", "target per second"):
+    table = Table(title=f"simulations per second, median of {ROUNDS} rounds")
+    for column in ("tasks", "contention", "function", "per second", "ms each", "target per second"):
         table.add_column(column, justify="right")
 
     def add(n: int, contention: str, what: str, per_second: float, target: str = "-") -> None:

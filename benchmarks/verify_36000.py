@@ -1,13 +1,13 @@
-"""How long the verifier takes on 36,000 tasks.
+"""Measure the time of the verifier on 36,000 tasks.
 
     python benchmarks/verify_36000.py
 
-Instance: a random layered graph (360 layers of 100 tasks; each task has 1 to 5 producers in the three
-layers before it, about 107,000 edges; every other producer sends one shared output), seed 0. Schedule:
-in task order, each task on the device that is free first, transfers first in, first out. It must
-verify, with its objective claimed. `all at 0` is the same placement and transfers with every task at
-tick 0: how long about the most violations take, in one run. Times are in milliseconds, of good schedules
-the median of 5 runs.
+The instance is a random layered graph, seed 0: 360 layers of 100 tasks, 1 to 5 producers for each task in the three
+previous layers, about 107,000 edges, and a shared output for every second producer. The schedule lists tasks in index
+order, each on the device that is free first, with transfers in first-in-first-out order. It must pass the
+verification of its claimed objective. `all at 0` has the same placement and transfers with every task at tick 0,
+which gives close to the maximum number of violations; it is measured in one run. Times are in milliseconds, for valid
+schedules the median of 5 runs.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def layered(n_devices: int) -> Problem:
 
 
 def serial(problem: Problem) -> Schedule:
-    """Each task in turn on the device that is free first, as early as its data and the ports allow."""
+    """Each task in index order on the device that is free first, as early as its data and the ports allow."""
     n, m = problem.n_tasks, problem.n_devices
     port = problem.contention == "port"
     producers: list[list[int]] = [[] for _ in range(n)]
@@ -99,7 +99,7 @@ def serial(problem: Problem) -> Schedule:
 
 
 def timed(check: Callable[[], Report], runs: int) -> tuple[float, Report]:
-    """Median milliseconds of a check, and what it says."""
+    """Median milliseconds of a verification, and its report."""
     times = []
     for _ in range(runs):
         begin = time.perf_counter()

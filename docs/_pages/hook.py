@@ -1,4 +1,4 @@
-"""What MkDocs calls: adds the generated pages, and turns links that hold on GitHub into links that hold on the site."""
+"""Hooks for MkDocs that add the generated pages and convert repository links to links of the site."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def generated() -> dict[str, tuple[str, str]]:
-    """Markdown, and the path by which its links count, of every page that stands in no file of docs/."""
+    """The Markdown of every page without a file in docs/, and the path that its links are relative to."""
     pages = {page: ((ROOT / path).read_text(encoding="utf-8"), path) for path, page in PAGES.items()}
     pages["reference.md"] = (schema_page(json_schema()), "docs/reference.md")
     pages["python.md"] = (python_page(ROOT), "docs/python.md")
@@ -33,30 +33,29 @@ def generated() -> dict[str, tuple[str, str]]:
 
 
 def on_config(config: Any) -> Any:
-    """Put the pages of the solvers into the navigation, family by family, and those that it forgets at its end."""
+    """Add the solver pages to the navigation by family, and append pages that the navigation does not list."""
     entries: list[Any] = ["solvers/index.md"]
     for family, names in families().items():
         entries.append({family.capitalize(): [{name: f"solvers/{name}.md"} for name in names]})
     for entry in config.nav:
         if "Solvers" in entry:
             entry["Solvers"] = [*entries, *entry["Solvers"]]
-    named = set(named_pages(config.nav))
-    unnamed = [path.name for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in named]
-    forgotten = [name for name in unnamed if f"docs/{name}" not in PAGES]
-    if forgotten:
-        config.nav.append({"More": forgotten})
+    listed = {*listed_pages(config.nav), *(path.removeprefix("docs/") for path in PAGES)}
+    unlisted = [path.name for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in listed]
+    if unlisted:
+        config.nav.append({"More": unlisted})
     return config
 
 
-def named_pages(nav: Any) -> list[str]:
-    """The pages that a navigation leads to."""
+def listed_pages(nav: Any) -> list[str]:
+    """The pages that a navigation lists."""
     if isinstance(nav, str):
         return [nav]
-    return [page for part in (nav.values() if isinstance(nav, dict) else nav) for page in named_pages(part)]
+    return [page for part in (nav.values() if isinstance(nav, dict) else nav) for page in listed_pages(part)]
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add generated pages, and the files of the repository that any page links to."""
+    """Add the generated pages, and the files of the repository that pages link to."""
     solvers = {source_path(name): name for name in our_solvers()}
     needed: list[str] = []
     texts = {file.src_uri: (file.content_string, f"docs/{file.src_uri}") for file in files.documentation_pages()}

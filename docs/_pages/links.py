@@ -1,14 +1,15 @@
-"""Links of Markdown pages: written as they hold on GitHub, turned into those that hold on the site.
+"""Convert links between files of the repository to links between pages of the site.
 
-Every page links by the path of a file in the repository, relative to its own. On the site
+Every page links to files of the repository by relative paths, so that the links work on GitHub. On the site, these
+targets become:
 
-    README.md, CONTRIBUTING.md, CHANGELOG.md    are index, contributing, changelog
-    docs/solvers.md                             is the index of the solvers' pages
-    docs/NAME                                   is NAME
-    solvers/NAME.py                             is the page of that solver (`?source` behind it: the source)
-    benchmarks/NAME.py, benchmarks              is that script's part of the page of benchmarks
+    README.md, CONTRIBUTING.md, CHANGELOG.md    index, contributing, changelog
+    docs/solvers.md                             the index of the pages of solvers
+    docs/NAME                                   NAME
+    solvers/NAME.py                             the page of the solver (the source file with `?source`)
+    benchmarks/NAME.py, benchmarks              the section of the script on the page of benchmarks
 
-and any other file of the repository is there as it is, below `files/`.
+Any other file of the repository is copied to `files/`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _CODE = re.compile(r"(``[^`]+``|`[^`]*`)")
 
 
 def targets(markdown: str) -> list[str]:
-    """What the links and pictures of a page lead to, in order; those inside code are none."""
+    """The targets of the links and images of a page, in order. Code is ignored."""
     found: list[str] = []
 
     def note(target: str) -> str:
@@ -42,7 +43,7 @@ def targets(markdown: str) -> list[str]:
 
 
 def replaced(markdown: str, change: Callable[[str], str]) -> str:
-    """The page with every target of a link or a picture changed, outside of code."""
+    """The page with `change` applied to the target of every link and image outside code."""
     fence = None
     lines = []
     for line in markdown.split("\n"):
@@ -56,7 +57,7 @@ def replaced(markdown: str, change: Callable[[str], str]) -> str:
 
 
 def _outside_code(line: str, change: Callable[[str], str]) -> str:
-    # Code is put aside first: it may stand inside of a link's text.
+    # Code is replaced by placeholders first, because the text of a link may contain code.
     kept: list[str] = []
 
     def aside(found: re.Match[str]) -> str:
@@ -68,14 +69,14 @@ def _outside_code(line: str, change: Callable[[str], str]) -> str:
 
 
 def is_relative(target: str) -> bool:
-    """Whether a target is a file of the repository or a place on the same page, and not elsewhere in the world."""
+    """Whether a target is a file of the repository or an anchor on the same page, not an external address."""
     return not re.match(r"[a-z][a-z0-9+.-]*:|//", target)
 
 
 def on_site(path: str, solvers: dict[str, str]) -> tuple[str, str]:
-    """The page or file of the site that stands for a file of the repository, and the place on it, "" for its top.
+    """The page or file of the site for a file of the repository, and the anchor on it ("" for the top of the page).
 
-    `solvers` names the solver of each source file.
+    `solvers` maps each source file to the name of its solver.
     """
     path, _, query = path.partition("?")
     if path in PAGES:
@@ -92,9 +93,10 @@ def on_site(path: str, solvers: dict[str, str]) -> tuple[str, str]:
 
 
 def site_links(markdown: str, source: str, page: str, solvers: dict[str, str], root: Path) -> tuple[str, list[str]]:
-    """A page with the links of the site, and the files of the repository that these need.
+    """A page with links of the site, and the files of the repository that these links require.
 
-    `source` is the path of the page in the repository, or where it would stand if it is generated; `page` on the site.
+    `source` is the path of the page in the repository, which generated pages have as well. `page` is its path on the
+    site.
     """
     needed: list[str] = []
 
@@ -107,7 +109,7 @@ def site_links(markdown: str, source: str, page: str, solvers: dict[str, str], r
         if found.startswith("files/"):
             needed.append(found.removeprefix("files/"))
             if not (root / needed[-1]).is_file():
-                return target  # the strict build refuses it
+                return target  # the strict build reports it
         return posixpath.relpath(found, posixpath.dirname(page) or ".") + (f"{hash_}{anchor}" if anchor else place)
 
     return replaced(markdown, change), needed

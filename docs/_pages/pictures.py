@@ -1,8 +1,8 @@
-"""Draws the pictures of the README and of docs/pictures.md, from the plans in problems/plans, into docs/images.
+"""Draw the images of the README and of docs/pictures.md from the plans in problems/plans into docs/images.
 
     python docs/_pages/pictures.py [FOLDER]
 
-Graphs are laid out by Graphviz: without it they look different.
+Graphviz computes the layout of graphs. Without Graphviz, graphs look different.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ PICTURES = (
     ("inception-medium", "gantt", "Inception-v3 on 20 CPU cores and 10 GPUs"),
     ("inception-tight", "memory", "Inception-v3 on devices with 118 MiB each"),
 )
-"""Problem, kind and title."""
+"""Problem, kind and title of each image."""
 
 
 def main(folder: Path = ROOT / "docs" / "images") -> None:
-    """Draw them all."""
+    """Draw all images."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, kind, title in PICTURES:
         file = ROOT / "problems" / f"{name}.yaml"

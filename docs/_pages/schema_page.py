@@ -1,4 +1,4 @@
-"""The reference of the problem file, made from its JSON Schema."""
+"""Generate the reference of the problem file from its JSON Schema."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ TITLES = {
     "TaskSpec": "a task",
     "UnitsSpec": "units",
 }
-"""What the sections are called; one entry for each definition of the schema."""
+"""Titles of the sections, one for each definition of the schema."""
 
 
 def schema_page(schema: dict[str, Any]) -> str:
-    """A table of keys for the document and each of its parts, in the order in which they come up."""
+    """The page: one table of keys for the document and for each of its parts, in order of first reference."""
     parts = [
         "# Every key of a problem file\n\n"
-        "Made from the [JSON Schema](../problems/placeopt.schema.json) that `placeopt schema` prints and editors use; "
-        "[the problem file](../docs/spec.md) explains how the parts work together. A key that is not listed is an "
-        "error, but for those at the top level that start with `x-`: these are ignored.\n\n"
+        "This page lists every key of a problem file. It is generated from the "
+        "[JSON Schema](../problems/placeopt.schema.json), which `placeopt schema` prints and editors use. "
+        "[The problem file](../docs/spec.md) explains how the parts work together. Any other key is an error, except "
+        "top-level keys that start with `x-`, which are ignored.\n\n"
         f"## the document\n\n{section(schema)}"
     ]
     seen: list[str] = []
@@ -44,7 +45,7 @@ def schema_page(schema: dict[str, Any]) -> str:
 
 
 def section(definition: dict[str, Any]) -> str:
-    """What a part is, and its keys."""
+    """Description and keys of a part."""
     required = definition.get("required", [])
     lines = [definition.get("description", ""), "", "| key | value | default | meaning |", "|---|---|---|---|"]
     for key, schema in definition["properties"].items():
@@ -55,7 +56,7 @@ def section(definition: dict[str, Any]) -> str:
 
 
 def kind(schema: dict[str, Any]) -> str:
-    """What a value may be, in words."""
+    """The valid values of a schema, in words."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{TITLES[name]}](#{TITLES[name].replace(' ', '-')})"
@@ -82,12 +83,12 @@ def kind(schema: dict[str, Any]) -> str:
 
 
 def shown(default: Any) -> str:
-    """A default, where it says something."""
+    """The default value, empty if it is trivial."""
     return "" if default in (None, "", [], {}) or isinstance(default, dict) else f"`{json.dumps(default)}`"
 
 
 def names(schema: Any) -> Iterator[str]:
-    """The definitions that a schema refers to, in order."""
+    """The definitions that a schema refers to, in order of appearance."""
     if isinstance(schema, dict):
         for key, value in schema.items():
             if key == "$ref":

@@ -1,8 +1,8 @@
-"""The spec: what a YAML or JSON problem document may say.
+"""The spec: the data model of YAML and JSON problem documents.
 
-These models are the one source of the format: the JSON Schema that editors use and the reference
-in the documentation are made from them. Short forms are widened on the way in (a bare number of
-bytes becomes {resident: ...}, one producer becomes a list), so the compiler sees one form only.
+The models below define the format. The JSON Schema for editors and the reference in the documentation
+are generated from them. Validation expands short forms (a bare number of bytes becomes {resident: ...},
+a single producer becomes a list), so the compiler handles one form only.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from placeopt.model.problem import Contention, MemoryModel, Metric
 from placeopt.model.units import Quantity
 
 ANY = "*"
-"""The key under which a duration given without a device stands for all of them."""
+"""Key of a duration that applies to all devices."""
 
 MOST_DEVICES = 4096
-"""Links are tables of devices by devices, of 134 MB each with this many."""
+"""Limit of the number of devices: links are stored as tables of devices by devices, with 134 MB each at this limit."""
 
 Count = Annotated[
     Whole, Field(ge=1, le=MOST_DEVICES), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_DEVICES})
@@ -47,7 +47,7 @@ Count = Annotated[
 
 
 def _widen(rule: Callable[[Any], Any], written: Any) -> BeforeValidator:
-    """Widens a short form by `rule`; `written` is what a document may contain, for the JSON Schema."""
+    """A validator that expands short forms by `rule`; `written` is the type of valid input, for the JSON Schema."""
     return BeforeValidator(rule, json_schema_input_type=written)
 
 
@@ -135,101 +135,104 @@ class _Model(BaseModel):
 
 
 class MemorySpec(_Model):
-    """Memory of a task, held on its own device."""
+    """Memory of a task on its device."""
 
     resident: Memory | None = None
-    """Held for the whole run: weights, parameters, state."""
+    """Allocated for the whole run: weights, parameters, state."""
     output: Memory | None = None
-    """Held from the task's start until its last consumer has it; the task's `output` unless given here."""
+    """Allocated from the start of the task until no consumer needs it. Default: the `output` of the task."""
     scratch: Memory | None = None
-    """Held while the task runs: workspace."""
+    """Allocated while the task runs: workspace."""
 
 
 class MigrationSpec(_Model):
-    """What moving a task to another device costs, for the objective `relocation`."""
+    """Cost of moving a task to another device, for the objective `relocation`."""
 
     bytes: Payload | None = None
-    """Data that moves there over the link from its current device; the task's `resident` memory unless given."""
+    """Data that is transferred from the current device. Default: the `resident` memory of the task."""
     startup: Durations | None = None
-    """Time to start up there: one for every device, or by device (names, keys or types); zero on devices not named.
-    Types that no device here has are ignored: they may come."""
+    """Start-up time on the new device: one time for all devices, or by device (names, keys or types), with zero for
+    devices that are not named. Types without a device are ignored, because such devices may be added later."""
 
 
 Migration = Annotated[MigrationSpec, _widen(_as_migration, Payload | MigrationSpec)]
 
 
 class TaskSpec(_Model):
-    """A task (an operator): how long it takes, what it needs, where it may run."""
+    """A task (an operator): its durations, its requirements, and its allowed devices."""
 
     op: Name | None = None
-    """The operation, looked up in `operations` for the duration; a mere label if `time` or `flops` is given."""
+    """The operation, whose duration is stated in `operations`. With `time` or `flops`, it is only a label."""
     time: Durations | None = None
-    """Duration: one for every device, or by device (names, keys or types). Devices not named cannot run the task."""
+    """Duration: one for all devices, or by device (names, keys or types). Devices that are not named cannot run the
+    task."""
     flops: Work | None = None
-    """Work, divided by the device's `speed`."""
+    """Work. The duration is the work divided by the `speed` of the device."""
     bytes: Payload | None = None
-    """Memory traffic, divided by the device's `memory_bandwidth`; the larger of the two quotients counts (roofline)."""
+    """Memory traffic, divided by the `memory_bandwidth` of the device. With `flops`, the duration is the larger of the
+    two quotients (roofline)."""
     output: Payload | None = None
-    """Data produced: the payload of every out-edge without one of its own, and memory until it is consumed."""
+    """Data that the task produces: the payload of every outgoing edge without its own payload, and memory until it is
+    consumed."""
     memory: Annotated[MemorySpec, _widen(_as_memory, Memory | MemorySpec)] | None = None
-    """Memory needed; a bare amount is `resident`."""
+    """Required memory; a bare amount is `resident`."""
     after: After = Field(default_factory=dict)
-    """Producers whose data the task needs: a name, a list, or names with the payload of that edge alone."""
+    """Producers of the input data: a name, a list of names, or a mapping from names to the payload of that edge."""
     migration: Migration | None = None
-    """What moving it costs; a bare amount is `bytes`. Each of `bytes` and `startup` that is left out is that of
+    """Cost of moving the task; a bare amount is `bytes`. `bytes` and `startup` default to those of
     `current.migration`."""
     backward_of: Name | None = None
-    """The forward task whose gradient this one computes: passes that place the two together look at it."""
+    """The forward task whose gradient this task computes. Used only by passes that place both tasks together."""
     release: Time | None = None
-    """Time before which the task may not start, rounded up to a tick; 0 unless given."""
+    """Earliest start of the task, rounded up to a tick. Default: 0."""
     deadline: Time | None = None
-    """Time by which the task must have ended, rounded down to a tick: a hard constraint, not a due date."""
+    """Latest end of the task, rounded down to a tick. This is a hard constraint, not a due date."""
     devices: SomeNames | None = None
     """Devices (names, keys or types) that may run the task."""
     requires: Names = Field(default_factory=list)
     """Hardware features that the device must have."""
     pin: Name | None = None
-    """The one device that must run the task."""
+    """The device that must run the task."""
     colocate: Names = Field(default_factory=list)
-    """Labels of colocation groups: all tasks with the label share a device."""
+    """Labels of colocation groups: all tasks with the same label run on the same device."""
     separate: Names = Field(default_factory=list)
-    """Labels of separation groups: all tasks with the label are on pairwise different devices."""
+    """Labels of separation groups: all tasks with the same label run on pairwise different devices."""
 
 
 class DeviceSpec(_Model):
-    """A device, or `count` equal ones."""
+    """A device, or `count` identical devices."""
 
     type: Name | None = None
-    """What kind of device it is, for durations, placement constraints and links; its own name unless given."""
+    """Type of the device, for use in durations, placement constraints and links. Default: the key of the device."""
     count: Count | None = None
-    """How many: with a count of 2, `core` stands for core0 and core1."""
+    """Number of devices: with a count of 2, `core` defines core0 and core1."""
     memory: Memory | None = None
-    """Capacity; unlimited unless given."""
+    """Memory capacity. Default: unlimited."""
     speed: Speed | None = None
-    """Work per time that tasks given by `flops` achieve."""
+    """Work per time, for tasks with `flops`."""
     memory_bandwidth: Bandwidth | None = None
-    """Memory traffic per time that tasks given by `bytes` achieve."""
+    """Memory traffic per time, for tasks with `bytes`."""
     overhead: Time | None = None
-    """Added to the duration of every task given by `flops` or `bytes`: a kernel launch, say."""
+    """Added to the duration of every task with `flops` or `bytes`, such as the time of a kernel launch."""
     features: Names = Field(default_factory=list)
-    """Hardware features, matched with the `requires` of tasks."""
+    """Hardware features, which tasks may demand with `requires`."""
     power: Power | None = None
-    """Power while computing, for the objective `energy`."""
+    """Power consumption while a task runs, for the objective `energy`."""
 
 
 class LinkSpec(_Model):
-    """What moving data costs between two different devices: latency + payload / bandwidth."""
+    """Cost of a transfer between two different devices. Its duration is latency + payload / bandwidth."""
 
     bandwidth: Bandwidth | None = None
-    """Infinite unless given."""
+    """Bandwidth. Default: infinite."""
     latency: Time | None = None
-    """Zero unless given."""
+    """Latency. Default: zero."""
     energy: EnergyPerByte | None = None
-    """Energy per byte moved, for the objective `energy`."""
+    """Energy per transferred byte, for the objective `energy`."""
 
 
 class LinkOverride(LinkSpec):
-    """Other values for some links. Later overrides win; what one leaves out stays as it was."""
+    """Different values for some links. Later overrides take precedence. Omitted values remain unchanged."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -241,40 +244,44 @@ class LinkOverride(LinkSpec):
     )
 
     between: Annotated[list[Name], Field(min_length=2, max_length=2)] | None = None
-    """Two devices (names, keys or types): the links between them, both ways."""
+    """Two devices (names, keys or types): the links between them in both directions."""
     source: SomeNames | None = Field(default=None, alias="from")
-    """Sending devices (names, keys or types), for one way only, together with `to`."""
+    """Sending devices (names, keys or types), for links in one direction; requires `to`."""
     target: SomeNames | None = Field(default=None, alias="to")
-    """Receiving devices (names, keys or types)."""
+    """Receiving devices (names, keys or types); requires `from`."""
 
 
 class LinksSpec(_Model):
-    """Links between devices; every pair is connected."""
+    """Links between devices. Every pair of devices is connected."""
 
     default: Annotated[LinkSpec, _widen(_as_mapping, LinkSpec | None)] = Field(default_factory=LinkSpec)
-    """All links, unless overridden."""
+    """Values for all links without an override."""
     overrides: list[LinkOverride] = Field(default_factory=list)
-    """Exceptions, applied in order."""
+    """Values for some links, applied in order."""
 
 
 class UnitsSpec(_Model):
-    """Units of bare numbers. Without one they are ticks, bytes, bytes per tick, FLOP, FLOP per tick."""
+    """Units of bare numbers. Defaults: ticks, bytes, bytes per tick, FLOP, FLOP per tick."""
 
     time: Annotated[Fraction, UnitOf(units.TIME)] | None = None
+    """Unit of times."""
     memory: Annotated[Fraction, UnitOf(units.MEMORY)] | None = None
-    """Of memory and of payloads."""
+    """Unit of memory and payloads."""
     bandwidth: Annotated[Fraction, UnitOf(units.BANDWIDTH)] | None = None
+    """Unit of bandwidths."""
     work: Annotated[Fraction, UnitOf(units.WORK)] | None = None
+    """Unit of work (`flops`)."""
     speed: Annotated[Fraction, UnitOf(units.SPEED)] | None = None
+    """Unit of speeds."""
 
 
 class BestKnown(_Model):
-    """The best objective value and the best lower bound that anybody reported, in ticks."""
+    """The best known objective value and the best known lower bound, in ticks."""
 
     objective: NotNegative
-    """Value of a schedule that exists."""
+    """Objective value of the best known schedule."""
     bound: NotNegative | None = None
-    """Proven lower bound; equal to `objective` when that is optimal."""
+    """Proven lower bound; equal to `objective` if that is proved optimal."""
 
     @model_validator(mode="after")
     def _in_order(self) -> BestKnown:
@@ -284,16 +291,17 @@ class BestKnown(_Model):
 
 
 class CurrentSpec(_Model):
-    """Where the tasks are now, and what moving them costs, for the objective `relocation`."""
+    """The current placement and the cost of moving tasks, for the objective `relocation`."""
 
     placement: Placement = Field(default_factory=dict)
-    """The device of each task: a name by task, or `{file: plan.json}`. Tasks without one are new, or their device is
-    gone, like those that a plan has on devices that are not here: they start up without data that moves."""
+    """Current device of each task: device names by task, or `{file: plan.json}`. A task without a device is new, or its
+    device is gone; it starts up without a transfer of data. A device of the plan file that does not exist in this
+    problem counts as gone."""
     runs_before_next_change: Positive = Fraction(1)
-    """How many runs the new placement serves: relocation counts for one part in so many."""
+    """Number of runs until the next change of the placement. The cost of relocation is divided by this number."""
     migration: Migration | None = None
-    """What moving a task costs; a bare amount is `bytes`. `bytes` holds for the tasks that state none, and so does
-    `startup`."""
+    """Default cost of moving a task; a bare amount is `bytes`. `bytes` and `startup` apply to tasks that do not state
+    them."""
 
 
 Devices = Annotated[dict[Name, Annotated[DeviceSpec, _widen(_as_mapping, DeviceSpec | None)]], Field(min_length=1)]
@@ -301,7 +309,7 @@ Tasks = dict[Name, Annotated[TaskSpec, _widen(_as_mapping, TaskSpec | None)]]
 
 
 class GraphFile(_Model):
-    """A file that a spec's `graph` names: tasks, and nothing about devices."""
+    """A file that `graph` refers to: tasks without devices."""
 
     placeopt: Version = 1
     name: str = ""
@@ -312,25 +320,25 @@ class GraphFile(_Model):
 
 
 class NetworkFile(_Model):
-    """A file with the devices that take the place of a problem's own. Bare numbers mean what they mean there."""
+    """A file with devices that replace those of a problem. Bare numbers have the units of the problem."""
 
     placeopt: Version = 1
     name: str = ""
     description: str = ""
     source: str = ""
     operations: dict[Name, Durations] = Field(default_factory=dict)
-    """Durations of operations on these devices; those of the problem count where it has none."""
+    """Durations of operations on these devices. Default: those of the problem."""
     devices: Devices
-    """All devices that there are now."""
+    """All devices after the change."""
     links: LinksSpec | None = None
-    """The links between them; the problem's own unless given."""
+    """The links between the devices. Default: those of the problem."""
 
 
 class GraphSpec(_Model):
-    """Where the tasks of a large graph are."""
+    """Reference to a file with the tasks of a large graph."""
 
     file: Name
-    """A JSON or YAML file with `tasks` (and `operations`), relative to the spec."""
+    """Path of a JSON or YAML file with `tasks` (and `operations`), relative to the problem file."""
 
 
 class Spec(_Model):
@@ -341,37 +349,37 @@ class Spec(_Model):
     placeopt: Version
     """Version of the format."""
     name: str = ""
-    """Short name, for tables."""
+    """Short name, for use in tables."""
     description: str = ""
-    """What the problem is."""
+    """Description of the problem."""
     source: str = ""
-    """Where its numbers come from."""
+    """Source of the data."""
     best_known: BestKnown | None = None
-    """The best result known."""
+    """The best known result."""
     resolution: Time = Quantity(Fraction(1, 10**9), bare=False)
-    """Length of a tick, the unit of all times inside; 1 ns unless given."""
+    """Length of a tick, the unit of all times in the compiled problem. Default: 1 ns."""
     units: UnitsSpec = Field(default_factory=UnitsSpec)
     """Units of bare numbers."""
     operations: dict[Name, Durations] = Field(default_factory=dict)
-    """Durations by operation and device (names, keys or types). Types that no device here has are ignored."""
+    """Durations by operation and device (names, keys or types). Types without a device are ignored."""
     devices: Devices
     """The devices."""
     links: LinksSpec = Field(default_factory=LinksSpec)
-    """The links between devices; free unless given."""
+    """The links between devices. Default: transfers are free."""
     graph: GraphSpec | None = None
-    """A file with more tasks."""
+    """A file with additional tasks."""
     tasks: Tasks = Field(default_factory=dict)
     """The tasks."""
     placement: Placement = Field(default_factory=dict)
-    """Where some tasks must stand: a device's name by task, or `{file: plan.json}`, where a plan has them."""
+    """Fixed devices of tasks: device names by task, or `{file: plan.json}` for the devices of a plan."""
     current: Annotated[CurrentSpec | None, _widen(_as_mapping, CurrentSpec | None)] = None
-    """Where the tasks are now, and what moving them costs."""
+    """The current placement and the cost of moving tasks."""
     objective: ObjectiveSpec = Field(default_factory=_makespan)
-    """What to minimise: a metric, a weighted sum, or a list in lexicographic order."""
+    """Objective to minimise: a metric, a weighted sum of metrics, or a list of these in lexicographic order."""
     contention: Contention = "none"
-    """`none`: transfers never wait. `port`: a device sends one and receives one at a time."""
+    """`none`: transfers never wait. `port`: a device sends at most one transfer and receives at most one at a time."""
     memory_model: MemoryModel = "sum"
-    """`sum`: everything a device ever holds, added up. `peak`: what is live at one time."""
+    """`sum`: adds up the memory of all tasks on a device. `peak`: adds up only memory in use at the same time."""
 
 
 def json_schema() -> dict[str, Any]:
