@@ -325,8 +325,8 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
 
 def _compiling_text(compiling: float, seconds: float) -> str:
     return (
-        f"{min(compiling, seconds):.2f} s of the {seconds:.2f} s: plain Python ran while kernels were compiled, once per "
-        "machine; the next run searches faster, and `placeopt warm` compiles all kernels"
+        f"{min(compiling, seconds):.2f} s of the {seconds:.2f} s: plain Python ran while kernels were compiled, once "
+        "per machine; the next run searches faster, and `placeopt warm` compiles all kernels"
     )
 
 
