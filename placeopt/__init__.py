@@ -83,6 +83,8 @@ if TYPE_CHECKING:
     from placeopt.studies.explanation import explain as explain
     from placeopt.studies.replacement import Replacement as Replacement
     from placeopt.studies.replacement import replace as replace
+    from placeopt.studies.sensitivity import WhatIf as WhatIf
+    from placeopt.studies.sensitivity import whatif as whatif
     from placeopt.verifier import Report as Report
     from placeopt.verifier import Rule as Rule
     from placeopt.verifier import Violation as Violation
@@ -122,6 +124,7 @@ _NAMES = {
     "placeopt.studies.comparison.result": "Comparison",
     "placeopt.studies.explanation": "Explanation explain",
     "placeopt.studies.replacement": "Replacement replace",
+    "placeopt.studies.sensitivity": "WhatIf whatif",
     "placeopt.verifier": "Report Rule Violation verify",
     "placeopt.views.page": "write_report",
     "placeopt.views.traces": "write_trace",

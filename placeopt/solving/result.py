@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from placeopt.errors import counted, visible
 from placeopt.io.plan import write_plan
-from placeopt.model.metrics import DeviceUse
+from placeopt.model.metrics import DeviceUse, device_uses
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.objective import Value
 from placeopt.model.problem import Problem, rounding_text
@@ -293,6 +293,19 @@ def relative_gap(objective: Value | None, bound: Value | None) -> float | None:
 def number(value: Value | None) -> int | float | None:
     """A value for JSON."""
     return value if value is None or isinstance(value, int) else float(value)
+
+
+def with_schedule(result: Result, schedule: Schedule, values: tuple[Value, ...], makespan: int | None) -> Result:
+    """The result with another schedule, which the verifier found feasible."""
+    return replace(
+        result,
+        schedule=schedule,
+        feasible=True,
+        violations=(),
+        values=values,
+        makespan=makespan,
+        devices=device_uses(result.problem, schedule),
+    )
 
 
 def result_facts(result: Result) -> list[tuple[str, str]]:
