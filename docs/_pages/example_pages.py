@@ -35,7 +35,7 @@ EXAMPLES = (
     "what_if",
 )
 """The examples in the order of the index; each is a script of that name."""
-_MARK = "\x1e"  # the ASCII record separator stands between the outputs of two blocks of code
+_MARK = "\x1e"  # the ASCII record separator, between the outputs of two blocks of code
 _INDEX = """# Examples
 
 Ten worked examples. Each is one script that runs as it is: download it, or copy it from its page. The tests run all of

@@ -45,7 +45,7 @@ for member in explanation.members:
     print(f"- {member.text}\n  change: {member.mend.text}")
 
 # %%
-# The colocation is not in the set: to drop it would not help. The NPU has no memory left beside the language model,
+# The colocation is not in the set: to drop it would not help. The NPU has no memory left next to the language model,
 # so speech is recognised on a CPU core, which takes too long. Either the NPU gets more memory or the deadline moves.
 # "The least" is exact, as two more runs confirm.
 for delay in (581, 582):

@@ -3,7 +3,7 @@
 A model does not fit on the fastest GPU. Which operators should run on the slower GPUs?
 
 The model is a Transformer with two encoder layers and two decoder layers. The batch has 64 sentences of 256 tokens,
-and each attention head is a task of its own. The machine has a V100 and two T4, connected by PCIe. Each GPU has 10
+and each attention head is a separate task. The machine has a V100 and two T4, connected by PCIe. Each GPU has 10
 GiB of free memory. The forward pass needs more, because training keeps all activations for the backward pass.
 """
 

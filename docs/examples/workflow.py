@@ -13,7 +13,7 @@ from typing import Any
 import placeopt as po
 
 # %%
-# `output` is the file that a task writes. The payload of an edge, as in `{"model": "1 kB"}`, is a file of its own. A
+# `output` is the file that a task writes. The payload of an edge, as in `{"model": "1 kB"}`, is a separate file. A
 # file that several tasks on one node read is sent there once.
 images, overlaps = range(6), [(0, 1), (1, 2), (3, 4), (4, 5), (0, 3), (1, 4), (2, 5)]
 step: dict[str, dict[str, Any]] = {}
