@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from placeopt.views.plots.canvas import Picture
 
 LEGEND = (
-    "gain: of the schedule found, as a share of the objective as it is",
-    "at least: over an optimal schedule as it is, as far as proved",
-    "at most: no schedule gains more",
+    "gain: improvement of the schedule found, as a share of the objective as it is",
+    "at least: the part of the gain that is proved to come from the change",
+    "at most: proved limit of the gain of any schedule",
 )
 """What the columns of gains hold."""
 
