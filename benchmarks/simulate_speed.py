@@ -27,7 +27,7 @@ from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Contention, Problem
-from placeopt.simulation import Case, Work, fifo_makespan, make_evaluator, retime, simulate, simulate_noisy
+from placeopt.simulation import Instance, Work, fifo_makespan, make_evaluator, retime, simulate, simulate_noisy
 
 LARGE, SMALL, DEVICES, REACH, ROUNDS = 36_000, 40, 4, 2_000, 15
 LOOP = 10_000
@@ -57,7 +57,7 @@ def instance(n: int, contention: Contention) -> tuple[Problem, Int]:
 
 
 @kernel(fifo_makespan)
-def search(case: Case, device: Int, work: Work, rounds: int) -> int:
+def search(case: Instance, device: Int, work: Work, rounds: int) -> int:
     """Best makespan of a walk that moves one task at a time, as a local search would."""
     best = fifo_makespan(case, device, work)
     for step in range(rounds):

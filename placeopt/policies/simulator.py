@@ -11,7 +11,7 @@ from placeopt.kernels import prepared
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import edge_transfers
-from placeopt.simulation.loops import FIFO, fill_ticks, make_case, make_work, run_events, run_fifo
+from placeopt.simulation.loops import FIFO, fill_ticks, make_instance, make_work, run_events, run_fifo
 from placeopt.simulation.run import steps_of
 
 
@@ -64,7 +64,7 @@ class Simulator:
 
     def __init__(self, problem: Problem, evaluations: int, noise: float, rng: Generator) -> None:
         self.problem, self.noise, self.ledger = problem, noise, Ledger()
-        self._rng, self._case, self._work = rng, make_case(problem), make_work(problem)
+        self._rng, self._case, self._work = rng, make_instance(problem), make_work(problem)
         steps = steps_of(problem, self._case.port) * evaluations
         self._fill, self._fifo, self._events = (
             fill_ticks.select(steps, chunked=True),

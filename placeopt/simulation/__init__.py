@@ -33,21 +33,20 @@ from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.simulation.evaluator import Evaluator, make_evaluator
-from placeopt.simulation.loops import Case, Work, fifo_makespan, make_case, make_work
+from placeopt.simulation.loops import Instance, Work, fifo_makespan, make_instance, make_work
 from placeopt.simulation.noise import MOST_RUNS, NoisyRuns, simulate_noisy
-from placeopt.simulation.run import Discipline, Run, checked_numbers, checked_placement
+from placeopt.simulation.run import Discipline, Evaluator, Run, checked_numbers, checked_placement, make_evaluator
 
 __all__ = [
     "MOST_RUNS",
-    "Case",
     "Discipline",
     "Evaluator",
+    "Instance",
     "NoisyRuns",
     "Work",
     "fifo_makespan",
-    "make_case",
     "make_evaluator",
+    "make_instance",
     "make_work",
     "retime",
     "simulate",

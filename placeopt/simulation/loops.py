@@ -30,7 +30,7 @@ class Graph(NamedTuple):
     release: Int
 
 
-class Case(NamedTuple):
+class Instance(NamedTuple):
     """All that a simulation needs to know of a problem, as one argument of a compiled loop."""
 
     graph: Graph
@@ -101,10 +101,10 @@ def make_graph(problem: Problem) -> Graph:
     return Graph._make(getattr(problem, name) for name in Graph._fields)
 
 
-def make_case(problem: Problem) -> Case:
+def make_instance(problem: Problem) -> Instance:
     """The problem as `fifo_makespan` takes it."""
-    arrays = (getattr(problem, name) for name in Case._fields[1:-1])
-    return Case._make((make_graph(problem), *arrays, problem.contention == "port"))
+    arrays = (getattr(problem, name) for name in Instance._fields[1:-1])
+    return Instance._make((make_graph(problem), *arrays, problem.contention == "port"))
 
 
 def make_work(problem: Problem) -> Work:
@@ -162,7 +162,7 @@ def pop(time: Int, code: Int, size: int) -> None:
 
 
 @kernel(transfer_ticks, allocates=False)
-def fill_ticks(case: Case, device: Int, work: Work) -> None:
+def fill_ticks(case: Instance, device: Int, work: Work) -> None:
     """Fill `work.task_ticks` and `work.edge_ticks` for a placement. O(n + e)."""
     graph, edge_ticks = case.graph, work.edge_ticks
     for i in range(len(device)):
@@ -370,7 +370,7 @@ def replay(graph: Graph, nodes: Int, representative: Int, device: Int, work: Wor
 
 
 @kernel(fill_ticks, run_fifo, run_events, allocates=False)
-def fifo_makespan(case: Case, device: Int, work: Work) -> int:
+def fifo_makespan(case: Instance, device: Int, work: Work) -> int:
     """Makespan in ticks of a placement, first in first out, under the problem's own contention.
 
     For search loops: no allocation, nothing checked. `device` (n,) int64 must hold feasible devices.

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placeopt.errors import UsageError, listing, suggestion
+from placeopt.kernels import prepared
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 from placeopt.simulation import loops
-from placeopt.simulation.loops import make_case, make_work
+from placeopt.simulation.loops import Instance, Work, fifo_makespan, make_instance, make_work
 
 Discipline = Literal["fifo", "priority", "order"]
 
@@ -26,7 +28,7 @@ class Run:
 
     def __init__(self, problem: Problem, device: Int) -> None:
         self.problem, self.device = problem, device
-        self.case, self.work = make_case(problem), make_work(problem)
+        self.case, self.work = make_instance(problem), make_work(problem)
         self.graph, self.port = self.case.graph, self.case.port
         loops.fill_ticks.select(steps_of(problem, events=False))(self.case, device, self.work)
 
@@ -193,3 +195,44 @@ def checked_numbers(name: str, values: ArrayLike, length: int) -> NDArray[Any]:
     if numbers.dtype.kind not in "iuf" or (numbers.dtype.kind == "f" and np.isnan(numbers).any()):
         raise UsageError(f"{name}: holds something else than numbers ({numbers.dtype}); expected integers or floats")
     return numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluator:
+    """FIFO makespans of many placements, one after another on the same work arrays (so in one thread only).
+
+    Inside a compiled loop call `fifo_makespan(case, device, work)` itself.
+    """
+
+    problem: Problem
+    case: Instance
+    work: Work
+    function: Callable[[Any, Int, Any], int]
+    given: tuple[Any, Any]
+    """Instance and work as the function takes them."""
+
+    def __call__(self, device: Sequence[int] | Int) -> int:
+        """Makespan in ticks; `device` (n,) must hold feasible devices, which is not checked.
+
+        Raises
+        ------
+        UsageError
+            If there is not one device for each task, or a device does not exist.
+        """
+        given = np.asarray(device)
+        if (
+            given.shape != (self.problem.n_tasks,)
+            or int(given.min(initial=0)) < 0
+            or int(given.max(initial=-1)) >= self.problem.n_devices
+        ):
+            checked_placement(self.problem, given)  # says what is wrong
+        case, work = self.given
+        return int(self.function(case, np.array(given, dtype=np.int64), work))
+
+
+def make_evaluator(problem: Problem, evaluations: int = 1) -> Evaluator:
+    """An Evaluator for a search; many `evaluations` to come are worth compiled code."""
+    case = make_instance(problem)
+    run = fifo_makespan.select(steps_of(problem, case.port) * evaluations, chunked=True)
+    work = make_work(problem)
+    return Evaluator(problem, case, work, run, (prepared(run, case), prepared(run, work)))

@@ -18,9 +18,18 @@ from placeopt.bounding.quick import Bound, best_bound, bounds, prove_infeasible
 from placeopt.bounding.quick.classes import classes_of, subsets
 from placeopt.bounding.quick.deadlines import horizon, narrowed
 from placeopt.bounding.quick.infeasibility import _bins
-from placeopt.bounding.quick.interior import row_prices
+from placeopt.bounding.quick.interior import dual_prices
 from placeopt.bounding.quick.jackson import NONE, best_spread, best_window
-from placeopt.bounding.quick.loads import SAMPLE, Prices, Sharing, good_prices, least_value, pigeonhole, proved, weights
+from placeopt.bounding.quick.loads import (
+    SAMPLE,
+    Prices,
+    Sharing,
+    best_price_bound,
+    candidate_prices,
+    pigeonhole,
+    price_bound,
+    weights,
+)
 from placeopt.bounding.quick.paths import NEVER, earliest_starts, windows
 from placeopt.kernels import Kernel
 from placeopt.model.building import build_problem
@@ -262,7 +271,7 @@ class TestLoad:
         problem = graph([[2, 4], [2, 4]], objective=objective("max_load"))
         classes = classes_of(problem)
         sharing = Sharing(classes.duration, classes.memory, classes.allowed, classes.size, classes.capacity)
-        assert least_value(sharing) == Fraction(8, 3)
+        assert best_price_bound(sharing) == Fraction(8, 3)
         assert named(problem) == {"load": 3, "packing": 2}
 
     def test_a_group_is_one_piece(self) -> None:
@@ -301,7 +310,7 @@ class TestLoad:
             if optimal is None:
                 continue
             compared += 1
-            value = float(least_value(sharing))
+            value = float(best_price_bound(sharing))
             # Bytes are whole, so the bound may use a little more than the programme knows of.
             assert value <= optimal * (1 + 1e-9)
             assert value >= optimal * (1 - (1e-9 if n_classes <= 2 and not memory else 1e-6))
@@ -312,16 +321,19 @@ class TestLoad:
         sharing = random_sharing(rng, 3 * SAMPLE, 4, memory=False)
         use = sharing.amount / sharing.amount.min(axis=1).sum()
         size = sharing.size.astype(np.float64)
-        prices = row_prices(np.zeros(use.shape), use, np.arange(4), size, np.zeros(4), sharing.allowed, 1e-7)
+        prices = dual_prices(np.zeros(use.shape), use, np.arange(4), size, np.zeros(4), sharing.allowed, 1e-7)
         optimal = np.where(sharing.allowed, sharing.amount * prices, np.inf).min(axis=1).sum() / (prices @ size)
-        assert 0.99 * optimal <= float(least_value(sharing)) <= optimal * (1 + 1e-6)
+        assert 0.99 * optimal <= float(best_price_bound(sharing)) <= optimal * (1 + 1e-6)
 
     @pytest.mark.parametrize("magnitude", [10, 10**9, 10**17])
     def test_evaluation_is_exact_however_large_the_numbers(self, magnitude: int) -> None:
         rng = np.random.default_rng(2)
         for _ in range(20):
             sharing = random_sharing(rng, 6, 3, memory=True, largest=magnitude)
-            for prices in (Prices(rng.integers(0, magnitude, 3) + 1, rng.integers(0, 50, 3)), *good_prices(sharing)):
+            for prices in (
+                Prices(rng.integers(0, magnitude, 3) + 1, rng.integers(0, 50, 3)),
+                *candidate_prices(sharing),
+            ):
                 total = sum(
                     min(
                         prices.amount.tolist()[c] * sharing.amount.tolist()[i][c]
@@ -340,7 +352,7 @@ class TestLoad:
                 )
                 scale = sum(prices.amount.tolist()[c] * sharing.size.tolist()[c] for c in range(3))
                 most = sum(max(row) for row in sharing.amount.tolist())
-                assert proved(sharing, prices) == min(max(Fraction(total - stock, scale), 0), most)
+                assert price_bound(sharing, prices) == min(max(Fraction(total - stock, scale), 0), most)
 
 
 def random_sharing(rng: np.random.Generator, n: int, k: int, memory: bool, largest: int = 100) -> Sharing:

@@ -13,14 +13,12 @@ from brute_force import METRICS, optimum, small_problem
 from placeopt.bounding.quick import Bound
 from placeopt.bounding.quick.classes import classes_of
 from placeopt.bounding.relaxation import relaxed_bounds
-from placeopt.bounding.relaxation.chains import Chains
-from placeopt.bounding.relaxation.coarse import GRID, coarse
-from placeopt.bounding.relaxation.covers import Covers, grown_trees
-from placeopt.bounding.relaxation.cycles import Cycles, ways_around
-from placeopt.bounding.relaxation.forks import Forks, blocks
+from placeopt.bounding.relaxation.covers import ChainCuts, CoverCuts, grown_trees
+from placeopt.bounding.relaxation.cycles import CycleCuts, shortest_detours
+from placeopt.bounding.relaxation.forks import ForkCuts, blocks
+from placeopt.bounding.relaxation.integer import GRID, coarse
 from placeopt.bounding.relaxation.kinds import MOST, kinds_of
-from placeopt.bounding.relaxation.model import Relaxation
-from placeopt.bounding.relaxation.network import Network
+from placeopt.bounding.relaxation.model import GroupGraph, Relaxation
 from placeopt.bounding.relaxation.programme import Programme, proved
 from placeopt.model.building import build_problem
 from placeopt.model.objective import Value
@@ -36,9 +34,9 @@ def relaxation_of(problem: Problem, known: Value | None = None) -> Relaxation:
 
 def cut_at_random(relaxation: Relaxation, rng: np.random.Generator, rounds: int) -> list[int]:
     """Add the windows and whatever cuts random points violate; how many of each family."""
-    network = Network.of(relaxation)
-    covers = Covers(relaxation, network)
-    families = covers, Chains(relaxation, covers), Cycles(relaxation, network), Forks(relaxation, network)
+    network = GroupGraph.of(relaxation)
+    covers = CoverCuts(relaxation, network)
+    families = covers, ChainCuts(relaxation, covers), CycleCuts(relaxation, network), ForkCuts(relaxation, network)
     if relaxation.timed:
         relaxation.add_windows()
     upper = np.minimum(np.array(relaxation.programme.upper, dtype=np.float64), 1.0)
@@ -207,8 +205,8 @@ class TestRows:
     def test_an_overfull_placement_breaks_one(self) -> None:
         problem = chain([5, 3, 7], [2, 2])
         relaxation = relaxation_of(problem)
-        network = Network.of(relaxation)
-        cuts = Covers(relaxation, network).violated(np.zeros(relaxation.programme.n_columns))
+        network = GroupGraph.of(relaxation)
+        cuts = CoverCuts(relaxation, network).violated(np.zeros(relaxation.programme.n_columns))
         relaxation.programme.rows.extend(row for _, row in cuts)
         three_and_one = np.array([0, 0, 0, 1])
         assert len(broken(relaxation, simulate(problem, three_and_one))) == 1
@@ -218,7 +216,7 @@ class TestRows:
         # Six tasks of five bytes each, ten bytes a device: three devices, and the chain as a whole says so.
         problem = chain([1] * 5, [10, 10, 10], memory=5)
         relaxation = relaxation_of(problem)
-        chains = Chains(relaxation, Covers(relaxation, Network.of(relaxation)))
+        chains = ChainCuts(relaxation, CoverCuts(relaxation, GroupGraph.of(relaxation)))
         x = np.zeros(relaxation.programme.n_columns)
         x[relaxation.y] = 1.0  # nothing moves
         cuts = chains.violated(x)
@@ -352,14 +350,14 @@ class TestCuts:
         compared = 0
         for _ in range(20):
             relaxation = relaxation_of(large_problem(rng))
-            network, groups = Network.of(relaxation), relaxation.problem.n_groups
+            network, groups = GroupGraph.of(relaxation), relaxation.problem.n_groups
             pairs = len(relaxation.low)
             memory, outside = relaxation.kinds.classes.group_memory, rng.random(groups)
             ends, moved = rng.random(pairs) * 0.3, rng.random(pairs)
             results = []
             for grow, search in (
-                (grown_trees.plain, ways_around.plain),
-                (grown_trees.compiled(), ways_around.compiled()),
+                (grown_trees.plain, shortest_detours.plain),
+                (grown_trees.compiled(), shortest_detours.compiled()),
             ):
                 tree = [np.full((groups, 256), -1) for _ in range(3)]
                 size, value = np.zeros(groups, np.int64), np.zeros(groups)

@@ -15,23 +15,21 @@ from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import bounds as quick_bounds
 from placeopt.bounding.quick import narrowed_classes
 from placeopt.bounding.sct import (
-    Programme,
+    SctProgram,
     Solution,
     certain,
     favourites,
     favourites_of,
-    programme_of,
+    program_of,
     ratios_of,
     sct_bound,
     solution,
     solution_of,
 )
-from placeopt.bounding.sct.core import core_of, heads, reach, reduced
+from placeopt.bounding.sct.core import core_of, heads, merged, reach, reduced
 from placeopt.bounding.sct.favourites import rounded
-from placeopt.bounding.sct.game import fresh, game_of, played
-from placeopt.bounding.sct.integral import integral_solution
-from placeopt.bounding.sct.proof import fill, longest, proved, sides_of, split
-from placeopt.bounding.sct.symmetry import merged
+from placeopt.bounding.sct.game import fill, flow_bound, game_of, initial_state, longest, run_rounds, sides_of, split
+from placeopt.bounding.sct.solution import integral_solution
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
@@ -39,12 +37,12 @@ from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 
 def programme(
     length: list[int], edges: dict[tuple[int, int], int], *, fixed: dict[tuple[int, int], int] | None = None
-) -> Programme:
+) -> SctProgram:
     """Tasks in a topological order, and transfers by their ends."""
     pairs = sorted(edges)
     n, e = len(length), len(pairs)
     rival = np.ones(e, dtype=np.bool_)
-    return Programme(
+    return SctProgram(
         parts=1,
         order=np.arange(n),
         length=np.array(length, dtype=np.int64),
@@ -59,7 +57,7 @@ def programme(
     )
 
 
-def random_programme(rng: np.random.Generator, n: int, share: float = 0.3) -> Programme:
+def random_programme(rng: np.random.Generator, n: int, share: float = 0.3) -> SctProgram:
     edges = {(i, j): int(rng.integers(0, 12)) for i in range(n) for j in range(i + 1, n) if rng.random() < share}
     found = programme(rng.integers(0, 10, n).tolist(), edges)
     if rng.random() < 0.5:
@@ -74,7 +72,7 @@ def random_programme(rng: np.random.Generator, n: int, share: float = 0.3) -> Pr
     )
 
 
-def longest_path(given: Programme, y: np.ndarray) -> float:
+def longest_path(given: SctProgram, y: np.ndarray) -> float:
     """w of a point, the plain way."""
     start = given.release.astype(float)
     w = 0.0
@@ -88,7 +86,7 @@ def longest_path(given: Programme, y: np.ndarray) -> float:
     return w
 
 
-def reference(given: Programme) -> float:
+def reference(given: SctProgram) -> float:
     """The optimum by the equations as they stand in the paper, in another engine's own words."""
     from ortools.linear_solver import pywraplp
 
@@ -111,7 +109,7 @@ def reference(given: Programme) -> float:
     return float(w.solution_value())
 
 
-def check(given: Programme, found: Solution) -> None:
+def check(given: SctProgram, found: Solution) -> None:
     """The point is feasible, and its value and bound are what they are said to be."""
     assert ((found.y >= 0) & (found.y <= 1)).all()
     for end, rival in ((given.source, given.out_rival), (given.target, given.in_rival)):
@@ -121,7 +119,7 @@ def check(given: Programme, found: Solution) -> None:
     assert found.bound <= Fraction(found.value) * (1 + Fraction(1, 10**9))
 
 
-def every_matching(given: Programme) -> int:
+def every_matching(given: SctProgram) -> int:
     """The least w over all whole y."""
     best = None
     for y in product((0, 1), repeat=len(given.source)):
@@ -382,12 +380,12 @@ def test_durations_and_transfers_are_means() -> None:
         byte_ticks_num=np.ones((3, 3), dtype=np.int64),
         release=np.array([0, 2]),
     )
-    given = programme_of(problem)
+    given = program_of(problem)
     assert given.parts == 1024
     assert (given.length / given.parts).tolist() == pytest.approx([13 / 3, 6.5], abs=1e-3)
     assert (given.hidden / given.parts).tolist() == pytest.approx([13.5])  # two edges: the longer, 10 + 21 / 6
     assert (given.release / given.parts).tolist() == [0, 2]
-    assert programme_of(uniform(2, 3, [(0, 1)], 5, 4)).parts == 1
+    assert program_of(uniform(2, 3, [(0, 1)], 5, 4)).parts == 1
 
 
 def test_ratios_of_the_classics() -> None:
@@ -471,7 +469,7 @@ def test_whole_transfers_would_be_no_bound() -> None:
     best = optimum(problem)
     assert best is not None
     assert best[0][0] == 10
-    assert solution_of(programme_of(problem)).value > 10
+    assert solution_of(program_of(problem)).value > 10
     assert sct_bound(narrowed_classes(problem))[0] <= 10
 
 
@@ -531,10 +529,10 @@ def test_only_a_makespan_is_bounded() -> None:
 
 def test_compiled_kernels_agree_with_plain_ones() -> None:
     problem = layered_problem(40, 3, ccr=1.0, seed=3)
-    core, _ = merged(core_of(programme_of(problem))[0])
+    core, _ = merged(core_of(program_of(problem))[0])
     game = game_of(core)
-    plain, compiled = fresh(game), fresh(game)
-    assert played.plain(game.board, plain, 1, 50, 0.0) == played.compiled()(game.board, compiled, 1, 50, 0.0)
+    plain, compiled = initial_state(game), initial_state(game)
+    assert run_rounds.plain(game.board, plain, 1, 50, 0.0) == run_rounds.compiled()(game.board, compiled, 1, 50, 0.0)
     for left, right in zip(plain, compiled, strict=True):
         assert left.tolist() == right.tolist()
     board, e = game.board, core.n_edges
@@ -542,7 +540,7 @@ def test_compiled_kernels_agree_with_plain_ones() -> None:
     for run, found in zip((split.plain, split.compiled()), parts, strict=True):
         run(board.start, board.target, plain.mean_flow, 1 << 52, found)
     assert parts[0].tolist() == parts[1].tolist()
-    assert proved(game, plain.mean_flow) <= Fraction(longest(core, np.zeros(e)))
+    assert flow_bound(game, plain.mean_flow) <= Fraction(longest(core, np.zeros(e)))
     side = sides_of(core)[0]
     filled = [(np.zeros(e), np.zeros(core.n_tasks)) for _ in range(2)]
     for run, (own, value) in zip((fill.plain, fill.compiled()), filled, strict=True):
@@ -561,4 +559,4 @@ def test_times_up_to_the_largest() -> None:
     problem = uniform(3, 2, [(0, 1), (1, 2)], UNLIMITED // 8, UNLIMITED // 8)
     bound, _ = sct_bound(narrowed_classes(problem))
     assert 0 < bound <= 3 * (UNLIMITED // 8)
-    assert solution_of(programme_of(problem)).value > 0
+    assert solution_of(program_of(problem)).value > 0

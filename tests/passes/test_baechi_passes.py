@@ -15,8 +15,8 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes import apply_passes, find_pass
 from placeopt.passes.contraction import add_up
-from placeopt.passes.rebuilding import at_odds
-from placeopt.passes.uniting import unions, unite_pairs
+from placeopt.passes.rebuilding import contradictory
+from placeopt.passes.uniting import initial_unions, unite_pairs
 from placeopt.simulation import retime
 from placeopt.solver import Options
 from placeopt.solver.registry import find_solver
@@ -101,7 +101,7 @@ def test_next_to_nothing(name: str, tasks: int, devices: int) -> None:
 def test_compiled_code_agrees() -> None:
     problem = trainable_problem(np.random.default_rng(3), most=40)
     left, right = np.random.default_rng(0).integers(0, problem.n_groups, (2, 30))
-    plain, compiled = unions(problem), unions(problem)
+    plain, compiled = initial_unions(problem), initial_unions(problem)
     unite_pairs.plain(plain, left, right)
     unite_pairs.compiled()(compiled, left, right)
     label = np.arange(problem.n_tasks) // 2
@@ -197,7 +197,7 @@ class TestFuse:
     def test_repeated_until_nothing_is_left(self) -> None:
         for seed in range(60):
             after = apply_passes(trainable_problem(np.random.default_rng(seed), most=25), ["fuse"]).problem
-            if at_odds(after):
+            if contradictory(after):
                 continue
             ends = np.unique(np.column_stack((after.edge_source, after.edge_target)), axis=0)
             outs, ins = (np.bincount(column, minlength=after.n_tasks) for column in ends.T)

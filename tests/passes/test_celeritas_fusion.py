@@ -19,9 +19,16 @@ from placeopt.model.metrics import Grain, ccr, grain
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.topological_orders import cpd_topo
 from placeopt.passes import apply_passes, find_pass
-from placeopt.passes.breakpoints import least_cuts, optimal_breakpoints, windows
-from placeopt.passes.celeritas_fusion import CeleritasFusion, fusion, memory_limit, unite_clusters
-from placeopt.passes.uniting import unions
+from placeopt.passes.celeritas_fusion import (
+    CeleritasFusion,
+    fusion,
+    least_cuts,
+    memory_limit,
+    optimal_breakpoints,
+    unite_clusters,
+    windows,
+)
+from placeopt.passes.uniting import initial_unions
 from placeopt.simulation import retime
 from placeopt.solver import Options
 from placeopt.solver.registry import find_solver
@@ -165,7 +172,7 @@ class TestFusion:
         # Each pair may share a device, all three may not: the last cluster must not tie 2 to the group of 0 and 1.
         problem = chain([9, 0, 9], group=ints(0, 1, 2, 0), resident=ints(2, 2, 2, 2), capacity=ints(7, 7))
         first = np.array([True, False, True, False])
-        groups = unions(problem)
+        groups = initial_unions(problem)
         unite_clusters(groups, problem.order, problem.group, first)
         assert first.tolist() == [True, False, True, True]
         assert groups.parent.tolist() == [0, 0, 2]

@@ -20,7 +20,7 @@ from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, Transfers, arrivals, durations, edge_ticks, edge_transfers, makespan
-from placeopt.simulation import Case, Work, fifo_makespan, make_evaluator, retime, simulate, simulate_noisy
+from placeopt.simulation import Instance, Work, fifo_makespan, make_evaluator, retime, simulate, simulate_noisy
 
 SEEDS = st.integers(0, 2**32 - 1)
 DISCIPLINES = ("fifo", "priority", "order")
@@ -495,7 +495,7 @@ def test_compiled_agrees_with_plain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @kernel(fifo_makespan)
-def best_of(case: Case, placements: Int, work: Work) -> int:
+def best_of(case: Instance, placements: Int, work: Work) -> int:
     best = 2**62
     for row in range(len(placements)):
         best = min(best, fifo_makespan(case, placements[row], work))

@@ -29,10 +29,18 @@ import numpy as np
 from placeopt.bounding.quick.classes import Classes, Subset, classes_of, clipped, subsets
 from placeopt.bounding.quick.deadlines import narrowed
 from placeopt.bounding.quick.infeasibility import Infeasibility, prove_infeasible
-from placeopt.bounding.quick.jackson import confined, head_load_tail
-from placeopt.bounding.quick.loads import Prices, good_prices, least, least_value, pigeonhole, proved, sharing_of
+from placeopt.bounding.quick.jackson import head_load_tail, priced_subsets
+from placeopt.bounding.quick.loads import (
+    Prices,
+    best_price_bound,
+    candidate_prices,
+    least,
+    pigeonhole,
+    price_bound,
+    sharing_of,
+)
 from placeopt.bounding.quick.paths import critical_path, windows
-from placeopt.bounding.quick.transfers import Tariff, unavoidable
+from placeopt.bounding.quick.transfers import TransferCost, unavoidable_cost
 from placeopt.model.arrays import Int
 from placeopt.model.objective import Value, simplified, task_energy
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem
@@ -131,7 +139,7 @@ def _makespan(classes: Classes) -> Iterator[Bound]:
         f"what must come before task {problem.task_names[task]}, the task and what must come after it "
         f"take {_time(problem, length)} wherever they run",
     )
-    priced = confined(classes)
+    priced = priced_subsets(classes)
     load, packing = _loads(classes, priced[-1][1])
     yield load
     whole, subset, tasks = head_load_tail(classes, found, priced)
@@ -145,14 +153,16 @@ def _makespan(classes: Classes) -> Iterator[Bound]:
 
 
 def _max_load(classes: Classes) -> Iterator[Bound]:
-    yield from _loads(classes, good_prices(sharing_of(classes, _everything(classes), classes.duration, loads=True)))
+    yield from _loads(
+        classes, candidate_prices(sharing_of(classes, _everything(classes), classes.duration, loads=True))
+    )
 
 
 def _loads(classes: Classes, prices: list[Prices]) -> tuple[Bound, Bound]:
     """Bounds of the busiest device; a makespan is no shorter."""
     problem = classes.problem
     sharing = sharing_of(classes, _everything(classes), classes.duration, loads=True)
-    shared = math.ceil(max(proved(sharing, each) for each in prices))
+    shared = math.ceil(max(price_bound(sharing, each) for each in prices))
     packed = pigeonhole(least(sharing.amount, sharing.allowed), problem.n_devices)
     return (
         Bound("load", shared, f"all work shared out ideally keeps the devices busy for {_time(problem, shared)}"),
@@ -164,13 +174,13 @@ def _loads(classes: Classes, prices: list[Prices]) -> tuple[Bound, Bound]:
 
 def _cheapest(classes: Classes, amount: Int) -> int:
     """The least sum of amounts (n, k) over all placements of the groups, up to the memory of the classes."""
-    return math.ceil(least_value(sharing_of(classes, _everything(classes), amount, loads=False)))
+    return math.ceil(best_price_bound(sharing_of(classes, _everything(classes), amount, loads=False)))
 
 
 def _total_cost(classes: Classes) -> list[Bound]:
     problem = classes.problem
     computing = _cheapest(classes, classes.duration)
-    moving = unavoidable(classes, Tariff(classes.latency, classes.num, classes.den))
+    moving = unavoidable_cost(classes, TransferCost(classes.latency, classes.num, classes.den))
     return [
         Bound(
             "cheapest",
@@ -183,7 +193,7 @@ def _total_cost(classes: Classes) -> list[Bound]:
 
 def _communication(classes: Classes) -> list[Bound]:
     free = np.zeros_like(classes.latency)
-    moving = unavoidable(classes, Tariff(free, free + 1, free + 1))
+    moving = unavoidable_cost(classes, TransferCost(free, free + 1, free + 1))
     return [Bound("transfers", moving, f"at least {size_text(moving)} must move between devices")]
 
 
@@ -191,7 +201,7 @@ def _energy(classes: Classes) -> list[Bound]:
     problem = classes.problem
     computing = _cheapest(classes, clipped(task_energy(problem)[:, classes.leader]))
     num, den = (link[classes.source, classes.target] for link in (problem.byte_energy_num, problem.byte_energy_den))
-    moving = unavoidable(classes, Tariff(np.zeros_like(num), num, den))
+    moving = unavoidable_cost(classes, TransferCost(np.zeros_like(num), num, den))
     return [
         Bound(
             "cheapest",

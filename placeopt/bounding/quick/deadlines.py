@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placeopt.bounding.quick.classes import LARGEST_TOTAL, Classes, by_group, group_text
-from placeopt.bounding.quick.jackson import confined, head_load_tail
+from placeopt.bounding.quick.jackson import head_load_tail, priced_subsets
 from placeopt.bounding.quick.paths import Windows, windows
 from placeopt.model.problem import UNLIMITED
 from placeopt.model.units import time_text
@@ -94,7 +94,7 @@ def horizon(classes: Classes) -> int:
 
 def crowded(within: Narrowed) -> Iterator[str]:
     """A proof that tasks with a device each have too little time together."""
-    value, subset, tasks = head_load_tail(within.classes, within.found, confined(within.classes))
+    value, subset, tasks = head_load_tail(within.classes, within.found, priced_subsets(within.classes))
     if value > within.horizon:
         yield (
             f"the {tasks} tasks that can only run on {within.classes.names(subset.members)} have too little time "

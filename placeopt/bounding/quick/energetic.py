@@ -34,7 +34,7 @@ import numpy as np
 
 from placeopt.bounding.quick import Bound, narrowed_classes
 from placeopt.bounding.quick.classes import Classes, Subset
-from placeopt.bounding.quick.jackson import coarser, confined, sharing_of_tasks
+from placeopt.bounding.quick.jackson import coarser, priced_subsets, sharing_of_tasks
 from placeopt.bounding.quick.loads import Prices
 from placeopt.bounding.quick.paths import Windows, windows
 from placeopt.kernels import kernel
@@ -59,7 +59,7 @@ def energetic_bound(problem: Problem, least: int, should_stop: Callable[[], bool
     """
     begun = time.perf_counter()
     classes = narrowed_classes(problem)
-    found, priced = windows(classes), confined(classes)
+    found, priced = windows(classes), priced_subsets(classes)
     alone = np.where(found.allowed, classes.duration, np.iinfo(np.int64).max).min(axis=1)
     best, why = int(alone.max()), f"task {problem.task_names[int(alone.argmax())]} takes so long wherever it runs"
     for known in (best, least):

@@ -29,7 +29,7 @@ TO_BOUNDARY = 0.99
 """Share of the way to the boundary that a step goes."""
 
 
-def row_prices(
+def dual_prices(
     cost: Float, use: Float, owner: NDArray[np.int64], size: Float, limit: Float, allowed: NDArray[np.bool_], gap: float
 ) -> Float:
     """(r,) the prices u: optimal but for a relative `gap`, or as good as they got.

@@ -31,7 +31,7 @@ from dataclasses import replace
 import numpy as np
 
 from placeopt.bounding.quick.classes import Classes, Subset
-from placeopt.bounding.quick.loads import BITS, Prices, Sharing, busiest, good_prices, sharing_of, weights
+from placeopt.bounding.quick.loads import BITS, Prices, Sharing, busiest, candidate_prices, sharing_of, weights
 from placeopt.bounding.quick.paths import Windows
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
@@ -43,10 +43,11 @@ NONE = -(1 << 62)
 """Value of no tasks at all; below every other."""
 
 
-def confined(classes: Classes) -> list[tuple[Subset, list[Prices]]]:
+def priced_subsets(classes: Classes) -> list[tuple[Subset, list[Prices]]]:
     """Subsets worth trying, those with the most work a device and all devices last, with prices for their loads."""
     return [
-        (subset, good_prices(sharing_of(classes, subset, classes.duration, loads=True))) for subset in busiest(classes)
+        (subset, candidate_prices(sharing_of(classes, subset, classes.duration, loads=True)))
+        for subset in busiest(classes)
     ]
 
 

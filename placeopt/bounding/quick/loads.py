@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.bounding.quick.classes import Classes, Subset, by_group, subsets
-from placeopt.bounding.quick.interior import row_prices
+from placeopt.bounding.quick.interior import dual_prices
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import UNLIMITED
 
@@ -140,12 +140,12 @@ def pigeonhole(amounts: Int, count: int) -> int:
     return int((total[k * count + 1] - total[k * count - k]).max())
 
 
-def least_value(sharing: Sharing) -> Fraction:
+def best_price_bound(sharing: Sharing) -> Fraction:
     """The best bound that the prices tried prove; 0 without items."""
-    return max((proved(sharing, prices) for prices in good_prices(sharing)), default=Fraction(0))
+    return max((price_bound(sharing, prices) for prices in candidate_prices(sharing)), default=Fraction(0))
 
 
-def proved(sharing: Sharing, prices: Prices) -> Fraction:
+def price_bound(sharing: Sharing, prices: Prices) -> Fraction:
     """The bound that these prices prove."""
     total = int(weights(sharing, prices).sum())
     # No placement is worse than this, so a larger bound only says that there is none at all.
@@ -169,7 +169,7 @@ def weights(sharing: Sharing, prices: Prices) -> NDArray[Any]:
     return np.asarray(priced.min(axis=1))
 
 
-def good_prices(sharing: Sharing) -> list[Prices]:
+def candidate_prices(sharing: Sharing) -> list[Prices]:
     """Prices worth trying; the best of them prove nearly the optimum of the programme."""
     k = len(sharing.size)
     none = np.zeros(k, dtype=np.int64)
@@ -178,9 +178,9 @@ def good_prices(sharing: Sharing) -> list[Prices]:
     if not len(sharing.memory):
         return []
     if limited.any() and sharing.memory.any():
-        tried.append(_dual_prices(sharing, limited))
+        tried.append(_interior_prices(sharing, limited))
     elif k > 2 and sharing.loads:
-        tried.append(_dual_prices(sharing, none > 0))
+        tried.append(_interior_prices(sharing, none > 0))
     elif k == 2 and sharing.loads:
         tried += [Prices(np.array(pair), none) for pair in _split_prices(sharing)]
     return [prices for prices in tried if prices.scale(sharing) > 0]
@@ -208,7 +208,7 @@ def _split_prices(sharing: Sharing) -> list[tuple[int, int]]:
     return found
 
 
-def _dual_prices(sharing: Sharing, limited: Bool) -> Prices:
+def _interior_prices(sharing: Sharing, limited: Bool) -> Prices:
     """The interior-point method's prices as integers; memory counts for the `limited` classes."""
     amount, memory, allowed = _sampled(sharing)
     gap = EXACT_GAP if len(memory) == len(sharing.memory) else SAMPLED_GAP
@@ -229,7 +229,7 @@ def _dual_prices(sharing: Sharing, limited: Bool) -> Prices:
         k, use, owner, gains, limits = 0, held, owners, np.zeros(len(owners)), np.ones(len(owners))
         cost = amount / unit
     with np.errstate(all="ignore"):  # an infeasible programme may overflow: its prices are still prices
-        prices = row_prices(cost, use, owner, gains, limits, allowed, gap)
+        prices = dual_prices(cost, use, owner, gains, limits, allowed, gap)
     w = prices[:k] if sharing.loads else np.ones(len(size))
     return _rounded(sharing, w, owners, prices[k:] * unit / stock)
 

@@ -34,7 +34,7 @@ EXACT_TOTAL = 1 << 52
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tariff:
+class TransferCost:
     """What a transfer between two distinct devices costs: (k, k) arrays, by class of source and target."""
 
     fixed: Int
@@ -53,7 +53,7 @@ class Tariff:
         return best if len(rows) else np.zeros_like(payload)
 
 
-def unavoidable(classes: Classes, tariff: Tariff) -> int:
+def unavoidable_cost(classes: Classes, tariff: TransferCost) -> int:
     """The least that all transfers together cost."""
     problem = classes.problem
     if problem.n_edges == 0:
@@ -95,7 +95,7 @@ def _forced(classes: Classes) -> Bool:
     return np.asarray(~common)
 
 
-def _charges(classes: Classes, tariff: Tariff, edges: Int) -> Int:
+def _charges(classes: Classes, tariff: TransferCost, edges: Int) -> Int:
     """(x,) what a transfer for each edge costs at least, between devices that its ends may use."""
     problem = classes.problem
     kinds, kind = device_sets(classes)

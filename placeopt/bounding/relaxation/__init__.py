@@ -17,13 +17,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from placeopt.bounding.quick import Bound, narrowed_classes
-from placeopt.bounding.relaxation.chains import Chains
-from placeopt.bounding.relaxation.covers import Covers
-from placeopt.bounding.relaxation.cycles import Cycles
-from placeopt.bounding.relaxation.forks import Forks
+from placeopt.bounding.relaxation.covers import ChainCuts, CoverCuts
+from placeopt.bounding.relaxation.cycles import CycleCuts
+from placeopt.bounding.relaxation.forks import ForkCuts
 from placeopt.bounding.relaxation.kinds import MOST, Kinds, kinds_of
-from placeopt.bounding.relaxation.model import Relaxation
-from placeopt.bounding.relaxation.network import Network
+from placeopt.bounding.relaxation.model import GroupGraph, Relaxation
 from placeopt.bounding.relaxation.programme import BuildStoppedError, Row, proved
 from placeopt.model.arrays import Float
 from placeopt.model.objective import Value, simplified
@@ -32,7 +30,7 @@ from placeopt.solver import Clock
 
 if TYPE_CHECKING:
     from placeopt.bounding.relaxation.integer import Engine
-    from placeopt.bounding.relaxation.linear import LinearProgramme
+    from placeopt.bounding.relaxation.linear import IncrementalLP
 
 LARGEST = 300_000
 """Columns above which no relaxation is made: the first linear programme alone would take minutes."""
@@ -120,18 +118,18 @@ class _Run:
 
     def _bound(self) -> None:
         from placeopt.bounding.relaxation.integer import race
-        from placeopt.bounding.relaxation.linear import LinearProgramme
+        from placeopt.bounding.relaxation.linear import IncrementalLP
 
-        network = Network.of(self.relaxation)
-        covers = Covers(self.relaxation, network)
+        network = GroupGraph.of(self.relaxation)
+        covers = CoverCuts(self.relaxation, network)
         self.cuts = (
             covers,
-            Chains(self.relaxation, covers),
-            Cycles(self.relaxation, network),
-            Forks(self.relaxation, network),
+            ChainCuts(self.relaxation, covers),
+            CycleCuts(self.relaxation, network),
+            ForkCuts(self.relaxation, network),
         )
         programme = self.relaxation.programme
-        linear = LinearProgramme(programme)
+        linear = IncrementalLP(programme)
         self._improve(linear)
         if self.relaxation.timed:
             self.relaxation.add_windows()
@@ -145,7 +143,7 @@ class _Run:
             if ended.x is None or not self._cut(ended.x):
                 return
 
-    def _improve(self, linear: LinearProgramme) -> None:
+    def _improve(self, linear: IncrementalLP) -> None:
         """Solve the linear programme and cut its optimum off, as long as that helps."""
         values: list[float] = []
         while not self.over:

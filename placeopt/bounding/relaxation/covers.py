@@ -18,12 +18,12 @@ first among equals, and then lose what they do not need.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt.bounding.relaxation.model import Relaxation
-from placeopt.bounding.relaxation.network import Network
+from placeopt.bounding.relaxation.model import GroupGraph, Relaxation
 from placeopt.bounding.relaxation.programme import Row, row
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Float, Int
@@ -51,10 +51,10 @@ class Level:
     ends: Int
 
 
-class Covers:
+class CoverCuts:
     """Finds the covers that a point violates."""
 
-    def __init__(self, relaxation: Relaxation, network: Network) -> None:
+    def __init__(self, relaxation: Relaxation, network: GroupGraph) -> None:
         self.relaxation, self.network = relaxation, network
         kinds = relaxation.kinds
         self.memory = kinds.classes.group_memory
@@ -235,3 +235,117 @@ def grown_trees(
             degree[place] = kept  # its place among what is kept, for those that hang on it
             kept += 1
         size[seed], value[seed] = kept, left
+
+
+GRAIN = 16
+"""Rows are multiplied by this."""
+
+SMALLEST = 0.02
+"""Violation, for each device beyond the first, from which on a chain is worth a row."""
+
+DEVICES = 32
+"""ChainCuts that take more devices than this are left to shorter ones."""
+
+MEMORY_BITS = 50
+"""Bytes are counted in larger units where they take more bits."""
+
+FURTHER = 4
+"""Groups by which a chain is drawn out, one by one, after it has begun to take another device."""
+
+
+class ChainCuts:
+    """Finds the rounded covers that a point violates."""
+
+    def __init__(self, relaxation: Relaxation, covers: CoverCuts) -> None:
+        self.relaxation = relaxation
+        self.levels, self.memory = covers.levels, covers.memory
+        pairs = zip(relaxation.low.tolist(), relaxation.high.tolist(), strict=True)
+        self.pair = {ends: q for q, ends in enumerate(pairs)}
+
+    def violated(self, x: Float) -> list[tuple[float, Row]]:
+        """Violated chains, and by how much for each device that they take beyond the first."""
+        if not self.levels or not self.relaxation.timed:
+            return []
+        groups = self._longest_path(x)
+        pairs = np.array([self.pair[min(ends), max(ends)] for ends in itertools.pairwise(groups)], np.int64)
+        visited = np.array(groups, dtype=np.int64)
+        moving = np.maximum(x[self.relaxation.w[pairs]], 0.0)
+        return [cut for level in self.levels for cut in self._of_level(x, level, visited, pairs, moving @ level.ends)]
+
+    def _of_level(self, x: Float, level: Level, groups: Int, pairs: Int, ends: Float) -> list[tuple[float, Row]]:
+        limit = level.limit
+        outside = x[self.relaxation.y[np.ix_(groups, np.flatnonzero(~level.small))]].sum(axis=1)
+        held = np.concatenate(([0], np.cumsum(self.memory[groups])))
+        before = np.concatenate(([0.0], np.cumsum(ends)))
+        found = []
+        for first, stop in enumerate(_distinct(groups.tolist())):
+            most = min(DEVICES, -(-int(held[stop] - held[first]) // limit))
+            for devices in range(3, most + 1):
+                start = int(np.searchsorted(held, held[first] + (devices - 1) * limit, side="right")) - 1
+                for last in range(start, min(start + FURTHER, stop)):
+                    total = int(held[last + 1] - held[first])
+                    if total > devices * limit:
+                        break
+                    chain = slice(first, last + 1)
+                    weight = _weights(self.memory[groups[chain]], limit, total - (devices - 1) * limit)
+                    value = GRAIN * float(before[last] - before[first] + outside[first] + outside[last])
+                    value += float(weight @ outside[chain])
+                    excess = (GRAIN * (2 * devices - 2) - value) / (GRAIN * (devices - 1))
+                    if excess > SMALLEST:
+                        found.append((excess, self._row(level, groups[chain], pairs[first:last], weight, devices)))
+        return found
+
+    def _row(self, level: Level, groups: Int, pairs: Int, weight: Int, devices: int) -> Row:
+        relaxation = self.relaxation
+        moves, others = np.flatnonzero(level.ends), np.flatnonzero(~level.small)
+        leaves = relaxation.y[np.ix_(groups[[0, -1]], others)].reshape(-1)
+        columns = (
+            relaxation.w[np.ix_(pairs, moves)].reshape(-1),
+            relaxation.y[np.ix_(groups, others)].reshape(-1),
+            leaves,
+        )
+        coefficients = (
+            np.tile(GRAIN * level.ends[moves], len(pairs)),
+            np.repeat(weight, len(others)),
+            np.full(len(leaves), GRAIN),
+        )
+        return row(np.concatenate(columns), np.concatenate(coefficients), GRAIN * (2 * devices - 2))
+
+    def _longest_path(self, x: Float) -> list[int]:
+        """The groups along the path that takes longest, each run of one group once."""
+        relaxation, problem = self.relaxation, self.relaxation.problem
+        running = (x[relaxation.y][problem.group] * relaxation.kinds.duration).sum(axis=1)
+        transfer = relaxation.transfer_times(x)
+        reached, came = np.zeros(problem.n_tasks), np.full(problem.n_tasks, -1)
+        for i in problem.order.tolist():
+            end = reached[i] + running[i]
+            for e in range(int(problem.out_start[i]), int(problem.out_start[i + 1])):
+                j = int(problem.edge_target[e])
+                if came[j] < 0 or end + transfer[e] > reached[j]:
+                    reached[j], came[j] = end + transfer[e], e
+        task = int((reached + running).argmax())
+        groups = [int(problem.group[task])]
+        while came[task] >= 0:
+            task = int(problem.edge_source[came[task]])
+            if problem.group[task] != groups[-1]:
+                groups.append(int(problem.group[task]))
+        return groups[::-1]
+
+
+def _weights(memory: Int, limit: int, rest: int) -> Int:
+    """2 f of the groups, in units of 1 / GRAIN, rounded up; with large numbers a little more, which is right too."""
+    part = np.minimum(memory % limit, rest)
+    shift = max(0, rest.bit_length() - MEMORY_BITS)
+    part, rest = -(-part >> shift), rest >> shift
+    return np.asarray(2 * GRAIN * (memory // limit) - (-2 * GRAIN * part // rest))
+
+
+def _distinct(groups: list[int]) -> list[int]:
+    """For each place, where the longest run of distinct groups from there stops."""
+    last: dict[int, int] = {}
+    stops, stop = [0] * len(groups), len(groups)
+    for place in range(len(groups) - 1, -1, -1):
+        stop = min(stop, last.get(groups[place], stop))
+        last[groups[place]] = place
+        stops[place] = stop
+    return stops

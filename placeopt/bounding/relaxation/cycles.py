@@ -1,4 +1,4 @@
-"""Cycles of pairs: to be on the same device is an equivalence.
+"""CycleCuts of pairs: to be on the same device is an equivalence.
 
 Around a cycle of pairs, if all pairs but one stay on a device, so does the last: for each pair q of the cycle
 
@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placeopt.bounding.relaxation.model import Relaxation
-from placeopt.bounding.relaxation.network import Network
+from placeopt.bounding.relaxation.model import GroupGraph, Relaxation
 from placeopt.bounding.relaxation.programme import BuildStoppedError, Row, row
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Float, Int
@@ -28,10 +27,10 @@ LONGEST = 256
 """Pairs on a way around, at most."""
 
 
-class Cycles:
+class CycleCuts:
     """Finds the cycles that a point violates."""
 
-    def __init__(self, relaxation: Relaxation, network: Network) -> None:
+    def __init__(self, relaxation: Relaxation, network: GroupGraph) -> None:
         self.relaxation, self.network = relaxation, network
 
     def violated(self, x: Float) -> list[tuple[float, Row]]:
@@ -41,7 +40,7 @@ class Cycles:
         pairs = np.flatnonzero(moved > SMALLEST)
         around = np.empty((len(pairs), LONGEST), dtype=np.int64)
         count, length = np.zeros(len(pairs), dtype=np.int64), np.zeros(len(pairs))
-        search = ways_around.select(len(pairs) * 16 * len(network.start))
+        search = shortest_detours.select(len(pairs) * 16 * len(network.start))
         limit = moved[pairs] - SMALLEST
         piece = max(STEPS // max(len(network.neighbour), 1), 1)
         for begin in range(0, len(pairs), piece):
@@ -63,7 +62,7 @@ class Cycles:
 
 
 @kernel()
-def ways_around(
+def shortest_detours(
     start: Int,
     neighbour: Int,
     pair: Int,

@@ -1,4 +1,4 @@
-"""Forks and joins: branches that stay on one device run one after the other.
+"""ForkCuts and joins: branches that stay on one device run one after the other.
 
 Between a fork u and a join v lie the tasks that follow u and come before v. Let P be a path from u to v, S some
 other tasks between them, F a tree of pairs that connects the groups of u, P, S and v, and m_i the shortest duration
@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt.bounding.relaxation.model import Relaxation
-from placeopt.bounding.relaxation.network import Network
+from placeopt.bounding.relaxation.model import GroupGraph, Relaxation
 from placeopt.bounding.relaxation.programme import Row, row
 from placeopt.model.arrays import Float, Int
 
@@ -41,10 +40,10 @@ class Block:
     between: tuple[int, ...]
 
 
-class Forks:
+class ForkCuts:
     """Finds the forks that a point violates."""
 
-    def __init__(self, relaxation: Relaxation, network: Network) -> None:
+    def __init__(self, relaxation: Relaxation, network: GroupGraph) -> None:
         self.relaxation, self.network = relaxation, network
         self.problem = relaxation.problem
         kinds = relaxation.kinds

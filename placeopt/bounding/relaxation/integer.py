@@ -18,9 +18,8 @@ from ortools.math_opt import model_pb2
 from ortools.sat.python import cp_model
 
 from placeopt.bounding.engines import cp_sat, process
-from placeopt.bounding.relaxation.coarse import Coarse, coarse
-from placeopt.bounding.relaxation.programme import Programme
-from placeopt.model.arrays import Float
+from placeopt.bounding.relaxation.programme import Programme, Row
+from placeopt.model.arrays import Float, Int
 
 Engine = Literal["highs", "cp-sat"]
 
@@ -202,3 +201,78 @@ def _largest(programme: Programme, unit: int) -> int:
     upper = np.array(programme.upper, dtype=np.float64)
     rows = (float(np.abs(row.coefficients).astype(np.float64) @ upper[row.columns]) for row in programme.rows)
     return int(max(_most(programme) // unit, upper.max(initial=0.0), max(rows, default=0.0)))
+
+
+GRID = 10**6
+"""The largest number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coarse:
+    """A programme in coarse units; its objective is in the units of the original.
+
+    Attributes
+    ----------
+    programme
+        In coarse units.
+    unit
+        (columns,) what each column is counted in.
+    """
+
+    programme: Programme
+    unit: Int
+
+    def fine(self, x: Float) -> Float:
+        """A point of the original, or nearly one."""
+        return np.asarray(x * self.unit)
+
+
+def coarse(programme: Programme, *, in_ticks: bool) -> Coarse:
+    """The programme in coarse units; `in_ticks` says that all its continuous columns count ticks."""
+    whole = np.array(programme.integral)
+    unit = np.array([1 if w else max(1, -(-high // GRID)) for w, high in zip(whole, programme.upper, strict=True)])
+    divisor = _divisor(programme, whole) if in_ticks else 1
+    lossless = divisor >= int(unit.max(initial=1))
+    if lossless:
+        unit = np.where(whole, 1, divisor)
+    units = unit.tolist()
+    result = Programme(
+        lower=list(programme.lower),
+        upper=[-(-high // each) for high, each in zip(programme.upper, units, strict=True)],
+        integral=list(programme.integral),
+        objective={column: c * units[column] for column, c in programme.objective.items()},
+    )
+    for row in programme.rows:
+        result.rows.append(row if row.equation else _smaller(_counted(row, whole, unit, lossless)))
+    return Coarse(result, unit)
+
+
+def _divisor(programme: Programme, whole: np.ndarray) -> int:
+    """The largest number that divides all others in the rows of continuous columns."""
+    found = 0
+    for row in programme.rows:
+        counted = ~whole[row.columns]
+        if counted.any():
+            found = math.gcd(found, row.low, *row.coefficients[~counted].tolist())
+    return max(found, 1)
+
+
+def _counted(row: Row, whole: np.ndarray, unit: Int, lossless: bool) -> Row:
+    """A row with its continuous columns in their unit."""
+    counted = ~whole[row.columns]
+    if not counted.any():
+        return row
+    each = int(unit[row.columns[counted]].max())
+    slopes = row.coefficients[counted]
+    tidy = lossless or each == 1 or (sorted(slopes.tolist()) in ([1], [-1, 1]))
+    rounding = 0 if tidy else int(slopes[slopes > 0].sum())
+    coefficients = np.where(counted, row.coefficients, -(-row.coefficients // each))
+    return Row(row.columns, coefficients, row.low // each - rounding)
+
+
+def _smaller(row: Row) -> Row:
+    """A row with no number above GRID."""
+    excess = -(-int(np.abs(row.coefficients).max(initial=0)) // GRID)
+    if excess <= 1:
+        return row
+    return Row(row.columns, -(-row.coefficients // excess), row.low // excess)

@@ -28,7 +28,7 @@ class Optimum:
     multipliers: Float
 
 
-class LinearProgramme:
+class IncrementalLP:
     """A programme without its integrality, kept in the engine between solves.
 
     Continuous columns are counted in units of a typical coefficient and rows divided by their largest, to keep numbers

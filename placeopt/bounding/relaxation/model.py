@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -344,3 +345,34 @@ _METRICS: dict[Metric, Callable[[Relaxation], int]] = {
     "memory_balance": Relaxation._memory_balance,
     "relocation": Relaxation._relocation,
 }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupGraph:
+    """The groups and their pairs as an undirected graph.
+
+    Attributes
+    ----------
+    start, neighbour, pair
+        Neighbours of group g and the pairs to them: start[g]..start[g+1].
+    appeal
+        (q,) below 0.001: what makes one of two equal pairs come first, the payload it carries.
+    """
+
+    start: Int
+    neighbour: Int
+    pair: Int
+    appeal: Float
+
+    @staticmethod
+    def of(relaxation: Relaxation) -> GroupGraph:
+        """The network of a relaxation."""
+        q = np.arange(len(relaxation.low))
+        here = np.concatenate([relaxation.low, relaxation.high])
+        there, pair = np.concatenate([relaxation.high, relaxation.low]), np.concatenate([q, q])
+        order = np.lexsort((there, here))
+        payload = np.zeros(len(q))
+        outer = relaxation.pair >= 0
+        np.maximum.at(payload, relaxation.pair[outer], relaxation.problem.payload[outer].astype(np.float64))
+        start = np.searchsorted(here[order], np.arange(relaxation.problem.n_groups + 1))
+        return GroupGraph(start, there[order], pair[order], 1e-3 * payload / max(payload.max(initial=0), 1.0))
