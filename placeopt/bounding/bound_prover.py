@@ -1,8 +1,8 @@
-"""A prover of a solver: while that looks for better schedules, it proves bounds in a thread of its own.
+"""Prove lower bounds in a separate thread while a solver searches.
 
-Solvers that search are rarely the ones that prove the best bounds, so the two are set apart: the prover hears of
-every incumbent, proves what `placeopt.bounding.portfolio` can, tells whoever watches, and stops the solver once the gap
-is proved to be small enough. It waits a little first, so that easy problems are solved without it.
+Solvers that search are rarely the ones that prove the best bounds. The prover receives every incumbent, computes the
+bounds of `placeopt.bounding.portfolio`, reports them, and stops the solver once the proved gap is small enough. It
+starts after a delay, so easy problems are solved without it.
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Announcer, Answer, Clock, Options, Progress, Termination
 
 DELAY = 2.0
-"""Seconds before it begins."""
+"""Seconds before the prover starts."""
 
 
 LEAST = 1e-3
-"""Seconds that it takes at least, once it has begun."""
+"""Least time limit in seconds for a prover that has started."""
 
 
 class BoundProver:
-    """Proves bounds from when it is entered until it is left; `options` are those for the solver meanwhile.
+    """A context manager that proves bounds while it is active; pass `options` to the solver.
 
-    It waits for `delay` seconds first, DELAY unless given, and uses `workers` threads: all but one of those asked for,
-    unless given.
+    It starts after `delay` seconds (default DELAY) and uses `workers` threads (default: all requested ones except one).
     """
 
     def __init__(
@@ -59,26 +58,27 @@ class BoundProver:
 
     @property
     def busy(self) -> bool:
-        """Whether it proves something, or is about to."""
+        """Whether the prover is running or about to start."""
         return self._thread.is_alive()
 
     def concluded(self, answer: Answer) -> Answer:
-        """The solver's answer with the bound, where that is better; and optimal, where the bound is why it stopped.
+        """The solver's answer with the proved bound, if that is better; `optimal` if the bound stopped the solver at
+        its value.
 
-        The answer survives a broken engine: its message names the error.
+        A failure of the prover does not discard the answer: its message names the error.
 
         Raises
         ------
         InternalError
-            If the bounds contradict each other.
+            If bounds contradict each other.
         BaseException
-            What `on_progress` raised when it was called with a bound.
+            Whatever `on_progress` raised for a bound.
         """
         if self._error is not None and self._fatal:
             raise self._error
         best = self.best
         if self._error is not None:
-            lost = f"no better bounds were proved beside it: {type(self._error).__name__}: {self._error}"
+            lost = f"proving better bounds failed: {type(self._error).__name__}: {self._error}"
             answer = replace(answer, message=f"{answer.message}; {lost}" if answer.message else lost)
         if best is None or answer.termination is Termination.INFEASIBLE:
             return answer
@@ -101,7 +101,7 @@ class BoundProver:
                 on_bound=self._prove,
                 should_stop=lambda: self._leave.is_set() or self._asked.should_stop(),
             )
-        except BaseException as error:  # noqa: BLE001 - named in the answer's message, or raised in its place
+        except BaseException as error:  # noqa: BLE001 - stated in the answer's message, or raised by `concluded`
             self._fatal = self._fatal or isinstance(error, InternalError)
             self._error = error
 
@@ -116,14 +116,14 @@ class BoundProver:
             raise
 
     def _hear(self, progress: Progress) -> None:
-        """What the solver reports."""
+        """Forward the solver's progress."""
         self._announce(replace(progress, elapsed=self._clock.elapsed))
 
     def _should_stop(self) -> bool:
         return self._asked.should_stop() or self._fatal or self._enough()
 
     def _enough(self) -> bool:
-        """Whether the gap of the incumbent is proved to be small enough."""
+        """Whether the proved gap of the incumbent is small enough."""
         best, objective = self.best, self._announce.latest.objective
         if best is None or objective is None or len(self._problem.objective.levels) > 1:
             return False

@@ -102,7 +102,7 @@ class TestEnergetic:
         problem = build_problem(task_names="ab", device_names="d", duration=[[3], [4]])
         assert energetic_bound(problem, 7).value == energetic_bound(problem, 0).value == 7
         loose = build_problem(task_names="ab", device_names="de", duration=[[3, 3], [4, 4]])
-        assert energetic_bound(loose, 6) == Bound("energetic", 4, "task b takes so long wherever it runs")
+        assert energetic_bound(loose, 6) == Bound("energetic", 4, "task b takes at least this long on any device")
 
     def test_where_another_class_is_cheaper_for_a_part(self) -> None:
         # X may run on a or b; as long as it fills the interval there, b is the cheaper one at some prices.
@@ -190,7 +190,7 @@ class TestCompanion:
         with BoundProver(chain(), Options()) as prover:
             time.sleep(0.2)
         answer = prover.concluded(Answer(Termination.TIME_LIMIT, message="tired"))
-        assert answer.message == "tired; no better bounds were proved beside it: ZeroDivisionError: on purpose"
+        assert answer.message == "tired; proving better bounds failed: ZeroDivisionError: on purpose"
 
     def test_what_contradicts_itself_is_raised_and_stops_the_solver(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken(*_: object, **__: object) -> None:
@@ -351,7 +351,7 @@ class TestCommand:
         lines = told.out.splitlines()
         assert lines[0].startswith("five-node: 5 tasks")
         assert lines[1].split() == ["bound", "value", "time", "why", "no", "schedule", "is", "better"]
-        assert re.match(r"  critical-path +14 s +0\.\d{3} s +what must come before task", lines[2])
+        assert re.match(r"  critical-path +14 s +0\.\d{3} s +the longest chain of tasks", lines[2])
         assert "relaxation-mip" in told.out
 
     def test_json(self) -> None:

@@ -452,9 +452,7 @@ class TestOtherObjectives:
             objective=objective("total_cost"),
         )
         assert bounds(problem) == [
-            Bound(
-                "cheapest", 10, "every group where it is fastest takes 6 ns, the transfers that cannot be avoided 4 ns"
-            )
+            Bound("cheapest", 10, "every group on its fastest device takes 6 ns, unavoidable transfers take 4 ns")
         ]
 
     def test_total_cost_knows_that_the_fast_device_is_small(self) -> None:
@@ -649,11 +647,13 @@ class TestInfeasibility:
 
     def test_three_tasks_apart_on_two_devices(self) -> None:
         reason = self.reason([1, 1, 1], separation=[(0, 1), (0, 2), (1, 2)])
-        assert reason.startswith("3 tasks (a, b, c) must be on different devices, and those that they fit on (d0, d1)")
+        assert reason.startswith(
+            "3 tasks (a, b, c) must be on different devices, but the devices that they fit on (d0, d1)"
+        )
 
     def test_two_tasks_apart_on_the_same_single_device(self) -> None:
         reason = self.reason([1, 1], feasible=[[1, 0], [1, 0]], separation=[(0, 1)])
-        assert reason.startswith("2 tasks (a, b) must be on different devices, and those that they fit on (d0)")
+        assert reason.startswith("2 tasks (a, b) must be on different devices, but the devices that they fit on (d0)")
 
     def test_tasks_confined_to_some_devices_need_too_much_together(self) -> None:
         # c fits on d2 as well; a and b share d0 and d1 and are 5 bytes of 4.
@@ -664,7 +664,7 @@ class TestInfeasibility:
             resident=[2, 2, 1, 1],
             capacity=[2, 2, 9],
         )
-        assert reason == "the 3 tasks that only fit on d0, d1 need 5 B of memory together, more than the 4 B there is"
+        assert reason == "the 3 tasks that only fit on d0, d1 need 5 B of memory together, more than the 4 B available"
 
     def test_unions_of_confinements_count(self) -> None:
         # a, b on d0 or d1; c on d1 or d2; d on d0 or d2: no pair of devices is too small, the three together are.
@@ -682,7 +682,9 @@ class TestInfeasibility:
     def test_large_and_small_groups_do_not_pack(self) -> None:
         # 20 bytes on 20, but no device that has 7 already takes the 4.
         reason = self.reason([1] * 4, resident=[7, 7, 4, 2], capacity=[10, 10])
-        assert reason == ("the groups that only fit on d0, d1 do not pack into 2 devices of 10 B: they take at least 3")
+        assert reason == (
+            "the groups that only fit on d0, d1 cannot be packed into 2 devices of 10 B: they need at least 3"
+        )
         assert prove_infeasible(graph([1] * 4, resident=[7, 6, 4, 3], capacity=[10, 10])) is None
 
     def test_peak_memory_counts_resident_bytes_and_one_run(self) -> None:
@@ -708,7 +710,7 @@ class TestInfeasibility:
         assert self.reason(rows, deadline=[UNLIMITED, 6], **chain).startswith("task b ends at 7 ns at the earliest")
         # a keeps its own deadline on d0 alone, b, in its group, on d1 alone.
         reason = self.reason([[2, 9], [9, 2]], deadline=[3, 3], group=[0, 0])
-        assert reason == "wherever the group of a, b may run, one of them or of what follows misses a deadline"
+        assert reason == "wherever the group of a, b may run, one of them or of their successors misses a deadline"
 
     def test_a_task_with_a_device_in_time_for_itself_but_not_for_what_follows(self) -> None:
         # b may run on d1 only, where a would end too late at 7; from d0, where it ends at 2, its data arrives at 11.
@@ -716,7 +718,7 @@ class TestInfeasibility:
         problem = graph(rows, edges=[(0, 1)], payload=[9], feasible=allowed, deadline=[5, 9])
         assert optimum(problem) is None
         proof = prove_infeasible(problem)
-        assert str(proof) == "wherever task a may run, it or a task that follows it misses a deadline"
+        assert str(proof) == "wherever task a may run, it or one of its successors misses a deadline"
 
     def test_too_much_work_between_releases_and_deadlines(self) -> None:
         # From 4 to 9 one device is to do 6 ticks of work; a has time before and after.
@@ -724,7 +726,7 @@ class TestInfeasibility:
         reason = self.reason([9, 2, 2, 2], devices=1, **times)
         assert reason == (
             "the 4 tasks that can only run on d0 have too little time between their release times and their deadlines, "
-            "or those of what follows them"
+            "or those of their successors"
         )
         assert prove_infeasible(graph([9, 2, 2, 2], devices=1, **(times | {"deadline": [UNLIMITED, 10, 9, 8]}))) is None
         assert prove_infeasible(graph([9, 2, 2, 2], devices=2, **times)) is None
@@ -734,8 +736,8 @@ class TestInfeasibility:
         rows = [[9, 2], [9, 2]]
         reason = self.reason(rows, deadline=[8, 8], **room)
         assert reason == (
-            "if all deadlines are to be kept, the 2 tasks that only fit on d1 need 6 B of memory together, "
-            "more than the 5 B there is"
+            "if all deadlines are met, the 2 tasks that only fit on d1 need 6 B of memory together, "
+            "more than the 5 B available"
         )
         assert prove_infeasible(graph(rows, deadline=[9, 8], **room)) is None
 

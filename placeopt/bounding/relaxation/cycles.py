@@ -1,11 +1,11 @@
-"""CycleCuts of pairs: to be on the same device is an equivalence.
+"""Cycle cuts: to be on the same device is an equivalence relation.
 
-Around a cycle of pairs, if all pairs but one stay on a device, so does the last: for each pair q of the cycle
+If all pairs of a cycle except one stay on one device, so does the last. For each pair q of a cycle,
 
     [q is on different devices] <= sum over the other pairs of [on different devices].
 
-A pool counts as one device, here as everywhere in the relaxation. The most violated cycle through a pair is a
-shortest path between its groups around it, in the lengths sum_ab w[q,ab].
+A pool counts as one device. The most violated cycle through a pair is a shortest path between its groups that avoids
+the pair, with lengths sum_ab w[q,ab].
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from placeopt.kernels import kernel
 from placeopt.model.arrays import Float, Int
 
 SMALLEST = 0.02
-"""Violation from which on a cycle is worth a row."""
+"""Least violation of a cut that is added."""
 
 STEPS = 1_000_000
-"""Neighbours looked at, at most, between two looks at whether to stop."""
+"""Most neighbours visited between two polls of the stop signal."""
 
 LONGEST = 256
-"""Pairs on a way around, at most."""
+"""Most pairs on a detour."""
 
 
 class CycleCuts:
-    """Finds the cycles that a point violates."""
+    """Finds violated cycles."""
 
     def __init__(self, relaxation: Relaxation, network: GroupGraph) -> None:
         self.relaxation, self.network = relaxation, network
 
     def violated(self, x: Float) -> list[tuple[float, Row]]:
-        """Violated cycles and by how much."""
+        """Violated cycles and their violation."""
         relaxation, network = self.relaxation, self.network
         moved = np.maximum(relaxation.moved(x), 0.0)
         pairs = np.flatnonzero(moved > SMALLEST)
@@ -63,22 +63,13 @@ class CycleCuts:
 
 @kernel()
 def shortest_detours(
-    start: Int,
-    neighbour: Int,
-    pair: Int,
-    low: Int,
-    high: Int,
-    moved: Float,
-    pairs: Int,
-    limit: Float,
-    around: Int,
-    count: Int,
-    length: Float,
-) -> None:
-    """Fill row p of `around` with the shortest way between the ends of pairs[p] that avoids it.
+    start: Int, neighbour: Int, pair: Int, low: Int, high: Int, moved: Float, pairs: Int, limit: Float,
+    around: Int, count: Int, length: Float,
+) -> None:  # fmt: skip
+    """Fill row p of `around` with the shortest path between the groups of pairs[p] that avoids this pair.
 
-    Only where it is shorter than limit[p] and has no more pairs than a row has places; `count` is then their number,
-    0 elsewhere, and `length` their sum. Dijkstra's algorithm from the lower end.
+    Only if it is shorter than limit[p] and fits into a row. `count` is the number of its pairs, 0 if none is found;
+    `length` is their total. Dijkstra's algorithm from the lower group.
     """
     groups = len(start) - 1
     stamp = np.full(groups, -1, dtype=np.int64)

@@ -1,8 +1,20 @@
-"""The relaxation as an integer programme: HiGHS in a process of its own and CP-SAT race for the bound.
+"""The relaxation as an integer program: HiGHS in a separate process and CP-SAT race for the bound.
 
-Each wins on some problems: HiGHS branches on a strong linear relaxation, CP-SAT reasons about the logic. CP-SAT counts
-in integers and its bound is exact. HiGHS counts in floating point: what it reports is lowered by SLACK before it is
-believed.
+Each wins on some problems: HiGHS branches on a strong linear relaxation, CP-SAT reasons about the logic. CP-SAT
+computes in integers and its bound is exact. HiGHS uses floating point: its bounds are lowered by SLACK.
+
+Both get numbers of at most GRID. A continuous column x is counted in units of u: x' = floor(x / u). A row whose
+continuous columns have the same unit,
+
+    sum_j a_j x_j >= sum_i c_i y_i + b     (y integral columns, stored on the left as -c_i),
+
+implies sum_j a_j x'_j >= sum_i floor(c_i / u) y_i + floor(b / u) if the a_j are 1 and perhaps one is -1, because
+floor(p) - floor(q) >= floor(p - q) >= the sum of floors. Otherwise the sum of the positive a_j is subtracted, which is
+the most that rounding x down can cost. A row with numbers still too large is divided by q, with coefficients on the
+left rounded up and the right-hand side rounded down; all previous x >= 0 satisfy it. Every point of the original
+program thus gives a point of the coarse one, and its bounds are bounds of the original. If a unit divides all numbers
+in the rows of continuous columns, nothing is lost: for fixed integral columns, the least value of each continuous
+column is a multiple of the unit.
 """
 
 from __future__ import annotations
@@ -24,29 +36,29 @@ from placeopt.model.arrays import Float, Int
 Engine = Literal["highs", "cp-sat"]
 
 SLACK = 1e-4
-"""A bound that HiGHS reports is lowered by this share of the most that the objective can be: what a hundred whole
-columns come to that are off by its tolerance of 1e-6. Tighter tolerances make it twice as slow, and it then calls its
-own optimum an error now and then."""
+"""Share of the objective's upper bound that is subtracted from a bound of HiGHS: the error of a hundred integral
+columns within its tolerance of 1e-6. Tighter tolerances make it twice as slow, and then it sometimes reports its own
+optimum as an error.
+"""
 
 TRUSTED = 10
-"""HiGHS does not run where the most that the objective can be is so many times what is proved of it: small numbers get
-lost beside large ones."""
+"""HiGHS does not run if the objective's upper bound exceeds its proved lower bound by more than this factor."""
 
 TOTAL = 2**60
-"""No sum in CP-SAT may reach this, or nearly."""
+"""Upper limit of sums in CP-SAT."""
 
 POLL = 0.05
-"""Seconds between two looks at who is done."""
+"""Seconds between two checks for the end of the race."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Race:
-    """How a race ended.
+    """The result of a race.
 
     Attributes
     ----------
     engine
-        Who found the optimum, None if the time ran out first.
+        The engine that found the optimum; None if the time ran out.
     x
         (columns,) the optimum; None without one.
     """
@@ -64,10 +76,10 @@ def race(
     on_bound: Callable[[int, Engine], None],
     should_stop: Callable[[], bool],
 ) -> Race:
-    """Minimise the programme; `on_bound` gets every lower bound of its objective.
+    """Minimise the program; `on_bound` gets every lower bound of its objective.
 
-    `least` is a bound of it that is proved already; `in_ticks` says that all its continuous columns count ticks. With
-    one worker HiGHS runs alone, where it can be trusted. `on_bound` is called from other threads, one call at a time.
+    `least` is a proved bound of the objective; `in_ticks`: all continuous columns count ticks. With one worker HiGHS
+    runs alone, if it can be trusted. `on_bound` is called from other threads, one call at a time.
     """
     results: list[Race] = []
     errors: list[BaseException] = []
@@ -86,7 +98,7 @@ def race(
             if outcome is not None:
                 results.append(outcome)
         except process.EngineError:
-            pass  # one rival less; what it has proved so far stands
+            pass  # the other engine continues; bounds proved so far remain valid
         except BaseException as error:  # noqa: BLE001 - raised again below
             errors.append(error)
 
@@ -101,7 +113,7 @@ def race(
     for thread in threads:
         thread.start()
     for thread in threads:
-        while thread.is_alive():  # short waits, so that signals get through
+        while thread.is_alive():  # short waits, so that signals are handled
             thread.join(POLL)
     if errors:
         raise errors[0]
@@ -109,7 +121,7 @@ def race(
 
 
 def _most(programme: Programme) -> int:
-    """The most that the objective can be within the bounds of its columns."""
+    """An upper bound of the objective from the bounds of the columns."""
     return sum(coefficient * programme.upper[column] for column, coefficient in programme.objective.items())
 
 
@@ -142,7 +154,7 @@ def _highs(
 
 
 def _proto(programme: Programme, unit: float) -> model_pb2.ModelProto:
-    """The programme for MathOpt, its objective counted in `unit`."""
+    """The program for MathOpt, with its objective in units of `unit`."""
     model = model_pb2.ModelProto()
     columns = model.variables
     columns.ids.extend(range(programme.n_columns))
@@ -176,7 +188,7 @@ def _cp_sat(
         named = [columns[j] for j in row.columns.tolist()]
         total = cp_model.LinearExpr.weighted_sum(named, row.coefficients.tolist())
         model.add(total == row.low if row.equation else total >= row.low)
-    # What cannot be more than 0 may have coefficients beyond 64 bits.
+    # Columns fixed at 0 are left out: their coefficients may exceed 64 bits.
     terms = [(j, c) for j, c in sorted(programme.objective.items()) if programme.upper[j]]
     unit = math.gcd(*(c for _, c in terms)) or 1
     model.minimize(cp_model.LinearExpr.weighted_sum([columns[j] for j, _ in terms], [c // unit for _, c in terms]))
@@ -197,38 +209,38 @@ def _cp_sat(
 
 
 def _largest(programme: Programme, unit: int) -> int:
-    """What no sum in the programme exceeds, its objective counted in `unit`: about, as floats add up."""
+    """An approximate upper bound of all sums in the program, with its objective in units of `unit`."""
     upper = np.array(programme.upper, dtype=np.float64)
     rows = (float(np.abs(row.coefficients).astype(np.float64) @ upper[row.columns]) for row in programme.rows)
     return int(max(_most(programme) // unit, upper.max(initial=0.0), max(rows, default=0.0)))
 
 
 GRID = 10**6
-"""The largest number."""
+"""The largest number in a coarse program."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coarse:
-    """A programme in coarse units; its objective is in the units of the original.
+    """A program in coarse units; its objective keeps the original unit.
 
     Attributes
     ----------
     programme
-        In coarse units.
+        The coarse program.
     unit
-        (columns,) what each column is counted in.
+        (columns,) the unit of each column.
     """
 
     programme: Programme
     unit: Int
 
     def fine(self, x: Float) -> Float:
-        """A point of the original, or nearly one."""
+        """The point, or an approximation of it, in the original units."""
         return np.asarray(x * self.unit)
 
 
 def coarse(programme: Programme, *, in_ticks: bool) -> Coarse:
-    """The programme in coarse units; `in_ticks` says that all its continuous columns count ticks."""
+    """The program in coarse units; `in_ticks`: all continuous columns count ticks."""
     whole = np.array(programme.integral)
     unit = np.array([1 if w else max(1, -(-high // GRID)) for w, high in zip(whole, programme.upper, strict=True)])
     divisor = _divisor(programme, whole) if in_ticks else 1
@@ -248,7 +260,7 @@ def coarse(programme: Programme, *, in_ticks: bool) -> Coarse:
 
 
 def _divisor(programme: Programme, whole: np.ndarray) -> int:
-    """The largest number that divides all others in the rows of continuous columns."""
+    """The greatest common divisor of the other numbers in rows with continuous columns."""
     found = 0
     for row in programme.rows:
         counted = ~whole[row.columns]
@@ -271,7 +283,7 @@ def _counted(row: Row, whole: np.ndarray, unit: Int, lossless: bool) -> Row:
 
 
 def _smaller(row: Row) -> Row:
-    """A row with no number above GRID."""
+    """A row without numbers above GRID."""
     excess = -(-int(np.abs(row.coefficients).max(initial=0)) // GRID)
     if excess <= 1:
         return row
