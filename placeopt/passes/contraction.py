@@ -44,21 +44,11 @@ from placeopt.simulation import retime
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
-    """A partition of the tasks.
+    """A partition of the tasks."""
 
-    Attributes
-    ----------
-    label
-        (n,) cluster of each task, 0..c-1; the fused tasks have this order.
-    sequence
-        (n,) the tasks cluster by cluster, each cluster in topological order.
-    start
-        (c + 1,) cluster k is sequence[start[k]:start[k + 1]].
-    """
-
-    label: Int
-    sequence: Int
-    start: Int
+    label: Int  # (n,) cluster of each task, 0..c-1; the fused tasks have this order
+    sequence: Int  # (n,) the tasks cluster by cluster, each cluster in topological order
+    start: Int  # (c + 1,) cluster k is sequence[start[k]:start[k + 1]]
 
 
 def clusters(label: Int, order: Int) -> Clusters:

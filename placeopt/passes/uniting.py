@@ -24,26 +24,14 @@ class Unions(NamedTuple):
     """Groups in a union-find structure; g groups, m devices, k separated pairs.
 
     A union is represented by its smallest group.
-
-    Attributes
-    ----------
-    parent
-        (g,) another group of the same union; the representative's own index. `find` follows it.
-    feasible
-        (g, m) for representatives: whether every task of the union may run on the device.
-    memory
-        (g,) for representatives: bytes of all tasks.
-    capacity
-        (m,) as in `Problem`.
-    first, last, further, other
-        (g,), (g,), (2k,), (2k,): for representatives, the separated pairs of the union as a linked list. `other` is the
-        group at the other end; -1 ends the list.
     """
 
-    parent: Int
-    feasible: Bool
-    memory: Int
-    capacity: Int
+    parent: Int  # (g,) another group of the same union; the representative's own index. `find` follows it
+    feasible: Bool  # (g, m) for representatives: whether every task of the union may run on the device
+    memory: Int  # (g,) for representatives: bytes of all tasks
+    capacity: Int  # (m,) as in `Problem`
+    # (g,), (g,), (2k,), (2k,): for representatives, the separated pairs of the union as a linked list. `other` is the
+    # group at the other end; -1 ends the list
     first: Int
     last: Int
     further: Int

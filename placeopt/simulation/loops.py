@@ -43,57 +43,37 @@ class Instance(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Arrays of one simulation: inputs, outputs and scratch space.
+    """Arrays of one simulation: inputs, outputs and scratch space."""
 
-    Attributes
-    ----------
-    task_ticks, edge_ticks
-        In: (n,) ticks of each task on its device, (e,) ticks of each edge's transfer.
-    rank
-        In, unless FIFO: (n,) under PRIORITY, the device's ready task with the smallest rank goes first; under ORDER,
-        the position 0, 1, ... of the task on its device.
-    start
-        Out: (n,) ticks; -1 for a task that never starts (a deadlock).
-    moves
-        Out, with ports: (e,) start tick of the edge's transfer; -1 for edges without a separate transfer.
-    waiting, ready
-        (n,) number of missing inputs; tick of the latest input so far, or the release time if later.
-    time, code
-        (n,) the heap of future events.
-    key, queued
-        (n,) the ready tasks of each device, in the device's segment: a heap by `key` under PRIORITY, otherwise in the
-        order in which they start.
-    length, begun
-        (m,) tasks queued, tasks started (always 0 under PRIORITY, where a task leaves its heap).
-    free
-        (m,) tick at which the device is free; with events, 1 while it is busy.
-    send, receive
-        (m,) ticks at which the ports are free.
-    sent_by, sent_at
-        (m,) the last producer that sent its shared output to the device, and the arrival.
-    segment
-        (m + 1,) start of each device's segment, and the end of the last.
-    """
-
+    # In: (n,) ticks of each task on its device, (e,) ticks of each edge's transfer
     task_ticks: Int
     edge_ticks: Int
+    # In, unless FIFO: (n,) under PRIORITY, the device's ready task with the smallest rank goes first; under ORDER, the
+    # position 0, 1, ... of the task on its device
     rank: Int
-    start: Int
-    moves: Int
+    start: Int  # Out: (n,) ticks; -1 for a task that never starts (a deadlock)
+    moves: Int  # Out, with ports: (e,) start tick of the edge's transfer; -1 for edges without a separate transfer
+    # (n,) number of missing inputs; tick of the latest input so far, or the release time if later
     waiting: Int
     ready: Int
+    # (n,) the heap of future events
     time: Int
     code: Int
+    # (n,) the ready tasks of each device, in the device's segment: a heap by `key` under PRIORITY, otherwise in the
+    # order in which they start
     key: Int
     queued: Int
+    # (m,) tasks queued, tasks started (always 0 under PRIORITY, where a task leaves its heap)
     length: Int
     begun: Int
-    free: Int
+    free: Int  # (m,) tick at which the device is free; with events, 1 while it is busy
+    # (m,) ticks at which the ports are free
     send: Int
     receive: Int
+    # (m,) the last producer that sent its shared output to the device, and the arrival
     sent_by: Int
     sent_at: Int
-    segment: Int
+    segment: Int  # (m + 1,) start of each device's segment, and the end of the last
 
 
 def make_graph(problem: Problem) -> Graph:

@@ -24,59 +24,30 @@ SUBSETS = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Classes:
-    """A problem by device classes and colocation groups.
-
-    Attributes
-    ----------
-    leader
-        (k,) the first device of each class; it represents the class.
-    size
-        (k,) devices in each class.
-    capacity
-        (k,) bytes of each device, UNLIMITED if none is stated.
-    allowed
-        (g, k), whether the group may run on devices of the class and fits there alone. A group that may run nowhere
-        (the problem is infeasible) is allowed everywhere, so that bounds are finite.
-    duration
-        (n, k) ticks.
-    memory
-        (n,) bytes that a task takes permanently: all its memory under `sum`, `resident` under `peak`.
-    group_memory
-        (g,) the sum of `memory` over each group.
-    need
-        (g, k) bytes that the group needs on the class in every schedule.
-    lone_need
-        (n,) bytes beyond `memory` that the task needs while it runs, on any device.
-    source, target
-        (k, k) a device of the row's class and one of the column's class, distinct where `linked`.
-    linked
-        (k, k), whether two such devices exist: false only on the diagonal for classes of one device.
-    latency, num, den
-        (k, k) the links from `source` to `target`.
-    together
-        (e,), whether the edge stays within a group.
-    apart
-        (e,), whether a separation keeps the edge's tasks on different devices.
-    """
+    """A problem by device classes and colocation groups."""
 
     problem: Problem
-    leader: Int
-    size: Int
-    capacity: Int
+    leader: Int  # (k,) the first device of each class; it represents the class
+    size: Int  # (k,) devices in each class
+    capacity: Int  # (k,) bytes of each device, UNLIMITED if none is stated
+    # (g, k), whether the group may run on devices of the class and fits there alone. A group that may run nowhere (the
+    # problem is infeasible) is allowed everywhere, so that bounds are finite.
     allowed: Bool
-    duration: Int
-    memory: Int
-    group_memory: Int
-    need: Int
-    lone_need: Int
+    duration: Int  # (n, k) ticks
+    memory: Int  # (n,) bytes that a task takes permanently: all its memory under `sum`, `resident` under `peak`
+    group_memory: Int  # (g,) the sum of `memory` over each group
+    need: Int  # (g, k) bytes that the group needs on the class in every schedule
+    lone_need: Int  # (n,) bytes beyond `memory` that the task needs while it runs, on any device
+    # (k, k) a device of the row's class and one of the column's class, distinct where `linked`
     source: Int
     target: Int
-    linked: Bool
+    linked: Bool  # (k, k), whether two such devices exist: false only on the diagonal for classes of one device
+    # (k, k) the links from `source` to `target`
     latency: Int
     num: Int
     den: Int
-    together: Bool
-    apart: Bool
+    together: Bool  # (e,), whether the edge stays within a group
+    apart: Bool  # (e,), whether a separation keeps the edge's tasks on different devices
 
     @property
     def n_classes(self) -> int:

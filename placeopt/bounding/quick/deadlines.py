@@ -32,23 +32,12 @@ ROUNDS = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Narrowed:
-    """The classes that deadlines leave.
+    """The classes that deadlines leave."""
 
-    Attributes
-    ----------
-    classes
-        Without the classes on which a group would miss a deadline.
-    horizon
-        T in the module's docstring.
-    found
-        Heads, and tails that include deadlines, for these classes or a superset.
-    late
-        Why some group has no class left, None if all have one. `classes` are then those before this round.
-    """
-
-    classes: Classes
-    horizon: int
-    found: Windows
+    classes: Classes  # without the classes on which a group would miss a deadline
+    horizon: int  # T in the module's docstring
+    found: Windows  # heads, and tails that include deadlines, for these classes or a superset
+    # Why some group has no class left, None if all have one. `classes` are then those before this round
     late: str | None
 
 

@@ -46,47 +46,25 @@ BITS = 60
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sharing:
-    """The program above.
+    """The program above."""
 
-    Attributes
-    ----------
-    amount
-        (i, k) ticks (or nanojoules) of an item on a class.
-    memory
-        (i,) bytes of an item.
-    allowed
-        (i, k), whether the item may use the class; every item may use one.
-    size, capacity
-        (k,) devices of each class, and bytes of each device.
-    loads
-        Whether to minimise the load of the busiest device, or the sum of all amounts.
-    """
-
-    amount: Int
-    memory: Int
-    allowed: Bool
+    amount: Int  # (i, k) ticks (or nanojoules) of an item on a class
+    memory: Int  # (i,) bytes of an item
+    allowed: Bool  # (i, k), whether the item may use the class; every item may use one
+    # (k,) devices of each class, and bytes of each device
     size: Int
     capacity: Int
-    loads: bool = True
+    loads: bool = True  # whether to minimise the load of the busiest device, or the sum of all amounts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prices:
-    """Integer prices.
+    """Integer prices."""
 
-    Attributes
-    ----------
-    amount
-        (k,) w; all equal for the sum.
-    memory
-        (k,) v for 2**shift bytes, 0 for classes without a capacity.
-    shift
-        Memory is counted in units of 2**shift bytes, rounded down. A placement within the capacities is within them in
-        these units too.
-    """
-
-    amount: Int
-    memory: Int
+    amount: Int  # (k,) w; all equal for the sum
+    memory: Int  # (k,) v for 2**shift bytes, 0 for classes without a capacity
+    # Memory is counted in units of 2**shift bytes, rounded down. A placement within the capacities is within them in
+    # these units too.
     shift: int = 0
 
     def scale(self, sharing: Sharing) -> int:

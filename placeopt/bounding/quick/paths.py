@@ -59,22 +59,16 @@ SMALL_BUDGET, BUDGET = 1 << 15, 1 << 25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
-    """Heads and tails by class.
+    """Heads and tails by class."""
 
-    Attributes
-    ----------
-    head
-        (n, k) ticks: no start on a device of the class is earlier. At most NEVER if the task may not run there.
-    tail
-        (n, k) ticks: the makespan is at least this much later than the task's end; otherwise as `head`. With given
-        following ticks: these too are over no sooner.
-    allowed
-        (n, k), whether the task may run there: both are below NEVER. A task that may run nowhere (the problem is
-        infeasible) is allowed everywhere with zero head and tail.
-    """
-
-    head: Int
+    head: (
+        Int  # (n, k) ticks: no start on a device of the class is earlier. At most NEVER if the task may not run there.
+    )
+    # (n, k) ticks: the makespan is at least this much later than the task's end; otherwise as `head`. With given
+    # following ticks: these too are over no sooner.
     tail: Int
+    # (n, k), whether the task may run there: both are below NEVER. A task that may run nowhere (the problem is
+    # infeasible) is allowed everywhere with zero head and tail
     allowed: Bool
 
 

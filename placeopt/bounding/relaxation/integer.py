@@ -53,18 +53,10 @@ POLL = 0.05
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Race:
-    """The result of a race.
+    """The result of a race."""
 
-    Attributes
-    ----------
-    engine
-        The engine that found the optimum; None if the time ran out.
-    x
-        (columns,) the optimum; None without one.
-    """
-
-    engine: Engine | None
-    x: Float | None
+    engine: Engine | None  # the engine that found the optimum; None if the time ran out
+    x: Float | None  # (columns,) the optimum; None without one
 
 
 def race(
@@ -221,18 +213,10 @@ GRID = 10**6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coarse:
-    """A program in coarse units; its objective keeps the original unit.
+    """A program in coarse units; its objective keeps the original unit."""
 
-    Attributes
-    ----------
-    programme
-        The coarse program.
-    unit
-        (columns,) the unit of each column.
-    """
-
-    programme: Programme
-    unit: Int
+    programme: Programme  # the coarse program
+    unit: Int  # (columns,) the unit of each column
 
     def fine(self, x: Float) -> Float:
         """The point, or an approximation of it, in the original units."""

@@ -25,45 +25,25 @@ MOST = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kinds:
-    """A problem by kinds of devices; n tasks, g groups, k kinds.
+    """A problem by kinds of devices; n tasks, g groups, k kinds."""
 
-    Attributes
-    ----------
-    classes
-        The problem by device classes.
-    members
-        The classes of each kind.
-    allowed
-        (g, k), whether the group may be on devices of the kind.
-    duration, energy, relocation, head, tail
-        (n, k) the minimum over devices of the kind: ticks, nanojoules, ticks of relocation, ticks before and after a
-        task.
-    size
-        (k,) devices.
-    capacity
-        (k,) bytes of the largest device, UNLIMITED if one has no limit.
-    room
-        (k,) bytes of all devices together, UNLIMITED if one has no limit.
-    pool
-        (k,), whether data moves freely between devices of the kind and memory is unlimited. Different devices of a pool
-        then cost nothing, and the relaxation treats a pool as one device.
-    moves
-        (v, 2) the pairs of kinds between which data can move, source first. A kind is paired with itself if it has two
-        devices and is not a pool.
-    """
-
-    classes: Classes
-    members: tuple[tuple[int, ...], ...]
-    allowed: Bool
+    classes: Classes  # the problem by device classes
+    members: tuple[tuple[int, ...], ...]  # the classes of each kind
+    allowed: Bool  # (g, k), whether the group may be on devices of the kind
+    # (n, k) the minimum over devices of the kind: ticks, nanojoules, ticks of relocation, ticks before and after a task
     duration: Int
     energy: Int
     relocation: Int
     head: Int
     tail: Int
-    size: Int
-    capacity: Int
-    room: Int
+    size: Int  # (k,) devices
+    capacity: Int  # (k,) bytes of the largest device, UNLIMITED if one has no limit
+    room: Int  # (k,) bytes of all devices together, UNLIMITED if one has no limit
+    # (k,), whether data moves freely between devices of the kind and memory is unlimited. Different devices of a pool
+    # then cost nothing, and the relaxation treats a pool as one device.
     pool: Bool
+    # (v, 2) the pairs of kinds between which data can move, source first. A kind is paired with itself if it has two
+    # devices and is not a pool.
     moves: Int
 
     @property

@@ -344,20 +344,13 @@ _METRICS: dict[Metric, Callable[[Relaxation], int]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupGraph:
-    """The groups and pairs as an undirected graph, for the search for cuts.
+    """The groups and pairs as an undirected graph, for the search for cuts."""
 
-    Attributes
-    ----------
-    start, neighbour, pair
-        Neighbours of group g and the pairs to them: start[g]..start[g+1].
-    appeal
-        (q,) below 0.001: a tie-breaker that prefers pairs with large payloads.
-    """
-
+    # Neighbours of group g and the pairs to them: start[g]..start[g+1]
     start: Int
     neighbour: Int
     pair: Int
-    appeal: Float
+    appeal: Float  # (q,) below 0.001: a tie-breaker that prefers pairs with large payloads
 
     @staticmethod
     def of(relaxation: Relaxation) -> GroupGraph:

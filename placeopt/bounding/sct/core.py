@@ -42,27 +42,18 @@ REPEATED = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Core:
-    """A program in solver form: all paths lead from the first task to the last; both have length 0.
+    """A program in solver form: all paths lead from the first task to the last; both have length 0."""
 
-    Attributes
-    ----------
-    length
-        (n,) in topological order.
-    source, target
-        (e,) sorted by source, then target.
-    fixed, hidden, out_rival, in_rival
-        (e,) as in `SctProgram`; hidden is 0 for edges that are not rivals.
-    out_weight, in_weight
-        (e,) the number of edges that this edge represents, for each of its producers and of its consumers.
-    """
-
-    length: Int
+    length: Int  # (n,) in topological order
+    # (e,) sorted by source, then target
     source: Int
     target: Int
+    # (e,) as in `SctProgram`; hidden is 0 for edges that are not rivals
     fixed: Int
     hidden: Int
     out_rival: Bool
     in_rival: Bool
+    # (e,) the number of edges that this edge represents, for each of its producers and of its consumers
     out_weight: Int
     in_weight: Int
 

@@ -50,19 +50,12 @@ DIGITS = 6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Favourites:
-    """The favourite pairs of a program of n tasks.
+    """The favourite pairs of a program of n tasks."""
 
-    Attributes
-    ----------
-    child, parent
-        (n,) the favourite child and parent of each task, -1 for none: child[i] = j if and only if parent[j] = i.
-    y
-        (e,) the settled optimum that they were derived from.
-    """
-
+    # (n,) the favourite child and parent of each task, -1 for none: child[i] = j if and only if parent[j] = i
     child: Int
     parent: Int
-    y: Float
+    y: Float  # (e,) the settled optimum that they were derived from
 
     @property
     def pairs(self) -> Int:

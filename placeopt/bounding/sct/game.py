@@ -169,23 +169,15 @@ def run_rounds(board: Board, play: GameState, first: int, last: int, weight: flo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Game:
-    """The board of a core and the meaning of its lanes.
-
-    Attributes
-    ----------
-    unit
-        Parts of a tick that count as 1 on the board.
-    kind, edge
-        (a,) ALWAYS, OUT or IN, and the edge, of each lane.
-    out_lane, in_lane
-        (e,) the lane with the producer's shares and the lane with the consumer's shares; -1 for none.
-    """
+    """The board of a core and the meaning of its lanes."""
 
     core: Core
-    unit: float
+    unit: float  # parts of a tick that count as 1 on the board
     board: Board
+    # (a,) ALWAYS, OUT or IN, and the edge, of each lane
     kind: Int
     edge: Int
+    # (e,) the lane with the producer's shares and the lane with the consumer's shares; -1 for none
     out_lane: Int
     in_lane: Int
 

@@ -32,33 +32,21 @@ PARTS = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SctProgram:
-    """The linear program of n tasks and e edges, without parallel edges.
+    """The linear program of n tasks and e edges, without parallel edges."""
 
-    Attributes
-    ----------
-    parts
-        All times are integers in units of 1 / parts of a tick.
-    order
-        (n,) a topological order.
-    length, release, tail
-        (n,) k; s >= release; w >= s + k + tail.
-    source, target
-        (e,) sorted by both: s[target] >= s[source] + length[source] + fixed + hidden (1 - y).
-    fixed, hidden
-        (e,) the delay of an edge in any case, and the further delay (c) unless it is a favourite.
-    out_rival, in_rival
-        (e,), whether the edge competes with others of its producer, and of its consumer: at most one is the favourite.
-    """
-
-    parts: int
-    order: Int
+    parts: int  # all times are integers in units of 1 / parts of a tick
+    order: Int  # (n,) a topological order
+    # (n,) k; s >= release; w >= s + k + tail
     length: Int
     release: Int
     tail: Int
+    # (e,) sorted by both: s[target] >= s[source] + length[source] + fixed + hidden (1 - y)
     source: Int
     target: Int
+    # (e,) the delay of an edge in any case, and the further delay (c) unless it is a favourite
     fixed: Int
     hidden: Int
+    # (e,), whether the edge competes with others of its producer, and of its consumer: at most one is the favourite
     out_rival: Bool
     in_rival: Bool
 

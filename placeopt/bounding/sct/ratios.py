@@ -51,23 +51,15 @@ from placeopt.model.problem import UNLIMITED, Problem
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """The proved approximation ratios of a problem's schedules.
+    """The proved approximation ratios of a problem's schedules."""
 
-    Attributes
-    ----------
-    rho
-        Longest transfer time between any two devices over the shortest duration on any feasible device; None if
-        infinite, because a task takes no time but a transfer does.
-    assumption
-        Whether rho <= 1.
-    etf, sct_infinite, sct, m_sct
-        Upper bounds of makespan over optimum (up to the tolerance of the program). None if the theorem does not apply:
-        devices differ; tasks are bound to devices, to each other, apart or to times; ports contend; memory is limited
-        (except for `m_sct`); or the assumption fails.
-    """
-
+    # Longest transfer time between any two devices over the shortest duration on any feasible device; None if infinite,
+    # because a task takes no time but a transfer does
     rho: Fraction | None
-    assumption: bool
+    assumption: bool  # whether rho <= 1
+    # Upper bounds of makespan over optimum (up to the tolerance of the program). None if the theorem does not apply:
+    # devices differ; tasks are bound to devices, to each other, apart or to times; ports contend; memory is limited
+    # (except for `m_sct`); or the assumption fails.
     etf: Fraction | None = None
     sct_infinite: Fraction | None = None
     sct: Fraction | None = None

@@ -55,32 +55,15 @@ SAFETY = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """A feasible point of the program, and a proof of its quality.
+    """A feasible point of the program, and a proof of its quality."""
 
-    Attributes
-    ----------
-    value
-        w of the point, in ticks.
-    bound
-        Exact lower bound of w over all points, in ticks.
-    y
-        (e,) in [0, 1], by the program's edges; 0 where nothing is hidden.
-    start
-        (n,) the earliest starts for that y, in ticks.
-    method
-        What solved it.
-    rounds
-        Rounds of the game.
-    tasks, edges
-        The size of the core after all reductions.
-    """
-
-    value: float
-    bound: Fraction
-    y: Float
-    start: Float
-    method: Method
-    rounds: int
+    value: float  # w of the point, in ticks
+    bound: Fraction  # exact lower bound of w over all points, in ticks
+    y: Float  # (e,) in [0, 1], by the program's edges; 0 where nothing is hidden
+    start: Float  # (n,) the earliest starts for that y, in ticks
+    method: Method  # what solved it
+    rounds: int  # rounds of the game
+    # The size of the core after all reductions
     tasks: int
     edges: int
 
