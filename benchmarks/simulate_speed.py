@@ -107,7 +107,7 @@ def main() -> None:
         add(LARGE, contention, "noisy runs", rate(partial(noisy, problem, device, runs=10), 10))
         problem, device = instance(SMALL, contention)
         evaluator = make_evaluator(problem)
-        loop = partial(search.compiled(), evaluator.case, device, evaluator.work, LOOP)
+        loop = partial(search.compiled(), evaluator.instance, device, evaluator.work, LOOP)
         add(SMALL, contention, "compiled loop", rate(loop, LOOP), targets[1])
         add(SMALL, contention, "noisy runs", rate(partial(noisy, problem, device, runs=1000), 1000))
     console = Console(width=100)

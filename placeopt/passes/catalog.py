@@ -1,5 +1,4 @@
-"""Find passes by name: the built-in ones, and those that packages register under the entry point group
-`placeopt.passes`.
+"""Find passes by name: the built-in ones and those of the entry point group `placeopt.passes`.
 
 A package adds a pass with
 

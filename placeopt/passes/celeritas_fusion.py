@@ -1,5 +1,4 @@
-"""Celeritas' optimal operation fusion: cut a topological order into clusters so that transfers between clusters cost
-least.
+"""Celeritas' operation fusion: cut a topological order into clusters at optimal breakpoints.
 
 H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas: Fast optimizer for large dataflow graphs, 2022, arXiv:2208.00184, sections
 5.1.1 to 5.1.3, Algorithm 1, equations 4 to 6. The tasks in CPD-TOPO order (`placeopt.model.topological_orders`) are cut
@@ -73,7 +72,7 @@ class CeleritasFusion(Settings):
     memory: float = Field(default=0.25, gt=0, le=1)
     """M: the most memory of a cluster, as a share of the memory of the smallest device that can hold every task."""
     order: OrderName = "cpd-topo"
-    """The topological order whose neighbours are fused: the paper's, or one of those that it compares with."""
+    """The topological order whose neighbours are fused: the paper's order, or one that the paper compares with."""
 
     def apply(self, problem: Problem) -> Reduction | None:
         """The problem of the clusters."""

@@ -47,7 +47,7 @@ from placeopt.simulation import retime
 
 
 class ContractGroups:
-    """Contracts colocation groups where only the placement counts."""
+    """Contracts colocation groups if only the placement matters."""
 
     name: ClassVar[str] = "contract-groups"
     exact: ClassVar[bool] = True
@@ -73,14 +73,14 @@ class ContractGroups:
             edges=joined,
             feasible=allowed[problem.group],
             **{
-                name: _gathered(roles.whole, getattr(problem, name))
+                name: _gathered(roles.main, getattr(problem, name))
                 for name in ("duration", "resident", "output", "scratch", "relocation")
             },
             release=np.zeros_like(problem.release),
-            separation=roles.whole[problem.separation],
+            separation=roles.main[problem.separation],
             contention="none",
         )
-        placed = roles.whole[kept] == kept
+        placed = roles.main[kept] == kept
 
         def restore(schedule: Schedule) -> Schedule:
             where = np.zeros(problem.n_groups, dtype=np.int64)
@@ -121,13 +121,10 @@ def _costly(problem: Problem) -> Edges:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Roles:
-    """(n,) each: the main task of the task's group; the tasks where its unshared and shared out-edges start; which
-    stay.
-    """
+    """Roles of tasks, (n,) each."""
 
-    whole: Int
-    own: Int
-    shared: Int
+    main: Int  # the main task of the task's group
+    own: Int  # where the task's unshared out-edges start
     kept: Bool
 
 
@@ -148,14 +145,14 @@ def _roles(problem: Problem, edges: Edges) -> _Roles:
     own = np.where(sharer < n, sharer, second)  # on a cycle: not the main task
     stays = lone | ~_adds_up(problem) | (cyclic & ((plain == n) | (sending & (own == n))))
     off = np.where(sharer < n, sharer, first)  # off all cycles: the main task keeps the first shared output
-    whole = np.where(cyclic, plain, off)
-    own = np.where(cyclic, own, whole)
+    main = np.where(cyclic, plain, off)
+    own = np.where(cyclic, own, main)
 
     kept = sharing.copy()
-    kept[whole[~stays]] = True
+    kept[main[~stays]] = True
     kept[own[~stays & sending]] = True
     kept |= stays[group]
-    return _Roles(np.where(stays[group], tasks, whole[group]), np.where(stays[group], tasks, own[group]), tasks, kept)
+    return _Roles(np.where(stays[group], tasks, main[group]), np.where(stays[group], tasks, own[group]), kept)
 
 
 def _first(problem: Problem, mask: Bool) -> Int:
@@ -195,8 +192,8 @@ def _on_cycles(problem: Problem, edges: Edges) -> Bool:
 
 def _joined(problem: Problem, edges: Edges, roles: _Roles) -> Edges:
     """The edges between the tasks that stay."""
-    source = np.where(edges.shared, roles.shared[edges.source], roles.own[edges.source])
-    target = roles.whole[edges.target]
+    source = np.where(edges.shared, edges.source, roles.own[edges.source])
+    target = roles.main[edges.target]
     edges = edges.between(source, target)
     if len(source) == 0:
         return edges
@@ -217,8 +214,8 @@ def _proportional(problem: Problem) -> bool:
     return "energy" not in metrics or bool((problem.byte_energy_den == 1).all())
 
 
-def _gathered(whole: Int, amounts: Int) -> Int:
+def _gathered(main: Int, amounts: Int) -> Int:
     """Amounts (n, ...) added up at the main task of each group."""
     total = np.zeros_like(amounts)
-    np.add.at(total, whole, amounts)
+    np.add.at(total, main, amounts)
     return total

@@ -38,6 +38,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, durations
 from placeopt.passes.protocol import Reduction
+from placeopt.passes.rebuilding import DEVICE_FIELDS, LINK_FIELDS, SETTINGS
 from placeopt.passes.uniting import keeps_groups
 from placeopt.simulation import retime
 
@@ -92,12 +93,8 @@ def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
         return np.asarray(how.reduceat(amounts[made.sequence], made.start[:-1]), dtype=np.int64)
 
     return build_problem(
-        name=problem.name,
-        description=problem.description,
-        resolution=problem.resolution,
+        **{name: getattr(problem, name) for name in (*SETTINGS, *DEVICE_FIELDS, *LINK_FIELDS)},
         task_names=_names(problem, made, first),
-        device_names=problem.device_names,
-        device_types=problem.device_types,
         duration=duration,
         feasible=feasible,
         resident=gathered(problem.resident),
@@ -105,25 +102,13 @@ def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
         scratch=gathered(problem.scratch, scratch),
         release=release,
         deadline=deadline,
-        capacity=problem.capacity,
         edges=np.column_stack((source, target)),
         payload=payload,
         shared=shared,
-        latency=problem.latency,
-        byte_ticks_num=problem.byte_ticks_num,
-        byte_ticks_den=problem.byte_ticks_den,
-        power_num=problem.power_num,
-        power_den=problem.power_den,
-        byte_energy_num=problem.byte_energy_num,
-        byte_energy_den=problem.byte_energy_den,
         relocation=gathered(problem.relocation) if problem.relocation.any() else None,
-        runs_before_next_change=problem.runs_before_next_change,
         group=group[first],
         separation=made.label[problem.separation],
         forward=_forward(problem, made, first),
-        objective=problem.objective,
-        contention=problem.contention,
-        memory_model=problem.memory_model,
     )
 
 

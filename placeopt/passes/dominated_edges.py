@@ -25,8 +25,8 @@ The feasible start times thus stay the same for every placement. Nothing else ma
 
 Every schedule then keeps its feasibility and objective, also with release times and deadlines: the pass is exact.
 
-A depth-first search over tasks on levels below v's looks for a path. It visits at most LOOKED edges, so the pass takes
-O(LOOKED e). If the limit is reached the edge stays, which is exact too.
+A depth-first search over tasks on levels below v's looks for a path. It visits at most BUDGET edges, so the pass takes
+O(BUDGET e). If the limit is reached the edge stays, which is exact too.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from placeopt.passes.rebuilding import (
     restored_transfers,
 )
 
-LOOKED = 256
+BUDGET = 256
 """Most edges visited to justify removing one edge."""
 
 ANY = -1
@@ -82,11 +82,11 @@ class DominatedEdges:
         if not removable.any():
             return None
         alive = np.ones(problem.n_edges, dtype=np.bool_)
-        drop_implied.select(int(removable.sum()) * LOOKED // 8)(
+        drop_implied.select(int(removable.sum()) * BUDGET // 8)(
             problem.out_start, source, target, problem.group,
             path_lengths(problem.order, problem.out_start, target, np.ones(problem.n_tasks, dtype=np.int64)),
             np.where(inside | idle, ANY, problem.payload), np.where(inside, problem.payload.max(), problem.payload),
-            removable, keeps_triangle_inequality(problem), LOOKED, alive,
+            removable, keeps_triangle_inequality(problem), BUDGET, alive,
         )  # fmt: skip
         if alive.all():
             return None
@@ -114,11 +114,11 @@ def _takes_no_ticks(problem: Problem) -> Bool:
 @kernel()
 def drop_implied(
     out_start: Int, edge_source: Int, edge_target: Int, group: Int, level: Int,
-    asked: Int, covers: Int, removable: Bool, keeps_triangle_inequality: bool, looked: int, alive: Bool,
+    required: Int, covers: Int, removable: Bool, keeps_triangle_inequality: bool, budget: int, alive: Bool,
 ) -> None:  # fmt: skip
     """Clear `alive` (e,) for edges that paths over other remaining edges imply.
 
-    `asked` (e,) is the payload that a covering part must carry, ANY if none is required. `covers` (e,) is the payload
+    `required` (e,) is the payload that a covering part must carry, or ANY. `covers` (e,) is the payload
     that an edge counts for in such a part. The state of a task is 1 on a path that has covered nothing, 2 on a covering
     part that started in u's group, and 3 after a part that ended in v's group. A higher state allows everything that a
     lower one does.
@@ -131,10 +131,10 @@ def drop_implied(
         if not removable[edge]:
             continue
         u, v = edge_source[edge], edge_target[edge]
-        count, top, left = 1, 1, looked
+        count, top, left = 1, 1, budget
         touched[0] = u
         stack[0] = u
-        state[u] = 3 if asked[edge] < 0 else 2
+        state[u] = 3 if required[edge] < 0 else 2
         found = False
         while top > 0 and left > 0 and not found:
             top -= 1
@@ -150,7 +150,9 @@ def drop_implied(
                 new = 1
                 if reached == 3:
                     new = 3
-                elif reached == 2 and covers[e] >= asked[edge] and (keeps_triangle_inequality or group[x] == group[u]):
+                elif (
+                    reached == 2 and covers[e] >= required[edge] and (keeps_triangle_inequality or group[x] == group[u])
+                ):
                     new = 3 if group[y] == group[v] else 2
                 if new < 3 and group[y] == group[u]:
                     new = 2

@@ -15,6 +15,16 @@ from placeopt.model.memory import limited
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 
+SETTINGS = (
+    "name", "description", "resolution", "runs_before_next_change", "objective", "contention", "memory_model",
+)  # fmt: skip
+DEVICE_FIELDS = ("device_names", "device_types", "capacity", "power_num", "power_den")
+LINK_FIELDS = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den")
+"""Fields of a problem: of the whole, one entry per device, and one per pair of devices."""
+
+LARGEST_NETWORK = 256
+"""Most devices for which the triangle inequality is checked."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
@@ -46,8 +56,7 @@ def edges_of(problem: Problem) -> Edges:
 def rebuilt(
     problem: Problem, *, edges: Edges | None = None, tasks: Int | None = None, devices: Int | None = None, **arrays: Any
 ) -> tuple[Problem, Int]:
-    """The problem with some arrays replaced and some tasks and devices removed; and the original index (e,) of each
-    edge.
+    """The problem with arrays replaced and tasks and devices removed; and the original index (e,) of each edge.
 
     `tasks` and `devices` are the indices to keep, ascending. All arrays and the ends of `edges` use the indices of
     `problem`. The tasks of separated pairs must be kept. A backward task whose forward task is removed becomes an
@@ -69,31 +78,22 @@ def rebuilt(
 
     cells = np.ix_(tasks, devices)
     result = build_problem(
-        name=problem.name,
-        description=problem.description,
-        resolution=problem.resolution,
+        **{name: arrays.pop(name, getattr(problem, name)) for name in SETTINGS},
         task_names=[problem.task_names[i] for i in tasks.tolist()],
         device_names=[problem.device_names[d] for d in devices.tolist()],
         device_types=[problem.device_types[d] for d in devices.tolist()],
         **{name: of(name, *cells) for name in ("duration", "feasible", "relocation")},
         **{name: of(name, tasks) for name in ("resident", "output", "scratch", "release", "deadline", "group")},
         **{name: of(name, devices) for name in ("capacity", "power_num", "power_den")},
-        **{name: of(name, *between) for name in _LINKS},
+        **{name: of(name, *between) for name in LINK_FIELDS},
         edges=np.column_stack((edges.source, edges.target)),
         payload=edges.payload,
         shared=edges.shared,
         separation=place[arrays.pop("separation", problem.separation)],
         forward=np.where(forward < 0, np.arange(len(tasks)), forward),
-        runs_before_next_change=problem.runs_before_next_change,
-        objective=problem.objective,
-        contention=arrays.pop("contention", problem.contention),
-        memory_model=problem.memory_model,
     )
     assert not arrays, f"unknown arrays {list(arrays)}"
     return result, edges.origin
-
-
-_LINKS = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den")
 
 
 def restored_transfers(problem: Problem, reduced: Schedule, device: Int, origin: Int) -> Transfers | None:
@@ -174,10 +174,6 @@ def movable_zero_time(problem: Problem, allowed: Bool) -> Bool:
     quiet = silent_task & ~(problem.duration.astype(np.bool_) & allowed[problem.group]).any(axis=1)
     quiet[problem.edge_target[~silent_task[problem.edge_source]]] = False
     return np.asarray(quiet & (problem.deadline >= 0))
-
-
-LARGEST_NETWORK = 256
-"""Most devices for which the triangle inequality is checked."""
 
 
 def keeps_triangle_inequality(problem: Problem) -> bool:

@@ -89,7 +89,7 @@ def may_unite(groups: Unions, a: int, b: int) -> bool:
 
 @kernel(allocates=False)
 def unite(groups: Unions, a: int, b: int) -> None:
-    """Make one union of those of a and b, each the smallest of its own."""
+    """Unite the unions with the representatives a and b."""
     into, other = min(a, b), max(a, b)
     groups.parent[other] = into
     groups.memory[into] += groups.memory[other]
@@ -105,7 +105,7 @@ def unite(groups: Unions, a: int, b: int) -> None:
 
 @kernel(find, may_unite, unite, allocates=False)
 def unite_pairs(groups: Unions, left: Int, right: Int) -> None:
-    """Unite each pair of groups that may be; `parent` ends as the smallest of each union."""
+    """Unite each pair of groups, if allowed; `parent` ends as the representative of each group's union."""
     for k in range(len(left)):
         a, b = find(groups.parent, left[k]), find(groups.parent, right[k])
         if a != b and may_unite(groups, a, b):

@@ -32,6 +32,9 @@ KERNEL_STEPS = 4
 REMOVED = -1
 """Representative of a task that rule 3 removes."""
 
+EARLY, LATE = 1, 2
+"""When the proof runs a task that joined: as its last producer ends, or as its first consumer starts."""
+
 
 class ZeroTime:
     """Removes zero-time tasks that a task of their group can represent.
@@ -86,9 +89,7 @@ class ZeroTime:
     citation: ClassVar[str] = ""
 
     def apply(self, problem: Problem) -> Reduction | None:
-        """The problem without these tasks: first those that a producer represents, then those that a consumer
-        represents.
-        """
+        """The problem without these tasks: first those represented by a producer, then by a consumer."""
         if problem.n_tasks == 0 or contradictory(problem):
             return None
         first = _reduction(problem, forwards=True)
@@ -303,10 +304,6 @@ def _set_ends(problem: Problem, representative: Int, start: Int, ticks: Int) -> 
 def _projected(problem: Problem, schedule: Schedule, reduced: Problem, kept: Int, origin: Int) -> Schedule:
     device = schedule.device[kept]
     return Schedule(device, schedule.start[kept], projected_transfers(problem, schedule, reduced, device, origin))
-
-
-EARLY, LATE = 1, 2
-"""When the proof runs a task that joined: as its last producer ends, or as its first consumer starts."""
 
 
 class Relays:

@@ -113,7 +113,7 @@ def push(time: Int, code: Int, size: int, tick: int, item: int) -> None:
     code[hole] = item
 
 
-@kernel(allocates=False)
+@kernel(push, allocates=False)
 def pop(time: Int, code: Int, size: int) -> None:
     """Remove the minimum; `size` entries remain.
 
@@ -130,34 +130,26 @@ def pop(time: Int, code: Int, size: int) -> None:
         code[hole] = code[child]
         hole = child
         child = 2 * hole + 1
-    while hole > 0:
-        parent = (hole - 1) >> 1
-        if time[parent] < tick or (time[parent] == tick and code[parent] < item):
-            break
-        time[hole] = time[parent]
-        code[hole] = code[parent]
-        hole = parent
-    time[hole] = tick
-    code[hole] = item
+    push(time, code, hole, tick, item)
 
 
 @kernel(transfer_ticks, allocates=False)
-def fill_ticks(case: Instance, device: Int, work: Work) -> None:
+def fill_ticks(instance: Instance, device: Int, work: Work) -> None:
     """Fill `work.task_ticks` and `work.edge_ticks` for a placement. O(n + e)."""
-    graph, edge_ticks = case.graph, work.edge_ticks
+    graph, edge_ticks = instance.graph, work.edge_ticks
     for i in range(len(device)):
         source = device[i]
-        work.task_ticks[i] = case.duration[i, source]
+        work.task_ticks[i] = instance.duration[i, source]
         for k in range(graph.out_start[i], graph.out_start[i + 1]):
             target = device[graph.edge_target[k]]
             if target == source:
                 edge_ticks[k] = 0
             else:
                 edge_ticks[k] = transfer_ticks(
-                    case.payload[k],
-                    case.latency[source, target],
-                    case.byte_ticks_num[source, target],
-                    case.byte_ticks_den[source, target],
+                    instance.payload[k],
+                    instance.latency[source, target],
+                    instance.byte_ticks_num[source, target],
+                    instance.byte_ticks_den[source, target],
                 )
 
 
@@ -349,12 +341,12 @@ def replay(graph: Graph, nodes: Int, representative: Int, device: Int, work: Wor
 
 
 @kernel(fill_ticks, run_fifo, run_events, allocates=False)
-def fifo_makespan(case: Instance, device: Int, work: Work) -> int:
+def fifo_makespan(instance: Instance, device: Int, work: Work) -> int:
     """Makespan in ticks of a placement, first in first out, under the problem's own contention.
 
     For search loops: no allocation, no checks. `device` (n,) int64 must hold feasible devices.
     """
-    fill_ticks(case, device, work)
-    if case.port:
-        return run_events(case.graph, device, FIFO, True, work)
-    return run_fifo(case.graph, device, work)
+    fill_ticks(instance, device, work)
+    if instance.port:
+        return run_events(instance.graph, device, FIFO, True, work)
+    return run_fifo(instance.graph, device, work)

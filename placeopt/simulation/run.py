@@ -28,9 +28,9 @@ class Run:
 
     def __init__(self, problem: Problem, device: Int) -> None:
         self.problem, self.device = problem, device
-        self.case, self.work = make_instance(problem), make_work(problem)
-        self.graph, self.port = self.case.graph, self.case.port
-        loops.fill_ticks.select(steps_of(problem, events=False))(self.case, device, self.work)
+        self.instance, self.work = make_instance(problem), make_work(problem)
+        self.graph, self.port = self.instance.graph, self.instance.port
+        loops.fill_ticks.select(steps_of(problem, events=False))(self.instance, device, self.work)
 
     @property
     def zero_ticks(self) -> bool:
@@ -207,7 +207,7 @@ class Evaluator:
     """
 
     problem: Problem
-    case: Instance
+    instance: Instance
     work: Work
     function: Callable[[Any, Int, Any], int]
     given: tuple[Any, Any]
@@ -228,13 +228,13 @@ class Evaluator:
             or int(given.max(initial=-1)) >= self.problem.n_devices
         ):
             checked_placement(self.problem, given)  # raises the error
-        case, work = self.given
-        return int(self.function(case, np.array(given, dtype=np.int64), work))
+        instance, work = self.given
+        return int(self.function(instance, np.array(given, dtype=np.int64), work))
 
 
 def make_evaluator(problem: Problem, evaluations: int = 1) -> Evaluator:
     """An Evaluator for a search of about `evaluations` placements: many justify compiled code."""
-    case = make_instance(problem)
-    run = fifo_makespan.select(steps_of(problem, case.port) * evaluations, chunked=True)
+    instance = make_instance(problem)
+    run = fifo_makespan.select(steps_of(problem, instance.port) * evaluations, chunked=True)
     work = make_work(problem)
-    return Evaluator(problem, case, work, run, (prepared(run, case), prepared(run, work)))
+    return Evaluator(problem, instance, work, run, (prepared(run, instance), prepared(run, work)))

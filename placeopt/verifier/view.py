@@ -170,11 +170,10 @@ def used_memory(view: View) -> list[tuple[int, int]]:
 
 
 def overlaps(resource: Int, start: Exact, end: Exact) -> list[tuple[int, int]]:
-    """The intervals that start while an earlier one on the same resource is unfinished, each with the first that ends
-    last.
+    """The intervals that start while an earlier one on the same resource is unfinished.
 
-    In order of (start, end), an interval overlaps an earlier one if and only if that one ends after its start, so the
-    latest end so far decides.
+    Each is paired with the first of the earlier ones that end last. In order of (start, end), an interval overlaps an
+    earlier one if and only if that one ends after its start, so the latest end so far decides.
     """
     order = np.lexsort((end, start, resource))
     found: list[tuple[int, int]] = []

@@ -69,9 +69,9 @@ def answered_coarse(problem: Problem, options: Options, fusion: CeleritasFusion,
         if reduction is None:
             return schedule
         schedule = reduction.restore(schedule)
-        # What is explanation of deadlines, and where ports contend of memory, is of the schedule as it will be.
-        explanation = problem.contention == "port" or (problem.deadline != UNLIMITED).any()
-        return retime(problem, schedule) if explanation else schedule
+        # What is told of deadlines, and where ports contend of memory, is of the schedule as it will be.
+        told = problem.contention == "port" or (problem.deadline != UNLIMITED).any()
+        return retime(problem, schedule) if told else schedule
 
     found = best_of(coarse, [placer.constructed(coarse) for placer in placers])
     if found.schedule is not None:
@@ -79,8 +79,8 @@ def answered_coarse(problem: Problem, options: Options, fusion: CeleritasFusion,
     elif reduction is not None:
         found = best_of(problem, [placer.constructed(problem) for placer in placers])
         if found.schedule is not None:
-            explanation = "the devices are too full for clusters: tasks were placed one by one"
-            found = Constructed(found.schedule, f"{explanation}; {found.note}" if found.note else explanation)
+            told = "the devices are too full for clusters: tasks were placed one by one"
+            found = Constructed(found.schedule, f"{told}; {found.note}" if found.note else told)
     may_fit = not options.strict or problem.memory_model == "peak"
     if found.schedule is None and may_fit and not contradictory(coarse):
         effort = placers[0].overfilled(coarse)

@@ -1,4 +1,4 @@
-"""Lower bounds and proofs of infeasibility: worked by hand, against brute force, and against linear programming."""
+"""Lower bounds and proofs of infeasibility: by hand, against brute force, and against linear programming."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def heft_10() -> Problem:
 class TestAgainstBruteForce:
     @pytest.mark.parametrize("block", range(40))
     def test_bounds_and_proofs_hold(self, block: int) -> None:
-        """100 problems each: no bound above the optimum, no proof against a schedule that exists."""
+        """100 problems each: no bound exceeds the optimum, and no feasible problem is proved infeasible."""
         for number in range(100):
             problem = small_problem(np.random.default_rng([block, number]), times=block % 2 == 1)
             best = optimum(problem)
@@ -93,7 +93,7 @@ class TestAgainstBruteForce:
             for bound in found:
                 assert bound.value <= value[0], (number, bound, value)
                 assert isinstance(bound.value, int) or bound.value.denominator > 1
-            # The oracle itself: its schedule is feasible and has the value it says.
+            # Check the oracle: its schedule is feasible and has the reported value.
             assert verify(problem, schedule, value).feasible
             assert evaluate(problem, schedule) == value
             assert fits(problem, schedule)
@@ -101,7 +101,7 @@ class TestAgainstBruteForce:
     @pytest.mark.parametrize("times", [False, True])
     @pytest.mark.parametrize("metric", METRICS)
     def test_bounds_are_not_idle(self, metric: Metric, times: bool) -> None:
-        """On two in three small problems, at least, the best bound is the optimum itself."""
+        """For at least two thirds of small problems the best bound equals the optimum."""
         hits = []
         for number in range(60):
             problem = small_problem(np.random.default_rng([100, number]), objective(metric), times=times)
@@ -113,7 +113,7 @@ class TestAgainstBruteForce:
 
     @pytest.mark.parametrize("times", [False, True])
     def test_most_infeasible_problems_are_proved(self, times: bool) -> None:
-        """What no quick proof finds is rare among small problems."""
+        """Quick proofs find most infeasible small problems."""
         drawn = (
             small_problem(np.random.default_rng([200, number]), objective("max_load"), times=times)
             for number in range(400)
@@ -126,7 +126,7 @@ class TestAgainstBruteForce:
 class TestTheOracle:
     @pytest.mark.parametrize("times", [False, True])
     def test_it_agrees_with_every_start_on_a_grid(self, times: bool) -> None:
-        """Tiny problems under ports or peak memory: all starts up to a horizon, judged by the verifier."""
+        """Tiny problems under ports or peak memory: all starts up to a horizon, checked by the verifier."""
         compared, late = 0, 0
         for number in range(60):
             problem = tiny_problem(np.random.default_rng([300, number]), times=times)
@@ -138,7 +138,7 @@ class TestTheOracle:
                 late += not on_grid and optimum(untimed) is not None
                 compared += 1
         assert compared >= 20
-        assert (late >= 2) == times  # deadlines decide some of them
+        assert (late >= 2) == times  # some depend on deadlines
 
 
 def tiny_problem(rng: np.random.Generator, *, times: bool = False) -> Problem:
@@ -311,7 +311,7 @@ class TestLoad:
                 continue
             compared += 1
             value = float(best_price_bound(sharing))
-            # Bytes are whole, so the bound may use a little more than the programme knows of.
+            # Bytes are integers, so the bound may slightly exceed the linear program's value.
             assert value <= optimal * (1 + 1e-9)
             assert value >= optimal * (1 - (1e-9 if n_classes <= 2 and not memory else 1e-6))
         assert compared >= 15
@@ -477,7 +477,7 @@ class TestOtherObjectives:
         assert optimum(problem)[0] == (12,)  # type: ignore[index]
 
     def test_a_component_without_a_common_device_is_split(self) -> None:
-        # a and c have no device in common, whatever b does.
+        # a and c have no common device, regardless of b.
         problem = graph(
             [1, 1, 1],
             edges=[(0, 1), (1, 2)],
@@ -556,7 +556,7 @@ class TestEdges:
         late = graph([large, 1], devices=1, release=[large, 0], deadline=[2 * large - 1, UNLIMITED])
         assert best_bound(late).value == 2 * large
         assert prove_infeasible(graph([1 << 40, 1], release=[large, 0], deadline=[large + 1, 9])) is not None
-        # Beyond 2^60 ticks nothing is proved, nor anything wrong.
+        # Beyond 2^60 ticks nothing is proved, and nothing wrong is reported.
         assert prove_infeasible(late) is None
         never = graph([2 * large, 2 * large], release=[4 * large, 0])
         assert best_bound(never).value >= 2 * large
@@ -798,7 +798,7 @@ class TestSubsets:
 
 
 class TestKernels:
-    """The compiled kernels do what the plain ones do."""
+    """Compiled and plain kernels agree."""
 
     def same(self, kernel: Kernel[Any, Any], arguments: Sequence[Any], filled: Sequence[int] = ()) -> None:
         plain, compiled = ([np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments] for _ in range(2))

@@ -1,4 +1,4 @@
-"""The relaxation: its rows hold for every schedule, its bounds for every problem, its cuts do what they are for."""
+"""The relaxation: its rows hold for every schedule, its bounds for every problem, its cuts are effective."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def relaxation_of(problem: Problem, known: Value | None = None) -> Relaxation:
 
 
 def cut_at_random(relaxation: Relaxation, rng: np.random.Generator, rounds: int) -> list[int]:
-    """Add the windows and whatever cuts random points violate; how many of each family."""
+    """Add the windows and all cuts that random points violate; return the number of each family."""
     network = GroupGraph.of(relaxation)
     covers = CoverCuts(relaxation, network)
     families = covers, ChainCuts(relaxation, covers), CycleCuts(relaxation, network), ForkCuts(relaxation, network)
@@ -54,12 +54,12 @@ def cut_at_random(relaxation: Relaxation, rng: np.random.Generator, rounds: int)
 
 
 def broken(relaxation: Relaxation, schedule: Schedule) -> list[str]:
-    """What the point of a schedule violates, as text."""
+    """The constraints that the point of a schedule violates, as text."""
     return unkept(relaxation.programme, relaxation.point(schedule).tolist())
 
 
 def unkept(programme: Programme, x: list[int]) -> list[str]:
-    """The rows and bounds that a point does not keep, as text."""
+    """The rows and bounds that a point violates, as text."""
     found = []
     for place, row in enumerate(programme.rows):
         value = sum(c * x[j] for j, c in zip(row.columns.tolist(), row.coefficients.tolist(), strict=True))
@@ -72,7 +72,7 @@ def unkept(programme: Programme, x: list[int]) -> list[str]:
 
 
 def large_problem(rng: np.random.Generator) -> Problem:
-    """A random problem with more tasks than brute force can take, chains with side branches mostly."""
+    """A random problem too large for brute force, mostly chains with side branches."""
     n, m = int(rng.integers(4, 40)), int(rng.integers(2, 9))
     chain = rng.random() < 0.6
     pairs = set()
@@ -292,7 +292,7 @@ class TestBounds:
         assert alone == racing
 
     def test_times_that_all_share_a_divisor(self) -> None:
-        # CP-SAT counts in millions here; ticks of this size would be beyond what it may get.
+        # CP-SAT counts in millions here; ticks of this size would exceed its limit.
         million = 10**6
         problem = chain([5 * million, 3 * million, 7 * million], [2, 2], duration=10 * million)
         assert {bound.value for bound in relaxed_bounds(problem, workers=2)} == {43 * million}

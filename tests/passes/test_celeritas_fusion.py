@@ -156,7 +156,7 @@ class TestFusion:
         problem = chain([9, 1, 9, 1, 9, 1, 9], group=ints(0, 1, 2, 3, 1, 0, 4, 5))
         assert clusters(problem, longest=2, share=1.0) == [[0, 1], [2, 3], [4, 5], [6, 7]]
         assert len(np.unique(fusion(problem, 2, 1.0).group)) == 3
-        # With half of that they may not meet: better breakpoints are looked for with both cut apart.
+        # With half of that they may not meet: breakpoints are recomputed with both separated.
         assert clusters(problem, longest=2, share=0.5) == [[0], [1], [2, 3], [4], [5], [6, 7]]
         assert len(np.unique(fusion(problem, 2, 0.5).group)) == 4
 
@@ -201,7 +201,7 @@ class TestFusion:
 
     @pytest.mark.parametrize("block", range(3))
     def test_restored_schedules_are_valid(self, block: int) -> None:
-        """Under `sum` and without deadlines, whatever the reduced problem accepts, whose graph has no cycle."""
+        """Under `sum` without deadlines, restored schedules are valid, and the reduced graph has no cycle."""
         heft, seen = find_solver("heft"), 0
         for seed in range(60 * block, 60 * block + 60):
             problem = trainable_problem(np.random.default_rng(seed))

@@ -1,4 +1,4 @@
-"""Settings of passes: how they are given, checked and explanation; what is listed of a pass."""
+"""Settings of passes: parsing, checks, reports, and listings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Fewer(Settings):
 
 
 class Plain:
-    """One that has none, nor says what it gives up."""
+    """A pass without settings or a `gives_up` line."""
 
     name: ClassVar[str] = "plain"
     exact: ClassVar[bool] = False
@@ -108,10 +108,10 @@ class TestSolving:
         assert result.passes is not None
         assert result.passes.names == ("fewer:keep=1,at_least=0.0",)
         assert result.passes.after.devices == 1
-        explanation = result.to_dict()["passes"]
-        assert explanation["names"] == ["fewer:keep=1,at_least=0.0"]
-        assert explanation["settings"] == {"fewer:keep=1,at_least=0.0": {"keep": 1, "at_least": 0.0}}
-        json.dumps(explanation)
+        data = result.to_dict()["passes"]
+        assert data["names"] == ["fewer:keep=1,at_least=0.0"]
+        assert data["settings"] == {"fewer:keep=1,at_least=0.0": {"keep": 1, "at_least": 0.0}}
+        json.dumps(data)
 
     def test_the_same_pass_twice_with_other_settings(self) -> None:
         chain = apply_passes(problem(), [Fewer(keep=3), Fewer(keep=1)])
@@ -156,9 +156,9 @@ class TestCommandLine:
         path = tmp_path / "two.yaml"
         path.write_text("placeopt: 1\ndevices: {d: {count: 4}}\ntasks: {a: {time: 3}, b: {time: 2}}\n")
         done = run("solve", path, "--pass", "fewer:keep=1,at_least=0", "--json")
-        explanation = json.loads(done.out)
-        assert explanation["makespan"] == 5
-        assert explanation["passes"]["settings"] == {"fewer:keep=1,at_least=0.0": {"keep": 1, "at_least": 0.0}}
+        data = json.loads(done.out)
+        assert data["makespan"] == 5
+        assert data["passes"]["settings"] == {"fewer:keep=1,at_least=0.0": {"keep": 1, "at_least": 0.0}}
         done = run("solve", path, "--pass", "fewer:keep=none")
         assert (done.code, done.out) == (2, "")
         assert "pass fewer: setting keep = none: input should be a valid integer" in done.err

@@ -1,4 +1,4 @@
-"""Passes: what each removes and leaves, that exact ones keep the optimum, and the way back."""
+"""Passes: what each removes and keeps, the optimum under exact passes, and restored schedules."""
 
 from __future__ import annotations
 
@@ -445,7 +445,7 @@ class TestContractGroups:
 
 
 class Halved:
-    """A third party's pass that is not exact: it takes the second half of the devices away."""
+    """A third party's pass that is not exact: it removes the second half of the devices."""
 
     name: ClassVar[str] = "halved"
     exact: ClassVar[bool] = False
@@ -462,7 +462,7 @@ class Halved:
 
 
 class Liar(Halved):
-    """Calls itself exact and puts every task where it likes."""
+    """Claims to be exact but delays every task by a tick."""
 
     name: ClassVar[str] = "liar"
     exact: ClassVar[bool] = True

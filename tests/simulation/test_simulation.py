@@ -508,8 +508,8 @@ def test_evaluates_inside_a_compiled_loop() -> None:
     placements = np.stack([random_placement(rng, problem) for _ in range(20)])
     evaluator = make_evaluator(problem)
     expected = min(makespan(problem, simulate(problem, placement)) for placement in placements)
-    assert best_of(evaluator.case, placements, evaluator.work) == expected
-    assert best_of.compiled()(evaluator.case, placements, evaluator.work) == expected
+    assert best_of(evaluator.instance, placements, evaluator.work) == expected
+    assert best_of.compiled()(evaluator.instance, placements, evaluator.work) == expected
 
 
 def longest_paths(problem: Problem, schedule: Schedule) -> list[int]:

@@ -1,4 +1,4 @@
-"""The verifier: each rule broken by hand, exact fits, and a naive checker that counts tick by tick."""
+"""The verifier: a hand-made violation of each rule, exact fits, and a naive checker that counts tick by tick."""
 
 from __future__ import annotations
 
@@ -368,7 +368,7 @@ def test_transfer_wants_both_rows_named_after_the_lowest_edge() -> None:
 
 
 def test_transfer_wants_no_table_without_contention() -> None:
-    # The table is not looked at: the data still leaves when a ends, at 2.
+    # The table is ignored: the data still leaves when a ends, at 2.
     check(
         small(),
         schedule([0, 1, 1], [0, 6, 8], [(0, 40), (7, 1)]),
@@ -439,7 +439,7 @@ def test_memory_sum_counts_everything_a_device_ever_holds() -> None:
 
 
 def test_memory_peak_counts_what_is_live_at_one_tick() -> None:
-    # a: [0, 2), its output until c has it at 6; b: [6, 8) on the gpu, c: [8, 9); nobody reads theirs.
+    # a: [0, 2), its output until c has it at 6; b: [6, 8) on the gpu, c: [8, 9); their outputs have no consumers.
     # cpu: 1 + 10 + 100 in [0, 2). gpu: 5 + 220 in [6, 8), 5 + 330 in [8, 9).
     arrays = {"resident": [1, 2, 3], "output": [10, 20, 30], "scratch": [100, 200, 300]}
     plan = schedule([0, 1, 1], [0, 6, 8])
@@ -538,7 +538,7 @@ def test_every_metric_by_hand() -> None:
     # ceil(2 * 3/2) + 2 * 5 + 1 * 5 + ceil(6/4) nanojoules, 7 of 9 bytes used; a stays, b and c move for 20 + 4 ticks.
     report = verify(measured(METRICS), schedule([0, 1, 1], [0, 6, 8]))
     assert report.objective == (9, 5 + 4, 3, 6, 3 + 10 + 5 + 2, 777_778, 24)
-    # Everything on the cpu: nothing moves; 12 of 9 bytes is said as it is.
+    # Everything on the cpu: nothing moves; 12 of 9 bytes is reported unchanged.
     report = verify(measured(METRICS), schedule([0, 0, 0], [0, 2, 4]))
     assert report.objective == (8, 8, 8, 0, 3 + 3 + 6, 1_333_334, 103)
     assert [v.rule for v in report.violations] == [Rule.MEMORY]
@@ -675,7 +675,7 @@ def test_overlap_means_what_cp_sat_means_by_it() -> None:
     assert min(verdicts[True], verdicts[False]) > 50
 
 
-# Everything at once, and schedules that are no schedules
+# Several violations at once, and malformed schedules
 
 
 def test_all_violations_are_reported_at_once_in_order() -> None:
@@ -815,7 +815,7 @@ def test_transfers_beyond_64_bits_do_not_wrap() -> None:
     # A transfer that ends after the last 64-bit tick.
     report = verify(small(contention="port"), schedule([0, 1, 0], [0, 9, 2], [(0, 2**63 - 4)]))
     assert [(v.rule, v.task, v.amount) for v in report.violations] == [(Rule.PRECEDENCE, 1, 2**63 - 9)]
-    # A latency that, with a producer's end or a byte's ticks added, is no 64-bit number.
+    # A latency that, with a producer's end or a byte's ticks added, does not fit into 64 bits.
     for payload in ([0, 0], [1, 0]):
         problem = small(payload=payload, latency=[[0, 2**63 - 1], [0, 0]])
         report = verify(problem, schedule([0, 1, 0], [0, 9, 2]))
@@ -929,7 +929,7 @@ class Naive:
         return int(self.problem.latency[a, b]) + ceil(int(self.problem.payload[edge]) * Fraction(num, den))
 
     def moves(self, plan: Schedule) -> None:
-        """Fill `arrival` of every edge with both tasks placed; judge the table of transfers."""
+        """Fill `arrival` of every edge with both tasks placed; check the table of transfers."""
         self.arrival = {}
         rows: dict[int, list[int]] = defaultdict(list)
         port = self.problem.contention == "port"
@@ -1190,7 +1190,7 @@ def test_agrees_with_the_naive_checker(contention: Contention, memory_model: Mem
             assert list(report.violations) == sorted(report.violations, key=place), case
             seen.update(naive.broken)
             verdicts[report.feasible] += 1
-    # The mutants were worth making: some still good, many bad, in every way that there is.
+    # The mutants cover all rules: some are still valid, many are not.
     assert min(verdicts.values()) > 100
     expected = set(Rule) - {Rule.OBJECTIVE} - ({Rule.PORT} if contention == "none" else set())
     assert {rule for rule, count in seen.items() if count >= 10} == expected
@@ -1212,7 +1212,7 @@ def test_one_byte_less_than_needed_is_too_little(memory_model: MemoryModel) -> N
     assert tried > 60
 
 
-# What the verifier is made of
+# The structure of the verifier
 
 
 def test_the_verifier_imports_only_data_classes_and_array_types() -> None:

@@ -164,11 +164,10 @@ def _loads(classes: Classes, prices: list[Prices]) -> tuple[Bound, Bound]:
     sharing = sharing_of(classes, _everything(classes), classes.duration, loads=True)
     shared = math.ceil(max(price_bound(sharing, each) for each in prices))
     packed = pigeonhole(least(sharing.amount, sharing.allowed), problem.n_devices)
+    why = f"some device runs groups that take at least {_time(problem, packed)} at their fastest"
     return (
         Bound("load", shared, f"all work, divided ideally over the devices, takes {_time(problem, shared)}"),
-        Bound(
-            "packing", packed, f"some device runs groups that take at least {_time(problem, packed)} at their fastest"
-        ),
+        Bound("packing", packed, why),
     )
 
 
@@ -181,14 +180,9 @@ def _total_cost(classes: Classes) -> list[Bound]:
     problem = classes.problem
     computing = _cheapest(classes, classes.duration)
     moving = unavoidable_cost(classes, TransferCost(classes.latency, classes.num, classes.den))
-    return [
-        Bound(
-            "cheapest",
-            computing + moving,
-            f"every group on its fastest device takes {_time(problem, computing)}, "
-            f"unavoidable transfers take {_time(problem, moving)}",
-        )
-    ]
+    times = _time(problem, computing), _time(problem, moving)
+    why = f"every group on its fastest device takes {times[0]}, unavoidable transfers take {times[1]}"
+    return [Bound("cheapest", computing + moving, why)]
 
 
 def _communication(classes: Classes) -> list[Bound]:
@@ -202,13 +196,8 @@ def _energy(classes: Classes) -> list[Bound]:
     computing = _cheapest(classes, clipped(task_energy(problem)[:, classes.leader]))
     num, den = (link[classes.source, classes.target] for link in (problem.byte_energy_num, problem.byte_energy_den))
     moving = unavoidable_cost(classes, TransferCost(np.zeros_like(num), num, den))
-    return [
-        Bound(
-            "cheapest",
-            computing + moving,
-            f"every group on its cheapest device takes {computing} nJ, unavoidable transfers take {moving} nJ",
-        )
-    ]
+    why = f"every group on its cheapest device takes {computing} nJ, unavoidable transfers take {moving} nJ"
+    return [Bound("cheapest", computing + moving, why)]
 
 
 def _relocation(classes: Classes) -> list[Bound]:

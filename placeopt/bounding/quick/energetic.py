@@ -50,13 +50,14 @@ ENDS = 64
 TOO_LONG = 1 << 62
 """Longer than any interval."""
 
-LOOKS = 20_000_000
+WORK = 20_000_000
 """Approximate number of durations visited for one subset and its prices."""
 
 
 def energetic_bound(problem: Problem, least: int, should_stop: Callable[[], bool] = lambda: False) -> Bound:
-    """The best bound of the makespan by energetic reasoning, starting from the longest task; or beyond `least`, if
-    possible.
+    """The best bound of the makespan by energetic reasoning.
+
+    It improves on the longest task, and on another bound `least` if possible.
     """
     begun = time.perf_counter()
     classes = narrowed_classes(problem)
@@ -93,9 +94,9 @@ def _confined_bound(
     sharing = sharing_of_tasks(classes, tasks, members)
     place = np.ix_(tasks, members)
     head, tail, open_ = found.head[place], found.tail[place], found.allowed[place]
-    most = min(ENDS, max(2, math.isqrt(LOOKS // head.size)))
-    starts = _bends(head[open_], sharing.amount[open_], most)
-    ends = _bends(tail[open_], sharing.amount[open_], most)
+    most = min(ENDS, max(2, math.isqrt(WORK // head.size)))
+    starts = _breakpoints(head[open_], sharing.amount[open_], most)
+    ends = _breakpoints(tail[open_], sharing.amount[open_], most)
     for prices in tried:
         price = coarser(sharing, prices, int(starts.max()) + int(ends.max()))
         scale = price.scale(sharing)
@@ -111,7 +112,7 @@ def _confined_bound(
     return best, len(tasks)
 
 
-def _bends(near: Int, duration: Int, most: int) -> Int:
+def _breakpoints(near: Int, duration: Int, most: int) -> Int:
     """Some of the breakpoints of w; at least one."""
     values = np.unique(np.concatenate([near, near + duration]))
     if len(values) > most:
@@ -120,7 +121,7 @@ def _bends(near: Int, duration: Int, most: int) -> Int:
 
 
 @kernel(allocates=False)
-def asked(
+def demand(
     a: int, q: int, length: int, head: Int, duration: Int, tail: Int, allowed: Bool, price: Int, worth: Int
 ) -> int:
     """The least priced work of all tasks in the interval [a, C - q) of this length."""
@@ -137,7 +138,7 @@ def asked(
     return total
 
 
-@kernel(asked, allocates=False)
+@kernel(demand, allocates=False)
 def best_interval(
     starts: Int, ends: Int, head: Int, duration: Int, tail: Int, allowed: Bool, price: Int, worth: Int,
     scale: int, stock: int, least: int,
@@ -153,12 +154,12 @@ def best_interval(
             room = max(least, best) - a - q
             if room <= 0:
                 break  # ends are ascending
-            if asked(a, q, room, head, duration, tail, allowed, price, worth) <= stock + scale * room:
+            if demand(a, q, room, head, duration, tail, allowed, price, worth) <= stock + scale * room:
                 continue
-            most = asked(a, q, TOO_LONG, head, duration, tail, allowed, price, worth) - stock
+            most = demand(a, q, TOO_LONG, head, duration, tail, allowed, price, worth) - stock
             length = -(-most // scale) - 1
             if length >= room and (
-                asked(a, q, length, head, duration, tail, allowed, price, worth) > stock + scale * length
+                demand(a, q, length, head, duration, tail, allowed, price, worth) > stock + scale * length
             ):
                 best = a + q + length + 1
     return best

@@ -11,9 +11,10 @@ without placement (`placeopt.bounding.relaxation.model`). They take seconds to m
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from fractions import Fraction
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from placeopt.bounding.quick import Bound, narrowed_classes
@@ -58,39 +59,25 @@ def relaxed_bounds(
 ) -> list[Bound]:
     """The relaxation's bounds of the objective's first level, one of each kind.
 
-    Parameters
-    ----------
-    time_limit
-        Seconds; None for no limit.
-    workers
-        Threads to use.
-    known
-        The objective's first level in a known schedule; it tightens the relaxation.
-    on_bound
-        Called with every bound, perhaps from another thread, one call at a time.
-    should_stop
-        Polled regularly; once true, the bounds proved so far are returned.
+    Parameters as for `placeopt.bounding.portfolio.bounds`, but `time_limit` None means unlimited. The value
+    `known` of a schedule tightens the relaxation.
     """
     return _Run(problem, Clock(time_limit), workers, known, on_bound or (lambda _: None), should_stop).bounds()
 
 
+@dataclass(eq=False)
 class _Run:
     """One computation of the relaxation's bounds."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        clock: Clock,
-        workers: int,
-        known: Value | None,
-        on_bound: Callable[[Bound], None],
-        should_stop: Callable[[], bool],
-    ) -> None:
-        self.problem, self.clock, self.workers, self.known = problem, clock, workers, known
-        self.on_bound, self.should_stop = on_bound, should_stop
-        self.found: dict[str, Bound] = {}
-        self.least = 0
-        self.lock = threading.Lock()
+    problem: Problem
+    clock: Clock
+    workers: int
+    known: Value | None
+    on_bound: Callable[[Bound], None]
+    should_stop: Callable[[], bool]
+    found: dict[str, Bound] = field(default_factory=dict)
+    least: int = 0  # best proved bound of the program's objective
+    lock: Lock = field(default_factory=Lock)
 
     def bounds(self) -> list[Bound]:
         """All bounds that are proved in time."""

@@ -21,8 +21,8 @@ bytes, H the bytes of all, and u_g = [g is not on a small kind]. Then, for N = c
 
     ends + leaves not on small kinds + 2 sum_g f(h_g) u_g >= 2 N - 2,    f(h) = floor(h / L) + min(1, (h mod L) / r).
 
-Proof. Remove the pairs on different devices; let b components on small kinds remain. Each has two ends, except one for
-each of the two leaves in such a component. If k of the two leaves are on small kinds,
+Proof. Remove the pairs on different devices; let b components on small kinds remain. Each has two ends, and one fewer
+for each of the path's two leaves that it contains. If k of the two leaves are on small kinds,
 
     ends + leaves not on small kinds = (2 b - k) + (2 - k) >= 2 b - 2.
 
@@ -53,10 +53,22 @@ LEVELS = 3
 """Number of capacities tried as L, the smallest first."""
 
 SMALLEST = 0.02
-"""Violation from which on a cover is worth a row."""
+"""Least violation of a cut that is added."""
 
 MOST_GROUPS = 256
 """Most groups of a tree."""
+
+GRAIN = 16
+"""Rows of chains are multiplied by this."""
+
+DEVICES = 32
+"""Most devices that a chain takes."""
+
+MEMORY_BITS = 50
+"""Most bits for amounts of memory; larger ones are counted in larger units."""
+
+FURTHER = 4
+"""Number of groups by which a chain is extended after it starts to take another device."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -232,19 +244,6 @@ def grown_trees(
         size[seed], value[seed] = kept, left
 
 
-GRAIN = 16
-"""Rows of chains are multiplied by this."""
-
-DEVICES = 32
-"""Most devices that a chain takes."""
-
-MEMORY_BITS = 50
-"""Most bits for amounts of memory; larger ones are counted in larger units."""
-
-FURTHER = 4
-"""Number of groups by which a chain is extended after it starts to take another device."""
-
-
 class ChainCuts:
     """Finds violated chain covers."""
 
@@ -333,7 +332,7 @@ def _weights(memory: Int, limit: int, rest: int) -> Int:
 
 
 def _distinct(groups: list[int]) -> list[int]:
-    """For each place, where the longest run of distinct groups from there stops."""
+    """For each position, the end of the longest run of distinct groups that starts there."""
     last: dict[int, int] = {}
     stops, stop = [0] * len(groups), len(groups)
     for place in range(len(groups) - 1, -1, -1):

@@ -50,6 +50,9 @@ TOTAL = 2**60
 POLL = 0.05
 """Seconds between two checks for the end of the race."""
 
+GRID = 10**6
+"""The largest number in a coarse program."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Race:
@@ -77,7 +80,7 @@ def race(
     errors: list[BaseException] = []
     lock = threading.Lock()
 
-    def tell(bound: int, engine: Engine) -> None:
+    def report(bound: int, engine: Engine) -> None:
         with lock:
             on_bound(bound, engine)
 
@@ -95,12 +98,12 @@ def race(
             errors.append(error)
 
     rivals: list[Callable[[], Race | None]] = []
-    handed, most = coarse(programme, in_ticks=in_ticks), _most(programme)
+    coarsened, most = coarse(programme, in_ticks=in_ticks), _most(programme)
     if most <= TRUSTED * max(least, 1):
-        rivals.append(lambda: _highs(handed, most, seconds, lambda b: tell(b, "highs"), over))
+        rivals.append(lambda: _highs(coarsened, most, seconds, lambda b: report(b, "highs"), over))
     if (workers > 1 or not rivals) and most < TOTAL:
         threads_left = max(workers - len(rivals), 1)
-        rivals.append(lambda: _cp_sat(handed, seconds, threads_left, lambda b: tell(b, "cp-sat"), over))
+        rivals.append(lambda: _cp_sat(coarsened, seconds, threads_left, lambda b: report(b, "cp-sat"), over))
     threads = [threading.Thread(target=run, args=(rival,), daemon=True) for rival in rivals]
     for thread in threads:
         thread.start()
@@ -118,12 +121,12 @@ def _most(programme: Programme) -> int:
 
 
 def _highs(
-    handed: Coarse, most: int, seconds: float, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
+    coarsened: Coarse, most: int, seconds: float, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
 ) -> Race | None:
-    steps = handed.programme.objective.values()
+    steps = coarsened.programme.objective.values()
     unit = float(max(steps, default=1)) or 1.0
 
-    def tell(reported: float) -> None:
+    def report(reported: float) -> None:
         value = reported * unit
         if math.isfinite(value):
             on_bound(math.ceil(value - most * SLACK))
@@ -137,12 +140,12 @@ def _highs(
         "seed": 0,
         "workers": 1,
     }
-    outcome = process.run(_proto(handed.programme, unit), options, lambda _: None, tell, should_stop)
+    outcome = process.run(_proto(coarsened.programme, unit), options, lambda _: None, report, should_stop)
     if outcome["bound"] is not None and outcome["status"] in ("optimal", "limit"):
-        tell(outcome["bound"])
+        report(outcome["bound"])
     if outcome["status"] != "optimal" or outcome["values"] is None:
         return None
-    return Race("highs", handed.fine(np.array(outcome["values"])))
+    return Race("highs", coarsened.fine(np.array(outcome["values"])))
 
 
 def _proto(programme: Programme, unit: float) -> model_pb2.ModelProto:
@@ -169,9 +172,9 @@ def _proto(programme: Programme, unit: float) -> model_pb2.ModelProto:
 
 
 def _cp_sat(
-    handed: Coarse, seconds: float, workers: int, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
+    coarsened: Coarse, seconds: float, workers: int, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
 ) -> Race | None:
-    programme = handed.programme
+    programme = coarsened.programme
     model = cp_model.CpModel()
     columns = [model.new_int_var(0, high, "") for high in programme.upper]
     for row in programme.rows:
@@ -197,7 +200,7 @@ def _cp_sat(
     if outcome.status != "OPTIMAL":
         return None
     values = [outcome.solver.value(column) for column in columns]
-    return Race("cp-sat", handed.fine(np.array(values, dtype=np.float64)))
+    return Race("cp-sat", coarsened.fine(np.array(values, dtype=np.float64)))
 
 
 def _largest(programme: Programme, unit: int) -> int:
@@ -205,10 +208,6 @@ def _largest(programme: Programme, unit: int) -> int:
     upper = np.array(programme.upper, dtype=np.float64)
     rows = (float(np.abs(row.coefficients).astype(np.float64) @ upper[row.columns]) for row in programme.rows)
     return int(max(_most(programme) // unit, upper.max(initial=0.0), max(rows, default=0.0)))
-
-
-GRID = 10**6
-"""The largest number in a coarse program."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,6 @@
-"""The device-free relaxation: on which kind of device each group runs, which data moves, when tasks start.
+"""The device-free relaxation: on which kind each group runs, which data moves, when tasks start.
 
-Devices are distinguished only by kind (`placeopt.bounding.relaxation.kinds`), so there is no symmetry. A *pair* is two
+Devices are distinguished only by kind (`placeopt.bounding.relaxation.kinds`), so symmetry disappears. A *pair* is two
 groups that an edge joins. Variables:
 
     y[g,k]    group g is on a device of kind k
@@ -19,9 +19,9 @@ and for each edge i -> j of pair q (without w if both tasks are in one group)
     s[j] >= s[i] + sum_k p[i,k] y[g,k] + sum_ab c_ab w[q,ab].
 
 Each kind has memory for its groups, and time for its tasks within the makespan. Every schedule of the problem gives a
-point of this program whose objective is no larger: `Relaxation.point`. The relaxation ignores single devices, the order
-of their tasks, ports and memory over time; cuts restore part of this: `placeopt.bounding.relaxation.covers`, `cycles`,
-`forks`.
+point of this program with an objective at most as large: `Relaxation.point`. The relaxation ignores single devices, the
+order of their tasks, ports and memory over time; cuts restore part of this: `placeopt.bounding.relaxation.covers`,
+`cycles`, `forks`.
 
 It is designed for graphs such as those of J. Tarnawski et al., "Efficient algorithms for device placement of DNN graph
 operators", NeurIPS 2020. Their memory limits force transfers on long chains of operators, which bounds without

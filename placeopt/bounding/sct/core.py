@@ -39,6 +39,9 @@ GONE, FREE = -1, -2
 REPEATED = 100
 """Approximate number of kernel passes over the edges, for the choice between plain and compiled code."""
 
+WORTH = 0.9
+"""Tasks are merged only if at most this share of them remains."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Core:
@@ -231,9 +234,6 @@ def with_edges(core: Core, which: Int | Bool) -> Core:
 
 
 Hash = NDArray[np.uint64]
-
-WORTH = 0.9
-"""Tasks are merged only if at most this share of them remains."""
 
 
 def merged(core: Core) -> tuple[Core, Int]:

@@ -26,9 +26,7 @@ def optimum(game: Game) -> tuple[Float, Float] | None:
 
 
 def most_hidden(core: Core, weight: Float, longest: float) -> Float | None:
-    """(e,) favourites that maximise the sum of weight (e,) y with no path above `longest`; None if GLOP finds no
-    optimum.
-    """
+    """(e,) favourites that maximise the sum of weight (e,) y with no path above `longest`; None if GLOP fails."""
     unit = longest / max(core.n_tasks, 1) or 1.0
     rows = _Rows(core, unit)
     rows.upper[core.n_tasks - 1] = longest / unit
@@ -39,8 +37,9 @@ def most_hidden(core: Core, weight: Float, longest: float) -> Float | None:
 
 
 class _Rows:
-    """The rows of the linear program. Columns: the start of each task, in units; then y of each edge with a hidden
-    delay.
+    """The rows of the linear program.
+
+    Columns: the start of each task, in units; then y of each edge with a hidden delay.
     """
 
     def __init__(self, core: Core, unit: float) -> None:

@@ -1,11 +1,11 @@
 """Solve the linear program as a zero-sum game; turn strategies into feasible points and certified bounds.
 
 **The game.** Each task divides one unit of *share* among its children (p_ij) and one among its parents (q_ij). Then
-y_ij = min(p_ij, q_ij) is feasible, and every feasible y is at most such a minimum. An edge takes fixed + hidden (1 -
-y): the longer of two *lanes*, fixed + hidden (1 - p) and fixed + hidden (1 - q). So the program is a zero-sum game. One
-player chooses a path, and a lane at each edge, to maximise the length; the other chooses the shares to minimise it. Its
-value is w. By von Neumann's theorem the first player has an optimal mixed strategy, which is a unit flow f over the
-lanes:
+y_ij = min(p_ij, q_ij) is feasible, and every feasible y is at most such a minimum. The delay of an edge, fixed +
+hidden (1 - y), is the longer of two *lanes*, fixed + hidden (1 - p) and fixed + hidden (1 - q). So the program is a
+zero-sum game. One player chooses a path, and a lane at each edge, to maximise the length; the other chooses the shares
+to minimise it. Its value is w. By von Neumann's theorem the first player has an optimal mixed strategy, which is a
+unit flow f over the lanes:
 
     w = max over flows of  sum (k + fixed + hidden) f - sum over tasks of max over its children's lanes of hidden f
                                                        - sum over tasks of max over its parents' lanes of hidden f
@@ -46,6 +46,9 @@ Small = NDArray[np.int32]
 
 ALWAYS, OUT, IN = 0, 1, 2
 """Kinds of lanes: without shares, with the producer's shares, with the consumer's shares."""
+
+WHOLE = 1 << 52
+"""Units into which the flow is divided to make it integral."""
 
 
 class Board(NamedTuple):
@@ -261,10 +264,6 @@ def _normalise(game: Game, play: GameState) -> None:
         values[:] = np.where(total[group] > 0, values / np.where(total > 0, total, 1.0)[group], 1.0 / number[group])
     for values in (play.share, play.mean_share):
         values[game.kind == ALWAYS] = 0.0
-
-
-WHOLE = 1 << 52
-"""Units into which the flow is divided to make it integral."""
 
 
 @kernel(allocates=False)

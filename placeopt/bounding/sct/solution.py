@@ -52,6 +52,9 @@ SHRUNK = 0.95
 SAFETY = 1e-9
 """Relative margin for floating-point bounds that decide only what is pruned."""
 
+LARGEST = 1 << 50
+"""Longest path that CP-SAT accepts."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
@@ -197,10 +200,6 @@ def starts(program: SctProgram, core: Core, y: Float) -> Float:
     place = np.empty(len(program.order), dtype=np.int64)
     place[program.order] = np.arange(1, len(place) + 1)
     return heads(core, core.fixed + core.hidden * (1.0 - y))[place] / program.parts
-
-
-LARGEST = 1 << 50
-"""Longest path that CP-SAT accepts."""
 
 
 def integral_solution(
