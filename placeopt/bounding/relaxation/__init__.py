@@ -172,7 +172,7 @@ class _Run:
         }[engine]
         programme = self.relaxation.programme
         size = f"{programme.n_columns:,} columns and {len(programme.rows):,} rows"
-        return f"no placement on kinds of devices is better: {how} with {size}"
+        return f"no placement on merged device classes is better: {how} with {size}"
 
 
 def _chosen(found: Iterable[tuple[float, Row]]) -> list[Row]:

@@ -1,6 +1,6 @@
 """Kinds: device classes merged until there are few, for a small relaxation.
 
-The most similar classes are merged first. A merged kind can do whatever one of its devices can: it has the shortest
+The most similar classes are merged first. A merged kind combines the abilities of its devices: it has the shortest
 durations, the largest capacity and the best links. Every placement of the problem is thus a placement by kinds at no
 higher cost.
 """
@@ -25,7 +25,7 @@ MOST = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kinds:
-    """A problem by kinds of devices; n tasks, g groups, k kinds."""
+    """A problem by kinds; n tasks, g groups, k kinds."""
 
     classes: Classes  # the problem by device classes
     members: tuple[tuple[int, ...], ...]  # the classes of each kind
