@@ -58,4 +58,4 @@ class Auto:
             return Run(problem, options, None).answer()
         with BoundProver(problem, options, delay=DELAY, workers=max(options.workers // 2, 1)) as prover:
             answer = Run(problem, prover.options, prover).answer()
-        return prover.concluded(answer)
+        return prover.with_bound(answer)

@@ -1,20 +1,19 @@
-"""The linear programme of Small Communication Times: which child should follow its parent on the same device.
+"""The linear program of Small Communication Times: which child should follow its parent on the same device.
 
 C. Hanen, A. Munier, "An approximation algorithm for scheduling dependent tasks on m processors with small communication
 delays", IEEE ETFA 1995 (Discrete Applied Mathematics 108, 2001, doi:10.1016/S0166-218X(00)00179-7), section 3.2; as
 equation 2 in B. Jeon et al., "Baechi: fast device placement of machine learning graphs", SoCC 2020,
-doi:10.1145/3419111.3421302. With y = 1 - x, k the durations and c the
-transfer times:
+doi:10.1145/3419111.3421302. With y = 1 - x, durations k and transfer times c:
 
     minimise w,   s_j >= s_i + k_i + c_ij (1 - y_ij),   s_i + k_i <= w,
     sum over children j of y_ij <= 1,   sum over parents i of y_ij <= 1,   0 <= y <= 1.
 
-y_ij = 1 makes j the favourite child of i, and i the favourite parent of j; y is a fractional matching that shortens the
-longest path.
+y_ij = 1 makes j the favourite child of i, and i the favourite parent of j. y is a fractional matching that minimises
+the longest path.
 
-Departures: durations are means over the devices that may run the task, transfers means over all pairs of distinct
-devices (the paper has equal devices); a task does not start before its release; several edges from one task to another
-count as one, as long as the longest.
+Departures: durations are means over the devices that may run the task, and transfers are means over all pairs of
+distinct devices (the paper has identical devices). A task does not start before its release time. Parallel edges count
+as one, with the longest transfer.
 """
 
 from __future__ import annotations
@@ -28,44 +27,32 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
 
 PARTS = 1024
-"""Parts of a tick in which times are counted where means are no whole numbers of ticks."""
+"""Parts of a tick in which times are counted if some mean is not an integer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Programme:
-    """The linear programme of n tasks and e edges, no two of which join the same tasks.
+class SctProgram:
+    """The linear program of n tasks and e edges, without parallel edges."""
 
-    Attributes
-    ----------
-    parts
-        All times are whole numbers of 1 / parts of a tick.
-    order
-        (n,) a topological order.
-    length, release, tail
-        (n,) k; s >= release; w >= s + k + tail.
-    source, target
-        (e,) sorted by both: s[target] >= s[source] + length[source] + fixed + hidden (1 - y).
-    fixed, hidden
-        (e,) what an edge takes always, and what it takes besides unless it is a favourite: c.
-    out_rival, in_rival
-        (e,), whether the edge is one of those of its producer, of its consumer, of which one is the favourite at most.
-    """
-
-    parts: int
-    order: Int
+    parts: int  # all times are integers in units of 1 / parts of a tick
+    order: Int  # (n,) a topological order
+    # (n,) k; s >= release; w >= s + k + tail
     length: Int
     release: Int
     tail: Int
+    # (e,) sorted by both: s[target] >= s[source] + length[source] + fixed + hidden (1 - y)
     source: Int
     target: Int
+    # (e,) the delay of an edge in any case, and the further delay (c) unless it is a favourite
     fixed: Int
     hidden: Int
+    # (e,), whether the edge competes with others of its producer, and of its consumer: at most one is the favourite
     out_rival: Bool
     in_rival: Bool
 
 
-def programme_of(problem: Problem) -> Programme:
-    """The programme of the paper."""
+def program_of(problem: Problem) -> SctProgram:
+    """The paper's linear program of a problem."""
     count = problem.feasible.sum(axis=1)
     duration = np.where(problem.feasible, problem.duration, 0).sum(axis=1)
     transfer, pairs = _transfers(problem)
@@ -73,7 +60,7 @@ def programme_of(problem: Problem) -> Programme:
     parts = 1 if whole else PARTS
     source, target, (hidden,) = merged_edges(problem, _mean(transfer, pairs, parts, problem.n_edges))
     rival = np.ones(len(source), dtype=np.bool_)
-    return Programme(
+    return SctProgram(
         parts=parts,
         order=problem.order,
         length=_mean(duration, count, parts, problem.n_tasks),
@@ -89,15 +76,15 @@ def programme_of(problem: Problem) -> Programme:
 
 
 def merged_edges(problem: Problem, *longest: Int) -> tuple[Int, Int, list[Int]]:
-    """Source and target of each pair of tasks that an edge joins, sorted, and the largest of their edges' values."""
+    """Source and target of each pair of adjacent tasks, sorted, and the largest of the values of their edges."""
     n = max(problem.n_tasks, 1)
     keys, first = np.unique(problem.edge_source * n + problem.edge_target, return_index=True)
-    # Edges are sorted by both ends: those of one pair stand together.
+    # Edges are sorted by both ends, so parallel edges are adjacent.
     return keys // n, keys % n, [np.maximum.reduceat(each, first) if len(first) else each for each in longest]
 
 
 def link_kinds(problem: Problem) -> list[tuple[int, int, int]]:
-    """A pair of distinct devices for each kind of link, and how many ordered pairs have it."""
+    """For each distinct link, one pair of devices and the number of ordered pairs with such a link."""
     source, target = np.nonzero(~np.eye(problem.n_devices, dtype=np.bool_))
     links = (problem.latency, problem.byte_ticks_num, problem.byte_ticks_den)
     table = np.stack([each[source, target] for each in links], axis=1)
@@ -106,7 +93,7 @@ def link_kinds(problem: Problem) -> list[tuple[int, int, int]]:
 
 
 def _transfers(problem: Problem) -> tuple[Int, int]:
-    """(e,) the sum over all ordered pairs of distinct devices of what each edge's transfer takes, and their number."""
+    """(e,) the total transfer time of each edge over all ordered pairs of distinct devices; and the number of pairs."""
     total = np.zeros(problem.n_edges, dtype=np.int64)
     pairs = problem.n_devices * (problem.n_devices - 1)
     for source, target, number in link_kinds(problem):
@@ -116,7 +103,7 @@ def _transfers(problem: Problem) -> tuple[Int, int]:
 
 
 def _mean(total: Int, count: Int | int, parts: int, items: int) -> Int:
-    """Sums over counts in parts of a tick, to the nearest; no larger than lets the sum over all items fit."""
+    """Totals divided by counts, in parts of a tick, rounded to nearest; clipped so that the sum of all items fits."""
     number = np.maximum(count, 1)
     whole, rest = total // number, total % number
     most = LARGEST_TOTAL // (parts * max(items, 1))
