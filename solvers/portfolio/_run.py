@@ -21,7 +21,7 @@ from .._local_search.cooling import annealer, coolings
 from .._local_search.descents import descender, descents
 from .._local_search.search import LOADING, Cooling, Search, any_start, rounds_in, searched, sufficient
 from .._runs.incumbent import Incumbent
-from .._runs.solve_run import ExactRun
+from .._runs.solve_run import SolveRun
 from .._runs.validity import valid
 from ._members import affordable, schedules, segments
 from ._standings import Standings
@@ -96,7 +96,7 @@ class Searcher:
             self.rate = (before - after) / abs(before) / seconds
 
 
-class Run(ExactRun):
+class Run(SolveRun):
     """One solve; with a prover that proves bounds beside it, or without."""
 
     best: Standings
@@ -387,7 +387,7 @@ class Run(ExactRun):
 
     def _over(self) -> Termination | None:
         """Why to stop now, None to go on."""
-        return self.proved or self._enough() or self.halted()
+        return self.proved or self._enough() or self.stop_reason()
 
     def _enough(self) -> Termination | None:
         """How to end where the schedule held is as good as wanted."""

@@ -17,23 +17,14 @@ from ortools.math_opt.python import mathopt
 from ortools.sat.python import cp_model
 
 import placeopt as po
-from placeopt.bounding.engines import cp_sat, process, worker
-from placeopt.bounding.engines.process import EngineError
+from placeopt.bounding.engines import EngineError, cp_sat, process, worker
+from placeopt.bounding.engines.mathopt import Engine, Outcome, run_mathopt
 from placeopt.bounding.engines.watching import watched
 from placeopt.bounding.relaxation import relaxed_bounds
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 
-ENGINES = ("highs", "scip")
-OPTIONS: dict[str, Any] = {
-    "engine": "highs",
-    "hint": None,
-    "seconds": None,
-    "gap": 0.0,
-    "absolute_gap": 0.5,
-    "seed": 0,
-    "workers": 1,
-}
+ENGINES: tuple[Engine, ...] = ("highs", "scip")
 
 
 def knapsack(size: int = 4, room: int = 7) -> model_pb2.ModelProto:
@@ -60,45 +51,50 @@ def disjunctions(size: int) -> model_pb2.ModelProto:
 
 
 def run(
-    model: model_pb2.ModelProto, seen: list[Any] | None = None, stop: Any = lambda: False, **options: Any
-) -> dict[str, Any]:
-    told = [] if seen is None else seen
-    return process.run(model, {**OPTIONS, **options}, told.append, told.append, stop)
+    model: model_pb2.ModelProto,
+    seen: list[Any] | None = None,
+    stop: Any = lambda: False,
+    engine: Engine = "highs",
+    **options: Any,
+) -> Outcome:
+    seen = [] if seen is None else seen
+    callbacks = {"on_values": seen.append, "on_bound": seen.append, "should_stop": stop}
+    return run_mathopt(model, engine, **{"absolute_gap": 0.5, **callbacks, **options})
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_optimum(engine: str) -> None:
+def test_an_optimum(engine: Engine) -> None:
     reply = run(knapsack(), engine=engine)
-    assert reply["status"] == "optimal"
-    assert reply["bound"] == pytest.approx(-9)
-    assert reply["values"] == pytest.approx([1, 0, 0, 1], abs=1e-6) or reply["values"] == pytest.approx(
+    assert reply.status == "optimal"
+    assert reply.bound == pytest.approx(-9)
+    assert reply.values == pytest.approx([1, 0, 0, 1], abs=1e-6) or reply.values == pytest.approx(
         [0, 1, 1, 0], abs=1e-6
     )
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_no_solution(engine: str) -> None:
+def test_no_solution(engine: Engine) -> None:
     model = knapsack()
     model.linear_constraints.lower_bounds[0] = 6.5
     model.linear_constraints.upper_bounds[0] = 6.9
-    assert run(model, engine=engine)["status"] == "infeasible"
+    assert run(model, engine=engine).status == "infeasible"
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_time_limit(engine: str) -> None:
+def test_a_time_limit(engine: Engine) -> None:
     reply = run(disjunctions(14), engine=engine, seconds=0.3)
-    assert reply["status"] == "limit"
-    assert reply["bound"] is not None
+    assert reply.status == "limit"
+    assert reply.bound is not None
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_stop_leaves_what_there_is_and_ends_the_process(engine: str) -> None:
+def test_a_stop_leaves_what_there_is_and_ends_the_process(engine: Engine) -> None:
     seen: list[Any] = []
     process._close_all()
     reply = run(disjunctions(14), seen, lambda: len(seen) > 2, engine=engine)
-    assert reply["stopped"]
-    assert reply["status"] == "limit"
-    assert reply["values"] in seen or reply["bound"] in seen
+    assert reply.stopped
+    assert reply.status == "limit"
+    assert reply.values in seen or reply.bound in seen
     assert process._idle == []
 
 
@@ -111,21 +107,21 @@ def test_a_process_that_is_done_serves_the_next() -> None:
     assert first is second
     first._process.kill()
     first._process.wait()
-    assert run(knapsack())["status"] == "optimal"
+    assert run(knapsack()).status == "optimal"
     assert first not in process._idle
 
 
 def test_what_an_engine_does_not_take_is_told() -> None:
-    with pytest.raises(EngineError, match="highs broke: TypeError"):
+    with pytest.raises(EngineError, match="highs failed: TypeError"):
         run(knapsack(), seed="no number")
-    assert run(knapsack())["status"] == "optimal"
+    assert run(knapsack()).status == "optimal"
 
 
 def test_a_process_that_ends_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script = tmp_path / "worker.py"
     script.write_text("import sys; sys.stdin.readline()")
     monkeypatch.setattr(process, "__file__", str(tmp_path / "process.py"))
-    with pytest.raises(EngineError, match="ended before it had an answer"):
+    with pytest.raises(EngineError, match="ended without an answer"):
         run(knapsack(), workers=7)
 
 
@@ -143,7 +139,7 @@ def test_a_process_that_dies_of_a_signal_for_all_of_us_was_stopped(
         return asked[-1] > asked[0] + 0.3
 
     found = run(knapsack(), stop=stop, workers=7)
-    assert found["stopped"]
+    assert found.stopped
 
 
 def test_an_error_in_a_callback_ends_the_process() -> None:
@@ -152,7 +148,7 @@ def test_an_error_in_a_callback_ends_the_process() -> None:
 
     before = len(process._idle)
     with pytest.raises(ValueError, match="enough"):
-        process.run(disjunctions(12), OPTIONS, lambda _: None, fail, lambda: False)
+        run(disjunctions(12), on_bound=fail)
     assert len(process._idle) <= before
 
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from brute_force import optimum, small_problem
 from ortools.sat.python import cp_model
+from placeopt_solvers._runs.exact_run import relabelled
 from placeopt_solvers._runs.validity import valid
 from placeopt_solvers.exact._cp_sat.limits import limits
 from placeopt_solvers.exact._cp_sat.model import Model
-from placeopt_solvers.exact._cp_sat.placement import relabelled
 from placeopt_solvers.exact._cp_sat.run import CpSatSettings
 from placeopt_solvers.exact.cp_sat import CpSat
 from test_conformance import BRIEF
@@ -335,7 +335,7 @@ def test_what_no_model_can_hold_is_told() -> None:
     problem = replace(layered(6, 2, 0, separation=[(0, 1)]), duration=np.full((6, 2), 2**60))
     answer = CpSat().solve(problem, Options(), CpSatSettings(hint=False))
     assert answer.termination is Termination.FAILED
-    assert re.search("makespan up to .* is beyond what 64 bits add up", answer.message)
+    assert re.search("makespan up to .* exceeds 64-bit sums", answer.message)
 
 
 def test_without_a_device_nothing_runs() -> None:

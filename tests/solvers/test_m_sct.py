@@ -288,7 +288,7 @@ def test_sct_lp_without_a_schedule_says_why() -> None:
     found = po.solve(given, "sct-lp")
     assert found.schedule is None
     assert found.termination is Termination.COMPLETED
-    assert "favourites form 3 chains, each for a device of its own, and there are 2; m-sct makes one" in found.message
+    assert "favourites form 3 chains, which need a device each, and there are 2; m-sct makes one" in found.message
     assert SctLp().solve(given, Options(), SctLpSettings()).bound == 14
     unbound = SctLp().solve(given, Options(), SctLpSettings(certify=False))
     assert unbound.bound is None

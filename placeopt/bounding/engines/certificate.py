@@ -1,12 +1,12 @@
-"""What an engine's dual solution proves, worked out exactly.
+"""Compute exact lower bounds from an engine's dual values.
 
 A. Neumaier, O. Shcherbina: Safe bounds in linear and mixed-integer linear programming, Mathematical Programming 99
-(2004), doi:10.1007/s10107-003-0433-3, with integers of any length in place of directed rounding. For rows a x >= b or
-a x = b, columns within bounds, and any multipliers y of the rows, negative ones of inequalities counting as 0,
+(2004), doi:10.1007/s10107-003-0433-3. Integers of any length replace directed rounding. For rows a x >= b or a x = b,
+bounded columns, and any multipliers y of the rows, where negative ones of inequalities count as 0,
 
     c x >= y b + sum_j min over the bounds of column j of (c - y A)_j x_j.
 
-Good multipliers, such as an engine's dual values, give a good bound; no multipliers give a wrong one.
+Good multipliers, such as an engine's dual values, give a good bound. No multipliers give a wrong one.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 BITS = 80
-"""Multipliers are rounded to multiples of 2^-BITS: those of rows with numbers up to 2^40 as finely as any other."""
+"""Multipliers are rounded to multiples of 2^-BITS, which is fine enough for rows with numbers up to 2^40."""
 
 Entries = Iterable[tuple[int, int]]
 """Columns and their coefficients."""
 
 
-def certified(
+def safe_dual_bound(
     objective: Mapping[int, int],
     rows: Iterable[tuple[Entries, int, bool]],
     multipliers: Iterable[float],
     lower: Sequence[int],
     upper: Sequence[int],
 ) -> Fraction:
-    """A lower bound of the objective over all points that satisfy the rows.
+    """Return a lower bound of the objective over all points that satisfy the rows.
 
     Parameters
     ----------
     objective
-        Coefficient of each column that has one.
+        Coefficients of columns; a column that is absent has 0.
     rows
-        Of each its entries, its right-hand side, and whether it is an equation.
+        For each row: its entries, its right-hand side, and whether it is an equation.
     multipliers
-        One for each row; what is no finite number counts as 0.
+        One for each row; infinite ones and NaN count as 0.
     lower, upper
         Bounds of each column.
     """

@@ -1,4 +1,4 @@
-"""Work in a separate thread that can be stopped: all engines that run in this process use it."""
+"""Run stoppable work in a separate thread: all engines inside this process use it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ POLL = 0.05
 
 
 class _Task(Generic[T]):
-    """The work, and what became of it."""
+    """The work, and its result or error."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
@@ -30,11 +30,11 @@ class _Task(Generic[T]):
 def watched(
     work: Callable[[], T], stop: Callable[[], object], should_stop: Callable[[], bool], *, name: str = "engine"
 ) -> tuple[T, bool]:
-    """The result of `work`, and whether it was stopped.
+    """Return the result of `work`, and whether it was stopped.
 
-    The work runs in a thread, and the caller's thread waits: it calls `should_stop`, and signals such as Ctrl-C reach
-    it. Once `should_stop` returns true, `stop` is called until the work ends: engines ignore a call that comes before
-    their search begins. The work has ended when this function returns or raises.
+    The work runs in a thread. The caller's thread waits: it calls `should_stop`, and signals such as Ctrl-C reach it.
+    Once `should_stop` returns true, `stop` is called until the work ends, because engines ignore a call that comes
+    before their search begins. The work has ended when this function returns or raises.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def watched(
     stop
         Called from the caller's thread.
     should_stop
-        Asked every POLL seconds. If it raises, the work is stopped first.
+        Called every POLL seconds. If it raises, the work is stopped first.
     name
         Name of the thread.
     """

@@ -11,11 +11,14 @@ without placement cannot (`placeopt.bounding.relaxation.model`). They take secon
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from placeopt.bounding.engines import BuildStoppedError
+from placeopt.bounding.engines.linear_program import Row
 from placeopt.bounding.quick import Bound, narrowed_classes
 from placeopt.bounding.relaxation.chains import Chains
 from placeopt.bounding.relaxation.covers import Covers
@@ -24,7 +27,6 @@ from placeopt.bounding.relaxation.forks import Forks
 from placeopt.bounding.relaxation.kinds import MOST, Kinds, kinds_of
 from placeopt.bounding.relaxation.model import Relaxation
 from placeopt.bounding.relaxation.network import Network
-from placeopt.bounding.relaxation.programme import BuildStoppedError, Row, proved
 from placeopt.model.arrays import Float
 from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem
@@ -153,7 +155,9 @@ class _Run:
             if optimum is None:
                 return
             if not values or optimum.value > max(values):
-                self.least = max(self.least, proved(self.relaxation.programme, optimum.multipliers))
+                self.least = max(
+                    self.least, math.ceil(self.relaxation.programme.safe_bound(optimum.multipliers.tolist()))
+                )
                 self._prove("relaxation-lp", self.least)
             values.append(optimum.value)
             if len(values) > PATIENCE and values[-1] <= values[-1 - PATIENCE] * (1 + GROWTH):

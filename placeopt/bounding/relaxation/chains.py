@@ -23,9 +23,9 @@ import itertools
 
 import numpy as np
 
+from placeopt.bounding.engines.linear_program import Row, row
 from placeopt.bounding.relaxation.covers import Covers, Level
 from placeopt.bounding.relaxation.model import Relaxation
-from placeopt.bounding.relaxation.programme import Row, row
 from placeopt.model.arrays import Float, Int
 
 GRAIN = 16

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt.bounding.relaxation.programme import Programme, Row
+from placeopt.bounding.engines.linear_program import LinearProgram, Row
 from placeopt.model.arrays import Float, Int
 
 GRID = 10**6
@@ -41,7 +41,7 @@ class Coarse:
         (columns,) what each column is counted in.
     """
 
-    programme: Programme
+    programme: LinearProgram
     unit: Int
 
     def fine(self, x: Float) -> Float:
@@ -49,7 +49,7 @@ class Coarse:
         return np.asarray(x * self.unit)
 
 
-def coarse(programme: Programme, *, in_ticks: bool) -> Coarse:
+def coarse(programme: LinearProgram, *, in_ticks: bool) -> Coarse:
     """The programme in coarse units; `in_ticks` says that all its continuous columns count ticks."""
     whole = np.array(programme.integral)
     unit = np.array([1 if w else max(1, -(-high // GRID)) for w, high in zip(whole, programme.upper, strict=True)])
@@ -58,7 +58,7 @@ def coarse(programme: Programme, *, in_ticks: bool) -> Coarse:
     if lossless:
         unit = np.where(whole, 1, divisor)
     units = unit.tolist()
-    result = Programme(
+    result = LinearProgram(
         lower=list(programme.lower),
         upper=[-(-high // each) for high, each in zip(programme.upper, units, strict=True)],
         integral=list(programme.integral),
@@ -69,7 +69,7 @@ def coarse(programme: Programme, *, in_ticks: bool) -> Coarse:
     return Coarse(result, unit)
 
 
-def _divisor(programme: Programme, whole: np.ndarray) -> int:
+def _divisor(programme: LinearProgram, whole: np.ndarray) -> int:
     """The largest number that divides all others in the rows of continuous columns."""
     found = 0
     for row in programme.rows:

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placeopt.bounding.engines.linear_program import Row, row
 from placeopt.bounding.relaxation.model import Relaxation
 from placeopt.bounding.relaxation.network import Network
-from placeopt.bounding.relaxation.programme import Row, row
 from placeopt.model.arrays import Float, Int
 
 WIDEST = 200

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from ortools.math_opt import model_pb2
 from ortools.sat.python import cp_model
 
-from placeopt.bounding.engines import cp_sat, process
+from placeopt.bounding.engines import EngineError, cp_sat, mathopt
+from placeopt.bounding.engines.linear_program import LinearProgram
 from placeopt.bounding.relaxation.coarse import Coarse, coarse
-from placeopt.bounding.relaxation.programme import Programme
 from placeopt.model.arrays import Float
 
 Engine = Literal["highs", "cp-sat"]
@@ -57,7 +56,7 @@ class Race:
 
 
 def race(
-    programme: Programme,
+    programme: LinearProgram,
     least: int,
     in_ticks: bool,
     seconds: float,
@@ -86,7 +85,7 @@ def race(
             outcome = rival()
             if outcome is not None:
                 results.append(outcome)
-        except process.EngineError:
+        except EngineError:
             pass  # one rival less; what it has proved so far stands
         except BaseException as error:  # noqa: BLE001 - raised again below
             errors.append(error)
@@ -109,7 +108,7 @@ def race(
     return results[0] if results else Race(None, None)
 
 
-def _most(programme: Programme) -> int:
+def _most(programme: LinearProgram) -> int:
     """The most that the objective can be within the bounds of its columns."""
     return sum(coefficient * programme.upper[column] for column, coefficient in programme.objective.items())
 
@@ -125,44 +124,19 @@ def _highs(
         if math.isfinite(value):
             on_bound(math.ceil(value - most * SLACK))
 
-    options = {
-        "engine": "highs",
-        "hint": None,
-        "seconds": seconds,
-        "gap": 0.0,
-        "absolute_gap": 0.5 * min(filter(None, steps), default=1) / unit,
-        "seed": 0,
-        "workers": 1,
-    }
-    outcome = process.run(_proto(handed.programme, unit), options, lambda _: None, tell, should_stop)
-    if outcome["bound"] is not None and outcome["status"] in ("optimal", "limit"):
-        tell(outcome["bound"])
-    if outcome["status"] != "optimal" or outcome["values"] is None:
+    outcome = mathopt.run_mathopt(
+        mathopt.mathopt_model(handed.programme, unit),
+        "highs",
+        should_stop=should_stop,
+        on_bound=tell,
+        seconds=seconds,
+        absolute_gap=0.5 * min(filter(None, steps), default=1) / unit,
+    )
+    if outcome.bound is not None and outcome.status in ("optimal", "limit"):
+        tell(outcome.bound)
+    if outcome.status != "optimal" or outcome.values is None:
         return None
-    return Race("highs", handed.fine(np.array(outcome["values"])))
-
-
-def _proto(programme: Programme, unit: float) -> model_pb2.ModelProto:
-    """The programme for MathOpt, its objective counted in `unit`."""
-    model = model_pb2.ModelProto()
-    columns = model.variables
-    columns.ids.extend(range(programme.n_columns))
-    columns.lower_bounds.extend(map(float, programme.lower))
-    columns.upper_bounds.extend(map(float, programme.upper))
-    columns.integers.extend(programme.integral)
-    rows, entries = model.linear_constraints, model.linear_constraint_matrix
-    for place, row in enumerate(programme.rows):
-        rows.ids.append(place)
-        rows.lower_bounds.append(float(row.low))
-        rows.upper_bounds.append(float(row.low) if row.equation else math.inf)
-        entries.row_ids.extend([place] * len(row.columns))
-        entries.column_ids.extend(row.columns.tolist())
-        entries.coefficients.extend(row.coefficients.astype(np.float64).tolist())
-    objective = model.objective.linear_coefficients
-    for column, coefficient in sorted(programme.objective.items()):
-        objective.ids.append(column)
-        objective.values.append(coefficient / unit)
-    return model
+    return Race("highs", handed.fine(np.array(outcome.values)))
 
 
 def _cp_sat(
@@ -197,7 +171,7 @@ def _cp_sat(
     return Race("cp-sat", handed.fine(np.array(values, dtype=np.float64)))
 
 
-def _largest(programme: Programme, unit: int) -> int:
+def _largest(programme: LinearProgram, unit: int) -> int:
     """What no sum in the programme exceeds, its objective counted in `unit`: about, as floats add up."""
     upper = np.array(programme.upper, dtype=np.float64)
     rows = (float(np.abs(row.coefficients).astype(np.float64) @ upper[row.columns]) for row in programme.rows)

@@ -1,4 +1,4 @@
-"""Memory in CP-SAT under both models, exactly as `placeopt.model.memory` defines it."""
+"""Model memory in CP-SAT, under both memory models, exactly as `placeopt.model.memory` defines it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ import numpy as np
 
 from placeopt.model.problem import PARTS, UNLIMITED, Problem
 
-from .base import LARGEST, Expression, TooLargeError, View
+from ..._runs.exact_run import TooLargeError, View
+from .base import Expression
+from .limits import LARGEST
 from .placement import Placement
 from .timing import Interval, Timing, Variable
 
 
 class Memory:
-    """No device holds more than its capacity.
+    """The constraint that no device exceeds its capacity.
 
-    Bytes are counted in units of their greatest common divisor, and capacities rounded down to that: sums of
-    multiples of the unit stay within one exactly if they stay within the other.
+    Bytes are counted in units of their greatest common divisor, and capacities are rounded down to units. Sums of
+    multiples of the unit respect one capacity exactly if they respect the other.
 
-    Variables: f[i], when the output of task i is let go, and h[i], for how long it is held; room[d], what
-    device d has beside the resident bytes; used[d], where the objective needs it. `magnitude` is the largest
-    number in its rows.
+    Variables: f[i], when the output of task i is released, and h[i], for how long it is held; room[d], the capacity
+    that the resident bytes of device d leave; used[d], where the objective needs it. `magnitude` is the largest number
+    in the rows.
     """
 
     def __init__(self, placement: Placement, timing: Timing | None) -> None:
@@ -79,7 +81,7 @@ class Memory:
         intervals: list[Interval] = []
         demands: list[int] = []
         for i, interval in timing.running[d].items():
-            # What takes no time is never live.
+            # Scratch memory of a task without duration is never live.
             if problem.scratch[i] and problem.duration[i, d]:
                 intervals.append(interval)
                 demands.append(int(problem.scratch[i]) // unit)
@@ -91,10 +93,10 @@ class Memory:
         cp.add_cumulative(intervals, demands, room)
 
     def _hold(self, i: int, timing: Timing) -> tuple[Variable, Variable]:
-        """When a task's output is let go, and for how long it is held: until its last consumer has it."""
+        """Add when a task's output is released, and for how long it is held: until its last consumer has it."""
         problem, placement, cp = self.problem, self.placement, self.base.cp
-        freed = self.base.integer(0, timing.horizon, lambda view: view.freed[i])
-        length = self.base.integer(0, timing.horizon, lambda view: view.freed[i] - view.start[i])
+        freed = self.base.integer(0, timing.horizon, lambda view: view.release[i])
+        length = self.base.integer(0, timing.horizon, lambda view: view.release[i] - view.start[i])
         cp.add(freed >= timing.ends[i])
         g = placement.group[i]
         for e in range(int(problem.out_start[i]), int(problem.out_start[i + 1])):
@@ -110,7 +112,7 @@ class Memory:
         return freed, length
 
     def balance(self) -> Variable:
-        """A variable that is at least the largest used part of a capacity, in parts per million, rounded up."""
+        """Add a variable that is at least the largest used share of a capacity, in parts per million, rounded up."""
         share = self.base.integer(0, PARTS, lambda view: view.metrics["memory_balance"])
         for d, used in self.used.items():
             # share >= used * unit * PARTS / capacity, in lowest terms.
@@ -127,13 +129,13 @@ class Memory:
 
 
 def placed_at_most(problem: Problem) -> list[int]:
-    """For each device, the bytes of all tasks that may run there."""
+    """Return, for each device, the bytes of all tasks that may run there."""
     memory = problem.memory.tolist()
     return [sum(memory[i] for i in np.flatnonzero(problem.feasible[:, d]).tolist()) for d in range(problem.n_devices)]
 
 
 def needs_times(problem: Problem) -> bool:
-    """Whether memory, a deadline or the objective depends on when tasks run, not only on where."""
+    """Return whether memory, a deadline or the objective depends on times, not only on the placement."""
     metrics = problem.objective.metrics
     if "makespan" in metrics or (problem.deadline != UNLIMITED).any():
         return True

@@ -27,6 +27,8 @@ from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 from placeopt.simulation import retime
 from placeopt.solver import ALL_METRICS
 
+from ..._runs.exact_run import TooLargeError
+from ...exact._cp_sat.limits import Limits
 from .state import State, decoded
 
 FAST: dict[str, object] = {
@@ -244,8 +246,6 @@ def solved(part: Part, state: State, limit: float, seed: int, stopped: Callable[
     """The part with the least makespan found within a deterministic time, at most as long as now."""
     from placeopt.bounding.engines import cp_sat
 
-    from ...exact._cp_sat.base import TooLargeError
-    from ...exact._cp_sat.limits import Limits
     from ...exact._cp_sat.model import Model
 
     problem, horizon = part.problem, part.span

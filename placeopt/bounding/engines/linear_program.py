@@ -1,44 +1,46 @@
-"""A linear programme in integers: what the relaxation is written in, whichever engine solves it.
+"""Linear programs in integers, independent of the engine that solves them.
 
-    minimise    c x
+    minimise    c x + c0
     subject to  A x >= b, or = b where a row is an equation
-                lower <= x <= upper, x integral where said so
+                lower <= x <= upper, x integral where required
 
-Rows are only ever added. Everything is an integer, so that a bound can be worked out exactly from any multipliers of
-the rows (`proved`), and the floating-point numbers of an engine for linear programmes need not be trusted.
+Rows are only ever added. All numbers are integers, so any multipliers of the rows give an exact bound
+(`LinearProgram.safe_bound`), and the floating-point numbers of an engine need not be trusted.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from placeopt.bounding.engines.certificate import certified
-from placeopt.model.arrays import Float, Int
+from placeopt.bounding.engines import BuildStoppedError
+from placeopt.bounding.engines.certificate import safe_dual_bound
+from placeopt.model.arrays import Int
 
 CHECK_EVERY = 1024
-"""Rows made between two looks at whether to stop."""
-
-
-class BuildStoppedError(Exception):
-    """The time ran out, or the caller said stop, before the programme was built."""
+"""Columns and rows between two calls of `should_stop`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One constraint: sum of coefficients times columns >= low, or = low for an equation."""
+    """One constraint: sum of coefficients times columns >= low, or = low for an equation.
+
+    Coefficients are int64, or Python integers in an array of objects.
+    """
 
     columns: Int
-    coefficients: Int
+    coefficients: NDArray[Any]
     low: int
     equation: bool = False
 
 
 @dataclass(slots=True)
-class Programme:
+class LinearProgram:
     """Columns, rows and an objective.
 
     Attributes
@@ -46,13 +48,13 @@ class Programme:
     lower, upper
         Bounds of each column.
     integral
-        Whether each column must be a whole number; the others are counted in ticks and the like.
+        Whether each column must be a whole number.
     rows
         The constraints.
-    objective
-        Coefficient of each column that has one.
+    objective, constant
+        Coefficients of columns, where a column that is absent has 0; what is added to their sum.
     should_stop
-        Asked now and then while rows are made.
+        Called regularly while the program is built.
     """
 
     lower: list[int] = field(default_factory=list)
@@ -60,6 +62,7 @@ class Programme:
     integral: list[bool] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     objective: dict[int, int] = field(default_factory=dict)
+    constant: int = 0
     should_stop: Callable[[], bool] = lambda: False
 
     @property
@@ -73,7 +76,7 @@ class Programme:
         return sum(len(row.columns) for row in self.rows)
 
     def add_columns(self, upper: Int | Sequence[int], *, integral: bool) -> Int:
-        """New columns from 0 to `upper`, in an array of the same shape."""
+        """Add columns from 0 to `upper`; their numbers are in an array of the same shape."""
         shape = np.shape(upper)
         most = np.asarray(upper, dtype=object).reshape(-1).tolist()
         first = self.n_columns
@@ -85,31 +88,33 @@ class Programme:
     def add_row(
         self, columns: Sequence[int] | Int, coefficients: Sequence[int] | Int, low: int = 0, *, equation: bool = False
     ) -> None:
-        """A constraint; a column may be named several times.
+        """Add a constraint; a column may occur several times.
 
         Raises
         ------
         BuildStoppedError
-            If it is time to stop.
+            If `should_stop` returned true.
         """
-        if len(self.rows) % CHECK_EVERY == 0 and self.should_stop():
-            raise BuildStoppedError
+        self._check_stop()
         self.rows.append(row(columns, coefficients, low, equation=equation))
+
+    def _check_stop(self) -> None:
+        if (self.n_columns + len(self.rows)) % CHECK_EVERY == 0 and self.should_stop():
+            raise BuildStoppedError
+
+    def safe_bound(self, multipliers: Iterable[float]) -> Fraction:
+        """Return a lower bound of the objective, valid for any multipliers (rows,)."""
+        rows = (
+            (zip(row.columns.tolist(), row.coefficients.tolist(), strict=True), row.low, row.equation)
+            for row in self.rows
+        )
+        return self.constant + safe_dual_bound(self.objective, rows, multipliers, self.lower, self.upper)
 
 
 def row(columns: Sequence[int] | Int, coefficients: Sequence[int] | Int, low: int, *, equation: bool = False) -> Row:
-    """A constraint, with the coefficients of each column added up."""
+    """Return a constraint in which the coefficients of each column are added up."""
     named, places = np.unique(np.asarray(columns, dtype=np.int64), return_inverse=True)
     total = np.zeros(len(named), dtype=np.int64)
     np.add.at(total, places, np.asarray(coefficients, dtype=np.int64))
     kept = total != 0
     return Row(named[kept], total[kept], low, equation)
-
-
-def proved(programme: Programme, multipliers: Float) -> int:
-    """A lower bound of the objective, which is integral, whatever the multipliers (r,) of the rows are."""
-    rows = (
-        (zip(entry.columns.tolist(), entry.coefficients.tolist(), strict=True), entry.low, entry.equation)
-        for entry in programme.rows
-    )
-    return math.ceil(certified(programme.objective, rows, multipliers.tolist(), programme.lower, programme.upper))
