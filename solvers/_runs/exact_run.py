@@ -14,10 +14,11 @@ from placeopt.errors import InternalError
 from placeopt.model.arrays import Int
 from placeopt.model.memory import freed_at, used_memory
 from placeopt.model.objective import METRICS, Value, simplified
-from placeopt.model.problem import Problem
+from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Transfers, arrivals, durations, edge_ticks
 from placeopt.solver import Options, Termination
 
+from .device_classes import class_members
 from .solve_run import SolveRun, gap_reached
 
 E = TypeVar("E")
@@ -77,12 +78,6 @@ def group_order(problem: Problem) -> list[int]:
     return list(dict.fromkeys(problem.group[problem.order].tolist()))
 
 
-def class_members(problem: Problem) -> list[list[int]]:
-    """Return the devices of each device class."""
-    label = problem.device_class
-    return [np.flatnonzero(label == c).tolist() for c in range(int(label.max(initial=-1)) + 1)]
-
-
 def relabelled(problem: Problem, schedule: Schedule) -> Schedule:
     """Return the same schedule, with the devices of each class first used in their order.
 
@@ -95,6 +90,22 @@ def relabelled(problem: Problem, schedule: Schedule) -> Schedule:
         first_used = [d for d in used if d in devices]
         new[first_used + [d for d in devices if d not in first_used]] = devices
     return Schedule(new[schedule.device], schedule.start, schedule.transfers)
+
+
+def bounded_devices(problem: Problem) -> list[int]:
+    """Return devices whose capacity can matter: for `memory_balance` all limited ones, else those that can overflow."""
+    limited = np.flatnonzero(problem.capacity != UNLIMITED).tolist()
+    if "memory_balance" in problem.objective.metrics:
+        return limited
+    memory = problem.memory.astype(object)
+    return [d for d in limited if memory[problem.feasible[:, d]].sum() > int(problem.capacity[d])]
+
+
+def needs_times(problem: Problem) -> bool:
+    """Return whether memory, a deadline or the objective depends on times, not only on the placement."""
+    if "makespan" in problem.objective.metrics or bool((problem.deadline != UNLIMITED).any()):
+        return True
+    return problem.memory_model == "peak" and bool(bounded_devices(problem))
 
 
 def transfers_of(start: Mapping[int, int]) -> Transfers:

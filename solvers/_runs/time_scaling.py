@@ -21,6 +21,8 @@ from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Transfers
 from placeopt.solver import Answer, Options
 
+from .device_classes import class_ends
+
 IN_TICKS = ("makespan", "total_cost", "max_load", "relocation")
 """Metrics in ticks."""
 
@@ -83,10 +85,7 @@ def solve_coarsened(problem: Problem, options: Options, solve: Callable[[Problem
 
 def _common(problem: Problem) -> int:
     """Return the greatest common divisor of all ticks, 0 if there are none."""
-    label = problem.device_class
-    first = np.unique(label, return_index=True)[1]
-    # The last device of each class, which differs from the first unless the class has one device.
-    last = problem.n_devices - 1 - np.unique(label[::-1], return_index=True)[1]
+    first, last = class_ends(problem)
     payload = np.unique(problem.payload)[:, None, None]
     moving = problem.transfer(payload, first[:, None], last[None, :])
     times = [problem.duration, problem.release, problem.latency, moving]

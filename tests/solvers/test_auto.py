@@ -19,6 +19,7 @@ from placeopt_solvers.portfolio import _members as _auto_members
 from placeopt_solvers.portfolio import _run as _auto_run
 from placeopt_solvers.portfolio import _windows as _auto_windows
 from placeopt_solvers.portfolio._members import MEMBERS, affordable, schedules, segments
+from placeopt_solvers.portfolio._run import Tuning
 from placeopt_solvers.portfolio._standings import Standings
 from placeopt_solvers.portfolio._windows import Sweep, Window, window_of
 from placeopt_solvers.portfolio.auto import Auto
@@ -217,8 +218,7 @@ class TestWindows:
         assert seen == set(range(problem.n_tasks))
 
     def test_makes_large_graphs_shorter(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_auto_run, "PATIENCE", 2.0)
-        monkeypatch.setattr(_auto_run, "LARGE", 100)
+        monkeypatch.setattr(_auto_run, "TUNING", Tuning(planned=2.0, large=100))
         monkeypatch.setattr(_auto_windows, "SIZE", 100)
         monkeypatch.setattr(_auto_windows, "ADVANCE", 50)
         problem = layered_problem(600, 4, seed=1, ccr=10.0, width=8)
@@ -246,7 +246,7 @@ class TestLimits:
         assert result.objective <= heard[-1].objective
 
     def test_ends_by_itself_without_a_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_auto_run, "PATIENCE", 1.0)
+        monkeypatch.setattr(_auto_run, "TUNING", Tuning(planned=1.0))
         result = solved(tight(90), time_limit=None)
         assert result.termination in (Termination.COMPLETED, Termination.OPTIMAL)
         assert result.feasible
@@ -277,7 +277,7 @@ class TestRepeatable:
         for later in ("_turn", "_exact", "_search", "_bound"):
             monkeypatch.setattr(_auto_run.Run, later, lambda *_: None)
         assert Auto().solve(tight(), Options(time_limit=60), Settings()).varies_by == ""
-        monkeypatch.setattr(_auto_run, "QUICK", -1.0)
+        monkeypatch.setattr(_auto_run, "TUNING", Tuning(quick=-1.0))
         assert Auto().solve(tight(), Options(time_limit=60), Settings()).varies_by == "clock"
         assert Auto().solve(tight(), Options(time_limit=60, workers=2), Settings()).varies_by == "threads"
 
@@ -292,7 +292,7 @@ class TestRepeatable:
         assert turns == ["_search", "_exact", "_search"]
         turns.clear()
         monkeypatch.setattr(_auto_run.compilation, "pending", lambda: 1)
-        monkeypatch.setattr(_auto_run.Search, "compiled", False)
+        monkeypatch.setattr(_auto_run.Walker, "compiled", False)
         assert Auto().solve(problem, Options(time_limit=60), Settings()).varies_by == "clock"
         assert turns == ["_exact", "_search"]
 
@@ -324,8 +324,8 @@ class TestStandings:
 
 def test_same_seed_same_schedule_under_other_hashes() -> None:
     program = (
-        "import placeopt as po\nfrom placeopt_solvers import _auto_run\n"
-        "from placeopt.generate.layered_graphs import layered_problem\n_auto_run.PATIENCE = 1.0\n"  # no clock at all
+        "import placeopt as po\nfrom placeopt_solvers.portfolio import _run\n"
+        "from placeopt.generate.layered_graphs import layered_problem\n_run.TUNING = _run.Tuning(planned=1.0)\n"  # no clock at all
         "problem = layered_problem(70, 3, seed=5, ccr=2.0, tightness=0.8, width=4)\n"
         "result = po.solve(problem, 'auto', workers=1, seed=3)\n"
         "print(result.schedule.device.tolist(), result.schedule.start.tolist())"

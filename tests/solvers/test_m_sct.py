@@ -311,7 +311,7 @@ def test_sct_lp_tells_deadlines_that_its_schedule_misses_and_why_it_has_none() -
     assert {violation.rule for violation in found.violations} == {"deadline"}
     assert "misses its deadline by" in found.message
     apart = problem([2, 3], 2, [(0, 1)], [1], separation=[(0, 1)])
-    assert "no schedule: feasibility, memory, groups or separation keep" in po.solve(apart, "sct-lp").message
+    assert "no schedule: feasibility, memory, groups or separation prevent" in po.solve(apart, "sct-lp").message
 
 
 def test_a_star_under_ports_is_placed_without_looking_at_every_pair_again_and_again() -> None:

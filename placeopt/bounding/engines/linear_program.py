@@ -70,11 +70,6 @@ class LinearProgram:
         """Number of columns."""
         return len(self.lower)
 
-    @property
-    def n_entries(self) -> int:
-        """Number of coefficients that are not zero."""
-        return sum(len(row.columns) for row in self.rows)
-
     def add_columns(self, upper: Int | Sequence[int], *, integral: bool) -> Int:
         """Add columns from 0 to `upper`; their numbers are in an array of the same shape."""
         shape = np.shape(upper)

@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from concurrent.futures import Future
+from typing import TypeVar
 
 T = TypeVar("T")
 
 POLL = 0.05
 """Seconds between two calls of `should_stop`."""
-
-
-class _Task(Generic[T]):
-    """The work, and its result or error."""
-
-    def __init__(self, work: Callable[[], T]) -> None:
-        self._work = work
-        self.results: list[T] = []
-        self.errors: list[BaseException] = []
-
-    def run(self) -> None:
-        try:
-            self.results.append(self._work())
-        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
-            self.errors.append(error)
 
 
 def watched(
@@ -47,8 +33,15 @@ def watched(
     name
         Name of the thread.
     """
-    task = _Task(work)
-    thread = threading.Thread(target=task.run, name=name, daemon=True)
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+            future.set_exception(error)
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
     stopped = False
     thread.start()
     try:
@@ -61,6 +54,4 @@ def watched(
         while thread.is_alive():
             stop()
             thread.join(POLL)
-    if task.errors:
-        raise task.errors[0]
-    return task.results[0], stopped
+    return future.result(), stopped

@@ -30,7 +30,7 @@ from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
 
-from ..._runs.exact_run import class_members
+from ..._runs.device_classes import class_members
 from .limits import Limits
 
 BLIND = ("makespan", "total_cost", "relocation")

@@ -13,6 +13,7 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.objective import Value, task_energy, transfer_energy
 from placeopt.model.problem import PARTS, Metric, Problem
 
+from ..._runs.device_classes import class_ends
 from ..._runs.exact_run import TooLargeError
 
 LARGEST = 2**62
@@ -59,7 +60,7 @@ def limits(problem: Problem, incumbent: Value | None) -> Limits:
         If times or amounts exceed 64 bits.
     """
     work = _total(problem.duration.max(axis=1, initial=0))
-    pairs = list(_links(problem))
+    pairs = _links(problem)
     moving = _largest_total(problem.transfer(problem.payload, a, b) for a, b in pairs)
     horizon = min(int(problem.release.max(initial=0)) + work + moving, int(problem.deadline.max(initial=0)))
     weight = next((term.weight for term in problem.objective.levels[0] if term.metric == "makespan"), 0)
@@ -109,15 +110,10 @@ def model_size(problem: Problem) -> int:
     return int(size)
 
 
-def _links(problem: Problem) -> Iterator[tuple[int, int]]:
-    """Yield a pair of devices for every pair of classes that two devices can have."""
-    label = problem.device_class
-    first = np.unique(label, return_index=True)[1].tolist()
-    last = (len(label) - 1 - np.unique(label[::-1], return_index=True)[1]).tolist()
-    for c, a in enumerate(first):
-        for k, b in enumerate(last):
-            if c != k or a != b:
-                yield a, b
+def _links(problem: Problem) -> list[tuple[int, int]]:
+    """Return a pair of devices for every pair of classes that two devices can have."""
+    first, last = class_ends(problem)
+    return [(a, b) for a in first.tolist() for b in last.tolist() if a != b]
 
 
 def _largest_total(rows: Iterator[Int]) -> int:

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from placeopt.model.problem import PARTS, UNLIMITED, Problem
+from placeopt.model.problem import PARTS
 
-from ..._runs.exact_run import TooLargeError, View
+from ..._runs.exact_run import TooLargeError, View, bounded_devices
 from .base import Expression
 from .limits import LARGEST
 from .placement import Placement
@@ -34,10 +34,8 @@ class Memory:
         self.unit = math.gcd(*amounts) or 1
         if sum(amounts) // self.unit >= LARGEST:
             raise TooLargeError(f"the {sum(amounts)} bytes of all tasks")
-        self.limited = [d for d in range(problem.n_devices) if problem.capacity[d] != UNLIMITED]
-        most = placed_at_most(problem)
-        bounded = [d for d in self.limited if balance or most[d] > problem.capacity[d]]
-        self.capacity = {d: min(int(problem.capacity[d]) // self.unit, sum(amounts) // self.unit) for d in self.limited}
+        bounded = bounded_devices(problem)
+        self.capacity = {d: min(int(problem.capacity[d]), sum(amounts)) // self.unit for d in bounded}
         self.used: dict[int, Expression] = {}
         self.magnitude = sum(amounts) // self.unit if bounded else 0
         if problem.memory_model == "sum":
@@ -126,21 +124,3 @@ class Memory:
                 )
             self.base.cp.add(whole * share >= per_unit * used)
         return share
-
-
-def placed_at_most(problem: Problem) -> list[int]:
-    """Return, for each device, the bytes of all tasks that may run there."""
-    memory = problem.memory.tolist()
-    return [sum(memory[i] for i in np.flatnonzero(problem.feasible[:, d]).tolist()) for d in range(problem.n_devices)]
-
-
-def needs_times(problem: Problem) -> bool:
-    """Return whether memory, a deadline or the objective depends on times, not only on the placement."""
-    metrics = problem.objective.metrics
-    if "makespan" in metrics or (problem.deadline != UNLIMITED).any():
-        return True
-    if problem.memory_model == "sum":
-        return False
-    limited = problem.capacity != UNLIMITED
-    bounded = np.array(placed_at_most(problem), dtype=object) > problem.capacity
-    return bool((limited & bounded).any()) or ("memory_balance" in metrics and bool(limited.any()))

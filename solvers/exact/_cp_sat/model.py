@@ -16,10 +16,10 @@ from placeopt.model.problem import Metric, Problem
 from placeopt.model.schedule import Schedule, edge_transfers
 
 from ..._constructive.heft import on_placement
-from ..._runs.exact_run import Level, TooLargeError, transfers_of
+from ..._runs.exact_run import Level, TooLargeError, needs_times, transfers_of
 from .base import Base, Expression, Literal
 from .limits import LARGEST, Limits
-from .memory import Memory, needs_times
+from .memory import Memory
 from .placement import Placement
 from .timing import Timing
 from .transfers import Moves

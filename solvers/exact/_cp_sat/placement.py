@@ -9,7 +9,8 @@ from ortools.sat.python import cp_model
 
 from placeopt.model.arrays import Bool, Int
 
-from ..._runs.exact_run import class_members, group_order
+from ..._runs.device_classes import class_members
+from ..._runs.exact_run import group_order
 from .base import Base, Expression, Literal, weighted
 
 ORDERED_GROUPS = 60

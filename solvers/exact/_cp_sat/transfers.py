@@ -12,6 +12,7 @@ from ortools.sat.python import cp_model
 from placeopt.model.arrays import Int
 from placeopt.model.objective import transfer_energy
 
+from ..._runs.device_classes import class_ends
 from ..._runs.exact_run import View
 from .base import Expression, Literal, weighted
 from .placement import Placement
@@ -60,13 +61,11 @@ class Moves:
         self.placement = placement
         self.base, self.problem = placement.base, placement.problem
         self.target: list[int] = self.problem.edge_target.tolist()
-        label = self.problem.device_class
-        self._class_size: list[int] = np.bincount(label).tolist()
-        first = np.unique(label, return_index=True)[1]
+        self._class_size: list[int] = np.bincount(self.problem.device_class).tolist()
+        first, last = class_ends(self.problem)
         self._sender = np.repeat(first[:, None], len(first), axis=1)
         self._receiver = self._sender.T.copy()
-        # The last device of each class, which differs from the first unless the class has one device.
-        np.fill_diagonal(self._receiver, len(label) - 1 - np.unique(label[::-1], return_index=True)[1])
+        np.fill_diagonal(self._receiver, last)
         self._ways: dict[tuple[int, int, int | None], Ways] = {}
 
     def ticks(self, payload: int) -> Int:

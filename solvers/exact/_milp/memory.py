@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from placeopt.model.problem import PARTS, UNLIMITED, Problem
+from placeopt.model.problem import PARTS
 
+from ..._runs.exact_run import bounded_devices
 from .linear import Linear, total
 from .placement import Placement
 from .timing import Timing
@@ -142,14 +143,3 @@ class Memory:
             capacity = max(int(self.problem.capacity[d]), 1)
             self.program.at_least(capacity * share, self.unit * PARTS * used)
         return share
-
-
-def bounded_devices(problem: Problem) -> list[int]:
-    """Return devices whose capacity can matter: for `memory_balance` all limited ones, else those that can overflow."""
-    limited = np.flatnonzero(problem.capacity != UNLIMITED).tolist()
-    if "memory_balance" in problem.objective.metrics:
-        return limited
-    memory = problem.memory.tolist()
-    return [
-        d for d in limited if sum(memory[i] for i in np.flatnonzero(problem.feasible[:, d])) > int(problem.capacity[d])
-    ]

@@ -11,13 +11,13 @@ import numpy as np
 
 from placeopt.model.arrays import Bool
 from placeopt.model.objective import task_energy, transfer_energy
-from placeopt.model.problem import UNLIMITED, Metric, Problem
+from placeopt.model.problem import Metric, Problem
 from placeopt.model.schedule import Schedule, edge_transfers
 from placeopt.simulation import simulate
 
-from ..._runs.exact_run import Level, TooLargeError, relabelled, transfers_of, view
+from ..._runs.exact_run import Level, TooLargeError, needs_times, relabelled, transfers_of, view
 from .linear import Linear, Program, total
-from .memory import Memory, bounded_devices
+from .memory import Memory
 from .placement import Placement
 from .times import Times
 from .timing import Timing
@@ -171,13 +171,6 @@ def rounded(values: Sequence[float]) -> list[int]:
     low, high = gaps[-1] if gaps else (0.0, 1.0)
     theta = (low + high) / 2
     return [math.floor(value - theta) + 1 for value in values]
-
-
-def needs_times(problem: Problem) -> bool:
-    """Return whether memory, the objective or a deadline depends on times, not only on the placement."""
-    if "makespan" in problem.objective.metrics or bool((problem.deadline != UNLIMITED).any()):
-        return True
-    return problem.memory_model == "peak" and bool(bounded_devices(problem))
 
 
 def model_size(problem: Problem, after: list[int]) -> int:

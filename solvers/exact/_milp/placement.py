@@ -9,7 +9,8 @@ import numpy as np
 from placeopt.model.arrays import Bool
 from placeopt.model.problem import Problem
 
-from ..._runs.exact_run import class_members, group_order
+from ..._runs.device_classes import class_members
+from ..._runs.exact_run import group_order
 from .linear import Linear, Program, total
 
 Pair = tuple[int, int]
