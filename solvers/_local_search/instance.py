@@ -13,8 +13,16 @@ from placeopt.model.groups import group_memory, group_separation
 from placeopt.model.objective import task_energy
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem, transfer_ticks
 
+from .._runs.device_classes import class_ends
+
 TABLE = 1 << 22
 """Largest table of transfer times, in entries; larger ones are not stored, and times are computed when needed."""
+
+COPIED = (
+    "group", "duration", "release", "deadline", "in_start", "out_start", "capacity", "resident", "output", "scratch",
+    "latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den",
+)  # fmt: skip
+"""Arrays that are those of the problem."""
 
 MAKESPAN, LOAD, BALANCE, LATE, OVERFULL = range(5)
 """Indices of `Instance.weight`."""
@@ -114,11 +122,7 @@ def make_instance(problem: Problem, bound: int = 0) -> Instance:
     slot[edge] = np.arange(problem.n_edges)
     payload = problem.payload[edge]
     sizes, kind = np.unique(payload, return_inverse=True)
-    label = problem.device_class
-    first = np.unique(label, return_index=True)[1]
-    last = (
-        m - 1 - np.unique(label[::-1], return_index=True)[1]
-    )  # differs from the first unless the class has one device
+    first, last = class_ends(problem)
     small = len(sizes) * len(first) ** 2 <= TABLE
     table = problem.transfer(sizes[:, None, None], first[:, None], last[None, :]) if small else np.zeros((0, 0, 0), int)
     least = np.where(problem.feasible, problem.duration, UNLIMITED).min(axis=1, initial=UNLIMITED)
@@ -131,36 +135,22 @@ def make_instance(problem: Problem, bound: int = 0) -> Instance:
     due = bool((problem.deadline != UNLIMITED).any())
     peak = problem.memory_model == "peak"
     return Instance(
-        group=problem.group,
+        **{name: getattr(problem, name) for name in COPIED},
         member_start=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
         member=member.astype(np.int64),
-        duration=problem.duration,
-        release=problem.release,
-        deadline=problem.deadline,
         tail=path_lengths(backwards, problem.in_start, producer, least),
-        in_start=problem.in_start,
         source=producer,
         payload=payload,
         shared=problem.shared[edge],
-        out_start=problem.out_start,
         target=problem.edge_target,
         slot=slot,
-        latency=problem.latency,
-        byte_ticks_num=problem.byte_ticks_num,
-        byte_ticks_den=problem.byte_ticks_den,
-        byte_energy_num=problem.byte_energy_num,
-        byte_energy_den=problem.byte_energy_den,
-        label=label,
+        label=problem.device_class,
         kind=kind.astype(np.int64),
         table=np.ascontiguousarray(table, dtype=np.int64),
         feasible=problem.group_feasible() & (peak | (group_memory(problem)[:, None] <= problem.capacity)),
         memory=group_memory(problem),
         apart_start=apart_start,
         apart=apart,
-        capacity=problem.capacity,
-        resident=problem.resident,
-        output=problem.output,
-        scratch=problem.scratch,
         weight=weight,
         charge=charge,
         price=price,

@@ -138,21 +138,14 @@ class Level(Generic[E]):
 
 @dataclass(frozen=True, slots=True)
 class LevelOutcome:
-    """How the minimisation of one level ended.
-
-    Attributes
-    ----------
-    infeasible
-        Whether the engine claims that there is no solution.
-    bound
-        A lower bound of the level in its steps; None without one.
-    reason
-        Returns why the run ends where neither the value nor the gap limit is reached.
-    """
+    """How the minimisation of one level ended."""
 
     infeasible: bool
+    """Whether the engine finds that there are no solutions."""
     bound: int | None
+    """A lower bound of the level in its steps; None without one."""
     reason: Callable[[], Termination]
+    """Returns why the run ends where the gap limit is not reached."""
 
 
 class ExactRun(SolveRun, ABC, Generic[E]):

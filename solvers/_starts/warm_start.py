@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 
-from placeopt.bounding.quick import best_bound
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Clock, Options
 
 from .._constructive.heft import heft
-from .._local_search.search import LOADING, rounds_in, search_from
+from .._local_search.search import LOADING, Cooling, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings
 from .._runs.incumbent import Incumbent
-from .._runs.solve_run import sufficient
 from .._runs.validity import valid_forms
 from .segments import segmented
 from .serial import best_serial
@@ -34,12 +33,22 @@ def best_start(problem: Problem, initial: Schedule | None, heuristics: bool) -> 
 
 
 def annealed_start(
-    problem: Problem, start: Schedule, seconds: float, seed: int, stopped: Callable[[], bool]
+    problem: Problem,
+    start: Schedule,
+    seconds: float,
+    seed: int,
+    stopped: Callable[[], bool],
+    *,
+    enough: float = -math.inf,
+    bound: int | None = None,
+    moves: int | None = None,
+    cooled: Callable[[Problem, int, int], Iterator[Cooling]] = coolings,
 ) -> tuple[Schedule | None, bool]:
     """Improve a valid schedule by annealing for about `seconds`; return None if that fails.
 
     The seconds become a number of moves, so that the same seed gives the same schedule on any machine. The second value
-    tells whether annealing was cut short because it ran in plain Python.
+    tells whether annealing was cut short because it ran in plain Python. `enough`, `bound` and `moves` are those of
+    `search_from`.
     """
     best = Incumbent(problem, Options(), Clock(None))
     best.offer(start)
@@ -50,11 +59,12 @@ def annealed_start(
         problem,
         start,
         annealer,
-        lambda number: coolings(problem, number, rounds),
+        lambda number: cooled(problem, number, rounds),
         best,
-        enough=sufficient(problem, float(best_bound(problem).value)),
+        bound=bound,
+        enough=enough,
         seed=seed,
-        moves=rounds,
+        moves=moves or rounds,
         stopped=stopped,
         patience=seconds + LOADING,
     )

@@ -31,14 +31,10 @@ class CpSat:
         guarantee="optimal",
         complexity="exponential; a model of O((n + e) m) literals and rows",
         citation="""@inproceedings{perron2023cpsat,
-  author    = {Laurent Perron and Fr{\\'e}d{\\'e}ric Didier and Steven Gay},
-  title     = {The {CP-SAT-LP} Solver},
+  author = {Laurent Perron and Fr{\\'e}d{\\'e}ric Didier and Steven Gay},
+  title = {The {CP-SAT-LP} Solver},
   booktitle = {29th International Conference on Principles and Practice of Constraint Programming (CP 2023)},
-  series    = {LIPIcs},
-  volume    = {280},
-  pages     = {3:1--3:2},
-  year      = {2023},
-  doi       = {10.4230/LIPIcs.CP.2023.3}
+  series = {LIPIcs}, volume = {280}, pages = {3:1--3:2}, year = {2023}, doi = {10.4230/LIPIcs.CP.2023.3}
 }""",
         exact=True,
         anytime=True,

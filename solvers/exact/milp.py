@@ -56,7 +56,7 @@ evaluated in integers. The objective is an integer, but C is not an integer colu
 their bounds up themselves. A bound is the engine's bound less a tenth, rounded up (`_milp.run.proved`). "Optimal" means
 that it equals the exact value of the incumbent. Floating point allows no more; `cp-sat` computes in integers and is
 more reliable. The bound of the linear relaxation is computed in integers from the dual values and needs no tolerance
-(`placeopt.bounding.engines.certificate`).
+(`LinearProgram.safe_dual_bound`).
 """
 
 from __future__ import annotations
@@ -81,14 +81,10 @@ class Milp:
         guarantee="optimal",
         complexity="exponential; O(n^2 m + e m^2) columns and rows, O(e^2 m) more with ports",
         citation="""@article{manne1960job,
-  author  = {Alan S. Manne},
-  title   = {On the Job-Shop Scheduling Problem},
-  journal = {Operations Research},
-  volume  = {8},
-  number  = {2},
-  pages   = {219--223},
-  year    = {1960},
-  doi     = {10.1287/opre.8.2.219}
+  author = {Alan S. Manne},
+  title = {On the Job-Shop Scheduling Problem},
+  journal = {Operations Research}, volume = {8}, number = {2}, pages = {219--223}, year = {1960},
+  doi = {10.1287/opre.8.2.219}
 }""",
         exact=True,
         anytime=True,

@@ -96,15 +96,10 @@ def _obstacle(problem: Problem, count: int) -> str:
 
 def _chains(favourites: Favourites, order: Int) -> tuple[Int, int]:
     """Return the chain (n,) of each task, numbered in the topological order of first tasks, and their number."""
-    chain = np.full(len(order), -1, dtype=np.int64)
-    count = 0
-    parent, number = favourites.parent.tolist(), chain.tolist()
+    count, number, parent = 0, [-1] * len(order), favourites.parent.tolist()
     for i in order.tolist():
-        if parent[i] >= 0:
-            number[i] = number[parent[i]]
-        else:
-            number[i] = count
-            count += 1
+        number[i] = count if parent[i] < 0 else number[parent[i]]
+        count += parent[i] < 0
     return np.array(number, dtype=np.int64), count
 
 

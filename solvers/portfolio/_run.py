@@ -14,13 +14,13 @@ from placeopt.kernels import WaitingStoppedError, compilation, impatient
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
-from placeopt.solver import Answer, Clock, Options, Termination
+from placeopt.solver import Answer, Options, Termination
 
 from .._local_search.search import LOADING, Cooling, Walker, any_start, rounds_in, search_from
 from .._local_search.strategies import ANNEALING, annealer, coolings, descender, descents
-from .._runs.incumbent import Incumbent
 from .._runs.solve_run import SolveRun, sufficient
 from .._runs.validity import valid
+from .._starts.warm_start import annealed_start
 from ..exact._cp_sat.identical_devices import pools
 from ..exact._cp_sat.limits import model_size
 from ..exact._cp_sat.run import CpSatSettings, solved
@@ -302,26 +302,24 @@ class Run(SolveRun):
         planned = TUNING.sweep * TUNING.searching * self.span * ADVANCE / problem.n_tasks
         each = min(max(planned, TUNING.window[0]), TUNING.window[1])
 
+        def cooled(part: Problem, number: int, rounds: int) -> Iterator[Cooling]:  # noqa: ARG001 - as `coolings`
+            hot = TUNING.warm / part.n_tasks
+            yield Cooling(rounds, hot, hot * ANNEALING.fall)
+
         def solve(window: Window, at: int) -> Schedule | None:
-            best = Incumbent(window.problem, Options(), Clock(None))
-            best.offer(window.schedule)
-            rounds = rounds_in(window.problem, each)
-            hot = TUNING.warm / window.problem.n_tasks
-            outcome = search_from(
+            found, cut = annealed_start(
                 window.problem,
                 window.schedule,
-                annealer,
-                lambda _: iter([Cooling(rounds, hot, hot * ANNEALING.fall)]),
-                best,
+                each,
+                number + at,
+                self.stopped,
                 bound=window.bound,
-                seed=number + at,
-                moves=rounds * problem.n_tasks // ADVANCE,
-                stopped=self.stopped,
-                patience=each + LOADING,
+                moves=rounds_in(window.problem, each) * problem.n_tasks // ADVANCE,
+                cooled=cooled,
             )
-            if outcome.cut:
+            if cut:
                 self.varies_by = self.varies_by or "clock"
-            return None if best.schedule is window.schedule else best.schedule
+            return found
 
         left = seconds
         while left > 0 and not self.stop_reason():

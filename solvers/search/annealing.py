@@ -24,11 +24,7 @@ CITATION = """\
 @article{kirkpatrick1983optimization,
   author = {Kirkpatrick, Scott and Gelatt, C. Daniel and Vecchi, Mario P.},
   title = {Optimization by Simulated Annealing},
-  journal = {Science},
-  volume = {220},
-  number = {4598},
-  pages = {671--680},
-  year = {1983},
+  journal = {Science}, volume = {220}, number = {4598}, pages = {671--680}, year = {1983},
   doi = {10.1126/science.220.4598.671}
 }"""
 

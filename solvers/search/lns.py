@@ -70,14 +70,10 @@ class Lns:
         guarantee="none",
         complexity="anytime; O(n + e) and a model of some dozen tasks per step",
         citation="""@inproceedings{shaw1998lns,
-  author    = {Paul Shaw},
-  title     = {Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems},
+  author = {Paul Shaw},
+  title = {Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems},
   booktitle = {Principles and Practice of Constraint Programming (CP 1998)},
-  series    = {LNCS},
-  volume    = {1520},
-  pages     = {417--431},
-  year      = {1998},
-  doi       = {10.1007/3-540-49481-2_30}
+  series = {LNCS}, volume = {1520}, pages = {417--431}, year = {1998}, doi = {10.1007/3-540-49481-2_30}
 }""",
         anytime=True,
         warm_start=True,

@@ -21,8 +21,7 @@ CITATION = """\
   author = {Louren{\\c{c}}o, Helena R. and Martin, Olivier C. and St{\\"u}tzle, Thomas},
   title = {Iterated Local Search},
   booktitle = {Handbook of Metaheuristics},
-  year = {2003},
-  doi = {10.1007/0-306-48056-5_11}
+  year = {2003}, doi = {10.1007/0-306-48056-5_11}
 }"""
 
 

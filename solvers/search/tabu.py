@@ -35,11 +35,7 @@ CITATION = """\
 @article{glover1989tabu,
   author = {Glover, Fred},
   title = {Tabu Search, Part {I}},
-  journal = {ORSA Journal on Computing},
-  volume = {1},
-  number = {3},
-  pages = {190--206},
-  year = {1989},
+  journal = {ORSA Journal on Computing}, volume = {1}, number = {3}, pages = {190--206}, year = {1989},
   doi = {10.1287/ijoc.1.3.190}
 }"""
 

@@ -327,9 +327,9 @@ class TestProgramme:
         programme.add_row([x, y], [1, 1], 4)
         programme.add_row([x, y], [1, -1], 1, equation=True)
         rng = np.random.default_rng(0)
-        assert max(ceil(programme.safe_bound(rng.normal(size=2) * 3)) for _ in range(200)) <= 11
-        assert ceil(programme.safe_bound([2.5, 0.5])) == 11  # 10.5, rounded up: the objective is whole
-        assert ceil(programme.safe_bound([-5.0, 0.0])) == 0  # an inequality has no negative multiplier
+        assert max(ceil(programme.safe_dual_bound(rng.normal(size=2) * 3)) for _ in range(200)) <= 11
+        assert ceil(programme.safe_dual_bound([2.5, 0.5])) == 11  # 10.5, rounded up: the objective is whole
+        assert ceil(programme.safe_dual_bound([-5.0, 0.0])) == 0  # an inequality has no negative multiplier
 
     def test_a_column_named_twice_counts_twice(self) -> None:
         programme = LinearProgram()

@@ -1,4 +1,4 @@
-"""Large neighbourhood search: exact in its parts, valid and never worse on the whole, the same for the same seed."""
+"""Large neighbourhood search: exact subproblems, valid schedules, never worse, the same for the same seed."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def never() -> bool:
 
 
 def ignored(schedule: Schedule) -> None:
-    """What nobody wants to know."""
+    """Ignore a schedule."""
 
 
 def constrained(seed: int, n: int = 24, m: int = 3, **rest: Any) -> Problem:
-    """A random graph with memory, groups, separation, forbidden devices, release times and unlike links."""
+    """A random graph with memory, groups, separation, forbidden devices, release times and different links."""
     rng = np.random.default_rng(seed)
     edges = [(a, b) for b in range(n) for a in range(max(0, b - 6), b) if rng.random() < 0.3]
     resident = rng.integers(1, 10, n)
@@ -69,7 +69,7 @@ def started(problem: Problem) -> Schedule:
 
 
 def passing(state: State, area: Neighbourhood, device: Int) -> int:
-    """The makespan that tasks outside a neighbourhood have by themselves, by its plain definition, on new devices."""
+    """The makespan of the tasks outside a neighbourhood on new devices, by its definition."""
     problem, position = state.problem, state.position
     before, behind = position < area.first, position >= area.last
     inside = ~before & ~behind
@@ -133,7 +133,7 @@ def test_a_subproblem_has_the_makespan_of_the_whole() -> None:
     assert shorter > 5
 
 
-def test_the_whole_as_one_part_is_optimal() -> None:
+def test_the_whole_as_one_neighbourhood_is_optimal() -> None:
     compared = 0
     for seed in range(40):
         problem = small_problem(np.random.default_rng(seed), Objective())
@@ -171,7 +171,7 @@ def test_schedules_are_valid_and_never_worse(rest: dict[str, Any]) -> None:
     assert better
 
 
-def test_deadlines_are_kept_and_found() -> None:
+def test_deadlines_are_met() -> None:
     for seed in range(4):
         free = constrained(seed)
         good = improve(free, started(free), 1.0, seed, never, ignored)
@@ -191,8 +191,8 @@ def test_same_seed_same_schedule() -> None:
     assert np.array_equal(found[0].start, found[1].start)
 
 
-def test_any_seed_will_do() -> None:
-    """OR-Tools takes none above that."""
+def test_any_seed_is_allowed() -> None:
+    """OR-Tools accepts no larger seed."""
     problem = constrained(3)
     found = po.solve(problem, "lns", seed=2**31 - 1, time_limit=1.0, workers=1)
     assert found.feasible
@@ -206,7 +206,7 @@ def test_workers_share_the_neighbourhoods() -> None:
     assert makespan(problem, found) < makespan(problem, start)
 
 
-def test_stops_when_told() -> None:
+def test_stops_when_asked() -> None:
     problem = constrained(2, n=80)
     calls = iter([False] * 30)
     result = po.solve(problem, "lns", should_stop=lambda: next(calls, True))
@@ -245,8 +245,8 @@ def test_compiled_and_plain_kernels_agree() -> None:
     assert answers[0][0] == state.start.tolist()
 
 
-def test_ticks_without_a_need_are_left_out() -> None:
-    """The same problem in ticks a thousand times shorter has the same schedule, and its values are told in them."""
+def test_unnecessarily_short_ticks_are_scaled() -> None:
+    """The same problem in ticks a thousand times shorter has the same schedule, and reports values in its own ticks."""
     problem = constrained(5)
     finer = replace(
         problem,

@@ -1,4 +1,4 @@
-"""The core of every search: what is kept up to date equals what is worked out anew, and the plain oracles agree."""
+"""The core of every search: incremental values equal recomputed ones, and the plain oracles agree."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from placeopt.verifier import verify
 
 
 def constrained(seed: int, n: int = 30, m: int = 4, tight: float = 0.6, **rest: Any) -> Problem:
-    """A random graph with memory, groups, separation, forbidden devices, release times and unlike links."""
+    """A random graph with memory, groups, separation, forbidden devices, release times and different links."""
     rng = np.random.default_rng(seed)
     edges = [(a, b) for b in range(n) for a in range(max(0, b - 6), b) if rng.random() < 0.3]
     shared = np.array([a % 3 == 0 for a, _ in edges], dtype=bool)
@@ -76,7 +76,7 @@ def constrained(seed: int, n: int = 30, m: int = 4, tight: float = 0.6, **rest: 
 
 
 def placed(problem: Problem, seed: int) -> tuple[Instance, State]:
-    """A state with a random placement that keeps feasibility, groups and separation."""
+    """A state with a random placement that respects feasibility, groups and separation."""
     rng = np.random.default_rng(seed)
     allowed = problem.group_feasible()
     while True:
@@ -98,7 +98,7 @@ def snapshot(state: State) -> list[Any]:
 
 
 def anew(problem: Problem, instance: Instance, state: State) -> float:
-    """What the state costs, worked out from its order and homes alone."""
+    """The cost of a state, computed from its order and homes alone."""
     other = make_state(instance, problem, 0)
     other.order[:], other.home[:] = state.order, state.home
     recompute(instance, other)
@@ -116,7 +116,7 @@ OBJECTIVES = (
 @pytest.mark.parametrize("contention", ["none", "port"])
 @pytest.mark.parametrize("memory_model", ["sum", "peak"])
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
-def test_costs_after_moves_and_undone_moves_are_those_worked_out_anew(
+def test_costs_after_moves_and_undone_moves_equal_recomputed_ones(
     contention: str, memory_model: str, objective: Objective
 ) -> None:
     problem = constrained(1, contention=contention, memory_model=memory_model, objective=objective)
@@ -136,7 +136,7 @@ def test_costs_after_moves_and_undone_moves_are_those_worked_out_anew(
         value = decode(instance, state, first, limit)
         fresh = anew(problem, instance, state)
         if value > limit:
-            # Given up: it is no better than the limit, and taken back it is what it was.
+            # Rejected: it is not better than the limit, and undoing it restores the state.
             assert fresh > limit or math.isclose(fresh, value)
             undo(instance, state)
             state.cost[FIXED] = fixed
@@ -153,7 +153,7 @@ def test_costs_after_moves_and_undone_moves_are_those_worked_out_anew(
 @pytest.mark.parametrize("kind", range(KINDS))
 @pytest.mark.parametrize("rest", [{}, {"deadline": np.full(240, 500)}], ids=["", "deadlines"])
 def test_times_join_again_behind_a_change(kind: int, rest: dict[str, Any]) -> None:
-    """On a long order most changes are over long before its end, and what they cost is right all the same."""
+    """On a long order most changes affect few tasks, and the cost is still right."""
     problem = constrained(9, n=240, m=3, tight=2.0, **rest)
     instance, state = placed(problem, 5)
     rng = np.random.default_rng(kind)
@@ -175,7 +175,7 @@ def test_times_join_again_behind_a_change(kind: int, rest: dict[str, Any]) -> No
         else:
             assert math.isclose(value, fresh, rel_tol=1e-12)
             joined += state.number[TIMED] < problem.n_tasks
-        if value > limit or step % 3 == 0:  # taken back although it was good enough: as tabu search does
+        if value > limit or step % 3 == 0:  # undone although it was accepted, as in tabu search
             if value <= limit:
                 rewind(instance, state, first)
             undo(instance, state)
@@ -212,7 +212,7 @@ def test_the_plain_oracles_agree_with_every_metric(seed: int, contention: str) -
 
 @pytest.mark.parametrize("contention", ["none", "port"])
 @pytest.mark.parametrize("memory_model", ["sum", "peak"])
-def test_the_penalty_is_the_memory_that_does_not_fit(contention: str, memory_model: str) -> None:
+def test_the_penalty_is_the_memory_above_the_capacity(contention: str, memory_model: str) -> None:
     seen = 0
     for seed in range(12):
         problem = constrained(seed, contention=contention, memory_model=memory_model, tight=0.1 + 0.12 * (seed % 6))
@@ -236,7 +236,7 @@ def test_lateness_is_a_penalty() -> None:
 
 
 def test_separated_groups_exchange_their_devices() -> None:
-    """With two devices, neither of two groups that must be apart can move alone."""
+    """With two devices, neither of two separated groups can move alone."""
     problem = build_problem(
         task_names=["a", "b"],
         device_names=["x", "y"],
@@ -295,8 +295,8 @@ def test_critical_tasks_lead_from_the_end_to_the_beginning(contention: str) -> N
 
 
 @pytest.mark.parametrize("contention", ["none", "port"])
-def test_what_follows_a_task_is_the_rest_of_the_longest_chain(contention: str) -> None:
-    """Without ports some task ends exactly as long before the last one as is said; with them no sooner."""
+def test_ticks_after_a_task_are_the_rest_of_the_longest_path(contention: str) -> None:
+    """Without ports the value is exact; with ports it is a lower bound."""
     problem = constrained(8, contention=contention, tight=2.0)
     instance, state = placed(problem, 4)
     look_ahead(instance, state)
@@ -324,7 +324,7 @@ def test_compiled_walks_are_the_same() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_small_problems_with_every_constraint_are_told_as_the_verifier_tells_them(seed: int) -> None:
+def test_small_problems_with_every_constraint_are_judged_as_by_the_verifier(seed: int) -> None:
     problem = small_problem(np.random.default_rng(9000 + seed), OBJECTIVES[seed % len(OBJECTIVES)])
     if not problem.group_feasible().any(axis=1).all() or len(problem.separation):
         return

@@ -128,10 +128,7 @@ def run(
     if minimises:
         solver.best_bound_callback = lambda reported: guarded(lambda: note(reported))
     status, stopped = watched(
-        lambda: solver.solve(model, Watcher()),
-        solver.stop_search,
-        lambda: bool(errors) or should_stop(),
-        name="cp-sat",
+        lambda: solver.solve(model, Watcher()), solver.stop_search, lambda: bool(errors) or should_stop(), name="cp-sat"
     )
     if errors:
         raise errors[0]

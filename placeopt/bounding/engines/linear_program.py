@@ -4,12 +4,19 @@
     subject to  A x >= b, or = b where a row is an equation
                 lower <= x <= upper, x integral where required
 
-Rows are only ever added. All numbers are integers, so any multipliers of the rows give an exact bound
-(`LinearProgram.safe_bound`), and the floating-point numbers of an engine need not be trusted.
+Rows are only ever added. All numbers are integers, so any multipliers y of the rows give an exact bound, where negative
+ones of inequalities count as 0:
+
+    c x >= y b + sum_j min over the bounds of column j of (c - y A)_j x_j.
+
+So the floating-point numbers of an engine need not be trusted (A. Neumaier, O. Shcherbina: Safe bounds in linear and
+mixed-integer linear programming, Mathematical Programming 99, 2004, doi:10.1007/s10107-003-0433-3; integers of any
+length replace directed rounding).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -19,8 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.bounding.engines import BuildStoppedError
-from placeopt.bounding.engines.certificate import safe_dual_bound
 from placeopt.model.arrays import Int
+
+BITS = 80
+"""Multipliers are rounded to multiples of 2^-BITS, which is fine enough for rows with numbers up to 2^40."""
 
 CHECK_EVERY = 1024
 """Columns and rows between two calls of `should_stop`."""
@@ -97,13 +106,22 @@ class LinearProgram:
         if (self.n_columns + len(self.rows)) % CHECK_EVERY == 0 and self.should_stop():
             raise BuildStoppedError
 
-    def safe_bound(self, multipliers: Iterable[float]) -> Fraction:
-        """Return a lower bound of the objective, valid for any multipliers (rows,)."""
-        rows = (
-            (zip(row.columns.tolist(), row.coefficients.tolist(), strict=True), row.low, row.equation)
-            for row in self.rows
-        )
-        return self.constant + safe_dual_bound(self.objective, rows, multipliers, self.lower, self.upper)
+    def safe_dual_bound(self, multipliers: Iterable[float]) -> Fraction:
+        """Return a lower bound of the objective over all points that satisfy the rows, in exact arithmetic.
+
+        It is valid for any multipliers (rows,), and good for an engine's dual values. Infinite ones and NaN count as 0.
+        """
+        one = 1 << BITS
+        reduced = {column: coefficient * one for column, coefficient in self.objective.items()}
+        bound = self.constant * one
+        for row, multiplier in zip(self.rows, multipliers, strict=True):
+            y = round(multiplier * one) if math.isfinite(multiplier) else 0
+            if y > 0 or (y < 0 and row.equation):
+                bound += y * row.low
+                for column, coefficient in zip(row.columns.tolist(), row.coefficients.tolist(), strict=True):
+                    reduced[column] = reduced.get(column, 0) - y * coefficient
+        bound += sum(d * (self.lower[column] if d > 0 else self.upper[column]) for column, d in reduced.items())
+        return Fraction(bound, one)
 
 
 def row(columns: Sequence[int] | Int, coefficients: Sequence[int] | Int, low: int, *, equation: bool = False) -> Row:

@@ -62,11 +62,6 @@ class Worker:
         except OSError as error:
             raise EngineError(f"the process of the engine does not read its input: {error}") from error
 
-    @property
-    def alive(self) -> bool:
-        """Whether the process runs."""
-        return self._process.poll() is None
-
     def ended_with_us(self, should_stop: Callable[[], bool]) -> bool:
         """Whether the process, which has closed its output, died of a signal that asks this process to end, too."""
         return ended_with_us(self._process.wait(), should_stop)
@@ -106,7 +101,7 @@ def _take(threads: int) -> Worker:
     with _lock:
         for worker in [worker for worker in _idle if (worker.threads, worker.owner) == (threads, os.getpid())]:
             _idle.remove(worker)
-            if worker.alive:
+            if worker._process.poll() is None:
                 worker.idle = False
                 return worker
             worker.close()

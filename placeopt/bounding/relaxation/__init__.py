@@ -156,7 +156,7 @@ class _Run:
                 return
             if not values or optimum.value > max(values):
                 self.least = max(
-                    self.least, math.ceil(self.relaxation.programme.safe_bound(optimum.multipliers.tolist()))
+                    self.least, math.ceil(self.relaxation.programme.safe_dual_bound(optimum.multipliers.tolist()))
                 )
                 self._prove("relaxation-lp", self.least)
             values.append(optimum.value)

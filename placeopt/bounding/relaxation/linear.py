@@ -1,7 +1,7 @@
 """The linear relaxation, solved again and again as cuts are added: GLOP through OR-Tools' MathOpt.
 
 The engine works in floating point; what is reported are values proved in integers from its dual solution
-(`LinearProgram.safe_bound`).
+(`LinearProgram.safe_dual_bound`).
 """
 
 from __future__ import annotations

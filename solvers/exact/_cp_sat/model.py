@@ -97,21 +97,14 @@ class Model:
         return added([*computing, *(self.moves.cost(move, self.moves.ticks(bytes_)) for move, bytes_ in moves)])
 
     def minimise(
-        self,
-        level: Level[Expression],
-        start: Schedule | None,
-        on_schedule: Callable[[Schedule], None],
-        **options: Any,
+        self, level: Level[Expression], start: Schedule | None, on_schedule: Callable[[Schedule], None], **options: Any
     ) -> cp_sat.Outcome:
         """Minimise a level of the objective from a schedule; `options` are those of `cp_sat.run`."""
         self.base.cp.minimize(level.expression)
         if start is not None:
             self.base.hint(start)
         return cp_sat.run(
-            self.base.cp,
-            largest=self.magnitude,
-            on_solution=lambda read: on_schedule(self.schedule(read)),
-            **options,
+            self.base.cp, largest=self.magnitude, on_solution=lambda read: on_schedule(self.schedule(read)), **options
         )
 
     def schedule(self, read: Callable[[Literal], int]) -> Schedule:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from placeopt.bounding.quick import best_bound
+from placeopt.model.objective import Value
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Options, Settings, Termination
 
 from ..._runs.exact_run import ExactRun, Level, LevelOutcome, TooLargeError, relabelled
+from ..._runs.solve_run import sufficient
 from ..._runs.time_scaling import solve_coarsened
 from ..._starts.warm_start import annealed_start, best_start
 from .identical_devices import pools
@@ -89,7 +91,7 @@ class CpSatRun(ExactRun["Expression"]):
                 f"too large for an exact model: about {size:,} literals, intervals and rows, where max_size allows "
                 f"{most:,} (a million take about 2 GB): set max_size higher, or use heft, which has no such limit"
             )
-        if self.settings.hint and self._anneal():
+        if self.settings.hint and self._anneal(least):
             ended = self.first_level_reached(least)
             if ended is not None:
                 return self.ended(ended)
@@ -102,11 +104,7 @@ class CpSatRun(ExactRun["Expression"]):
             if not known.allowed.any(axis=1).all():
                 return self.ended(Termination.INFEASIBLE, "some task or group has no device with enough memory")
             self.model = Model(
-                self.pools.problem,
-                self.pools.limits(known),
-                self.settings.symmetry,
-                self.stopped,
-                self.pools.slots,
+                self.pools.problem, self.pools.limits(known), self.settings.symmetry, self.stopped, self.pools.slots
             )
         except TooLargeError as error:
             return self.refusal(
@@ -118,14 +116,15 @@ class CpSatRun(ExactRun["Expression"]):
         self.model.base.cp.add(first.expression >= math.ceil(least / first.step))
         return self.ended(self.descend(self.model.levels))
 
-    def _anneal(self) -> bool:
+    def _anneal(self, least: Value) -> bool:
         """Return whether annealing improved the start; it is used only where proofs are likely to take long."""
         start, limit = self.best.schedule, self.options.planned_seconds
         makespans = any(term.metric == "makespan" for term in self.problem.objective.levels[0])
         if start is None or not makespans or self.problem.n_tasks < ANNEALED or (limit is not None and limit < AMPLE):
             return False
         share = LONGEST if limit is None else min(LONGEST, limit * SHARE)
-        found, cut = annealed_start(self.problem, start, share, self.options.seed, self.stopped)
+        enough = sufficient(self.problem, float(least))
+        found, cut = annealed_start(self.problem, start, share, self.options.seed, self.stopped, enough=enough)
         if cut:
             self.varies_by = "clock"
         return found is not None and self.best.offer(found, "annealing")

@@ -121,7 +121,7 @@ class Model:
         if metric == "max_load":
             return self._max_load()
         if metric == "communication":
-            return total(int(payload[move.payload_edge]) * total(move.ways.values()) for move in self.moves.all)
+            return total(int(payload[move.edges[0]]) * total(move.ways.values()) for move in self.moves.all)
         if metric == "relocation":
             return total(self.placement.loads(problem.relocation.tolist()))
         amount = problem.duration if metric == "total_cost" else task_energy(problem)
@@ -131,7 +131,7 @@ class Model:
     def _tariff(self, metric: Metric, move: Move) -> list[list[int]]:
         """Return the ticks or nanojoules (m rows of m) of a move between any two devices."""
         devices = np.arange(self.problem.n_devices)
-        payload, ends = self.problem.payload[move.payload_edge], (devices[:, None], devices[None, :])
+        payload, ends = self.problem.payload[move.edges[0]], (devices[:, None], devices[None, :])
         if metric == "total_cost":
             table: list[list[int]] = self.problem.transfer(payload, *ends).tolist()
         else:

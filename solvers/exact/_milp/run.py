@@ -86,7 +86,7 @@ class MilpRun(ExactRun[Linear]):
         if found.status == "infeasible" and alone:  # else the engine has to confirm it
             return self.no_solution(0, "GLOP")
         if found.duals is not None:
-            bound = program.safe_bound(found.duals)
+            bound = program.safe_dual_bound(found.duals)
             self.stats["lp_bound"] = float(level.value(bound))
             self.best.raise_bound(level.value(math.ceil(bound)))
             if len(self.model.levels) == 1 and self.best.values == (self.best.bound,):

@@ -53,12 +53,10 @@ class Times:
 def times_of(problem: Problem, allowed: Bool, incumbent: Value | None) -> Times:
     """Return units, horizon and windows for schedules no worse than the incumbent. O(n e + e m^2).
 
-    The horizon. Take an optimal schedule. Remove each tick after the last release time at which nothing runs and
-    nothing moves, so that later events come one tick earlier. All constraints still hold: no running task or transfer
-    is cut, release times are respected, deadlines become easier, and the memory live at any tick was live at some tick
-    before. No metric grows. In the result, a task or a transfer is active at every tick after the last release. So it
-    ends by that time plus the sum of all durations and all transfers, each with its maximum over the devices. If the
-    makespan has weight w > 0 in the first level of value V, every schedule no worse ends by V / w.
+    The horizon. Take an optimal schedule and remove each tick after the last release time at which nothing runs and
+    nothing moves. It stays valid, and no metric grows (`_cp_sat.limits` gives the argument). So it ends by that time
+    plus the sum of all durations and all transfers, each with its maximum over the devices. If the makespan has weight
+    w > 0 in the first level of value V, every schedule no worse ends by V / w.
 
     The windows follow paths. The start of a task follows from its release time and the earliest ends of its producers,
     with least durations and without transfers; its end from its deadline, the horizon and its consumers.

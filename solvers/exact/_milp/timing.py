@@ -97,7 +97,7 @@ class Timing:
         sent = self.program.column(
             times.earliest[u] + times.least[u], times.horizon, lambda view: self._sent(view, move) / times.unit
         )
-        arrival = sent + move.cost(times.transfer[move.payload_edge])
+        arrival = sent + move.cost(times.transfer[move.edges[0]])
         self.sent.append(sent)
         self.arrival.append(arrival)
         self.program.at_least(sent, self.end[u])
@@ -141,7 +141,7 @@ class Timing:
         one, other = self.moves.all[q], self.moves.all[r]
         begun = self._sent(view, one)
         ways = {(view.home[self.placement.group[one.producer]], b) for b in self._destinations(view, one)}
-        table = self.times.transfer[one.payload_edge]
+        table = self.times.transfer[one.edges[0]]
         ticks = max((table[a][b] * self.times.unit for a, b in ways if (a, b) in one.ways), default=0)
         return begun + ticks <= self._sent(view, other)
 
@@ -151,5 +151,5 @@ class Timing:
 
     def _follows(self, one: Move, other: Move) -> bool:
         """Return whether the graph orders two moves: the first ends at the other's producer or before."""
-        v, u = self.moves.target[one.payload_edge], other.producer
+        v, u = self.moves.target[one.edges[0]], other.producer
         return one.device is None and (v == u or bool(self.times.after[v] >> u & 1))

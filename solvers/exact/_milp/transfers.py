@@ -32,11 +32,6 @@ class Move:
     device: int | None
     ways: dict[Pair, Linear]
 
-    @property
-    def payload_edge(self) -> int:
-        """An edge with its payload."""
-        return self.edges[0]
-
     def leaves(self, a: int) -> Linear:
         """Return whether device a sends it."""
         return total(z for (s, _), z in self.ways.items() if s == a)

@@ -244,11 +244,7 @@ def solved(sub: Subproblem, state: State, limit: float, seed: int, stopped: Call
 
     problem, horizon = sub.problem, sub.span
     limits = Limits(
-        horizon=horizon,
-        allowed=sub.allowed,
-        head=sub.head,
-        tail=sub.tail,
-        largest=dict.fromkeys(ALL_METRICS, horizon),
+        horizon=horizon, allowed=sub.allowed, head=sub.head, tail=sub.tail, largest=dict.fromkeys(ALL_METRICS, horizon)
     )
     try:
         model = Model(problem, limits, False, lambda: False)
