@@ -7,6 +7,7 @@ a search passes through infeasible states but does not remain there.
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 import time
@@ -194,29 +195,37 @@ class Walker:
         return current_schedule(self.problem, self.instance, self._judge)
 
 
+MakeWalker = Callable[[Problem, Schedule, int, int, int], Walker]
+"""Makes a walker from a problem, a start, a seed, the least number of moves, and a lower bound of the makespan."""
+
+Coolings = Callable[[Problem, int, int], Iterator[Cooling]]
+"""Yields coolings for a problem, a worker by its number, and a number of moves."""
+
+
 def search_from(
     problem: Problem,
     start: Schedule,
-    make: Callable[[Problem, Schedule, int, int, int], Walker],
-    coolings: Callable[[int], Iterator[Cooling]],
+    make: MakeWalker,
+    coolings: Coolings,
     best: Incumbent,
+    rounds: int,
+    stopped: Callable[[], bool],
     *,
     bound: int | None = None,
     enough: float = -math.inf,
     seed: int = 0,
     workers: int = 1,
-    moves: int,
-    stopped: Callable[[], bool],
+    moves: int | None = None,
+    endless: bool = False,
     patience: float = math.inf,
     message: str = "",
 ) -> WalkOutcome:
     """Search until the coolings end, the value is at most `enough`, or `stopped` returns true.
 
-    `make` returns the walker of a worker from the problem, the start, a seed, the least number of moves and a lower
-    bound of the makespan. `coolings` returns the coolings of a worker by its number. Workers begin each cooling with
-    the best state of all, and offer their schedules to `best`. With one worker, the same seed gives the same result,
-    unless the search is stopped or cut short: plain Python, which runs while kernels are compiled, ends after
-    `patience` seconds.
+    Each worker follows `coolings` for `rounds` moves, again and again if `endless`. `moves` is their least number for
+    the decision on compiled code, `rounds` by default. Workers begin each cooling with the best state of all, and offer
+    their schedules to `best`. With one worker, the same seed gives the same result, unless the search is stopped or cut
+    short: plain Python, which runs while kernels are compiled, ends after `patience` seconds.
     """
     least = makespan_bound(problem) if bound is None else bound
     lock = threading.Lock()
@@ -225,7 +234,7 @@ def search_from(
     shared: list[tuple[float, Schedule]] = []
 
     def work(number: int) -> int:
-        walker = make(problem, start, seed + 7919 * number, moves, least)
+        walker = make(problem, start, seed + 7919 * number, rounds if moves is None else moves, least)
 
         def news() -> None:
             found = walker.best()
@@ -241,7 +250,8 @@ def search_from(
                 cut.set()
             return cut.is_set() or stopped() or bool(shared and shared[0][0] <= enough)
 
-        for cooling in coolings(number):
+        repeats = itertools.count() if endless else range(1)
+        for cooling in itertools.chain.from_iterable(coolings(problem, number, rounds) for _ in repeats):
             if over():
                 break
             with lock:

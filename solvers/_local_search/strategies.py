@@ -14,7 +14,7 @@ from .search import Cooling, Walker
 
 @dataclass(frozen=True, slots=True)
 class AnnealingTuning:
-    """Parameters of annealing, chosen with `benchmarks/portfolio.py`."""
+    """Parameters of annealing; `benchmarks/gaps.py --solver annealing` measures their effect."""
 
     shares: tuple[int, ...] = (30, 10, 22, 14, 16, 8)  # percentages of the kinds of moves (`proposals`)
     # First temperatures of the coolings, used in turn, as parts of the best value divided by the number of tasks.
@@ -29,7 +29,7 @@ class AnnealingTuning:
 
 @dataclass(frozen=True, slots=True)
 class DescentTuning:
-    """Parameters of iterated local search, chosen with `benchmarks/portfolio.py`."""
+    """Parameters of iterated local search; `benchmarks/gaps.py --solver local-search` measures their effect."""
 
     shares: tuple[int, ...] = (26, 14, 22, 12, 16, 10)  # percentages of the kinds of moves (`proposals`)
     descent: int = 40_000  # moves of a descent

@@ -23,7 +23,7 @@ def nothing_to_place(problem: Problem) -> Answer:
 
 
 def gap_reached(value: Value, bound: Value, gap_limit: float | None) -> Termination | None:
-    """OPTIMAL where a value equals its bound, COMPLETED where it is within the gap limit, else None."""
+    """Return OPTIMAL where a value equals its bound, COMPLETED where it is within the gap limit, else None."""
     if value == bound:
         return Termination.OPTIMAL
     return Termination.COMPLETED if gap_limit is not None and value - bound <= gap_limit * value else None
@@ -48,7 +48,7 @@ class SolveRun:
         self.varies_by = ""
 
     def stop_reason(self) -> Termination | None:
-        """Why to stop now; None to continue."""
+        """Return why to stop now; None to continue."""
         if self.options.should_stop():
             return Termination.INTERRUPTED
         return Termination.TIME_LIMIT if self.clock.over else None
@@ -58,7 +58,7 @@ class SolveRun:
         return self.stop_reason() is not None
 
     def first_level_reached(self, bound: Value | None) -> Termination | None:
-        """How to end where the incumbent is good enough, given a bound; None with several levels of the objective."""
+        """Return how to end where the incumbent is good enough for a bound; None with several levels."""
         values = self.best.values
         if values is None or bound is None or len(values) > 1:
             return None

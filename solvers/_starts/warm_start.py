@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Problem
@@ -11,7 +11,7 @@ from placeopt.model.schedule import Schedule
 from placeopt.solver import Clock, Options
 
 from .._constructive.heft import heft
-from .._local_search.search import LOADING, Cooling, rounds_in, search_from
+from .._local_search.search import LOADING, Coolings, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings
 from .._runs.incumbent import Incumbent
 from .._runs.validity import valid_forms
@@ -42,12 +42,12 @@ def annealed_start(
     enough: float = -math.inf,
     bound: int | None = None,
     moves: int | None = None,
-    cooled: Callable[[Problem, int, int], Iterator[Cooling]] = coolings,
+    cooled: Coolings = coolings,
 ) -> tuple[Schedule | None, bool]:
     """Improve a valid schedule by annealing for about `seconds`; return None if that fails.
 
     The seconds become a number of moves, so that the same seed gives the same schedule on any machine. The second value
-    tells whether annealing was cut short because it ran in plain Python. `enough`, `bound` and `moves` are those of
+    is whether annealing was cut short because it ran in plain Python. `enough`, `bound` and `moves` are those of
     `search_from`.
     """
     best = Incumbent(problem, Options(), Clock(None))
@@ -59,13 +59,14 @@ def annealed_start(
         problem,
         start,
         annealer,
-        lambda number: cooled(problem, number, rounds),
+        cooled,
         best,
+        rounds,
+        stopped,
         bound=bound,
         enough=enough,
         seed=seed,
-        moves=moves or rounds,
-        stopped=stopped,
+        moves=moves,
         patience=seconds + LOADING,
     )
     return (None if best.schedule is start else best.schedule), outcome.cut

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from placeopt.bounding.bound_prover import BoundProver
 from placeopt.bounding.portfolio import bounds
@@ -16,7 +17,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.solver import Answer, Options, Termination
 
-from .._local_search.search import LOADING, Cooling, Walker, any_start, rounds_in, search_from
+from .._local_search.search import LOADING, Cooling, Coolings, MakeWalker, Walker, any_start, rounds_in, search_from
 from .._local_search.strategies import ANNEALING, annealer, coolings, descender, descents
 from .._runs.solve_run import SolveRun, sufficient
 from .._runs.validity import valid
@@ -32,7 +33,7 @@ from ._windows import ADVANCE, Sweep, Window, windowed
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """Parameters of the portfolio, chosen with `benchmarks/portfolio.py`; shares are of the time limit."""
+    """Parameters of the portfolio; shares are of the time limit. `benchmarks/portfolio.py` measures their effect."""
 
     planned: float = 60.0  # seconds to plan for without a time limit
     quick: float = 0.3  # share after which no further heuristic begins; matters while kernels are not compiled
@@ -272,22 +273,21 @@ class Run(SolveRun):
         seconds: float,
         number: int,
         name: str,
-        make: Callable[[Problem, Schedule, int, int, int], Walker],
-        cooled: Callable[[Problem, int, int], Iterator[Cooling]],
+        make: MakeWalker,
+        cooled: Coolings,
     ) -> None:
         """Run a search by moves."""
-        rounds = max(rounds_in(self.problem, seconds), 1)
         outcome = search_from(
             self.problem,
             start,
             make,
-            lambda worker: cooled(self.problem, worker, rounds),
+            cooled,
             self.best,
+            max(rounds_in(self.problem, seconds), 1),
+            self.stopped,
             enough=sufficient(self.problem, float(self._bound_known()), self.options.gap_limit),
             seed=number,
             workers=self.threads,
-            moves=rounds,
-            stopped=self.stopped,
             patience=seconds + LOADING,
             message=name,
         )
@@ -330,15 +330,8 @@ class Run(SolveRun):
 
     def _repair(self, start: Schedule, seconds: float, number: int) -> float:
         """Run a turn of large neighbourhood search."""
-        improve(
-            self.problem,
-            start,
-            seconds,
-            number,
-            self.stopped,
-            lambda schedule: self._offer(schedule, "lns"),
-            self.threads,
-        )
+        better = partial(self._offer, name="lns")
+        improve(self.problem, start, seconds, number, self.stopped, better, self.threads)
         return seconds
 
     def _bound(self) -> None:
@@ -363,7 +356,7 @@ class Run(SolveRun):
         return float(self.best.bound if self.best.bound is not None else self.least.value)
 
     def stop_reason(self) -> Termination | None:
-        """Why to stop now; None to continue."""
+        """Return why to stop now; None to continue."""
         return self.proved or self.first_level_reached(self.best.bound) or super().stop_reason()
 
     def _concluded(self) -> Answer:
@@ -374,7 +367,7 @@ class Run(SolveRun):
         return replace(self.ended(why), bound_source=self.best.bound_by)
 
 
-def _cooled(turn: int) -> Callable[[Problem, int, int], Iterator[Cooling]]:
+def _cooled(turn: int) -> Coolings:
     """Return coolings whose temperatures depend on the turn, not on the seed."""
     return lambda problem, worker, rounds: coolings(problem, turn + worker, rounds)
 

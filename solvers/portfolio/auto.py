@@ -37,7 +37,7 @@ class Auto:
 
     name: ClassVar[str] = "auto"
     info: ClassVar[Info] = Info(
-        summary="portfolio: heuristics, CP-SAT, searches by moves and by parts, and bounds together",
+        summary="portfolio of heuristics, CP-SAT, searches and bounds",
         family="portfolio",
         guarantee="optimal, as far as time allows; else never worse than any of its members",
         complexity="anytime; heuristics in their own time",

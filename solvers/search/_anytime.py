@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 
 from pydantic import Field
 
 from placeopt.bounding.quick import best_bound
 from placeopt.model.problem import Objective, Problem
-from placeopt.model.schedule import Schedule
 from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings, Termination
 
-from .._local_search.search import Cooling, Walker, any_start, rounds_in, search_from
+from .._local_search.search import Coolings, MakeWalker, any_start, rounds_in, search_from
 from .._runs.solve_run import SolveRun, sufficient
 from .._starts.warm_start import best_start
 
@@ -54,10 +52,10 @@ def search(
     problem: Problem,
     options: Options,
     settings: SearchSettings,
-    make: Callable[[Problem, Schedule, int, int, int], Walker],
-    coolings: Callable[[Problem, int, int], Iterator[Cooling]],
+    make: MakeWalker,
+    coolings: Coolings,
 ) -> Answer:
-    """Search with walkers from `make`, and with the `coolings` of a worker by its number and its moves."""
+    """Search with walkers from `make` that follow `coolings`."""
     run = SolveRun(problem, options)
     best, bound = run.best, best_bound(problem).value
     start = best_start(problem, options.initial, True)
@@ -69,29 +67,23 @@ def search(
     if problem.n_tasks == 0:
         return Answer(Termination.OPTIMAL, begin, bound)
     limit = options.planned_seconds
-    endless = settings.rounds is None and limit is not None and options.workers > 1
     seconds = DEFAULT if limit is None else SHARE * limit
     brief = settings.rounds is None and limit is not None and limit < BRIEF
     rounds = settings.rounds or max(rounds_in(problem, seconds, plain=brief), 1)
-
-    def each(number: int) -> Iterator[Cooling]:
-        while True:
-            yield from coolings(problem, number, rounds)
-            if not endless:
-                return
-
     outcome = search_from(
         problem,
         begin,
         make,
-        each,
+        coolings,
         best,
+        rounds,
+        run.stopped,
         bound=math.ceil(bound) if problem.objective == Objective() else None,
         enough=sufficient(problem, float(bound), options.gap_limit),
         seed=options.seed,
         workers=options.workers,
         moves=0 if brief else rounds,
-        stopped=run.stopped,
+        endless=settings.rounds is None and limit is not None and options.workers > 1,
     )
     found = best.schedule is not None
     why = Termination.OPTIMAL if best.values == (bound,) else run.stop_reason()

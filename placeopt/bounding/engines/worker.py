@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-Tell = Callable[[dict[str, Any]], None]
+Send = Callable[[dict[str, Any]], None]
 
 TOLERANCE = 1e-9
 """Tolerance of SCIP for rows and whole columns, 1e-6 by default. HiGHS keeps its own 1e-6 and 1e-7: with 1e-9 it cut
@@ -53,7 +53,7 @@ def status_name(result: Any) -> Literal["optimal", "infeasible", "limit", "faile
     return known.get(result.termination.reason, "failed")
 
 
-def solved(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
+def solved(request: dict[str, Any], send: Send) -> dict[str, Any]:
     """Return the result of one run."""
     from ortools.math_opt import model_pb2
     from ortools.math_opt.python import mathopt
@@ -73,7 +73,7 @@ def solved(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
         start.solution_hints.append(mathopt.SolutionHint(variable_values=values))
     engines = {"highs": (mathopt.SolverType.HIGHS, _highs), "scip": (mathopt.SolverType.GSCIP, _scip)}
     kind, prepare = engines[request["engine"]]
-    watching = prepare(parameters, request, columns, tell)
+    watching = prepare(parameters, request, columns, send)
     found = mathopt.solve(program, kind, params=parameters, model_params=start, **watching)
     bound = float(found.best_objective_bound())
     best = found.variable_values() if found.has_primal_feasible_solution() else None
@@ -86,7 +86,7 @@ def solved(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
     }
 
 
-def _highs(parameters: Any, request: dict[str, Any], columns: list[Any], tell: Tell) -> dict[str, Any]:
+def _highs(parameters: Any, request: dict[str, Any], columns: list[Any], send: Send) -> dict[str, Any]:
     """Set HiGHS' options and watch its log and its file of solutions: MathOpt passes on nothing else."""
     options = parameters.highs
     options.string_options["parallel"] = "on" if request["workers"] > 1 else "off"
@@ -103,16 +103,16 @@ def _highs(parameters: Any, request: dict[str, Any], columns: list[Any], tell: T
                 found = BOUND.match(line)
                 if found:
                     bound = float(found[1])
-                    tell({"bound": bound - abs(bound) * LOG_PRECISION})
+                    send({"bound": bound - abs(bound) * LOG_PRECISION})
             solutions = list(improving(Path(request["file"]).read_text(), len(columns)))
             if len(solutions) > seen:
                 seen = len(solutions)
-                tell({"values": solutions[-1]})
+                send({"values": solutions[-1]})
 
     return {"msg_cb": log}
 
 
-def _scip(parameters: Any, request: dict[str, Any], columns: list[Any], tell: Tell) -> dict[str, Any]:  # noqa: ARG001
+def _scip(parameters: Any, request: dict[str, Any], columns: list[Any], send: Send) -> dict[str, Any]:  # noqa: ARG001
     """Set SCIP's parameters and watch its solutions and nodes."""
     from ortools.math_opt.python import mathopt
 
@@ -125,11 +125,11 @@ def _scip(parameters: Any, request: dict[str, Any], columns: list[Any], tell: Te
         nonlocal best
         with contextlib.suppress(OSError, ValueError):  # an exception would end the process
             if data.event == mathopt.Event.MIP_SOLUTION and data.solution is not None:
-                tell({"values": [float(data.solution[column]) for column in columns]})
+                send({"values": [float(data.solution[column]) for column in columns]})
             bound = float(data.mip_stats.dual_bound)
             if data.mip_stats.HasField("dual_bound") and math.isfinite(bound) and bound > best:
                 best = bound
-                tell({"bound": bound})
+                send({"bound": bound})
         return mathopt.CallbackResult()
 
     events = mathopt.CallbackRegistration(
@@ -161,7 +161,7 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # engines print to the standard output
     lock = threading.Lock()
 
-    def tell(message: dict[str, Any]) -> None:
+    def send(message: dict[str, Any]) -> None:
         with lock:
             channel.write(json.dumps(message) + "\n")
             channel.flush()
@@ -177,10 +177,10 @@ def main() -> None:
     while True:
         request = json.loads(requests.get())
         try:
-            tell({"result": solved(request, tell)})
+            send({"result": solved(request, send)})
         except Exception as error:  # noqa: BLE001 - reported to the caller
             # MathOpt (9.15) fails while it reports an error: the original one is the context.
-            tell({"error": f"{type(error).__name__}: {error.__context__ or error}"})
+            send({"error": f"{type(error).__name__}: {error.__context__ or error}"})
 
 
 if __name__ == "__main__":

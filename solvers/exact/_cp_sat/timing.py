@@ -75,7 +75,7 @@ class Timing:
         return intervals
 
     def after_arrival(self, moment: Variable, e: int) -> None:
-        """Require that a time is no earlier than the arrival of an edge's data, if the data moves.
+        """Require that a time is at or after the arrival of an edge's data, if the data moves.
 
         A transfer takes at least the minimum over all pairs of classes. Each pair that takes longer has a row, enforced
         where the pair is the actual one. That was faster than element constraints and than one row per class of the

@@ -44,11 +44,11 @@ class Memory:
         self.used: dict[int, Linear] = {}
         devices = bounded_devices(problem)
         if problem.memory_model == "sum":
-            self._add_up(devices)
+            self._limit_sums(devices)
         elif devices and timing is not None:
-            self._follow(devices, timing)
+            self._limit_peaks(devices, timing)
 
-    def _add_up(self, devices: list[int]) -> None:
+    def _limit_sums(self, devices: list[int]) -> None:
         held = [
             [sum(parts)] * self.problem.n_devices
             for parts in zip(self.resident, self.output, self.scratch, strict=True)
@@ -63,12 +63,12 @@ class Memory:
         everything = sum(self.resident) + sum(self.output) + sum(self.scratch)
         return min(int(self.problem.capacity[d]) // self.unit, int(everything))
 
-    def _follow(self, devices: list[int], timing: Timing) -> None:
+    def _limit_peaks(self, devices: list[int], timing: Timing) -> None:
         stays = self.placement.loads([[amount] * self.problem.n_devices for amount in self.resident])
         for d in devices:
             self.used[d] = self._use(d) if self.balanced else Linear(constant=self._room(d))
             self.program.at_least(self.used[d], stays[d])
-        self._release = {i: self._let_go(i, timing) for i in range(self.problem.n_tasks) if self.output[i]}
+        self._release = {i: self._add_release(i, timing) for i in range(self.problem.n_tasks) if self.output[i]}
         for j in range(self.problem.n_tasks):
             row = self.placement.x[self.placement.group[j]]
             there = [d for d in devices if d in row]
@@ -86,7 +86,7 @@ class Memory:
     def _use(self, d: int) -> Linear:
         return self.program.column(0, self._room(d), lambda view: view.used[d] / self.unit)
 
-    def _let_go(self, i: int, timing: Timing) -> Linear:
+    def _add_release(self, i: int, timing: Timing) -> Linear:
         """Add r[i], at least the task's end, the ends of consumers on its device, and the arrivals at the others."""
         problem, placement, times = self.problem, self.placement, timing.times
         g = placement.group[i]
@@ -96,8 +96,8 @@ class Memory:
         self.program.at_least(release, timing.end[i])
         for e in range(int(problem.out_start[i]), int(problem.out_start[i + 1])):
             v = int(problem.edge_target[e])
-            beside = placement.together(g, placement.group[v])
-            timing.if_one(release, timing.end[v], beside, times.latest[v])
+            together = placement.together(g, placement.group[v])
+            timing.if_one(release, timing.end[v], together, times.latest[v])
             self.program.at_least(release, timing.end[i] + timing.travel(e))
         if problem.contention == "port":
             for move, arrival in zip(timing.moves.all, timing.arrival, strict=True):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """Parameters, chosen with lns on the sets `balanced`, `narrow` and `problems` of `benchmarks/portfolio.py`."""
+    """Parameters; `benchmarks/gaps.py --solver lns` measures their effect."""
 
     share: float = 0.85  # of the time limit for which one worker plans work; it ends by its work, not by the clock
     start: float = 0.8  # seconds of it before the search: loading OR-Tools
