@@ -59,14 +59,13 @@ class Enumeration:
     ) -> None:
         self.problem, self._stop, self._found = problem, stop, found
         self.placements = self.steps = self.moved = 0
-        levels = [{term.metric: Fraction(0) for term in level} for level in problem.objective.levels]
-        for weights, level in zip(levels, problem.objective.levels, strict=True):
-            for term in level:
-                weights[term.metric] += term.weight
-        self._scale = [math.lcm(*(weight.denominator for weight in weights.values())) for weights in levels]
+        weights = [
+            [sum((term.weight for term in level if term.metric == metric), Fraction(0)) for metric in COUNTED]
+            for level in problem.objective.levels
+        ]
+        self._scale = [math.lcm(*(weight.denominator for weight in level)) for level in weights]
         self._weights = [
-            tuple(int(weights.get(metric, 0) * scale) for metric in COUNTED)
-            for weights, scale in zip(levels, self._scale, strict=True)
+            tuple(int(weight * scale) for weight in level) for level, scale in zip(weights, self._scale, strict=True)
         ]
         self.least: tuple[int, ...] | None = None
         if known is not None:

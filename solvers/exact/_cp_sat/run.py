@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from placeopt.bounding.engines import BuildStoppedError
 from placeopt.bounding.quick import best_bound
 from placeopt.model.objective import Value
 from placeopt.model.problem import Problem
@@ -95,8 +96,6 @@ class CpSatRun(ExactRun["Expression"]):
             ended = self.first_level_reached(least)
             if ended is not None:
                 return self.ended(ended)
-        from placeopt.bounding.engines import BuildStoppedError
-
         from .model import Model  # loads OR-Tools
 
         try:
