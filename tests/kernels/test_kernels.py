@@ -235,7 +235,7 @@ class TestChoice:
         held.set()
 
     def test_a_search_that_is_cut_into_parts_does_the_same(self) -> None:
-        from placeopt_solvers._local_search.cooling import annealer
+        from placeopt_solvers._local_search.strategies import annealer
 
         problem = layered_problem(12, 3, ccr=1.0)
         start = po.solve(problem, "heft").schedule

@@ -11,19 +11,21 @@ without placement (`placeopt.bounding.relaxation.model`). They take seconds to m
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from placeopt.bounding.engines import BuildStoppedError
+from placeopt.bounding.engines.linear_program import Row
 from placeopt.bounding.quick import Bound, narrowed_classes
 from placeopt.bounding.relaxation.covers import ChainCuts, CoverCuts
 from placeopt.bounding.relaxation.cycles import CycleCuts
 from placeopt.bounding.relaxation.forks import ForkCuts
 from placeopt.bounding.relaxation.kinds import MOST, Kinds, kinds_of
 from placeopt.bounding.relaxation.model import GroupGraph, Relaxation
-from placeopt.bounding.relaxation.programme import BuildStoppedError, Row, proved
 from placeopt.model.arrays import Float
 from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem
@@ -138,7 +140,9 @@ class _Run:
             if optimum is None:
                 return
             if not values or optimum.value > max(values):
-                self.least = max(self.least, proved(self.relaxation.programme, optimum.multipliers))
+                self.least = max(
+                    self.least, math.ceil(self.relaxation.programme.safe_dual_bound(optimum.multipliers.tolist()))
+                )
                 self._prove("relaxation-lp", self.least)
             values.append(optimum.value)
             if len(values) > PATIENCE and values[-1] <= values[-1 - PATIENCE] * (1 + GROWTH):

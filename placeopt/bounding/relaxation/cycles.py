@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from placeopt.bounding.engines import BuildStoppedError
+from placeopt.bounding.engines.linear_program import Row, row
 from placeopt.bounding.relaxation.model import GroupGraph, Relaxation
-from placeopt.bounding.relaxation.programme import BuildStoppedError, Row, row
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Float, Int
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placeopt.bounding.engines.linear_program import Row, row
 from placeopt.bounding.relaxation.model import GroupGraph, Relaxation
-from placeopt.bounding.relaxation.programme import Row, row
 from placeopt.model.arrays import Float, Int
 
 WIDEST = 200

@@ -26,11 +26,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from ortools.math_opt import model_pb2
 from ortools.sat.python import cp_model
 
-from placeopt.bounding.engines import cp_sat, process
-from placeopt.bounding.relaxation.programme import Programme, Row
+from placeopt.bounding.engines import EngineError, cp_sat, mathopt
+from placeopt.bounding.engines.linear_program import LinearProgram, Row
 from placeopt.model.arrays import Float, Int
 
 Engine = Literal["highs", "cp-sat"]
@@ -63,7 +62,7 @@ class Race:
 
 
 def race(
-    programme: Programme,
+    programme: LinearProgram,
     least: int,
     in_ticks: bool,
     seconds: float,
@@ -92,7 +91,7 @@ def race(
             outcome = rival()
             if outcome is not None:
                 results.append(outcome)
-        except process.EngineError:
+        except EngineError:
             pass  # the other engine continues; bounds proved so far remain valid
         except BaseException as error:  # noqa: BLE001 - raised again below
             errors.append(error)
@@ -115,7 +114,7 @@ def race(
     return results[0] if results else Race(None, None)
 
 
-def _most(programme: Programme) -> int:
+def _most(programme: LinearProgram) -> int:
     """An upper bound of the objective from the bounds of the columns."""
     return sum(coefficient * programme.upper[column] for column, coefficient in programme.objective.items())
 
@@ -131,44 +130,19 @@ def _highs(
         if math.isfinite(value):
             on_bound(math.ceil(value - most * SLACK))
 
-    options = {
-        "engine": "highs",
-        "hint": None,
-        "seconds": seconds,
-        "gap": 0.0,
-        "absolute_gap": 0.5 * min(filter(None, steps), default=1) / unit,
-        "seed": 0,
-        "workers": 1,
-    }
-    outcome = process.run(_proto(coarsened.programme, unit), options, lambda _: None, report, should_stop)
-    if outcome["bound"] is not None and outcome["status"] in ("optimal", "limit"):
-        report(outcome["bound"])
-    if outcome["status"] != "optimal" or outcome["values"] is None:
+    outcome = mathopt.run_mathopt(
+        mathopt.mathopt_model(coarsened.programme, unit),
+        "highs",
+        should_stop=should_stop,
+        on_bound=report,
+        seconds=seconds,
+        absolute_gap=0.5 * min(filter(None, steps), default=1) / unit,
+    )
+    if outcome.bound is not None and outcome.status in ("optimal", "limit"):
+        report(outcome.bound)
+    if outcome.status != "optimal" or outcome.values is None:
         return None
-    return Race("highs", coarsened.fine(np.array(outcome["values"])))
-
-
-def _proto(programme: Programme, unit: float) -> model_pb2.ModelProto:
-    """The program for MathOpt, with its objective in units of `unit`."""
-    model = model_pb2.ModelProto()
-    columns = model.variables
-    columns.ids.extend(range(programme.n_columns))
-    columns.lower_bounds.extend(map(float, programme.lower))
-    columns.upper_bounds.extend(map(float, programme.upper))
-    columns.integers.extend(programme.integral)
-    rows, entries = model.linear_constraints, model.linear_constraint_matrix
-    for place, row in enumerate(programme.rows):
-        rows.ids.append(place)
-        rows.lower_bounds.append(float(row.low))
-        rows.upper_bounds.append(float(row.low) if row.equation else math.inf)
-        entries.row_ids.extend([place] * len(row.columns))
-        entries.column_ids.extend(row.columns.tolist())
-        entries.coefficients.extend(row.coefficients.astype(np.float64).tolist())
-    objective = model.objective.linear_coefficients
-    for column, coefficient in sorted(programme.objective.items()):
-        objective.ids.append(column)
-        objective.values.append(coefficient / unit)
-    return model
+    return Race("highs", coarsened.fine(np.array(outcome.values)))
 
 
 def _cp_sat(
@@ -203,7 +177,7 @@ def _cp_sat(
     return Race("cp-sat", coarsened.fine(np.array(values, dtype=np.float64)))
 
 
-def _largest(programme: Programme, unit: int) -> int:
+def _largest(programme: LinearProgram, unit: int) -> int:
     """An approximate upper bound of all sums in the program, with its objective in units of `unit`."""
     upper = np.array(programme.upper, dtype=np.float64)
     rows = (float(np.abs(row.coefficients).astype(np.float64) @ upper[row.columns]) for row in programme.rows)
@@ -214,7 +188,7 @@ def _largest(programme: Programme, unit: int) -> int:
 class Coarse:
     """A program in coarse units; its objective keeps the original unit."""
 
-    programme: Programme  # the coarse program
+    programme: LinearProgram  # the coarse program
     unit: Int  # (columns,) the unit of each column
 
     def fine(self, x: Float) -> Float:
@@ -222,7 +196,7 @@ class Coarse:
         return np.asarray(x * self.unit)
 
 
-def coarse(programme: Programme, *, in_ticks: bool) -> Coarse:
+def coarse(programme: LinearProgram, *, in_ticks: bool) -> Coarse:
     """The program in coarse units; `in_ticks`: all continuous columns count ticks."""
     whole = np.array(programme.integral)
     unit = np.array([1 if w else max(1, -(-high // GRID)) for w, high in zip(whole, programme.upper, strict=True)])
@@ -231,7 +205,7 @@ def coarse(programme: Programme, *, in_ticks: bool) -> Coarse:
     if lossless:
         unit = np.where(whole, 1, divisor)
     units = unit.tolist()
-    result = Programme(
+    result = LinearProgram(
         lower=list(programme.lower),
         upper=[-(-high // each) for high, each in zip(programme.upper, units, strict=True)],
         integral=list(programme.integral),
@@ -242,7 +216,7 @@ def coarse(programme: Programme, *, in_ticks: bool) -> Coarse:
     return Coarse(result, unit)
 
 
-def _divisor(programme: Programme, whole: np.ndarray) -> int:
+def _divisor(programme: LinearProgram, whole: np.ndarray) -> int:
     """The greatest common divisor of the other numbers in rows with continuous columns."""
     found = 0
     for row in programme.rows:

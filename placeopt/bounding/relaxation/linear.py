@@ -1,7 +1,7 @@
 """The linear relaxation, re-solved incrementally as cuts are added, by GLOP through OR-Tools' MathOpt.
 
 GLOP uses floating point. Reported bounds are computed in integers from its dual values
-(`placeopt.bounding.relaxation.programme.proved`).
+(`LinearProgram.safe_dual_bound`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from ortools.math_opt.python import mathopt
 from ortools.util.python import solve_interrupter
 
+from placeopt.bounding.engines import BuildStoppedError
+from placeopt.bounding.engines.linear_program import CHECK_EVERY, LinearProgram, Row
 from placeopt.bounding.engines.watching import watched
-from placeopt.bounding.relaxation.programme import CHECK_EVERY, BuildStoppedError, Programme, Row
 from placeopt.model.arrays import Float
 
 
@@ -35,7 +36,7 @@ class IncrementalLP:
     largest coefficient.
     """
 
-    def __init__(self, programme: Programme) -> None:
+    def __init__(self, programme: LinearProgram) -> None:
         self._programme = programme
         unit = _typical(programme)
         self._column_unit = np.where(programme.integral, 1.0, unit)
@@ -107,7 +108,7 @@ class IncrementalLP:
         self._row_unit.append(unit)
 
 
-def _typical(programme: Programme) -> float:
+def _typical(programme: LinearProgram) -> float:
     """A scale for continuous columns: a high quantile of the coefficients of integral columns in their rows."""
     whole = np.array(programme.integral)
     found = []

@@ -37,10 +37,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from placeopt.bounding.engines.linear_program import LinearProgram
 from placeopt.bounding.quick.classes import by_group
 from placeopt.bounding.quick.deadlines import horizon
 from placeopt.bounding.relaxation.kinds import Kinds
-from placeopt.bounding.relaxation.programme import Programme
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.objective import METRICS, Value
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem
@@ -75,7 +75,7 @@ class Relaxation:
     ) -> None:
         self.kinds, self.known = kinds, known
         self.problem: Problem = kinds.classes.problem
-        self.programme = Programme(should_stop=should_stop)
+        self.programme = LinearProgram(should_stop=should_stop)
         problem = self.problem
         self.source = problem.group[problem.edge_source]
         self.target = problem.group[problem.edge_target]

@@ -1,4 +1,4 @@
-"""A problem as the kernels of a search take it: arrays that stand still, and what the objective weighs."""
+"""The arrays of a problem for the kernels of a search, with the weights of the objective."""
 
 from __future__ import annotations
 
@@ -13,18 +13,26 @@ from placeopt.model.groups import group_memory, group_separation
 from placeopt.model.objective import task_energy
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem, transfer_ticks
 
+from .._runs.device_classes import class_ends
+
 TABLE = 1 << 22
-"""Entries of the table of transfer times, at most; without it they are worked out each time."""
+"""Largest table of transfer times, in entries; larger ones are not stored, and times are computed when needed."""
+
+COPIED = (
+    "group", "duration", "release", "deadline", "in_start", "out_start", "capacity", "resident", "output", "scratch",
+    "latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den",
+)  # fmt: skip
+"""Arrays that are those of the problem."""
 
 MAKESPAN, LOAD, BALANCE, LATE, OVERFULL = range(5)
-"""Places of `Case.weight`."""
+"""Indices of `Instance.weight`."""
 
 TICKS, BYTES, JOULES = range(3)
-"""Places of `Case.price`."""
+"""Indices of `Instance.price`."""
 
 
-class Case(NamedTuple):
-    """What a search knows of a problem; n tasks, m devices, e edges, g groups, k device classes.
+class Instance(NamedTuple):
+    """A problem for a search; n tasks, m devices, e edges, g groups, k device classes, p different payloads.
 
     Attributes
     ----------
@@ -33,29 +41,28 @@ class Case(NamedTuple):
     duration, release, deadline, feasible, capacity, latency, ...
         As in `Problem`; `feasible` (g, m) is that of groups.
     tail
-        (n,) ticks that follow each task at least.
+        (n,) lower bounds of the ticks after each task's end.
     in_start, source, payload, shared
         The in-edges of each task: producer, bytes, whether it carries its producer's output.
     out_start, target, slot
-        The out-edges: consumer, and the place of the edge among the in-edges.
+        The out-edges: consumer, and the index of the edge among the in-edges.
     label, kind, table
-        (m,) class of each device, (e,) number of each in-edge's payload among the different ones, and (p, k, k) ticks
-        that each takes between two classes; `table` is empty where it would be too large.
+        (m,) class of each device; (e,) index of each in-edge's payload among the different ones; (p, k, k) ticks of
+        each payload between two classes, empty where the table would be too large.
     memory, apart_start, apart
-        (g,) bytes of each group under the `sum` model; the groups that must be apart from each, as CSR.
+        (g,) bytes of each group under the `sum` model; the groups that are separated from each, as CSR.
     resident, output, scratch
         (n,) bytes, for the `peak` model.
     weight
-        (5,) of the makespan, the largest load and the memory balance, of a tick of lateness and of a byte that does not
-        fit; the last two grow and shrink with what a search meets.
+        (5,) of the makespan, the largest load and the memory balance, of a tick of lateness and of a byte above the
+        capacity; the search adapts the last two.
     charge, price
-        (n, m) what the objective asks for a task on a device apart from times; (3,) for a tick, a byte and a nanojoule
-        of transfers.
+        (n, m) cost in the objective of a task on a device, apart from times; (3,) cost of a tick, a byte and a
+        nanojoule of transfers.
     bound
         A lower bound of the makespan.
     port, due, peak, timed, priced
-        Whether there are ports and deadlines; whether memory is counted as it is live; whether times matter at all;
-        whether transfers have a price.
+        Whether there are ports; deadlines; the `peak` memory model; any influence of times; a price of transfers.
     """
 
     group: Int
@@ -99,11 +106,11 @@ class Case(NamedTuple):
     priced: bool
 
 
-def make_case(problem: Problem, bound: int = 0) -> Case:
-    """The problem for a search; `bound` is a lower bound of its makespan in ticks.
+def make_instance(problem: Problem, bound: int = 0) -> Instance:
+    """Return the arrays of a problem; `bound` is a lower bound of its makespan in ticks. Memory O(n m + e).
 
-    Levels of a lexicographic objective are added up, each a thousandth of the one before: searches compare incumbents
-    exactly (`placeopt.model.objective.evaluate`), this only leads them. Memory O(n m + e).
+    The levels of a lexicographic objective are added up, each with a thousandth of the weight of the one before. That
+    only guides a search; incumbents are compared exactly (`placeopt.model.objective.evaluate`).
     """
     n, m = problem.duration.shape
     weights = level_weights(problem)
@@ -115,9 +122,7 @@ def make_case(problem: Problem, bound: int = 0) -> Case:
     slot[edge] = np.arange(problem.n_edges)
     payload = problem.payload[edge]
     sizes, kind = np.unique(payload, return_inverse=True)
-    label = problem.device_class
-    first = np.unique(label, return_index=True)[1]
-    last = m - 1 - np.unique(label[::-1], return_index=True)[1]  # another than the first wherever there is another
+    first, last = class_ends(problem)
     small = len(sizes) * len(first) ** 2 <= TABLE
     table = problem.transfer(sizes[:, None, None], first[:, None], last[None, :]) if small else np.zeros((0, 0, 0), int)
     least = np.where(problem.feasible, problem.duration, UNLIMITED).min(axis=1, initial=UNLIMITED)
@@ -129,37 +134,23 @@ def make_case(problem: Problem, bound: int = 0) -> Case:
     weight = np.array([weights.get(metric, 0.0) for metric in ("makespan", "max_load", "memory_balance")] + [1.0, 1.0])
     due = bool((problem.deadline != UNLIMITED).any())
     peak = problem.memory_model == "peak"
-    return Case(
-        group=problem.group,
+    return Instance(
+        **{name: getattr(problem, name) for name in COPIED},
         member_start=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
         member=member.astype(np.int64),
-        duration=problem.duration,
-        release=problem.release,
-        deadline=problem.deadline,
         tail=path_lengths(backwards, problem.in_start, producer, least),
-        in_start=problem.in_start,
         source=producer,
         payload=payload,
         shared=problem.shared[edge],
-        out_start=problem.out_start,
         target=problem.edge_target,
         slot=slot,
-        latency=problem.latency,
-        byte_ticks_num=problem.byte_ticks_num,
-        byte_ticks_den=problem.byte_ticks_den,
-        byte_energy_num=problem.byte_energy_num,
-        byte_energy_den=problem.byte_energy_den,
-        label=label,
+        label=problem.device_class,
         kind=kind.astype(np.int64),
         table=np.ascontiguousarray(table, dtype=np.int64),
         feasible=problem.group_feasible() & (peak | (group_memory(problem)[:, None] <= problem.capacity)),
         memory=group_memory(problem),
         apart_start=apart_start,
         apart=apart,
-        capacity=problem.capacity,
-        resident=problem.resident,
-        output=problem.output,
-        scratch=problem.scratch,
         weight=weight,
         charge=charge,
         price=price,
@@ -173,19 +164,19 @@ def make_case(problem: Problem, bound: int = 0) -> Case:
 
 
 def level_weights(problem: Problem) -> dict[Metric, float]:
-    """What each metric weighs, all levels of the objective added up."""
+    """Return the weight of each metric, all levels of the objective added up."""
     found: dict[Metric, float] = {}
     for depth, level in enumerate(problem.objective.levels):
         for term in level:
             share = float(term.weight) * 1e-3**depth
-            if depth:  # in the units of the first level, as far as they can be told apart
+            if depth:  # roughly in the units of the first level
                 share *= _usual(problem, problem.objective.levels[0][0].metric) / _usual(problem, term.metric)
             found[term.metric] = found.get(term.metric, 0.0) + share
     return found
 
 
 def _usual(problem: Problem, metric: Metric) -> float:
-    """A value of the metric of the right order of magnitude."""
+    """Return a typical value of the metric."""
     work = float(problem.duration.max(axis=1, initial=0).sum())
     if metric == "communication":
         return max(float(problem.payload.sum()), 1.0)
@@ -199,7 +190,7 @@ def _usual(problem: Problem, metric: Metric) -> float:
 
 
 def _charges(problem: Problem) -> dict[Metric, Float]:
-    """(n, m) of every metric that is a sum over tasks."""
+    """Return the costs (n, m) of every metric that is a sum over tasks."""
     found: dict[Metric, Int] = {
         "total_cost": problem.duration,
         "energy": task_energy(problem),
@@ -209,10 +200,12 @@ def _charges(problem: Problem) -> dict[Metric, Float]:
 
 
 @kernel(transfer_ticks, allocates=False)
-def moving_ticks(case: Case, k: int, a: int, b: int) -> int:
-    """Ticks that in-edge k takes from device a to another device b."""
-    if len(case.table) > 0:
-        return int(case.table[case.kind[k], case.label[a], case.label[b]])
+def moving_ticks(instance: Instance, k: int, a: int, b: int) -> int:
+    """Return the ticks of in-edge k from device a to another device b."""
+    if len(instance.table) > 0:
+        return int(instance.table[instance.kind[k], instance.label[a], instance.label[b]])
     return int(
-        transfer_ticks(case.payload[k], case.latency[a, b], case.byte_ticks_num[a, b], case.byte_ticks_den[a, b])
+        transfer_ticks(
+            instance.payload[k], instance.latency[a, b], instance.byte_ticks_num[a, b], instance.byte_ticks_den[a, b]
+        )
     )

@@ -1,14 +1,14 @@
-"""A stretch of a schedule as a problem of its own, solved anew by CP-SAT.
+"""Build and solve the subproblem of a neighbourhood with CP-SAT.
 
-The tasks of the stretch [first, last) of the sequence are all in the model. Those of the neighbourhood may change
-device and place; the others keep their device and their order among themselves. What is before and behind the stretch
-is in the numbers: for task i on device d
+All tasks at the positions [first, last) of the sequence are in the model. Free ones may change device and position; the
+others keep their device and their order. The rest of the schedule is in the numbers of task i on device d:
 
-    head[i, d]   the tick at which d and the data from before are there, and the release time
-    tail[i, d]   ticks from its end to the makespan, by what follows behind the stretch on d or needs its data
-    late[i, d]   the tick by which it must have ended for all deadlines behind the stretch
+    head[i, d]   tick from which d is free, the data of earlier tasks is there, and the release time has come
+    tail[i, d]   ticks from its end to the makespan, by later tasks on d or consumers of its data
+    late[i, d]   tick by which it must end for all deadlines of later tasks
 
-so that max(end_i + tail[i, d]), with what passes the stretch by, is the true makespan. O(stretch) work, and its edges.
+So max(end_i + tail[i, d]), together with the paths around the interval, is the exact makespan. The work is proportional
+to the tasks and edges of the interval.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 from placeopt.simulation import retime
 from placeopt.solver import ALL_METRICS
 
+from ..._runs.exact_run import TooLargeError
+from ...exact._cp_sat.limits import Limits
 from .state import State, decoded
+from .tuning import TUNING
 
 FAST: dict[str, object] = {
     "cp_model_presolve": False,
@@ -35,18 +38,13 @@ FAST: dict[str, object] = {
     "symmetry_level": 0,
     "use_precedences_in_disjunctive_constraint": False,
 }
-"""What small models of schedules want of CP-SAT, measured: 24 parts in 2.4 instead of 3.5 s, as good. A linear
-relaxation made it four times slower. Presolve has its own limits (see `placeopt.bounding.engines.cp_sat`), and no worth
-here."""
-
-
-IDLE = 3
-"""Idle devices, alike in every way, that a part is offered: each costs a literal per task."""
+"""Parameters of CP-SAT for small scheduling models: 24 subproblems took 2.4 instead of 3.5 s, with equal results. A
+linear relaxation was four times slower. Presolve has risks (`placeopt.bounding.engines.cp_sat`) and no benefit here."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stretch:
-    """Positions [first, last) of a sequence and, in that order, which of their tasks are free to move."""
+class Neighbourhood:
+    """Positions [first, last) of a sequence, and whether each of their tasks is free."""
 
     first: int
     last: int
@@ -54,23 +52,23 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """The problem of a stretch, in ticks from `origin` on and without the `rest` at the end of every schedule.
+class Subproblem:
+    """The problem of a neighbourhood, in ticks from `origin` on, without the `rest` at the end of every schedule.
 
     Attributes
     ----------
     tasks
         (k,) tasks of the whole problem, in sequence.
     problem
-        Theirs, with what is left of the memory, without ports, and with the makespan as objective.
+        Their problem, with the remaining memory, without ports, and with the makespan as objective.
     free
-        (k,) whether a task may change its place in the order and, if its whole group is free, its device.
+        (k,) whether a task may change its position and, if its whole group is free, its device.
     allowed
-        (g, m) devices of the part's groups.
+        (g, m) devices of the groups.
     head, tail, late
-        (k, m) ticks, see above; `late` is UNLIMITED where no deadline asks for more.
+        (k, m) ticks, see above; `late` is UNLIMITED without a deadline.
     span
-        The makespan that the part has now.
+        The current makespan of the subproblem.
     """
 
     tasks: Int
@@ -85,20 +83,20 @@ class Part:
     span: int
 
 
-def part_of(state: State, stretch: Stretch) -> Part:
-    """The problem of a stretch of a schedule."""
+def subproblem_of(state: State, area: Neighbourhood) -> Subproblem:
+    """Return the subproblem of a neighbourhood."""
     problem, m = state.problem, state.problem.n_devices
-    tasks = state.sequence[stretch.first : stretch.last]
+    tasks = state.sequence[area.first : area.last]
     position = state.position
-    around = state.around(stretch.first, stretch.last)
+    boundary = state.boundary(area.first, area.last)
     devices = np.arange(m)[None, :]
-    head = np.maximum(around.free[None, :], problem.release[tasks][:, None])
-    tail = np.repeat(around.tail[None, :], len(tasks), axis=0)
-    late = np.minimum(around.latest[None, :], problem.deadline[tasks][:, None])
+    head = np.maximum(boundary.free[None, :], problem.release[tasks][:, None])
+    tail = np.repeat(boundary.tail[None, :], len(tasks), axis=0)
+    late = np.minimum(boundary.latest[None, :], problem.deadline[tasks][:, None])
 
     owner, at = _rows(problem.in_start, tasks)
     edge = problem.in_edge[at]
-    outside = position[problem.edge_source[edge]] < stretch.first
+    outside = position[problem.edge_source[edge]] < area.first
     owner, edge = owner[outside], edge[outside]
     producer = problem.edge_source[edge]
     ticks = problem.transfer(problem.payload[edge][:, None], state.device[producer][:, None], devices)
@@ -106,9 +104,9 @@ def part_of(state: State, stretch: Stretch) -> Part:
 
     owner, edge = _rows(problem.out_start, tasks)
     consumer = problem.edge_target[edge]
-    outside = position[consumer] >= stretch.last
+    outside = position[consumer] >= area.last
     inner = edge[~outside]
-    pairs = np.stack((owner[~outside], position[consumer[~outside]] - stretch.first), axis=1)
+    pairs = np.stack((owner[~outside], position[consumer[~outside]] - area.first), axis=1)
     owner, edge, consumer = owner[outside], edge[outside], consumer[outside]
     ticks = problem.transfer(problem.payload[edge][:, None], devices, state.device[consumer][:, None])
     np.maximum.at(tail, owner, ticks + state.tail[consumer][:, None])
@@ -116,7 +114,7 @@ def part_of(state: State, stretch: Stretch) -> Part:
     np.minimum.at(late, owner[due], state.latest[consumer[due]][:, None] - ticks[due])
 
     group, size = problem.group[tasks], _group_sizes(problem)
-    freed = np.bincount(group[stretch.free], minlength=problem.n_groups)
+    freed = np.bincount(group[area.free], minlength=problem.n_groups)
     movable = freed[group] == size[group]
     small = _bare(problem, state, tasks, pairs, inner, movable)
     allowed = small.group_feasible()
@@ -128,13 +126,13 @@ def part_of(state: State, stretch: Stretch) -> Part:
     _keep_apart(problem, state, tasks, movable, small.group, allowed)
     origin, rest = int(head.min()), int(tail.min())
     late = np.where(late == UNLIMITED, UNLIMITED, late - origin)
-    return Part(
-        tasks, small, stretch.free, allowed, head - origin, tail - rest, late, origin, rest, state.span - origin - rest
+    return Subproblem(
+        tasks, small, area.free, allowed, head - origin, tail - rest, late, origin, rest, state.span - origin - rest
     )
 
 
 def _bare(problem: Problem, state: State, tasks: Int, pairs: Int, edge: Int, movable: Bool) -> Problem:
-    """The tasks with the edges between them and the memory that is left to them."""
+    """Return the problem of some tasks, with the edges between them and their memory."""
     limited = (problem.capacity != UNLIMITED).any()
     both = np.empty((0, 2), dtype=np.int64)
     if len(problem.separation):
@@ -157,15 +155,15 @@ def _bare(problem: Problem, state: State, tasks: Int, pairs: Int, edge: Int, mov
         resident=problem.memory[tasks] if limited else None,
         capacity=_room(problem, state, tasks) if limited else None,
     )
-    # What is left of the memory tells devices apart, but not in any way that the model asks classes for.
+    # The remaining memory differs within a class, but the model uses classes only for times and costs.
     return replace(small, device_class=problem.device_class)
 
 
 def _room(problem: Problem, state: State, tasks: Int) -> Int:
-    """(m,) bytes that the tasks may take. Under `peak`, all that the others do not need at their worst time.
+    """Return the bytes (m,) that the tasks may use; under `peak`, the capacity less the peak of the other tasks.
 
-    That looks neither at when the worst time is nor at how times change, so it is only checked afterwards; what
-    the tasks take now is always granted.
+    Under `peak` that ignores when the peak occurs, so the schedule is checked afterwards; the tasks may always use as
+    much as they use now.
     """
     taken = np.zeros(problem.n_devices, dtype=np.int64)
     np.add.at(taken, state.device[tasks], problem.memory[tasks])
@@ -181,7 +179,7 @@ def _room(problem: Problem, state: State, tasks: Int) -> Int:
 
 
 def _keep_apart(problem: Problem, state: State, tasks: Int, movable: Bool, group: Int, allowed: Bool) -> None:
-    """Forbid movable groups the devices of those that stay where they are and must be apart from them."""
+    """Forbid movable groups the devices of fixed groups that are separated from them."""
     if not len(problem.separation):
         return
     place = np.full(problem.n_tasks, -1, dtype=np.int64)
@@ -193,14 +191,14 @@ def _keep_apart(problem: Problem, state: State, tasks: Int, movable: Bool, group
 
 
 def _spare(problem: Problem, small: Problem, now: Int, head: Int, tail: Int, late: Int) -> list[int]:
-    """Devices that run nothing of the part and are like IDLE others: what goes there can as well go to one of those."""
+    """Return idle devices that are identical to `TUNING.idle` others, which can take their tasks as well."""
     seen: dict[object, int] = {}
     spare = []
     for d in np.setdiff1d(np.arange(problem.n_devices), now).tolist():
         columns = head[:, d].tobytes(), tail[:, d].tobytes(), late[:, d].tobytes()
         key = int(problem.device_class[d]), int(small.capacity[d]), *columns
         seen[key] = seen.get(key, 0) + 1
-        if seen[key] > IDLE:
+        if seen[key] > TUNING.idle:
             spare.append(d)
     return spare
 
@@ -210,7 +208,7 @@ def _group_sizes(problem: Problem) -> Int:
 
 
 def _rows(start: Int, tasks: Int) -> tuple[Int, Int]:
-    """The entries of CSR rows one after another: the place of the row among `tasks`, and the entry."""
+    """Return the entries of CSR rows: the index of the row in `tasks`, and the entry."""
     lengths = start[tasks + 1] - start[tasks]
     owner = np.repeat(np.arange(len(tasks)), lengths)
     before = np.cumsum(lengths) - lengths
@@ -218,17 +216,17 @@ def _rows(start: Int, tasks: Int) -> tuple[Int, Int]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """What became of a part.
+class Solution:
+    """The result for a subproblem.
 
     Attributes
     ----------
     device, start
-        (k,) of its tasks, in its own ticks; None where nothing at most as long as wanted was found.
+        (k,) of its tasks, in its own ticks; None without a schedule that is short enough.
     proved
-        Whether nothing shorter exists.
+        Whether no shorter schedule exists.
     work
-        Deterministic time that CP-SAT took.
+        Deterministic time of CP-SAT.
     size
         Variables of the model.
     """
@@ -240,91 +238,71 @@ class Found:
     size: int
 
 
-def solved(part: Part, state: State, limit: float, seed: int, stopped: Callable[[], bool]) -> Found:
-    """The part with the least makespan found within a deterministic time, at most as long as now."""
-    from placeopt.bounding.engines import cp_sat
+def solved(sub: Subproblem, state: State, limit: float, seed: int, stopped: Callable[[], bool]) -> Solution:
+    """Minimise the makespan of a subproblem within a deterministic time, without increasing it."""
+    from ...exact._cp_sat.model import Model  # loads OR-Tools
 
-    from ...exact._cp_sat.base import TooLargeError
-    from ...exact._cp_sat.limits import Limits
-    from ...exact._cp_sat.model import Model
-
-    problem, horizon = part.problem, part.span
+    problem, horizon = sub.problem, sub.span
     limits = Limits(
-        horizon=horizon,
-        allowed=part.allowed,
-        head=part.head,
-        tail=part.tail,
-        largest=dict.fromkeys(ALL_METRICS, horizon),
+        horizon=horizon, allowed=sub.allowed, head=sub.head, tail=sub.tail, largest=dict.fromkeys(ALL_METRICS, horizon)
     )
     try:
         model = Model(problem, limits, False, lambda: False)
     except TooLargeError:
-        return Found(None, None, False, 0.0, 0)
+        return Solution(None, None, False, 0.0, 0)
     cp, timing = model.base.cp, model.timing
     assert timing is not None
-    now = state.device[part.tasks]
+    now = state.device[sub.tasks]
     for d in range(problem.n_devices):
-        for i, j in pairwise(np.flatnonzero(~part.free & (now == d)).tolist()):
+        for i, j in pairwise(np.flatnonzero(~sub.free & (now == d)).tolist()):
             cp.add(timing.starts[j] >= timing.ends[i])
-    for i in np.flatnonzero((part.late <= horizon).any(axis=1)).tolist():
+    for i in np.flatnonzero((sub.late <= horizon).any(axis=1)).tolist():
         for d, x in model.placement.at[int(problem.group[i])].items():
-            if part.late[i, d] <= horizon:
-                cp.add(timing.ends[i] <= int(part.late[i, d])).only_enforce_if(x)
-    cp.minimize(model.levels[0].expression)
-    model.base.hint(Schedule(now, state.start[part.tasks] - part.origin))
-    last: list[Schedule] = []
-
-    def keep(read: Callable[..., int]) -> None:
-        last[:] = [model.schedule(read)]
-
-    outcome = cp_sat.run(
-        cp,
-        largest=model.magnitude,
+            if sub.late[i, d] <= horizon:
+                cp.add(timing.ends[i] <= int(sub.late[i, d])).only_enforce_if(x)
+    found: list[Schedule] = []
+    outcome = model.minimise(
+        model.levels[0],
+        Schedule(now, state.start[sub.tasks] - sub.origin),
+        found.append,
         seconds=None,
         seed=seed % 2**31,
         workers=1,
         should_stop=stopped,
-        on_solution=keep,
         parameters={**FAST, "max_deterministic_time": limit},
     )
     proved = outcome.status in ("OPTIMAL", "INFEASIBLE")
-    found = last[0] if last else None
-    return Found(
-        None if found is None else found.device,
-        None if found is None else found.start,
-        proved,
-        outcome.work,
-        model.base.size,
-    )
+    device, start = (found[-1].device, found[-1].start) if found else (None, None)
+    return Solution(device, start, proved, outcome.work, model.base.size)
 
 
-def changed(state: State, part: Part, stretch: Stretch, found: Found) -> Schedule:
-    """The whole schedule with a part as it was found, timed anew; other stretches may have changed since."""
+def changed(state: State, sub: Subproblem, area: Neighbourhood, found: Solution) -> Schedule:
+    """Return the whole schedule with a solution, with recomputed times; the state may have changed elsewhere since."""
     assert found.device is not None
     assert found.start is not None
     problem, device = state.problem, state.device.copy()
-    device[part.tasks] = found.device
-    end = found.start + problem.duration[part.tasks, found.device]
+    device[sub.tasks] = found.device
+    end = found.start + problem.duration[sub.tasks, found.device]
     if problem.contention == "port":
-        return _booked(state, part, stretch, device, found.start + part.origin, end + part.origin)
+        return _booked(state, sub, area, device, found.start + sub.origin, end + sub.origin)
     sequence = state.sequence.copy()
-    place = np.empty(len(part.tasks), dtype=np.int64)
-    place[part.problem.order] = np.arange(len(place))
-    sequence[stretch.first : stretch.last] = part.tasks[np.lexsort((place, end, found.start))]
+    place = np.empty(len(sub.tasks), dtype=np.int64)
+    place[sub.problem.order] = np.arange(len(place))
+    sequence[area.first : area.last] = sub.tasks[np.lexsort((place, end, found.start))]
     return decoded(problem, sequence, device)
 
 
-def _booked(state: State, part: Part, stretch: Stretch, device: Int, start: Int, end: Int) -> Schedule:
-    """A part put back among transfers that keep their order on the ports; those of its tasks leave when data is there.
+def _booked(state: State, sub: Subproblem, area: Neighbourhood, device: Int, start: Int, end: Int) -> Schedule:
+    """Insert a solution under ports: transfers outside keep their order, those of its tasks leave as early as possible.
 
-    What is behind the stretch is put off until the devices are free, so that orders stay as they are.
+    Later tasks are delayed until the devices are free, so that their order does not change.
     """
     problem, position = state.problem, state.position
     starts, ends = state.start.copy(), state.end.copy()
-    starts[part.tasks], ends[part.tasks] = start, end
+    starts[sub.tasks], ends[sub.tasks] = start, end
     last = np.zeros(problem.n_devices, dtype=np.int64)
-    np.maximum.at(last, device[part.tasks], end)
-    behind = position >= stretch.last
+    np.maximum.at(last, device[sub.tasks], end)
+    behind = position >= area.last
     late = int((last[device[behind]] - starts[behind]).max(initial=0))
     starts[behind] += late
     ends[behind] += late
@@ -335,7 +313,7 @@ def _booked(state: State, part: Part, stretch: Stretch, device: Int, start: Int,
         before[given.edge] = given.start
         carrier = edge_transfers(problem, state.device)
         before = np.where(carrier >= 0, before[carrier], -1)
-        inside = ~behind & (position >= stretch.first)
+        inside = ~behind & (position >= area.first)
         stays = (before >= 0) & ~inside[problem.edge_source] & ~inside[problem.edge_target]
         leaves[stays] = before[stays] + late * behind[problem.edge_source[stays]]
     moved = np.flatnonzero(edge_transfers(problem, device) == np.arange(problem.n_edges))
