@@ -27,7 +27,7 @@ def _entry_points() -> dict[str, EntryPoint]:
     try:
         distribution("placeopt")
     except PackageNotFoundError:  # a checkout that is not installed: its own pyproject.toml names our solvers
-        project = Path(__file__).parents[1] / "pyproject.toml"
+        project = Path(__file__).parents[2] / "pyproject.toml"
         if project.is_file():
             ours = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["entry-points"][GROUP]
             points = {name: EntryPoint(name, value, GROUP) for name, value in ours.items()} | points

@@ -68,7 +68,7 @@ def test_a_worker_is_killed_half_way(cluster: Any, notes: Path, tmp_path: Path) 
         while not rogues.noted(notes, "slow") and time.monotonic() < end:
             time.sleep(0.05)
         (run_, *_) = rogues.noted(notes, "slow")
-        worker = parent(parent(run_))  # its keeper is between them
+        worker = parent(parent(run_))  # its supervisor is between them
         killed.extend((worker, run_))
         os.kill(worker, signal.SIGKILL)
 

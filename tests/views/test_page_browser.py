@@ -121,7 +121,7 @@ def test_a_rejected_plan_shows_its_violations(opened: Callable[..., Opened]) -> 
     wrong = po.Schedule(schedule.device, np.zeros(6))
     report = po.verify(problem, wrong)
     page = opened(plan_page(problem, wrong, report))
-    assert "rejected" in page.tab.inner_text("#status")
+    assert "infeasible" in page.tab.inner_text("#status")
     assert page.tab.locator("#violations li").count() == len(report.violations)
     assert "task" in page.hover(0, 5)  # of several tasks on top of each other, one is told
 
@@ -265,7 +265,7 @@ def test_find_goes_to_the_task(opened: Callable[..., Opened]) -> None:
     page = opened(striped_page(400, 4))
     page.tab.evaluate("report.view.show(0, 50)")
     page.tab.fill("#find", "task 39")
-    assert page.tab.inner_text("#found") == "11 found; Enter goes there"
+    assert page.tab.inner_text("#found") == "11 found; Enter selects the next"
     page.tab.press("#find", "Enter")
     assert page.tab.inner_text("#details").startswith("task 39\n")
     page.tab.press("#find", "Enter")
