@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from rich.console import Console
 from rich.text import Text
 
 from placeopt.cli.terminal.console import facts_table, new_table
-from placeopt.passes import Pass
-from placeopt.solver import Settings, Solver
+from placeopt.solver import Settings
+
+if TYPE_CHECKING:
+    from placeopt.passes import Pass
+    from placeopt.solver import Solver
 
 FAMILIES = (
     "portfolio", "exact", "search", "list scheduling", "ready lists", "clustering", "fusion", "relaxations",

@@ -160,9 +160,9 @@ def _summary_grid(comparison: Runs) -> Grid:
     steady = comparison.steady()
     others = [row["solver"] for row in summary if row["solver"] not in steady]
     but = f" (except those that solved less than half: {listing(others, SOLVERS)})" if others else ""
-    over = f"{len(common)} of {problems} problems" if alone else f"all {problems} problems"
+    over = f"the {len(common)} of {problems} problems" if alone else f"all {problems} problems"
     notes = [
-        f"ratio (geometric mean of objective / best found) and gap (mean) are over the {over} that every solver "
+        f"ratio (geometric mean of objective / best found) and gap (mean) are over {over} that every solver "
         f"solved{but}: {listing(common, SOLVERS)}"
     ]
     if alone:
