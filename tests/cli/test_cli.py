@@ -1,4 +1,4 @@
-"""The command line: what it prints, where, and the code it exits with."""
+"""The command line: output, streams and exit codes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TestSolve:
         assert "feasible: the verifier found no violation" in text
         assert all(name in text for name in ("p1", "p2", "p3", "busy", "of capacity"))
 
-    def test_a_pass_without_anything_to_do_is_told(self) -> None:
+    def test_a_pass_without_anything_to_do_is_reported(self) -> None:
         done = run("solve", HEFT_10, "--pass", "forward", "--pass", "celeritas-fusion:range=1")
         assert done.code == 0
         assert " ".join(done.err.split()) == "note: nothing to do for the passes forward, celeritas-fusion:range=1"
@@ -229,7 +229,7 @@ class TestMistakes:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
-def test_a_full_disk_behind_stdout_is_told() -> None:
+def test_a_full_disk_behind_stdout_is_reported() -> None:
     command = f"{sys.executable} -m placeopt solve {HEFT_10} --json > /dev/full"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -254,7 +254,7 @@ def test_a_checkout_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> No
         registry._entry_points.cache_clear()
 
 
-def test_a_closed_stdout_is_told() -> None:
+def test_a_closed_stdout_is_reported() -> None:
     command = f"{sys.executable} -m placeopt solve {HEFT_10} --json >&-"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""Comparisons: runs that crash, hang and lie cost nothing but themselves; the ledger survives; the tables tell."""
+"""Comparisons: runs that crash, hang or make false claims are isolated; the ledger survives; the tables are right."""
 
 from __future__ import annotations
 
@@ -220,11 +220,11 @@ class TestJobs:
             ([], "needs at least one solver"),
         ],
     )  # fmt: skip
-    def test_mistakes_in_solvers_are_told(self, solvers: Any, why: str) -> None:
+    def test_mistakes_in_solvers_are_reported(self, solvers: Any, why: str) -> None:
         with pytest.raises(UsageError, match=why):
             read_choices(solvers)
 
-    def test_mistakes_in_arguments_are_told(self, tmp_path: Path) -> None:
+    def test_mistakes_in_arguments_are_reported(self, tmp_path: Path) -> None:
         for arguments, why in (
             ({"problems": []}, "needs at least one problem"),
             ({"problems": [HEFT_10, str(HEFT_10)]}, r"heft-10.yaml and .*heft-10.yaml are the same problem"),
@@ -241,7 +241,7 @@ class TestJobs:
             with pytest.raises(UsageError, match=why):
                 po.compare(**{"problems": [HEFT_10], "solvers": "heft"} | arguments)  # type: ignore[arg-type]
 
-    def test_a_wrong_problem_is_told_before_anything_runs(self, tmp_path: Path) -> None:
+    def test_a_wrong_problem_is_reported_before_anything_runs(self, tmp_path: Path) -> None:
         wrong = tmp_path / "wrong.yaml"
         wrong.write_text("placeopt: 1\ntaks: {}\n")
         with pytest.raises(SpecError, match="taks"):
@@ -296,7 +296,7 @@ class TestRogues:
 
     def test_the_wrong_bound_counts_for_nobody(self, rough: Comparison) -> None:
         (standing,) = rough.standings.values()
-        assert (standing.best, standing.bound) == (7, 6)  # 3 + 2 + 2 beside 3 + 2; 12 ticks shared by two devices
+        assert (standing.best, standing.bound) == (7, 6)  # 3 + 2 + 2 next to 3 + 2; 12 ticks shared by two devices
         row = by_solver(rough)["heft"]
         assert (row["gap"], row["ratio"]) == (1 / 7, 1.0)
 
@@ -578,7 +578,7 @@ class TestLedger:
         Ledger(path, resume=True).close()
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-    def test_a_full_disk_is_told(self, tmp_path: Path) -> None:
+    def test_a_full_disk_is_reported(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="cannot write /dev/full: it is not a regular file"):
             Ledger("/dev/full", resume=True)
         with Ledger(tmp_path / "out.jsonl", resume=True) as ledger, Path("/dev/full").open("wb") as full:
@@ -628,7 +628,7 @@ class TestResume:
         records = read_ledger(out)
         assert len({record.key for record in records}) == len(records) == 4
 
-        # Nothing is left to do: the table comes from the ledger, in whatever order its lines are.
+        # Nothing is left to do: the table comes from the ledger, regardless of the order of its lines.
         arguments = (*self.ARGUMENTS, "--out", out, "--resume")
         table = run("compare", *arguments).out
         lines = out.read_text().splitlines(keepends=True)
@@ -637,7 +637,7 @@ class TestResume:
         assert run("compare", *arguments).out == table
         assert out.read_text() == "".join(lines)
 
-        # And it is that of a comparison that nobody interrupted, but for the time it took.
+        # It equals the table of an uninterrupted comparison, except for times.
         whole = po.compare([HEFT_10, FIVE], "heft,rogue-slow", time_limit=20.0)
         again = po.compare([HEFT_10, FIVE], "heft,rogue-slow", time_limit=20.0, ledger=out, resume=True)
         assert [{**row, "file": Path(row["file"])} for row in timeless(whole)] == [
@@ -813,7 +813,7 @@ class TestCommand:
         assert silent.getvalue() == ""
 
 
-def test_seeds_are_told_to_the_solver(site: Path) -> None:  # noqa: ARG001
+def test_seeds_are_reported_to_the_solver(site: Path) -> None:  # noqa: ARG001
     comparison = po.compare([HEFT_10], "rogue-random", seeds=3)
     values = [row["objective"] for row in comparison.rows()]
     assert len(set(values)) > 1

@@ -1,4 +1,4 @@
-"""A comparison on a real Dask cluster whose worker is killed half-way: nothing is lost, the run is repeated."""
+"""A comparison on a real Dask cluster whose worker is killed: no run is lost, and the killed run is repeated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from placeopt.studies.comparison.ledger import read_ledger
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'placeopt[dask]'")
 
-# Dask's own habits, which are none of ours to mend.
+# Warnings of Dask itself.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 FIVE = Path(__file__).parents[2] / "problems" / "five-node.yaml"

@@ -1,4 +1,4 @@
-"""`placeopt explain`: the exact lines that cannot hold together, that each is needed, and what would mend them."""
+"""`placeopt explain`: the lines that conflict, that each of them is needed, and their fixes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def mends(explanation: Explanation) -> list[str]:
 
 
 class TestLines:
-    """One kind of constraint after the other; HEAD has six lines and `tasks:` stands on the seventh."""
+    """Each kind of constraint; HEAD has six lines and `tasks:` is on the seventh."""
 
     def test_memory(self, tmp_path: Path) -> None:
         found = explained(

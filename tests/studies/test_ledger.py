@@ -1,4 +1,4 @@
-"""Ledgers as input: lines that mean harm, lines that were changed, and which of two that disagree is believed."""
+"""Ledgers as input: malicious lines, changed lines, and which of two contradicting lines is accepted."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class TestFields:
         with pytest.raises(UsageError, match=f"l.jsonl:2: not a record of a run: .*{why}.*; delete the line"):
             read_ledger(path)
 
-    def test_all_wrong_lines_are_told_at_once(self, tmp_path: Path) -> None:
+    def test_all_wrong_lines_are_reported_at_once(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"(?s):1: .*:2: .*:8: .*\nand 3 more lines; delete") as caught:
             read_ledger(written(tmp_path, *["{}"] * 11))
         assert len(str(caught.value).splitlines()) == 9
@@ -243,7 +243,7 @@ class TestBelief:
         honest = po.compare([FIVE], "heft,etf", ledger=out).records
         result = dict(honest[0].result or {})
         result |= {"objective": 1, "objective_levels": [1], "bound": 1, "makespan": 1}
-        out.write_text(replace(honest[0], result=result).to_json() + "\n")  # nobody else is there to contradict it
+        out.write_text(replace(honest[0], result=result).to_json() + "\n")  # no other line contradicts it
         assert Comparison.read(out).notes == ()
         done = run("compare", FIVE, "-s", "heft,etf", "--out", out, "--resume", "--json")
         note = f"note: {out}:1: left out: its objective 1 is below the bound 14 of its problem (critical-path)\n"

@@ -1,4 +1,4 @@
-"""Re-placement: what moves, what that costs, and that it is never worse than to leave in place what can stay."""
+"""Re-placement: moves, their cost, and that the result is never worse than keeping every task that can stay."""
 
 from __future__ import annotations
 

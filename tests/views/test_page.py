@@ -1,4 +1,4 @@
-"""placeopt.views.page: what a report holds, and that nothing in it can become markup."""
+"""placeopt.views.page: contents of reports, and escaping of names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures: the numbers behind them, the files they end in, and what goes wrong on the way."""
+"""Plots: their data, their files, and errors."""
 
 from __future__ import annotations
 
@@ -472,7 +472,7 @@ class TestCommandLine:
         assert done.code == 2
         assert "--kind memory needs a plan: placeopt plot" in done.err
 
-    def test_a_plan_that_breaks_rules_is_drawn_and_told(self, tmp_path: Path) -> None:
+    def test_a_plan_that_breaks_rules_is_drawn_and_reported(self, tmp_path: Path) -> None:
         text = (PROBLEMS / "plans" / "heft-10.json").read_text()
         (tmp_path / "plan.json").write_text(re.sub(r'"start": \d+', '"start": 0', text))
         done = run("plot", PROBLEMS / "heft-10.yaml", tmp_path / "plan.json", "-o", tmp_path / "x.png")
@@ -503,7 +503,7 @@ class TestCommandLine:
             (("r.jsonl", "-o", "x.png"), "cannot read r.jsonl"),
         ],
     )
-    def test_mistakes_are_told(self, arguments: tuple[str, ...], message: str) -> None:
+    def test_mistakes_are_reported(self, arguments: tuple[str, ...], message: str) -> None:
         done = run("plot", *arguments)
         assert done.code == 2
         assert message in done.err
@@ -522,7 +522,7 @@ class TestCommandLine:
         assert "cannot write" in done.err
         assert ("read-only" in done.err) != ("makespan = 80 s" in done.out)  # the superuser may write anywhere
 
-    def test_solve_tells_of_a_missing_folder_before_it_solves(self, tmp_path: Path) -> None:
+    def test_solve_reports_a_missing_folder_before_it_solves(self, tmp_path: Path) -> None:
         done = run("solve", PROBLEMS / "heft-10.yaml", "--plot", tmp_path / "no" / "x.png")
         assert done.code == 2
         assert done.out == ""

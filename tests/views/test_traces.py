@@ -1,4 +1,4 @@
-"""placeopt.views.traces: traces keep to their format, and say what the schedule says."""
+"""placeopt.views.traces: traces follow their format and match the schedule."""
 
 from __future__ import annotations
 
