@@ -161,6 +161,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def unwritable(path: object, error: Exception) -> str:
+    """The message for a file that cannot be written, with the system's reason where there is one."""
+    reason = (error.strerror if isinstance(error, OSError) else None) or error
+    return f"cannot write {visible(str(path), 1000)}: {reason}"
+
+
 def in_file_order(issues: Iterable[Issue]) -> list[Issue]:
     """Issues sorted by file, in the order of the files' first issues, then by place.
 

@@ -118,11 +118,15 @@ class Objective:
         return tuple(dict.fromkeys(term.metric for level in self.levels for term in level))
 
     @property
+    def leading_metric(self) -> Metric | None:
+        """The metric of the first level, if that is one metric of weight 1; else None."""
+        first, *others = self.levels[0]
+        return first.metric if not others and first.weight == 1 else None
+
+    @property
     def single(self) -> Metric | None:
         """The metric, when the objective is just one with weight 1."""
-        if len(self.levels) == 1 and len(self.levels[0]) == 1 and self.levels[0][0].weight == 1:
-            return self.levels[0][0].metric
-        return None
+        return self.leading_metric if len(self.levels) == 1 else None
 
     def __str__(self) -> str:
         return ", then ".join(" + ".join(_term_text(term) for term in level) for level in self.levels)

@@ -173,7 +173,7 @@ def test_inspect_tells_of_it(tmp_path: Path) -> None:
     data = json.loads(run("inspect", tmp_path / "p.yaml", "--json").out)
     assert (data["tasks_with_relocation"], data["runs_before_next_change"]) == (3, 1200)
     text = run("inspect", tmp_path / "p.yaml").out
-    assert "3 tasks may move at a cost, which serves 1,200 runs" in text
+    assert "3 tasks may move at a cost, shared by 1,200 runs" in text
     assert "makespan + relocation / 1200" in text
 
 

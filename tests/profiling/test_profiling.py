@@ -396,7 +396,7 @@ class TestCommand:
         assert Path("profile.yaml").read_text() == profile
         done = run("profile", "apply", "profile.yaml", "problem.yaml", "--out", "problem-512.yaml")
         assert done.code == 0
-        assert done.err == "4 tasks: 2 measured by name, 2 by op, 0 left as they were\n"
+        assert done.err == "4 tasks: 2 measured by name, 2 by op, 0 unchanged\n"
         assert Path("problem-512.yaml").read_text() == applied
         result = po.solve(po.load("problem-512.yaml"), "heft")
         assert result.feasible
@@ -412,20 +412,20 @@ class TestCommand:
         assert data["profile"]["total"]["best"] == {"seconds": 0.005, "bytes": 200}
         assert data["transfers"]["bandwidth"] is None
         assert data["transfers"]["link"] == {"latency": "5 ns"}
-        assert "columns that mean nothing here: odd" in done.err
+        assert "unknown columns are ignored: odd" in done.err
 
     def test_doubtful_estimates_are_noted_and_many_counted(self, tmp_path: Path) -> None:
         lines = [f"op{k},{batch},{9 - batch},{batch * (99 - k)}" for k in range(25) for batch in (1, 2)]
         done = run("profile", "fit", csv(tmp_path, HEADER, *lines, "once,1,1,1"), "-b", 4)
-        assert "and 6 with less memory; --json lists them all" in done.out
-        assert "note: 1 operator: measured at one batch size alone, taken as constant: once" in done.err
-        assert "note: 25 operators: memory or time falls with the batch size, doubtful: op0" in done.err
+        assert "and 6 with less memory; --json lists all of them" in done.out
+        assert "note: 1 operator: measured at only one batch size, assumed to be constant: once" in done.err
+        assert "note: 25 operators: memory or time decreases with the batch size, which is doubtful: op0" in done.err
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
             ([], "nothing to fit; expected a file of measurements, or --transfers"),
-            (["{m}"], "--batch is missing; expected the batch size wanted"),
+            (["{m}"], "--batch is missing; expected the batch size to estimate for"),
             (["--transfers", "{t}", "-b", 3], "--batch and --against need a file of measurements"),
             (["{m}", "-b", 3, "--out", "{m}"], "which is read; expected another file"),
             (["{m}", "-b", 0], "batch: 0 is no batch size"),
@@ -447,5 +447,5 @@ class TestCommand:
         problem = csv(tmp_path, "placeopt: 1", "tasks: {a: {flops: 1}, b: {flops: 1}, z: {flops: 1}}", name="g.yaml")
         done = run("profile", "apply", profile, problem)
         assert "  a: {time: 3 ms}\n" in done.out
-        assert "3 tasks: 2 measured by name, 0 by op, 1 left as they were" in done.err
-        assert "given by flops or bytes before, these tasks now run only where they were measured: z" in done.err
+        assert "3 tasks: 2 measured by name, 0 by op, 1 unchanged" in done.err
+        assert "stated by flops or bytes before, these tasks now run only where they were measured: z" in done.err

@@ -234,9 +234,11 @@ class TestFrame:
 
     def test_arguments_that_make_no_sense(self) -> None:
         result = po.solve(small())
-        with pytest.raises(po.UsageError, match=r'^to_frame has no rows "task"; expected one of tasks, devices, tran'):
+        with pytest.raises(
+            po.UsageError, match=r'^to_frame: unknown rows "task"; expected one of tasks, devices, tran'
+        ):
             result.to_frame("task")  # type: ignore[arg-type]
-        with pytest.raises(po.UsageError, match=r'^to_frame knows no unit "h"; expected one of tick, ns, us, ms, s$'):
+        with pytest.raises(po.UsageError, match=r'^to_frame: unknown unit "h"; expected one of tick, ns, us, ms, s$'):
             result.to_frame(unit="h")  # type: ignore[arg-type]
 
 
