@@ -14,7 +14,7 @@ from placeopt.model.objective import Value, simplified, task_energy
 from placeopt.model.problem import Metric, Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 
-from ..._constructive.heft import on_placement
+from ..._constructive.heft import heft_on_homes
 from .base import LARGEST, Base, Expression, Literal, TooLargeError
 from .limits import Limits
 from .memory import Memory, needs_times
@@ -118,7 +118,7 @@ class Model:
         home = np.array([next(d for d, x in row.items() if read(x)) for row in self.placement.at], dtype=np.int64)
         device = home[problem.group]
         if self.timing is None:
-            return on_placement(problem, home)
+            return heft_on_homes(problem, home)
         start = np.array([read(start) for start in self.timing.starts], dtype=np.int64)
         if problem.contention == "none":
             return Schedule(device, start)
