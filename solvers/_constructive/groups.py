@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -100,8 +100,8 @@ def packings(problem: Problem, groups: Groups) -> Iterator[Int]:
     in_order = undecided[np.argsort(first_task[undecided], kind="stable")]
     falling = undecided[np.argsort(-groups.memory[undecided], kind="stable")]
     found = False
-    for sequence, preference in ((in_order, _stay), (falling, _most_room), (falling, _least_room)):
-        home = _greedy(groups, sequence, preference)
+    for sequence, sign, stay in ((in_order, 1, True), (falling, 1, False), (falling, -1, False)):
+        home = _greedy(groups, sequence, sign, stay=stay)
         if home is not None:
             found = True
             yield home
@@ -124,25 +124,15 @@ def possible(groups: Groups, home: Int, room: Int, k: int) -> Int:
     return np.flatnonzero(free)
 
 
-def _stay(room: Int, devices: Int, last: int) -> int:
-    return last if last in devices else int(devices[room[devices].argmax()])
-
-
-def _most_room(room: Int, devices: Int, last: int) -> int:  # noqa: ARG001 - preferences share a signature
-    return int(devices[room[devices].argmax()])
-
-
-def _least_room(room: Int, devices: Int, last: int) -> int:  # noqa: ARG001
-    return int(devices[room[devices].argmin()])
-
-
-def _greedy(groups: Groups, sequence: Int, preference: Callable[[Int, Int, int], int]) -> Int | None:
+def _greedy(groups: Groups, sequence: Int, sign: int, *, stay: bool) -> Int | None:
+    """Place groups in turn on the device with the most (sign 1) or least (-1) room, or stay on the last one."""
     home, room, last = groups.home.copy(), groups.room.copy(), -1
     for k in sequence.tolist():
         devices = possible(groups, home, room, k)
         if len(devices) == 0:
             return None
-        last = preference(room, devices, last)
+        if not (stay and last in devices):
+            last = int(devices[(sign * room[devices]).argmax()])
         home[k] = last
         room[last] -= groups.memory[k]
     return home

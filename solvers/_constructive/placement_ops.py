@@ -21,61 +21,46 @@ from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 from placeopt.model.problem import transfer_ticks
 
+from .heaps import pop, push
 from .timeline import NO_GAP, Instance, Timeline
 
 
-@kernel(allocates=False)
-def swap_inputs(instance: Instance, a: int, b: int) -> None:
-    """Swap two in-edges of a task in the order of their transfers."""
-    instance.in_source[a], instance.in_source[b] = instance.in_source[b], instance.in_source[a]
-    instance.in_payload[a], instance.in_payload[b] = instance.in_payload[b], instance.in_payload[a]
-    instance.in_edge[a], instance.in_edge[b] = instance.in_edge[b], instance.in_edge[a]
-    instance.in_shared[a], instance.in_shared[b] = instance.in_shared[b], instance.in_shared[a]
+@kernel(transfer_ticks, allocates=False, inline=True)
+def link_ticks(instance: Instance, payload: int, a: int, c: int) -> int:
+    """Return the ticks that a payload takes over a link of kind c from device a."""
+    ticks: int = transfer_ticks(payload, instance.latency[a, c], instance.num[a, c], instance.den[a, c])
+    return ticks
 
 
-@kernel(allocates=False)
-def served_later(instance: Instance, line: Timeline, a: int, b: int) -> bool:
-    """Return whether in-edge a is sent after in-edge b: its producer ends later; ties go by edge."""
-    first, second = line.end[instance.in_source[a]], line.end[instance.in_source[b]]
-    return bool(first > second or (first == second and instance.in_edge[a] > instance.in_edge[b]))
+@kernel(push, pop, allocates=False)
+def sort_inputs(instance: Instance, line: Timeline, i: int) -> None:
+    """Sort the in-edges of task i in `line.inputs` by the ends of their producers, then by edge.
 
-
-@kernel(swap_inputs, served_later, allocates=False)
-def in_order_of_ends(instance: Instance, line: Timeline, i: int) -> None:
-    """Sort the in-edges of task i in place by the ends of their producers, then by edge.
-
-    O(k log k) for k in-edges (J. W. J. Williams: Algorithm 232, heapsort, 1964); O(k) if they are sorted already.
+    O(k log k) for k in-edges, O(k) if they are sorted already.
     """
-    low = instance.in_start[i]
-    count = instance.in_start[i + 1] - low
-    position = 1
-    while position < count and not served_later(instance, line, low + position - 1, low + position):
+    low, high = instance.in_start[i], instance.in_start[i + 1]
+    position = low + 1
+    while position < high:
+        first, second = line.inputs[position - 1], line.inputs[position]
+        before, after = line.end[instance.in_source[first]], line.end[instance.in_source[second]]
+        if before > after or (before == after and first > second):
+            break
         position += 1
-    if position >= count:
-        return
-    # Build a heap with the last transfer on top, from the middle down; then take it apart from the end.
-    for step in range(count // 2 + count - 1):
-        root = max(count // 2 - 1 - step, 0)
-        size = count
-        if step >= count // 2:
-            size = count - 1 - (step - count // 2)
-            swap_inputs(instance, low, low + size)
-        while 2 * root + 1 < size:
-            child = 2 * root + 1
-            if child + 1 < size and served_later(instance, line, low + child + 1, low + child):
-                child += 1
-            if not served_later(instance, line, low + child, low + root):
-                break
-            swap_inputs(instance, low + root, low + child)
-            root = child
+    if position < high:
+        for k in range(low, high):
+            push(line.heap, 0, line.end[instance.in_source[k]], k)
+        for place in range(low, high):
+            line.inputs[place] = line.heap.item[0, 0]
+            pop(line.heap, 0)
 
 
-@kernel(transfer_ticks, allocates=False)
+@kernel(link_ticks, allocates=False)
 def through_ports(instance: Instance, line: Timeline, i: int, d: int, book: bool) -> int:
     """Return the tick from which task i can start on device d under port contention; `book` reserves the ports."""
     ready: int = instance.release[i]
     free = line.receive[d]
-    for k in range(instance.in_start[i], instance.in_start[i + 1]):
+    for position in range(instance.in_start[i], instance.in_start[i + 1]):
+        k = line.inputs[position]
         u = instance.in_source[k]
         a = line.device[u]
         there = line.end[u]
@@ -83,13 +68,9 @@ def through_ports(instance: Instance, line: Timeline, i: int, d: int, book: bool
             if instance.in_shared[k] and line.sent[u, d] >= 0:
                 there = line.sent[u, d]
             else:
-                c = instance.kind[a, d]
                 # A second transfer from the same device waits for the receiving port in any case.
                 begin = max(there, line.send[a], free)
-                ticks = transfer_ticks(
-                    instance.in_payload[k], instance.latency[a, c], instance.num[a, c], instance.den[a, c]
-                )
-                there = free = begin + ticks
+                there = free = begin + link_ticks(instance, instance.in_payload[k], a, instance.kind[a, d])
                 if book:
                     line.send[a] = line.receive[d] = free
                     line.moves[instance.in_edge[k]] = begin
@@ -100,13 +81,13 @@ def through_ports(instance: Instance, line: Timeline, i: int, d: int, book: bool
     return ready
 
 
-@kernel(transfer_ticks, in_order_of_ends, through_ports, allocates=False, inline=True)
+@kernel(link_ticks, sort_inputs, through_ports, allocates=False, inline=True)
 def compute_ready_times(instance: Instance, line: Timeline, i: int) -> None:
     """Fill `line.ready` with the tick from which task i can start on each device; its producers must be placed."""
     ready, arrival = line.ready, line.arrival
     m = len(ready)
     if instance.port:
-        in_order_of_ends(instance, line, i)
+        sort_inputs(instance, line, i)
         for d in range(m):
             ready[d] = through_ports(instance, line, i, d, False)
         return
@@ -119,7 +100,7 @@ def compute_ready_times(instance: Instance, line: Timeline, i: int) -> None:
         end = line.end[u]
         arrival[0] = end
         for c in range(1, instance.kinds[a]):
-            arrival[c] = end + transfer_ticks(payload, instance.latency[a, c], instance.num[a, c], instance.den[a, c])
+            arrival[c] = end + link_ticks(instance, payload, a, c)
         if instance.kinds[a] == 2:
             # All links from this device are alike: without look-ups the loop compiles to vector instructions.
             own, there = ready[a], arrival[1]
@@ -133,11 +114,11 @@ def compute_ready_times(instance: Instance, line: Timeline, i: int) -> None:
                 ready[b] = there
 
 
-@kernel(transfer_ticks, in_order_of_ends, through_ports, allocates=False, inline=True)
+@kernel(link_ticks, sort_inputs, through_ports, allocates=False, inline=True)
 def ready_time(instance: Instance, line: Timeline, i: int, d: int) -> int:
     """Return the tick from which task i can start on device d; its producers must be placed."""
     if instance.port:
-        in_order_of_ends(instance, line, i)
+        sort_inputs(instance, line, i)
         return through_ports(instance, line, i, d, False)
     ready: int = instance.release[i]
     for k in range(instance.in_start[i], instance.in_start[i + 1]):
@@ -145,10 +126,7 @@ def ready_time(instance: Instance, line: Timeline, i: int, d: int) -> int:
         a = line.device[u]
         there = line.end[u]
         if a != d:
-            c = instance.kind[a, d]
-            there += transfer_ticks(
-                instance.in_payload[k], instance.latency[a, c], instance.num[a, c], instance.den[a, c]
-            )
+            there += link_ticks(instance, instance.in_payload[k], a, instance.kind[a, d])
         if there > ready:
             ready = there
     return ready
@@ -209,15 +187,20 @@ def earliest_start(instance: Instance, line: Timeline, i: int, d: int, ready: in
     return max(ready, line.gap_start[d, gap]), gap
 
 
-@kernel(in_order_of_ends, through_ports, allocates=False, inline=True)
-def assign(instance: Instance, line: Timeline, i: int, d: int, start: int) -> None:
-    """Assign task i to device d at `start`, and its group too; with ports, book its inputs."""
-    g = instance.group[i]
+@kernel(allocates=False, inline=True)
+def assign_group(instance: Instance, line: Timeline, g: int, d: int) -> None:
+    """Assign group g to device d and reserve its memory, unless it has a home."""
     if line.home[g] < 0:
         line.home[g] = d
         line.room[d] -= instance.memory[g]
+
+
+@kernel(assign_group, sort_inputs, through_ports, allocates=False, inline=True)
+def assign(instance: Instance, line: Timeline, i: int, d: int, start: int) -> None:
+    """Assign task i to device d at `start`, and its group too; with ports, book its inputs."""
+    assign_group(instance, line, instance.group[i], d)
     if instance.port:
-        in_order_of_ends(instance, line, i)
+        sort_inputs(instance, line, i)
         through_ports(instance, line, i, d, True)
     line.device[i], line.start[i] = d, start
     line.end[i] = start + instance.duration[i, d]

@@ -6,7 +6,7 @@ import numpy as np
 
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Float, Int
-from placeopt.model.levels import bottom_levels, comparable, falling
+from placeopt.model.levels import bottom_levels, comparable, falling, longest_ways
 from placeopt.model.problem import Problem
 
 from .heaps import Heaps, make_heaps, pop, push
@@ -28,6 +28,18 @@ def deadline_ranks(problem: Problem, end: int) -> Float:
     A task with no deadline, or a deadline after `end`, is due at `end`.
     """
     return upward_ranks(problem, (end - np.minimum(problem.deadline, end)).astype(np.float64))
+
+
+def longest_paths_after(problem: Problem, work: Int, transfer: Int) -> Int:
+    """Return the longest path (n,) after each task to an exit, over `work` (n,) and `transfer` (e,)."""
+    ways = np.zeros(problem.n_tasks)
+    edge = problem.in_edge
+    run = longest_ways.select(20 * (problem.n_tasks + problem.n_edges))
+    run(
+        problem.order[::-1].copy(), problem.in_start, problem.edge_source[edge],
+        work.astype(np.float64), transfer[edge].astype(np.float64), ways,
+    )  # fmt: skip
+    return ways.astype(np.int64)
 
 
 def priority_list(problem: Problem, rank: Float) -> Int:

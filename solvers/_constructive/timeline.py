@@ -15,6 +15,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 
 from .groups import Groups
+from .heaps import Heaps, make_heaps
 
 NEVER = 2**62
 """End of the last gap of every device: above any tick, and adding a duration does not overflow."""
@@ -49,7 +50,7 @@ class Instance(NamedTuple):
     port
         Whether there is port contention.
     in_edge, in_shared
-        With ports: the edges, and whether they are shared, in the order of in_source.
+        The in-edges, and with ports whether they are shared, in the order of in_source.
     """
 
     release: Int
@@ -101,6 +102,8 @@ class Timeline(NamedTuple):
         (n, m) with ports: arrival of the task's shared output on each device; -1 if it has not been sent.
     moves
         (e,) with ports: start of each edge's transfer; -1 for edges without a transfer of their own.
+    inputs, heap
+        With ports: (e,) the indices of each task's in-edges in the order of their transfers, and scratch for sorting.
     """
 
     home: Int
@@ -119,6 +122,8 @@ class Timeline(NamedTuple):
     receive: Int
     sent: Int
     moves: Int
+    inputs: Int
+    heap: Heaps
 
 
 def work_steps(problem: Problem) -> int:
@@ -151,8 +156,8 @@ def make_instance(problem: Problem, groups: Groups) -> Instance:
         np.where(leader == rows, 0, problem.byte_ticks_num[rows, leader]),
         np.where(leader == rows, 1, problem.byte_ticks_den[rows, leader]),
         port,
-        problem.in_edge.copy() if port else np.empty(0, dtype=np.int64),
-        problem.shared[problem.in_edge] if port else np.empty(0, dtype=np.bool_),
+        problem.in_edge,
+        problem.shared[problem.in_edge] if port else problem.shared[:0],
     )
 
 
@@ -160,23 +165,20 @@ def make_timeline(problem: Problem, groups: Groups) -> Timeline:
     """Return an empty timeline; groups with a home have their memory reserved."""
     n, m = problem.n_tasks, problem.n_devices
     moved = (n, problem.n_edges) if problem.contention == "port" else (0, 0)
+    degree = int(np.diff(problem.in_start).max(initial=0)) if moved[1] else 0
+    sizes = {"start": n, "end": n, "free": m, "ready": m, "arrival": m, "longest": m, "send": m, "receive": m}
     line = Timeline(
+        **{name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()},
         home=groups.home.copy(),
         room=groups.room.copy(),
         device=np.full(n, -1, dtype=np.int64),
-        start=np.zeros(n, dtype=np.int64),
-        end=np.zeros(n, dtype=np.int64),
-        free=np.zeros(m, dtype=np.int64),
-        ready=np.zeros(m, dtype=np.int64),
-        arrival=np.zeros(m, dtype=np.int64),
         gap_start=np.empty((m, n + 1), dtype=np.int64),
         gap_end=np.empty((m, n + 1), dtype=np.int64),
         gaps=np.ones(m, dtype=np.int64),
-        longest=np.zeros(m, dtype=np.int64),
-        send=np.zeros(m, dtype=np.int64),
-        receive=np.zeros(m, dtype=np.int64),
         sent=np.full((moved[0], m), -1, dtype=np.int64),
         moves=np.full(moved[1], -1, dtype=np.int64),
+        inputs=np.arange(moved[1]),
+        heap=make_heaps(degree, 1),
     )
     line.gap_start[:, 0], line.gap_end[:, 0] = 0, NEVER
     return line

@@ -32,32 +32,15 @@ from .._constructive.groups import grouped, packings
 from .._runs.incumbent import Incumbent
 from .._runs.validity import valid
 
-STEPS_A_SECOND = 12_000_000
-"""Tasks and edges that one core simulates in a second or less."""
-
-PYTHON_STEPS = 10_000
-"""Additional steps per placement if the objective is not the makespan alone."""
-
-ENOUGH = 20
-"""Upper bound of placements tried per existing one: a search finds any given placement with probability 1 - e^-20."""
-
-CHUNK = 200_000
-"""Steps between two checks of the clock: some hundredths of a second."""
-
-SLOWER = 50
-"""Upper bound of the factor by which plain Python is slower."""
-
-FIRST = 10
-"""Placements drawn to test whether most of them break a rule."""
-
-TRIES = 100
-"""Placements drawn without regard to memory and separation before the random walk is used."""
-
-MIXING = 4
-"""Changes per group between two placements of the random walk."""
-
-MODULUS = 2**31 - 1
-"""Modulus of the random numbers."""
+STEPS_A_SECOND = 12_000_000  # tasks and edges that one core simulates in a second or less
+PYTHON_STEPS = 10_000  # additional steps per placement if the objective is not the makespan alone
+ENOUGH = 20  # placements tried per existing one, at most: any given one is then found with probability 1 - e^-20
+CHUNK = 200_000  # steps between two checks of the clock: some hundredths of a second
+SLOWER = 50  # factor by which plain Python is slower, at most
+FIRST = 10  # placements drawn to test whether most of them break a rule
+TRIES = 100  # placements drawn without regard to memory and separation before the random walk is used
+MIXING = 4  # changes per group between two placements of the random walk
+MODULUS = 2**31 - 1  # of the random numbers
 
 NO_PACKING = (
     "found no placement that fits into memory and keeps separated tasks apart; the solver cp-sat can decide whether "

@@ -20,8 +20,6 @@ from .._constructive.construction import Build, Constructive
 
 
 class HeuristicG(Constructive):
-    """The greedy placement of the TensorFlow white paper."""
-
     name = "heuristic-g"
     info = Info(
         summary="topological order, each task where it completes earliest (TensorFlow white paper, 2015)",

@@ -31,8 +31,6 @@ class RandomSettings(Settings):
 
 
 class RandomPlacement:
-    """The best of many random placements."""
-
     name = "random"
     info = Info(
         summary="the best of many random placements (the baseline of GiPH, Hu et al. 2023)",

@@ -43,8 +43,6 @@ class RandomTaskEftSettings(Settings):
 
 
 class RandomTaskEft:
-    """The best placement of many randomised descents."""
-
     name = "random-task-eft"
     info = Info(
         summary="random tasks, each to where it ends first, from random placements (baseline of GiPH, Hu et al. 2023)",

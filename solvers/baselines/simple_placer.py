@@ -14,25 +14,20 @@ from __future__ import annotations
 
 from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings
+from placeopt.solver.citations import CARBONARI
 
 from .._constructive.appending import INDEX, append_tasks
 from .._constructive.construction import Build, Constructive
 
 
 class SimplePlacer(Constructive):
-    """All tasks on the first device that can take them."""
-
     name = "simple-placer"
     info = Info(
         summary="everything on the first device that can take it (TensorFlow's simple placer)",
         family="baselines",
         guarantee="none",
         complexity="O((n + e) m)",
-        citation="""@techreport{carbonari2017submodular,
-  author = {Amanda Carbonari and Nodir Kodirov and Maximilian Golub},
-  title  = {TensorFlow job placement optimization as a submodular function maximization},
-  year   = {2017}
-}""",
+        citation=CARBONARI,
     )
 
     def builder(self, problem: Problem, settings: Settings) -> Build:

@@ -9,8 +9,6 @@ from .._starts.serial import best_serial
 
 
 class Single:
-    """The best serial schedule, by the objective, then by device index, of all devices that may run every task."""
-
     name = "single"
     info = Info(
         summary="all tasks on the one device that gives the best objective",

@@ -21,8 +21,6 @@ from .._constructive.construction import Build, Constructive
 
 
 class TopoFill(Constructive):
-    """One device after the other, each filled up."""
-
     name = "topo-fill"
     info = Info(
         summary="one device after the other filled to its memory in topological order",

@@ -29,18 +29,18 @@ from typing import Literal
 
 import numpy as np
 
-from placeopt.kernels import kernel
+from placeopt.kernels import Kernel, kernel
 from placeopt.model.arrays import Int
-from placeopt.model.levels import longest_ways, mean_durations, mean_transfers
+from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Options, Settings
 
 from .._constructive.construction import Constructive, PartialSchedule, run_heuristic
 from .._constructive.groups import Groups, with_homes
 from .._constructive.insertion import insert_tasks
-from .._constructive.placement_ops import can_host
-from .._constructive.priorities import priority_list
-from .._constructive.timeline import NEVER, Instance, Timeline, make_instance, make_timeline, work_steps
+from .._constructive.placement_ops import assign_group, can_host
+from .._constructive.priorities import longest_paths_after, priority_list
+from .._constructive.timeline import DONE, NEVER, Instance, Timeline, make_instance, make_timeline, work_steps
 
 _PARTS = 1000
 """Parts of a tick in which clusterings count, because means are not whole ticks; fewer if sums exceed 61 bits."""
@@ -96,18 +96,6 @@ def cluster_steps(problem: Problem) -> int:
     return 20 * (problem.n_tasks + problem.n_edges) + work_steps(problem)
 
 
-def longest_paths_after(problem: Problem, work: Int, transfer: Int) -> Int:
-    """Return the longest path (n,) after each task to an exit, over `work` (n,) and `transfer` (e,)."""
-    ways = np.zeros(problem.n_tasks)
-    edge = problem.in_edge
-    run = longest_ways.select(cluster_steps(problem))
-    run(
-        problem.order[::-1].copy(), problem.in_start, problem.edge_source[edge],
-        work.astype(np.float64), transfer[edge].astype(np.float64), ways,
-    )  # fmt: skip
-    return ways.astype(np.int64)
-
-
 def map_to_devices(problem: Problem, clustering: Clustering, mapping: Literal["glb", "wrap"]) -> Answer:
     """Map clusters to the problem's devices, with repair, and build the answer."""
     first = np.full(problem.n_groups, -1, dtype=np.int64)
@@ -127,19 +115,14 @@ def map_to_devices(problem: Problem, clustering: Clustering, mapping: Literal["g
 
     def build(groups: Groups) -> PartialSchedule:
         nonlocal split
-        line = make_timeline(problem, groups)
-        load = np.zeros(problem.n_devices, dtype=np.int64)
-        there = np.flatnonzero(line.home >= 0)
-        np.add.at(load, line.home[there], work[there, line.home[there]])
-        found = np.zeros(1, dtype=np.int64)
-        run = map_clusters.select(cluster_steps(problem))
-        scratch = np.empty(problem.n_devices, dtype=np.int64)
-        stuck = run(
-            make_instance(problem, groups), line, members, member_start, cluster, turn, work, load, scratch,
-            int(mapping == "wrap"), found,
-        )  # fmt: skip
-        split = int(found[0])
-        return PartialSchedule(line, stuck) if stuck >= 0 else schedule_on_homes(problem, groups, line.home)
+        load, ticks = (np.zeros(problem.n_devices, dtype=np.int64) for _ in range(2))
+        there = np.flatnonzero(groups.home >= 0)
+        np.add.at(load, groups.home[there], work[there, groups.home[there]])
+        splits, wrap = np.zeros(1, dtype=np.int64), int(mapping == "wrap")
+        clusters = members, member_start, cluster, turn
+        found = schedule_by_homes(problem, groups, map_clusters, *clusters, work, load, ticks, wrap, splits)
+        split = int(splits[0])
+        return found
 
     answer = run_heuristic(problem, build)
     note = ""
@@ -151,14 +134,23 @@ def map_to_devices(problem: Problem, clustering: Clustering, mapping: Literal["g
     return replace(answer, message=message, stats={"clusters": used, "split": split})
 
 
-def schedule_on_homes(problem: Problem, groups: Groups, home: Int) -> PartialSchedule:
-    """Schedule with insertion on a given placement (g,), by decreasing bottom level on it."""
-    device = home[problem.group]
+def schedule_by_homes(
+    problem: Problem, groups: Groups, loop: Kernel[..., int], *arguments: Int | int
+) -> PartialSchedule:
+    """Assign homes to all groups with a kernel, then schedule with insertion by decreasing bottom level on them.
+
+    The kernel takes an `Instance`, a `Timeline` and the arguments. It returns DONE or a group that no device can take.
+    """
+    line = make_timeline(problem, groups)
+    stuck = loop.select(cluster_steps(problem))(make_instance(problem, groups), line, *arguments)
+    if stuck != DONE:
+        return PartialSchedule(line, stuck)
+    device = line.home[problem.group]
     source, target = problem.edge_source, problem.edge_target
     work = problem.duration[np.arange(problem.n_tasks), device]
     transfer = problem.transfer(problem.payload, device[source], device[target])
     level = (work + longest_paths_after(problem, work, transfer)).astype(np.float64)
-    return insert_tasks(problem, with_homes(groups, home), priority_list(problem, level))
+    return insert_tasks(problem, with_homes(groups, line.home), priority_list(problem, level))
 
 
 def group_work(problem: Problem) -> Int:
@@ -170,21 +162,12 @@ def group_work(problem: Problem) -> Int:
     return work
 
 
-@kernel(can_host, allocates=False)
+@kernel(assign_group, can_host, allocates=False)
 def map_clusters(
-    instance: Instance,
-    line: Timeline,
-    members: Int,
-    member_start: Int,
-    cluster: Int,
-    turn: Int,
-    work: Int,
-    load: Int,
-    ticks: Int,
-    wrap: int,
-    split: Int,
-) -> int:
-    """Assign a home to every group; return -1, or the group that no device can take.
+    instance: Instance, line: Timeline, members: Int, member_start: Int, cluster: Int, turn: Int, work: Int, load: Int,
+    ticks: Int, wrap: int, split: Int,
+) -> int:  # fmt: skip
+    """Assign a home to every group; return DONE or the group that no device can take.
 
     The groups of cluster c are members[member_start[c]:member_start[c + 1]]. `load` (m,) are the ticks of each device,
     `ticks` (m,) is scratch, `split[0]` counts clusters that no device could take whole.
@@ -223,10 +206,7 @@ def map_clusters(
                     best, least = d, worth
         if best >= 0:
             for k in range(low, high):
-                g = members[k]
-                if line.home[g] < 0:
-                    line.home[g] = best
-            line.room[best] -= memory
+                assign_group(instance, line, members[k], best)
             load[best] += ticks[best]
             continue
         if free > 1:
@@ -244,7 +224,6 @@ def map_clusters(
                         best, least = d, worth
                 if best < 0:
                     return int(g)
-            line.home[g] = best
-            line.room[best] -= instance.memory[g]
+            assign_group(instance, line, g, best)
             load[best] += work[g, best]
-    return -1
+    return DONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -46,10 +47,6 @@ class Placer:
         """Place the tasks in this order."""
         return run_loop(problem, groups, self.loop, ORDERS[self.order](problem), overfill)
 
-    def construct(self, problem: Problem) -> Construction:
-        """Return the schedule that keeps memory, after repair or packing if the devices filled up."""
-        return construct_with_repair(problem, lambda groups: self.place(problem, groups))
-
     def overfilled(self, problem: Problem) -> Schedule | None:
         """Return a schedule that overfills devices if a task has no other; None if separation rules out all."""
         groups = grouped(problem)
@@ -78,11 +75,11 @@ def solve_coarse(problem: Problem, options: Options, fusion: CeleritasFusion, *p
         reported = problem.contention == "port" or (problem.deadline != UNLIMITED).any()
         return retime(problem, schedule) if reported else schedule
 
-    found = best_of(coarse, [placer.construct(coarse) for placer in placers])
+    found = best_of(coarse, [construct_with_repair(coarse, partial(placer.place, coarse)) for placer in placers])
     if found.schedule is not None:
         found = Construction(mapped_back(found.schedule), found.note)
     elif reduction is not None:
-        found = best_of(problem, [placer.construct(problem) for placer in placers])
+        found = best_of(problem, [construct_with_repair(problem, partial(placer.place, problem)) for placer in placers])
         if found.schedule is not None:
             note = "the devices are too full for clusters: tasks were placed one by one"
             found = Construction(found.schedule, f"{note}; {found.note}" if found.note else note)

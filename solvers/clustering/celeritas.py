@@ -29,18 +29,16 @@ from __future__ import annotations
 
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
-from placeopt.model.problem import Problem, transfer_ticks
+from placeopt.model.problem import Problem
 from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.solver import Answer, Info, Options
 
-from .._constructive.placement_ops import can_host, compute_ready_times, earliest_start, occupy, ready_time
+from .._constructive.placement_ops import can_host, compute_ready_times, earliest_start, link_ticks, occupy, ready_time
 from .._constructive.timeline import DONE, NEVER, Instance, Timeline
 from ._coarse import Placer, filling, roomiest, solve_coarse
 
 
 class Celeritas:
-    """Fusion, then Adjusting Placement."""
-
     name = "celeritas"
     info = Info(
         summary="clusters in CPD-TOPO order on the last one's device, unless another pays off (Xu et al. 2022)",
@@ -57,16 +55,13 @@ class Celeritas:
         return solve_coarse(problem, options, settings, adjusting, filling(settings.order))
 
 
-@kernel(transfer_ticks, allocates=False)
+@kernel(link_ticks, allocates=False)
 def back_cost(instance: Instance, i: int, source: int, target: int) -> int:
     """Return the ticks of the longest transfer of task i's output between two devices; 0 without consumers."""
     cost = 0
     c = instance.kind[source, target]
     for k in range(instance.out_start[i], instance.out_start[i + 1]):
-        ticks = transfer_ticks(
-            instance.out_payload[k], instance.latency[source, c], instance.num[source, c], instance.den[source, c]
-        )
-        cost = max(cost, ticks)
+        cost = max(cost, link_ticks(instance, instance.out_payload[k], source, c))
     return cost
 
 

@@ -39,15 +39,14 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Info
 
 from .._constructive.heaps import Heaps, make_heaps, pop, push
-from ._clusters import Clustering, ClusterSolver, cluster_steps, longest_paths_after, mean_weights
+from .._constructive.priorities import longest_paths_after
+from ._clusters import Clustering, ClusterSolver, cluster_steps, mean_weights
 
 FREE, PARTIAL, PULLED = 0, 1, 2
 """The heaps: free tasks, partially free tasks, and producers of one task by arrival."""
 
 
 class Dsc(ClusterSolver):
-    """Dominant sequence clustering."""
-
     name = "dsc"
     info = Info(
         summary="clusters that shorten the dominant sequence, mapped to devices (Yang and Gerasoulis 1994)",
@@ -177,16 +176,9 @@ def minimised(
 
 @kernel(note_arrival, minimised, push, pop, allocates=False)
 def examine(
-    in_start: Int,
-    producer: Int,
-    in_transfer: Int,
-    out_start: Int,
-    consumer: Int,
-    out_transfer: Int,
-    work: Int,
-    blevel: Int,
-    front: Front,
-) -> None:
+    in_start: Int, producer: Int, in_transfer: Int, out_start: Int, consumer: Int, out_transfer: Int, work: Int,
+    blevel: Int, front: Front,
+) -> None:  # fmt: skip
     """Fill `front.cluster` and `front.start`; cluster numbers are positions in the order of examination."""
     heaps = front.heaps
     n = len(work)

@@ -37,8 +37,6 @@ Task = NDArray[np.int32]
 
 
 class Lc(ClusterSolver):
-    """Linear clustering."""
-
     name = "lc"
     info = Info(
         summary="each longest path a cluster, mapped to devices (Kim and Browne 1988)",

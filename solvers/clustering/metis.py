@@ -35,9 +35,9 @@ from placeopt.solver import Answer, Info, Options, Settings
 
 from .._constructive.construction import Constructive, PartialSchedule, run_heuristic
 from .._constructive.groups import Groups
-from .._constructive.placement_ops import can_host
-from .._constructive.timeline import NEVER, Instance, Timeline, make_instance, make_timeline
-from ._clusters import cluster_steps, group_work, schedule_on_homes
+from .._constructive.placement_ops import assign_group, can_host
+from .._constructive.timeline import DONE, NEVER, Instance, Timeline
+from ._clusters import group_work, schedule_by_homes
 from ._partition import Graph, make_graph, parts, shares
 
 Balance = Literal["duration", "memory", "both"]
@@ -51,8 +51,6 @@ class MetisSettings(Settings):
 
 
 class Metis(Constructive):
-    """A k-way partition by METIS."""
-
     name = "metis"
     info = Info(
         summary="k-way partition with little data between parts (Karypis and Kumar 1998); needs placeopt[metis]",
@@ -88,16 +86,11 @@ class Metis(Constructive):
 
         def build(groups: Groups) -> PartialSchedule:
             nonlocal moved
-            line = make_timeline(problem, groups)
-            load = np.zeros(problem.n_devices, dtype=np.int64)
-            scratch = np.empty(problem.n_devices, dtype=np.int64)
-            run = keep_parts.select(cluster_steps(problem))
-            stuck = run(
-                make_instance(problem, groups), line, sequence, wanted, graph.starts, graph.neighbours, graph.weight,
-                work, load, scratch,
-            )  # fmt: skip
-            moved = int(np.count_nonzero(line.home != wanted))
-            return PartialSchedule(line, stuck) if stuck >= 0 else schedule_on_homes(problem, groups, line.home)
+            load, pull = (np.zeros(problem.n_devices, dtype=np.int64) for _ in range(2))
+            edges = graph.starts, graph.neighbours, graph.weight
+            found = schedule_by_homes(problem, groups, keep_parts, sequence, wanted, *edges, work, load, pull)
+            moved = int(np.count_nonzero(found.line.home != wanted))
+            return found
 
         return replace(run_heuristic(problem, build), stats={"moved": moved})
 
@@ -114,10 +107,7 @@ def group_graph(problem: Problem, balance: Balance) -> Graph:
 def meant_devices(problem: Problem, graph: Graph, balance: Balance, seed: int) -> Int:
     """Return the device (g,) of each group's part.
 
-    Raises
-    ------
-    MissingExtraError
-        If PyMetis is not installed.
+    Raises MissingExtraError if PyMetis is not installed.
     """
     share = _device_shares(problem, balance)
     devices = np.flatnonzero(problem.feasible.any(axis=0))
@@ -146,20 +136,12 @@ def group_sums(problem: Problem, amount: NDArray[np.generic]) -> Float:
     return np.bincount(problem.group, weights=amount, minlength=problem.n_groups).astype(np.float64)
 
 
-@kernel(can_host, allocates=False)
+@kernel(assign_group, can_host, allocates=False)
 def keep_parts(
-    instance: Instance,
-    line: Timeline,
-    sequence: Int,
-    wanted: Int,
-    starts: Int,
-    neighbours: Int,
-    weight: Int,
-    work: Int,
-    load: Int,
-    pull: Int,
-) -> int:
-    """Assign every group to the device `wanted` (g,) if that can take it; return -1, or the group that no device takes.
+    instance: Instance, line: Timeline, sequence: Int, wanted: Int, starts: Int, neighbours: Int, weight: Int,
+    work: Int, load: Int, pull: Int,
+) -> int:  # fmt: skip
+    """Assign each group to the device `wanted` (g,) if that can take it; return DONE or the group that no device takes.
 
     The others follow in the same sequence: each to the device with the largest weight of its edges to placed groups.
     `load` (m,) is zero at first, `pull` (m,) is scratch.
@@ -168,8 +150,8 @@ def keep_parts(
     for g in sequence:
         d = line.home[g]
         if d < 0 and can_host(instance, line, g, wanted[g]):
-            d = line.home[g] = wanted[g]
-            line.room[d] -= instance.memory[g]
+            d = wanted[g]
+            assign_group(instance, line, g, d)
         if d >= 0:
             load[d] += work[g, d]
     for g in sequence:
@@ -188,7 +170,6 @@ def keep_parts(
                 best, most, least = d, pull[d], load[d] + work[g, d]
         if best < 0:
             return int(g)
-        line.home[g] = best
-        line.room[best] -= instance.memory[g]
+        assign_group(instance, line, g, best)
         load[best] += work[g, best]
-    return -1
+    return DONE

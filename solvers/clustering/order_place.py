@@ -10,13 +10,7 @@ Departures from the paper:
 - A cluster whose group has a home goes there. A cluster that the current device may not run (feasibility, separation)
   goes to the next device that can take it, and the next cluster to the current one again. Only if memory is short does
   the next device become the current one. After the last device comes the first.
-- If a cluster finds no room on any device, first groups are evicted to make room, then tasks are placed instead of
-  clusters. If that does not help either, the paper's best effort is used: the device with the most memory left takes
-  the cluster. The message reports by how much devices are overfilled. With the
-  option `strict` there is no schedule instead.
-- The tasks of a cluster run one after another in CPD-TOPO order. Re-timing may let data leave a cluster earlier.
-
-O(n (R + m) + e log e + n log n) for the fusion; placing the coarse graph adds little.
+- Clusters without room, best effort, re-timing and complexity: as in `celeritas`.
 """
 
 from __future__ import annotations
@@ -29,8 +23,6 @@ from ._coarse import filling, solve_coarse
 
 
 class OrderPlace:
-    """Fusion, then one device after another."""
-
     name = "order-place"
     info = Info(
         summary="clusters in CPD-TOPO order on one device until it is full, then the next (Xu et al. 2022)",

@@ -34,20 +34,18 @@ import numpy as np
 
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
-from placeopt.model.problem import Problem, transfer_ticks
+from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings
 
 from .._constructive.construction import Build, Constructive, PartialSchedule, run_loop
 from .._constructive.groups import Groups
 from .._constructive.heaps import Heaps, make_heaps, pop, push
-from .._constructive.placement_ops import can_run
+from .._constructive.placement_ops import can_run, link_ticks
 from .._constructive.ready_list import Ready, admit_sources, make_ready, place_ready
 from .._constructive.timeline import DONE, NEVER, Instance, Timeline, make_instance, work_steps
 
 
 class Bil(Constructive):
-    """Best imaginary level."""
-
     name = "bil"
     info = Info(
         summary="list scheduling by best imaginary levels (Oh and Ha 1996)",
@@ -88,7 +86,7 @@ def imaginary_levels(problem: Problem, instance: Instance) -> Int:
     return level
 
 
-@kernel(transfer_ticks, allocates=False)
+@kernel(link_ticks, allocates=False)
 def fill_levels(instance: Instance, backwards: Int, level: Int, lowest: Int) -> None:
     """Fill `level` (n, m), zero at first, from consumers to producers; `lowest` (m, k) is scratch."""
     m = level.shape[1]
@@ -120,10 +118,7 @@ def fill_levels(instance: Instance, backwards: Int, level: Int, lowest: Int) -> 
             for p in range(m):
                 ahead = lowest[p, 0]
                 for c in range(1, instance.kinds[p]):
-                    move = transfer_ticks(
-                        instance.in_payload[e], instance.latency[p, c], instance.num[p, c], instance.den[p, c]
-                    )
-                    ahead = min(ahead, lowest[p, c] + move)
+                    ahead = min(ahead, lowest[p, c] + link_ticks(instance, instance.in_payload[e], p, c))
                 if ahead > level[i, p]:
                     level[i, p] = ahead
 

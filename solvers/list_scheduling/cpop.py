@@ -39,8 +39,6 @@ FAR = 2**60
 
 
 class Cpop(Constructive):
-    """Critical path on a processor."""
-
     name = "cpop"
     info = Info(
         summary="list scheduling by longest path, a critical path on one device (Topcuoglu et al. 2002)",

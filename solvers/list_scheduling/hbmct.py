@@ -35,7 +35,7 @@ from placeopt.solver import Info, Settings
 
 from .._constructive.construction import Build, Constructive, PartialSchedule, run_loop
 from .._constructive.groups import Groups
-from .._constructive.placement_ops import append, can_host, compute_ready_times, ready_time
+from .._constructive.placement_ops import append, assign_group, can_host, compute_ready_times, ready_time
 from .._constructive.priorities import priority_list, upward_ranks
 from .._constructive.ready_list import scan_steps
 from .._constructive.timeline import DONE, NEVER, Instance, Timeline
@@ -68,8 +68,6 @@ class Batch(NamedTuple):
 
 
 class Hbmct(Constructive):
-    """Hybrid of ranks and balanced minimum completion time."""
-
     name = "hbmct"
     info = Info(
         summary="batches of independent tasks by rank, balanced over the devices (Sakellariou and Zhao 2004)",
@@ -88,21 +86,18 @@ class Hbmct(Constructive):
     def builder(self, problem: Problem, settings: Settings) -> Build:
         sequence = priority_list(problem, upward_ranks(problem))
         bounds = independent_batches(problem, sequence)
+        n, m = problem.n_tasks, problem.n_devices
+        size = np.bincount(problem.group, minlength=problem.n_groups)
 
         def build(groups: Groups) -> PartialSchedule:
-            size = np.bincount(problem.group, minlength=problem.n_groups)
             alone = ((size == 1) & (groups.home < 0))[problem.group].astype(np.int64)
-            batch = make_batch(problem, alone)
+            head, tail, done, following, device, data = (
+                np.empty(shape, dtype=np.int64) for shape in (m, m, m, n, n, (n, m))
+            )
+            batch = Batch(head, tail, done, following, device, data, alone)
             return run_loop(problem, groups, balance_batches, sequence, bounds, batch, steps=scan_steps(problem))
 
         return build
-
-
-def make_batch(problem: Problem, alone: Int) -> Batch:
-    """Return arrays that serve all batches in turn."""
-    n, m = problem.n_tasks, problem.n_devices
-    head, tail, done, following, device, data = (np.empty(size, dtype=np.int64) for size in (m, m, m, n, n, (n, m)))
-    return Batch(head, tail, done, following, device, data, alone)
 
 
 def independent_batches(problem: Problem, sequence: Int) -> Int:
@@ -134,13 +129,10 @@ def done_with(instance: Instance, line: Timeline, batch: Batch, d: int, without:
     return now
 
 
-@kernel(done_with, allocates=False)
+@kernel(assign_group, done_with, allocates=False)
 def add_task(instance: Instance, line: Timeline, batch: Batch, i: int, d: int) -> None:
     """Give task i to device d, in the order of arrival of data, and reserve its memory."""
-    g = instance.group[i]
-    if line.home[g] < 0:
-        line.home[g] = d
-        line.room[d] -= instance.memory[g]
+    assign_group(instance, line, instance.group[i], d)
     batch.device[i] = d
     last = batch.tail[d]
     if last < 0 or batch.data[last, d] <= batch.data[i, d]:

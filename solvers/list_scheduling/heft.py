@@ -28,8 +28,6 @@ from .._constructive.heft import heft
 
 
 class Heft(Constructive):
-    """Heterogeneous earliest finish time."""
-
     name = "heft"
     info = Info(
         summary="list scheduling by upward rank, each task where it ends first (Topcuoglu et al. 2002)",

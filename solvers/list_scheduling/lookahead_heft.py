@@ -30,19 +30,17 @@ import numpy as np
 
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
-from placeopt.model.problem import Problem, transfer_ticks
+from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings
 
 from .._constructive.construction import Build, Constructive, PartialSchedule, run_loop
 from .._constructive.groups import Groups
-from .._constructive.placement_ops import can_host, compute_ready_times, earliest_start, occupy, ready_time
+from .._constructive.placement_ops import can_host, compute_ready_times, earliest_start, link_ticks, occupy, ready_time
 from .._constructive.priorities import priority_list, upward_ranks
 from .._constructive.timeline import DONE, NEVER, Instance, Timeline, work_steps
 
 
 class LookaheadHeft(Constructive):
-    """HEFT with lookahead to the children of each task."""
-
     name = "lookahead-heft"
     info = Info(
         summary="HEFT, each task on the device that lets its consumers end first (Bittencourt et al. 2010)",
@@ -70,7 +68,7 @@ class LookaheadHeft(Constructive):
         return build
 
 
-@kernel(transfer_ticks, can_host, earliest_start, allocates=False)
+@kernel(link_ticks, can_host, earliest_start, allocates=False)
 def first_end(instance: Instance, line: Timeline, i: int, e: int, a: int, end: int, arrived: Int, enough: int) -> int:
     """Return the earliest end of the consumer of edge e if its producer i ends on device a at `end`.
 
@@ -85,10 +83,7 @@ def first_end(instance: Instance, line: Timeline, i: int, e: int, a: int, end: i
             continue
         there = end
         if d != a:
-            c = instance.kind[a, d]
-            there += transfer_ticks(
-                instance.out_payload[e], instance.latency[a, c], instance.num[a, c], instance.den[a, c]
-            )
+            there += link_ticks(instance, instance.out_payload[e], a, instance.kind[a, d])
         ready = max(there, arrived[j, d])
         if ready + instance.duration[j, d] >= first:
             continue
@@ -100,7 +95,7 @@ def first_end(instance: Instance, line: Timeline, i: int, e: int, a: int, end: i
     return first
 
 
-@kernel(transfer_ticks, compute_ready_times, ready_time, can_host, earliest_start, occupy, first_end, allocates=False)
+@kernel(link_ticks, compute_ready_times, ready_time, can_host, earliest_start, occupy, first_end, allocates=False)
 def look_ahead(instance: Instance, line: Timeline, sequence: Int, arrived: Int) -> int:
     """Place the tasks in turn; return DONE or the task that no device can take.
 
@@ -139,10 +134,7 @@ def look_ahead(instance: Instance, line: Timeline, sequence: Int, arrived: Int) 
             for d in range(m):
                 there = end
                 if d != best:
-                    c = instance.kind[best, d]
-                    there += transfer_ticks(
-                        instance.out_payload[e], instance.latency[best, c], instance.num[best, c], instance.den[best, c]
-                    )
+                    there += link_ticks(instance, instance.out_payload[e], best, instance.kind[best, d])
                 if there > arrived[j, d]:
                     arrived[j, d] = there
     return DONE

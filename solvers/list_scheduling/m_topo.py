@@ -29,8 +29,6 @@ from .._constructive.groups import Groups
 
 
 class MTopo(Constructive):
-    """Topological order, filled up to an equal share of memory."""
-
     name = "m-topo"
     info = Info(
         summary="topological order, one device after the other up to an equal share of memory (Jeon et al. 2020)",

@@ -22,8 +22,6 @@ from .._constructive.construction import Build, Constructive
 
 
 class Mct(Constructive):
-    """Minimum completion time."""
-
     name = "mct"
     info = Info(
         summary="topological order, each task where it ends first (Braun et al. 2001)",

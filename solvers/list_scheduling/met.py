@@ -22,8 +22,6 @@ from .._constructive.construction import Build, Constructive
 
 
 class Met(Constructive):
-    """Minimum execution time."""
-
     name = "met"
     info = Info(
         summary="topological order, each task where it takes least time (Braun et al. 2001)",

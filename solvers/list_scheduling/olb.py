@@ -22,8 +22,6 @@ from .._constructive.construction import Build, Constructive
 
 
 class Olb(Constructive):
-    """Opportunistic load balancing."""
-
     name = "olb"
     info = Info(
         summary="topological order, each task on the device that is free first (Braun et al. 2001)",

@@ -34,8 +34,6 @@ from .._constructive.timeline import NEVER, work_steps
 
 
 class Peft(Constructive):
-    """Predict earliest finish time."""
-
     name = "peft"
     info = Info(
         summary="list scheduling by an optimistic table of what follows each task (Arabnejad, Barbosa 2014)",

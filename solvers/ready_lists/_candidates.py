@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
-from placeopt.model.problem import transfer_ticks
 
-from .._constructive.placement_ops import can_host
+from .._constructive.placement_ops import can_host, link_ticks
 from .._constructive.timeline import NEVER, Instance, Timeline
 
 
-@kernel(transfer_ticks, allocates=False)
+@kernel(link_ticks, allocates=False)
 def last_message(instance: Instance, line: Timeline, i: int) -> tuple[int, int]:
     """Return LMT and EP of ready task i: the arrival of its last message on any device, and the device it comes from.
 
@@ -26,13 +25,10 @@ def last_message(instance: Instance, line: Timeline, i: int) -> tuple[int, int]:
     last, enabling = -1, -1
     for k in range(instance.in_start[i], instance.in_start[i + 1]):
         u = instance.in_source[k]
-        payload = instance.in_payload[k]
         a = line.device[u]
         arrival = line.end[u]
         for c in range(1, instance.kinds[a]):
-            ticks = transfer_ticks(payload, instance.latency[a, c], instance.num[a, c], instance.den[a, c])
-            if line.end[u] + ticks > arrival:
-                arrival = line.end[u] + ticks
+            arrival = max(arrival, line.end[u] + link_ticks(instance, instance.in_payload[k], a, c))
         if arrival > last:
             last, enabling = arrival, a
     return max(last, instance.release[i]), enabling

@@ -22,8 +22,6 @@ from ._selection import schedule_neediest
 
 
 class Duplex(Constructive):
-    """The better of min-min and max-min."""
-
     name = "duplex"
     info = Info(
         summary="the better of min-min and max-min (Braun et al. 2001)",

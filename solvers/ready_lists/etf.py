@@ -39,8 +39,6 @@ from ._pairs import StartSettings, detours, schedule_pairs
 
 
 class Etf(Constructive):
-    """Earliest task first."""
-
     name = "etf"
     info = Info(
         summary="the earliest start of all ready tasks and devices, ties by static level (Hwang et al. 1989)",

@@ -36,8 +36,6 @@ from ._pairs import StartSettings, detours
 
 
 class Fcp(Constructive):
-    """Fast critical path."""
-
     name = "fcp"
     info = Info(
         summary="by bottom level, to the enabling device or the one idle first (Radulescu and van Gemund 1999)",

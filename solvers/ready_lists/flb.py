@@ -46,8 +46,6 @@ from ._pairs import Pairs, StartSettings, best_device, detours, enqueue_on, loos
 
 
 class Flb(Constructive):
-    """Fast load balancing."""
-
     name = "flb"
     info = Info(
         summary="ETF's choice from two candidates: fast load balancing (Radulescu and van Gemund 1999)",

@@ -32,20 +32,18 @@ import numpy as np
 
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
-from placeopt.model.levels import longest_ways
-from placeopt.model.problem import Problem, transfer_ticks
+from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings
 
 from .._constructive.construction import Build, Constructive, PartialSchedule, run_loop
 from .._constructive.groups import Groups
-from .._constructive.placement_ops import can_run
+from .._constructive.placement_ops import can_run, link_ticks
+from .._constructive.priorities import longest_paths_after
 from .._constructive.ready_list import Ready, admit_sources, make_ready, place_ready, scan_steps
 from .._constructive.timeline import DONE, NEVER, Instance, Timeline, make_instance, work_steps
 
 
 class Gdl(Constructive):
-    """Generalized dynamic level."""
-
     name = "gdl"
     info = Info(
         summary="list scheduling by generalized dynamic levels (Sih and Lee 1993)",
@@ -67,7 +65,7 @@ class Gdl(Constructive):
 
     def builder(self, problem: Problem, settings: Settings) -> Build:
         median = adjusted_medians(problem)
-        level = median_levels(problem, median)
+        level = median + longest_paths_after(problem, median, np.zeros(problem.n_edges, dtype=np.int64))
         heaviest = heaviest_edges(problem)
 
         def build(groups: Groups) -> PartialSchedule:
@@ -89,15 +87,6 @@ def adjusted_medians(problem: Problem) -> Int:
     return np.where(count == 0, 0, middle)
 
 
-def median_levels(problem: Problem, median: Int) -> Int:
-    """Return SL (n,): the longest path to an exit in medians (n,), the task's own included, without transfers."""
-    behind = np.zeros(problem.n_tasks)
-    run = longest_ways.select(work_steps(problem))
-    backwards, producer = problem.order[::-1].copy(), problem.edge_source[problem.in_edge]
-    run(backwards, problem.in_start, producer, median.astype(np.float64), np.zeros(problem.n_edges), behind)
-    return np.asarray(median + behind.astype(np.int64), dtype=np.int64)
-
-
 def heaviest_edges(problem: Problem) -> Int:
     """Return each task's out-edge (n,) with the largest payload, the first of equals; -1 for exits."""
     heaviest = np.full(problem.n_tasks, -1, dtype=np.int64)
@@ -107,7 +96,7 @@ def heaviest_edges(problem: Problem) -> Int:
     return heaviest
 
 
-@kernel(transfer_ticks, allocates=False)
+@kernel(link_ticks, allocates=False)
 def fixed_levels(instance: Instance, median: Int, level: Int, heaviest: Int, ticks: Int, worth: Int) -> None:
     """Fill `worth` (n, m) with the part of DL2 that never changes: SL + Delta + DC; `ticks` (m,) is scratch."""
     m = len(ticks)
@@ -119,9 +108,7 @@ def fixed_levels(instance: Instance, median: Int, level: Int, heaviest: Int, tic
                 continue
             j = instance.out_target[e]
             for c in range(1, instance.kinds[p]):
-                ticks[c] = transfer_ticks(
-                    instance.out_payload[e], instance.latency[p, c], instance.num[p, c], instance.den[p, c]
-                )
+                ticks[c] = link_ticks(instance, instance.out_payload[e], p, c)
             ticks[0] = 0
             least = NEVER
             for q in range(m):

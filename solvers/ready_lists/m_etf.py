@@ -33,8 +33,6 @@ from ._pairs import StartSettings, detours, schedule_pairs
 
 
 class MEtf(Constructive):
-    """Memory-constrained earliest task first."""
-
     name = "m-etf"
     info = Info(
         summary="Baechi's memory-constrained earliest task first (Jeon et al. 2020)",

@@ -94,8 +94,6 @@ class MSctSettings(SctSettings, StartSettings):
 
 
 class MSct(Constructive):
-    """Memory-constrained small communication times."""
-
     name = "m-sct"
     info = Info(
         summary="Baechi's memory-constrained small communication times: ETF with favourite children (Jeon et al. 2020)",
@@ -122,14 +120,9 @@ def favourites_first(problem: Problem, groups: Groups, favourites: Favourites, w
     """Schedule with given favourites on the devices there are; `work` (n, m) as in `Pairs`."""
     n, m = problem.n_tasks, problem.n_devices
     pairs = make_pairs(problem, np.arange(n), work)
-    waiting = Waiting(
-        child=favourites.child,
-        parent=favourites.parent,
-        last=np.full(m, -1, dtype=np.int64),
-        awaited=np.full(m, -1, dtype=np.int64),
-        arrival=np.full((m, m), NEVER, dtype=np.int64),
-        urgent=make_heaps(n, m),
-    )
+    last, awaited = np.full(m, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64)
+    arrival = np.full((m, m), NEVER, dtype=np.int64)
+    waiting = Waiting(favourites.child, favourites.parent, last, awaited, arrival, make_heaps(n, m))
     return run_loop(problem, groups, place_favourites, pairs, waiting, steps=4 * work_steps(problem))
 
 

@@ -24,8 +24,6 @@ from ._selection import schedule_neediest
 
 
 class MaxMin(Constructive):
-    """Max-min."""
-
     name = "max-min"
     info = Info(
         summary="the ready task whose earliest end is the latest, where it ends first (Braun et al. 2001)",

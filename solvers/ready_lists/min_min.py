@@ -27,8 +27,6 @@ from ._pairs import schedule_pairs
 
 
 class MinMin(Constructive):
-    """Min-min."""
-
     name = "min-min"
     info = Info(
         summary="the earliest end of all ready tasks and devices (Braun et al. 2001)",

@@ -27,8 +27,6 @@ from ._selection import schedule_neediest
 
 
 class Sufferage(Constructive):
-    """Sufferage."""
-
     name = "sufferage"
     info = Info(
         summary="the ready task that loses most without its best device (Maheswaran et al. 1999)",

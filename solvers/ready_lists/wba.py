@@ -52,8 +52,6 @@ class WbaSettings(Settings):
 
 
 class Wba(Constructive):
-    """The workflow-based approach."""
-
     name = "wba"
     info = Info(
         summary="the best of randomised greedy schedules, by increase of the makespan (Blythe et al. 2005)",

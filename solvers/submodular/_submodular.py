@@ -105,13 +105,13 @@ class Maximising:
             raise UsageError(
                 "maximiser = continuous needs a monotone submodular function and a matroid: submodular-g with "
                 "parallelism=false, load=false and memory=unlimited, a cap of at least half the longest duration, and "
-                "no groups or separation; lazy, standard and stochastic take any"
+                "no groups or separation; lazy, standard and stochastic work with any function"
             )
         if settings.maximiser == "local-search" and not model.path_free:
             raise UsageError(
                 "maximiser = local-search needs a function whose value does not depend on the order of placement: "
                 "submodular-g with parallelism=false, load=false and memory=unlimited, and a cap of at least half the "
-                "longest duration; lazy, standard and stochastic take any"
+                "longest duration; lazy, standard and stochastic work with any function"
             )
         if settings.maximiser in ("lazy", "standard"):
             placed = model.place_all(lazy=settings.maximiser == "lazy", should_stop=self.should_stop)
@@ -147,41 +147,36 @@ class SubmodularSolver(Constructive):
     settings_type = SubmodularSettings
 
     def solve(self, problem: Problem, options: Options, settings: SubmodularSettings) -> Answer:
-        """Return the schedule, or FAILED if no placement fits into memory."""
-        return best_placement(problem, options, self.form, settings)
+        """Return the shortest schedule over the time capacities of the settings, or FAILED if none fits into memory."""
+        clock = Clock(options.time_limit)
+        unlimited = settings.memory == "unlimited"
+        ground = replace(problem, capacity=np.full_like(problem.capacity, UNLIMITED)) if unlimited else problem
+        ways: list[Maximising] = []
+        schedules: list[Construction] = []
 
+        def should_stop() -> bool:
+            return clock.over or options.should_stop()
 
-def best_placement(problem: Problem, options: Options, form: Form, settings: SubmodularSettings) -> Answer:
-    """Return the shortest schedule over the time capacities of the settings."""
-    clock = Clock(options.time_limit)
-    unlimited = settings.memory == "unlimited"
-    ground = replace(problem, capacity=np.full_like(problem.capacity, UNLIMITED)) if unlimited else problem
-    ways: list[Maximising] = []
-    schedules: list[Construction] = []
-
-    def should_stop() -> bool:
-        return clock.over or options.should_stop()
-
-    for trial in trials(problem, settings):
-        way = Maximising(problem, ground, should_stop, options.seed, form, trial)
-        try:
-            if ways and should_stop():
+        for trial in trials(problem, settings):
+            way = Maximising(problem, ground, should_stop, options.seed, self.form, trial)
+            try:
+                if ways and should_stop():
+                    break
+                schedules.append(construct_with_repair(ground, way.build))
+            except StoppedError:
                 break
-            schedules.append(construct_with_repair(ground, way.build))
-        except StoppedError:
-            break
-        ways.append(way)
-    if not ways:
-        stopped = Termination.TIME_LIMIT if clock.over else Termination.INTERRUPTED
-        return Answer(stopped, message="stopped before every task was placed")
-    best = best_of(ground, schedules)
-    stats = statistics(problem, best.schedule, ways[schedules.index(best)].found)
-    if unlimited and best.schedule is not None and (over := overflow(problem, best.schedule)):
-        note = f"memory = unlimited: {over} over capacity"
-        if options.strict:
-            return Answer(Termination.FAILED, message=note, stats=stats)
-        best = replace(best, note=note)
-    return replace(as_answer(problem, best), stats=stats)
+            ways.append(way)
+        if not ways:
+            stopped = Termination.TIME_LIMIT if clock.over else Termination.INTERRUPTED
+            return Answer(stopped, message="stopped before all tasks were placed")
+        best = best_of(ground, schedules)
+        stats = statistics(problem, best.schedule, ways[schedules.index(best)].found)
+        if unlimited and best.schedule is not None and (over := overflow(problem, best.schedule)):
+            note = f"memory = unlimited: {over} over capacity"
+            if options.strict:
+                return Answer(Termination.FAILED, message=note, stats=stats)
+            best = replace(best, note=note)
+        return replace(as_answer(problem, best), stats=stats)
 
 
 def trials(problem: Problem, settings: SubmodularSettings) -> Iterator[SubmodularSettings]:

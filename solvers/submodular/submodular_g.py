@@ -30,8 +30,6 @@ from ._submodular import SubmodularSolver
 
 
 class SubmodularG(SubmodularSolver):
-    """Greedy maximisation with the parallelism factor inside the sum."""
-
     name = "submodular-g"
     form = "inside"
     info = Info(

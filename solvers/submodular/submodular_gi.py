@@ -22,8 +22,6 @@ from ._submodular import SubmodularSolver
 
 
 class SubmodularGi(SubmodularSolver):
-    """Greedy maximisation with the parallelism factor outside the sum."""
-
     name = "submodular-gi"
     form = "outside"
     info = Info(

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from placeopt_solvers._constructive.groups import grouped
+from placeopt_solvers._constructive.priorities import longest_paths_after
 from placeopt_solvers._constructive.timeline import make_instance
 from placeopt_solvers.list_scheduling.bil import imaginary_levels, kth_smallest
 from placeopt_solvers.list_scheduling.hbmct import independent_batches
-from placeopt_solvers.ready_lists.gdl import adjusted_medians, fixed_levels, heaviest_edges, median_levels
+from placeopt_solvers.ready_lists.gdl import adjusted_medians, fixed_levels, heaviest_edges
 from placeopt_solvers.ready_lists.wba import Wba, WbaSettings
 from test_list_scheduling import HEFT_10, problem, scheduled
 
@@ -108,7 +109,8 @@ def test_fixed_levels_are_those_of_the_definition(seed: int) -> None:
     ways = [sorted(case.duration[i, case.feasible[i]].tolist()) for i in range(case.n_tasks)]
     assert median.tolist() == [way[(len(way) - 1) // 2] for way in ways]
     ticks, worth = np.empty(3, dtype=np.int64), np.empty((case.n_tasks, 3), dtype=np.int64)
-    fixed_levels(make_instance(case, groups), median, median_levels(case, median), heir, ticks, worth)
+    static = median + longest_paths_after(case, median, np.zeros(case.n_edges, dtype=np.int64))
+    fixed_levels(make_instance(case, groups), median, static, heir, ticks, worth)
     level = [0] * case.n_tasks
     for i in case.order[::-1].tolist():
         out = np.flatnonzero(case.edge_source == i).tolist()

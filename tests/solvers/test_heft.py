@@ -12,7 +12,7 @@ from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.construction import as_answer
 from placeopt_solvers._constructive.groups import grouped, packings
 from placeopt_solvers._constructive.heft import heft, heft_on_homes
-from placeopt_solvers._constructive.placement_ops import in_order_of_ends
+from placeopt_solvers._constructive.placement_ops import sort_inputs
 from placeopt_solvers._constructive.priorities import priority_list, upward_ranks
 from placeopt_solvers._constructive.timeline import make_instance, make_timeline
 
@@ -358,7 +358,5 @@ def test_ports_serve_inputs_in_the_order_of_their_producers_ends(seed: int) -> N
     line.end[:n] = rng.integers(0, 9, n)
     expected = sorted(range(n), key=lambda u: (line.end[u], u))
     for _ in range(2):  # sorted once, it stays as it is
-        in_order_of_ends(read, line, n)
-        assert read.in_source.tolist() == expected
-        assert read.in_payload.tolist() == expected
-        assert read.in_edge.tolist() == expected
+        sort_inputs(read, line, n)
+        assert line.inputs.tolist() == expected
