@@ -111,7 +111,7 @@ def roomiest(instance: Instance, line: Timeline, g: int) -> int:
 
 @kernel(ready_time, can_host, append, roomiest, allocates=False)
 def fill_in_order(instance: Instance, line: Timeline, sequence: Int, overfill: bool) -> int:
-    """Append the tasks in turn to the current device; return DONE or the task that no device can take."""
+    """Place by Order-Place: append the tasks in turn; return DONE or the task that no device can take."""
     m = len(line.room)
     current = 0
     for position in range(len(sequence)):
@@ -132,8 +132,3 @@ def fill_in_order(instance: Instance, line: Timeline, sequence: Int, overfill: b
                 current = d
         append(instance, line, i, d, max(ready_time(instance, line, i, d), line.free[d]))
     return DONE
-
-
-def filling(order: OrderName) -> Placer:
-    """Return the placer of Order-Place, see `placeopt_solvers.clustering.order_place`."""
-    return Placer(fill_in_order, order)

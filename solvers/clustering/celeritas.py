@@ -35,7 +35,7 @@ from placeopt.solver import Answer, Info, Options
 
 from .._constructive.placement_ops import can_host, compute_ready_times, earliest_start, link_ticks, occupy, ready_time
 from .._constructive.timeline import DONE, NEVER, Instance, Timeline
-from ._coarse import Placer, filling, roomiest, solve_coarse
+from ._coarse import Placer, fill_in_order, roomiest, solve_coarse
 
 
 class Celeritas:
@@ -52,7 +52,7 @@ class Celeritas:
     def solve(self, problem: Problem, options: Options, settings: CeleritasFusion) -> Answer:
         """Return the schedule; FAILED if no placement fits and the options are strict."""
         adjusting = Placer(adjust_in_order, settings.order)
-        return solve_coarse(problem, options, settings, adjusting, filling(settings.order))
+        return solve_coarse(problem, options, settings, adjusting, Placer(fill_in_order, settings.order))
 
 
 @kernel(link_ticks, allocates=False)

@@ -24,6 +24,9 @@ Under port contention, transfers booked later delay the arrivals of queued pairs
 recomputed, and the pair goes back to `later` if its value has grown. After PATIENCE such pairs for one placement the
 next pair is taken as it is: if one device sends to all others, every placement delays every pair. (The few pairs that a
 transfer for another task has advanced are found when their old key reaches the head.)
+
+FCP and FLB consider two devices only: the enabling device of a task (`last_message`), and the one that is idle first
+(`first_idle`).
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ from placeopt.solver import Settings
 from .._constructive.construction import PartialSchedule, run_loop
 from .._constructive.groups import Groups
 from .._constructive.heaps import Heaps, make_heaps, pop, push
-from .._constructive.placement_ops import append, can_host, can_run, compute_ready_times, ready_time
+from .._constructive.placement_ops import append, can_host, can_run, compute_ready_times, link_ticks, ready_time
 from .._constructive.ready_list import first_unplaced
 from .._constructive.timeline import NEVER, Instance, Timeline
 
@@ -276,3 +279,35 @@ def place_pairs(instance: Instance, line: Timeline, pairs: Pairs) -> int:
             return first_unplaced(line, pairs.missing)
         i = pairs.head[d]
         place(instance, line, pairs, i, d, pairs.worth[d] - pairs.work[i, d])
+
+
+@kernel(link_ticks, allocates=False)
+def last_message(instance: Instance, line: Timeline, i: int) -> tuple[int, int]:
+    """Return LMT and EP of ready task i: the arrival of its last message on any device, and the device it comes from.
+
+    On unlike links a message counts with the slowest link from its device. LMT is never before the release time. EP is
+    -1 without producers; of messages that arrive together that of the first producer counts.
+    """
+    last, enabling = -1, -1
+    for k in range(instance.in_start[i], instance.in_start[i + 1]):
+        u = instance.in_source[k]
+        a = line.device[u]
+        arrival = line.end[u]
+        for c in range(1, instance.kinds[a]):
+            arrival = max(arrival, line.end[u] + link_ticks(instance, instance.in_payload[k], a, c))
+        if arrival > last:
+            last, enabling = arrival, a
+    return max(last, instance.release[i]), enabling
+
+
+@kernel(can_host, allocates=False)
+def first_idle(instance: Instance, line: Timeline, detour: Int, i: int) -> int:
+    """Return the device that becomes idle first of those that can take task i, whose group has no home; -1 for none.
+
+    A device counts as idle later by the task's `detour` (n, m) there, see `detours`.
+    """
+    best, idle = -1, NEVER
+    for d in range(len(line.free)):
+        if line.free[d] + detour[i, d] < idle and can_host(instance, line, instance.group[i], d):
+            best, idle = d, line.free[d] + detour[i, d]
+    return best

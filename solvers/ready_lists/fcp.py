@@ -31,8 +31,7 @@ from .._constructive.construction import Build, Constructive, run_loop
 from .._constructive.placement_ops import append, can_host, ready_time
 from .._constructive.priorities import ready_order
 from .._constructive.timeline import DONE, Instance, Timeline
-from ._candidates import first_idle, last_message
-from ._pairs import StartSettings, detours
+from ._pairs import StartSettings, detours, first_idle, last_message
 
 
 class Fcp(Constructive):

@@ -41,8 +41,18 @@ from .._constructive.heaps import Heaps, make_heaps, pop, push
 from .._constructive.placement_ops import append, can_host, ready_time
 from .._constructive.ready_list import first_unplaced
 from .._constructive.timeline import NEVER, Instance, Timeline
-from ._candidates import first_idle, last_message
-from ._pairs import Pairs, StartSettings, best_device, detours, enqueue_on, loosen, make_pairs, refresh
+from ._pairs import (
+    Pairs,
+    StartSettings,
+    best_device,
+    detours,
+    enqueue_on,
+    first_idle,
+    last_message,
+    loosen,
+    make_pairs,
+    refresh,
+)  # fmt: skip
 
 
 class Flb(Constructive):
