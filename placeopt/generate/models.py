@@ -1,4 +1,4 @@
-"""The models by name: options in, a graph or a document out."""
+"""Generate graphs and documents of models by name."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class ModelSpec:
     Attributes
     ----------
     source
-        Where the architecture comes from.
+        Citation of the architecture.
     options
-        Its options, each with a type, a default and a description.
+        Class of its options, each with a type, a default and a description.
     build
-        The forward graph for valid options.
+        Builds the forward graph for valid options.
     """
 
     name: str
@@ -78,28 +78,28 @@ MODELS: dict[str, ModelSpec] = {
         ),
     )
 }
-"""Every model by its name, in the order in which they are listed to people."""
+"""All models by name, in the order of listings."""
 
 
 def model_graph(name: str, **options: Any) -> Graph:
-    """The graph of a model, in training with its backward half; for `placeopt.generate.layers.totals`.
+    """Generate the graph of a model, with backward operators in training.
 
     Raises
     ------
     UsageError
-        If there is no such model, or an option is unknown or out of range.
+        If the model or an option is unknown, or a value is not valid.
     """
     model = _model(name)
     return _build(model, _checked(model, options))
 
 
 def model_document(name: str, **options: Any) -> dict[str, Any]:
-    """The graph of a model as a spec without devices: what `graph: {file: ...}` reads.
+    """Generate a model as a spec without devices, for `graph: {file: ...}`.
 
     Raises
     ------
     UsageError
-        If there is no such model, or an option is unknown or out of range.
+        If the model or an option is unknown, or a value is not valid.
     """
     model = _model(name)
     chosen = _checked(model, options)
@@ -122,8 +122,8 @@ def _build(model: ModelSpec, options: ModelOptions) -> Graph:
 
 def _model(name: str) -> ModelSpec:
     if name not in MODELS:
-        hint = suggestion(name, MODELS) or f"; there are {listing(list(MODELS))}"
-        raise UsageError(f"there is no model {name}{hint}")
+        hint = suggestion(name, MODELS) or f"; known are {listing(list(MODELS))}"
+        raise UsageError(f"unknown model {name}{hint}")
     return MODELS[name]
 
 

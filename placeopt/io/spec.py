@@ -80,7 +80,7 @@ def _as_after(value: Any) -> Any:
     seen: dict[str, None] = {}
     for name in names:
         if not _is_name(name):
-            raise ValueError(f"{units.shown(name)} is no task; expected the names of producers")
+            raise ValueError(f"{units.shown(name)} is not a task; expected the names of producers")
         text = str(name_text(name))
         if text in seen:
             raise ValueError(f"{units.shown(text)} is listed twice")
@@ -93,7 +93,7 @@ def _as_objective(value: Any) -> Any:
     for level in levels:
         if not isinstance(level, str | dict):
             raise ValueError(
-                f"{units.shown(level)} is no objective; expected a metric such as makespan, metrics with weights, "
+                f"{units.shown(level)} is not an objective; expected a metric such as makespan, metrics with weights, "
                 "or a list of these"
             )
     return [{level: 1} if isinstance(level, str) else level for level in levels]
@@ -105,7 +105,7 @@ def _as_mapping(value: Any) -> Any:
 
 def _as_placement(value: Any) -> Any:
     if value is not None and not isinstance(value, dict):
-        raise ValueError(f"{units.shown(value)} is no placement; expected devices by task, or {{file: plan.json}}")
+        raise ValueError(f"{units.shown(value)} is not a placement; expected devices by task, or {{file: plan.json}}")
     return _as_mapping(value)
 
 

@@ -1,14 +1,13 @@
-"""Levels of tasks: the longest way to each and on from it, in means over devices.
+"""Top and bottom levels of tasks: longest paths to and from each task, with times averaged over devices.
 
 H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas: Fast optimizer for large dataflow graphs, 2022, arXiv:2208.00184, section
 5.1.3, equations 2 and 3; the bottom level is the upward rank of HEFT (H. Topcuoglu, S. Hariri, M.-Y. Wu, IEEE TPDS 13,
 2002, doi:10.1109/71.993206, equation 8). The papers' symbols: w_i the duration of task i, c_ij the transfer time of
 edge (i, j), tlevel and blevel the levels, cpath their sum.
 
-Departures: where durations and links depend on the device, w_i is the mean over the devices that may run the task, and
-c_ij the mean over all ordered pairs of distinct devices, before rounding up to ticks; with one device it is 0. That is
-the mean of times: HEFT's paper divides by the mean of bandwidths, which counts fast links for more. Release times do
-not count. O(n m + e).
+Departures: w_i is the mean over the devices that may run the task, and c_ij the mean over all ordered pairs of distinct
+devices, before rounding up to ticks; 0 with one device. This averages times, where HEFT's paper divides by the mean
+bandwidth, which favours fast links. Release times are ignored. O(n m + e).
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from placeopt.model.arrays import Float, Int
 from placeopt.model.problem import Problem
 
 PARTS_OF_A_TICK = 1000
-"""Levels less than a thousandth of a tick apart are equal: floats differ by the order of their sums."""
+"""Levels are compared in thousandths of a tick, because floats depend on the order of summation."""
 
 
 def mean_durations(problem: Problem) -> Float:
-    """(n,) ticks of each task, the mean over its feasible devices; 0 for a task without any."""
-    total = np.einsum("id->i", problem.duration)  # a sum over short rows, in a third of the time of `sum`
+    """(n,) mean ticks of each task over its feasible devices; 0 for a task without one."""
+    total = np.einsum("id->i", problem.duration)  # three times as fast as `sum` over short rows
     if problem.feasible.all():
         return np.asarray(total / max(problem.n_devices, 1), dtype=np.float64)
     return np.asarray(total / np.maximum(problem.feasible.sum(axis=1), 1), dtype=np.float64)
 
 
 def mean_transfers(problem: Problem) -> Float:
-    """(e,) ticks of each edge's transfer, the mean over ordered pairs of distinct devices; 0 with a single device."""
+    """(e,) mean ticks of each edge's transfer over ordered pairs of distinct devices; 0 with a single device."""
     distinct = ~np.eye(problem.n_devices, dtype=np.bool_)
     if not distinct.any():
         return np.zeros(problem.n_edges)
@@ -53,7 +52,7 @@ def top_levels(problem: Problem) -> Float:
 def bottom_levels(problem: Problem, after: Float | None = None) -> Float:
     """(n,) length of the longest path from each task to a sink, its own duration included (equation 3).
 
-    No less than `after` (n,) ticks follow each task, if that is given.
+    `after` (n,) are ticks that follow each task at least.
     """
     behind = np.zeros(problem.n_tasks) if after is None else after.copy()
     run = longest_ways.select(_steps(problem))
@@ -64,7 +63,7 @@ def bottom_levels(problem: Problem, after: Float | None = None) -> Float:
 
 
 def static_levels(problem: Problem) -> Float:
-    """(n,) length of the longest path from each task to a sink, its own duration included and transfers left out."""
+    """(n,) length of the longest path from each task to a sink, its own duration included, transfers ignored."""
     behind = np.zeros(problem.n_tasks)
     run = longest_ways.select(_steps(problem))
     work, backwards = mean_durations(problem), problem.order[::-1].copy()
@@ -78,18 +77,18 @@ def critical_paths(problem: Problem) -> Float:
 
 
 def comparable(level: Float) -> Float:
-    """Levels in whole thousandths of a tick: such that those of one length are equal."""
+    """Levels rounded to thousandths of a tick, so that paths of one length have equal levels."""
     return np.rint(level * PARTS_OF_A_TICK)
 
 
 def falling(level: Float) -> Int:
-    """(n,) the tasks by falling `comparable` level (n,); equal ones by index."""
+    """(n,) the tasks sorted by decreasing `comparable` level (n,), ties by index."""
     level = comparable(level)
     depth = level.max(initial=0) - level
     deepest = depth.max(initial=0)
     if deepest >= 2**62:
         return np.argsort(depth, kind="stable")
-    # NumPy sorts 16-bit numbers in linear time: digit by digit, the last first, takes half as long as all at once.
+    # NumPy sorts 16-bit numbers in linear time, so a radix sort takes half as long as one sort.
     key = depth.astype(np.int64)
     order = np.argsort(key.astype(np.uint16), kind="stable")
     for shift in range(16, int(deepest).bit_length(), 16):
@@ -98,13 +97,13 @@ def falling(level: Float) -> Int:
 
 
 def _steps(problem: Problem) -> int:
-    """Elementary steps of whoever asks for levels, who looks at every device too: compiled code is loaded then."""
+    """Elementary steps of a list scheduler that uses levels: if it needs compiled code, levels use it too."""
     return (problem.n_tasks + problem.n_edges) * problem.n_devices
 
 
 @kernel(allocates=False)
 def longest_ways(order: Int, start: Int, neighbour: Int, work: Float, transfer: Float, before: Float) -> None:
-    """Raise `before` (n,) to the longest way that ends just before each task, over `work` (n,) and `transfer` (e,).
+    """Raise `before` (n,) to the longest path that ends just before each task, over `work` (n,) and `transfer` (e,).
 
     Edges lead from task i to neighbour[start[i]:start[i + 1]].
     """

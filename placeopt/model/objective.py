@@ -1,12 +1,12 @@
-"""The value of a schedule: every metric an objective can name, exact.
+"""Exact values of a schedule under every metric that an objective can name.
 
     makespan         ticks until the last task ends
-    total_cost       ticks of all tasks and all transfers, added up
+    total_cost       total ticks of all tasks and all transfers
     max_load         ticks of computing on the busiest device
     communication    bytes that move between devices
     energy           nanojoules of computing and of moving data
     memory_balance   largest used fraction of a capacity, in parts per million, rounded up
-    relocation       ticks of moving tasks from where they are now and starting them up, added up
+    relocation       total ticks of moving tasks from their current devices and starting them up
 
 A transfer that serves several consumers on one device counts once.
 """
@@ -34,7 +34,7 @@ def loads(problem: Problem, device: Int) -> Int:
 
 
 def moved_edges(problem: Problem, device: Int) -> Int:
-    """(t,) one edge for every transfer that a placement causes."""
+    """(t,) one edge for each transfer that a placement requires."""
     representative = edge_transfers(problem, device)
     return np.flatnonzero(representative == np.arange(problem.n_edges))
 
@@ -77,7 +77,7 @@ def _energy(problem: Problem, schedule: Schedule) -> int:
 
 def _memory_balance(problem: Problem, schedule: Schedule) -> int:
     used = used_memory(problem, schedule)
-    # Python integers: bytes times a million do not always fit into 64 bits.
+    # Python integers: bytes times a million may exceed 64 bits.
     return max(
         (
             -(-int(used[d]) * PARTS // max(int(problem.capacity[d]), 1))
@@ -104,7 +104,7 @@ METRICS: dict[Metric, Callable[[Problem, Schedule], int]] = {
 
 
 def evaluate(problem: Problem, schedule: Schedule) -> tuple[Value, ...]:
-    """The objective's value, one number a level; smaller is better, levels compare in order."""
+    """The objective's value: one number per level, compared lexicographically; smaller is better."""
     metrics = {metric: METRICS[metric](problem, schedule) for metric in problem.objective.metrics}
     return tuple(
         simplified(sum((term.weight * metrics[term.metric] for term in level), Fraction(0)))
@@ -113,5 +113,5 @@ def evaluate(problem: Problem, schedule: Schedule) -> tuple[Value, ...]:
 
 
 def simplified(value: Fraction) -> Value:
-    """An int where the fraction is one."""
+    """The value as an int if it is whole."""
     return value.numerator if value.denominator == 1 else value

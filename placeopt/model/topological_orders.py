@@ -1,14 +1,14 @@
-"""Topological orders that placers go by.
+"""Topological orders in which placement heuristics process the tasks.
 
-    m-topo    breadth first: a queue of tasks whose producers are all done (Kahn); this is `Problem.order`
-    dfs-topo  depth first: of the tasks whose producers are all done, the one that became so last comes first
-    cpd-topo  likewise; of those that become so together, the one on the longest path comes first
+    m-topo    breadth first: ready tasks in a first-in-first-out queue (Kahn); this is `Problem.order`
+    dfs-topo  depth first: the task that became ready last comes first
+    cpd-topo  likewise; of tasks that become ready together, the one on the longest path comes first
 
 B. Jeon et al.: Baechi: Fast device placement of machine learning graphs, SoCC 2020, doi:10.1145/3419111.3421302,
 section 2.2 (m-topo). H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas: Fast optimizer for large dataflow graphs, 2022,
-arXiv:2208.00184, section 4.2.2 (dfs-topo), section 5.1.3 and Algorithm 1 (cpd-topo). The paths of cpd-topo are measured
-by `placeopt.model.levels`, whose departures hold here too. Ties, which the papers leave open, go by index: the task of
-the smaller index comes first. O(n log n + e).
+arXiv:2208.00184, section 4.2.2 (dfs-topo), section 5.1.3 and Algorithm 1 (cpd-topo). `placeopt.model.levels` computes
+the paths, with the departures stated there. The papers leave ties open: here the smaller index comes first.
+O(n log n + e).
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ def m_topo(problem: Problem) -> Int:
 
 
 def dfs_topo(problem: Problem) -> Int:
-    """(n,) the tasks depth first, those of smaller index before others."""
+    """(n,) the tasks depth first, smaller indices first."""
     return depth_first(problem, np.arange(problem.n_tasks))
 
 
 def cpd_topo(problem: Problem) -> Int:
-    """(n,) the tasks depth first, those on longer paths before others."""
+    """(n,) the tasks depth first, those on longer paths first."""
     return depth_first(problem, np.argsort(-comparable(critical_paths(problem)), kind="stable"))
 
 
 def depth_first(problem: Problem, preference: Int) -> Int:
     """(n,) the topological order in which the task that became ready last comes first.
 
-    Of those that become ready together, `preference` (n,), the tasks from most to least wanted, has the first.
+    Tasks that become ready together are ordered as in `preference` (n,), which lists all tasks.
     """
     order = np.empty(problem.n_tasks, dtype=np.int64)
     run = last_ready_first.select(4 * (problem.n_tasks + problem.n_edges))
@@ -53,14 +53,14 @@ def depth_first(problem: Problem, preference: Int) -> Int:
 OrderName = Literal["cpd-topo", "dfs-topo", "m-topo"]
 
 ORDERS: dict[OrderName, Callable[[Problem], Int]] = {"m-topo": m_topo, "dfs-topo": dfs_topo, "cpd-topo": cpd_topo}
-"""The orders by the names that their papers give them."""
+"""The orders by their names in the papers."""
 
 
 @kernel()
 def last_ready_first(out_start: Int, in_start: Int, producer: Int, preference: Int, order: Int) -> None:
     """Fill `order` (n,); the producers of task i are producer[in_start[i]:in_start[i + 1]]."""
     n = len(order)
-    # Consumers of each task from least to most wanted, the order in which they go to the head of the queue.
+    # Consumers of each task from least to most preferred: the order in which they are pushed.
     consumer = np.empty(len(producer), dtype=np.int64)
     end = out_start.copy()
     for position in range(n - 1, -1, -1):
@@ -70,7 +70,7 @@ def last_ready_first(out_start: Int, in_start: Int, producer: Int, preference: I
             consumer[end[i]] = j
             end[i] += 1
     waiting = np.empty(n, dtype=np.int64)
-    head = np.empty(n, dtype=np.int64)  # the queue, its head at the top
+    head = np.empty(n, dtype=np.int64)  # a stack
     top = 0
     for position in range(n - 1, -1, -1):
         i = preference[position]

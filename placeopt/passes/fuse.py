@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from placeopt.model.arrays import Int
-from placeopt.model.equivalence_classes import by_first_appearance
+from placeopt.model.building import by_first_appearance
 from placeopt.model.graph import components
 from placeopt.model.problem import Problem
 from placeopt.passes.contraction import clusters, contraction

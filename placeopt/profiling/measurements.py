@@ -1,4 +1,4 @@
-"""Measurements of operators and of transfers, read from CSV files."""
+"""Read measurements of operators and of transfers from CSV files."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _TRANSFER_COLUMNS = {"bytes": _BYTES, **_TIME_COLUMNS}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurements:
-    """What operators took, in the order in which it was measured; r measurements of s series.
+    """Measurements of operators in file order: r measurements of s series.
 
     A series is an operator on a device. All arrays are read-only.
 
     Attributes
     ----------
     series
-        (s,) pairs of operator and device, in order of first appearance; the device is None where no device is told.
+        (s,) pairs of operator and device, in order of first appearance; the device is None if not stated.
     member
         (r,) series of each measurement.
     batch
@@ -51,13 +51,13 @@ class Measurements:
     seconds
         (r,) duration.
     bytes
-        (r,) memory, all that the operator holds, its output included.
+        (r,) memory of the operator, its output included.
     output_bytes
         (r,) size of its output; None if that was not measured.
     file
-        Where they come from, for messages.
+        Name of the file, for messages.
     ignored
-        Columns of the file that mean nothing here.
+        Unknown columns of the file.
     """
 
     series: tuple[tuple[str, str | None], ...]
@@ -72,7 +72,7 @@ class Measurements:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TransferTimes:
-    """How long transfers took: (r,) bytes and (r,) seconds, read-only."""
+    """Measured transfers: (r,) bytes and (r,) seconds, read-only."""
 
     bytes: Float
     seconds: Float
@@ -81,10 +81,10 @@ class TransferTimes:
 
 
 def read_measurements(path: str | Path) -> Measurements:
-    """The measurements in a CSV file.
+    """Read the measurements in a CSV file.
 
-    Columns: `operator`, `batch`, a time (`milliseconds`, `seconds`, `microseconds` or `nanoseconds`) and `bytes`; and
-    if they are there `device` and `output_bytes`.
+    Columns: `operator`, `batch`, a time (`milliseconds`, `seconds`, `microseconds` or `nanoseconds`) and `bytes`;
+    optionally `device` and `output_bytes`.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def read_measurements(path: str | Path) -> Measurements:
 
 
 def read_transfers(path: str | Path) -> TransferTimes:
-    """The transfers in a CSV file with the columns `bytes` and a time, named as in `read_measurements`.
+    """Read the transfers in a CSV file with the columns `bytes` and a time, named as in `read_measurements`.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def read_transfers(path: str | Path) -> TransferTimes:
 
 def _seconds(table: Table) -> Float:
     unit = next(unit for unit in _TIMES if unit in table.columns)
-    # Divided by a whole number, so that 12.5 ms are the double nearest to 0.0125 s.
+    # Division by a whole number rounds once: 12.5 ms become the double nearest to 0.0125 s.
     return _fixed(np.array(table.columns[unit], dtype=np.float64) / _TIMES[unit][0])
 
 

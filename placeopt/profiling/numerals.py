@@ -1,12 +1,11 @@
-"""Measured amounts as texts and numbers of a spec."""
+"""Format measured amounts for a spec."""
 
 from __future__ import annotations
 
 import math
 
 _DIGITS = 9
-"""Digits that are written: far more than a measurement has, and fewer than the noise of doubles, which rounding up to
-ticks would turn into a tick."""
+"""Digits written: more than measurements have, and fewer than doubles, whose noise would be rounded up to a tick."""
 
 
 def time_text(seconds: float) -> str:
@@ -20,13 +19,13 @@ def bandwidth_text(rate: float) -> str:
 
 
 def whole_bytes(amount: float) -> int:
-    """Bytes rounded up, but for the noise of doubles."""
+    """Bytes rounded up, except for the noise of doubles."""
     near = round(amount)
     return near if abs(amount - near) <= 1e-12 * max(1.0, amount) else math.ceil(amount)
 
 
 def _scaled(amount: float, units: tuple[tuple[str, float], ...]) -> str:
-    """The amount in the first unit of which it is at least one, else in the last."""
+    """The amount in the first unit in which it is at least 1, else in the last."""
     for unit, scale in units:
         if amount * scale >= 1 or unit == units[-1][0]:
             return f"{amount * scale:.{_DIGITS}g} {unit}"

@@ -1,4 +1,4 @@
-"""CSV files as checked columns: every mistake with its line and column name, all of them at once."""
+"""Read CSV files as validated columns; all issues are reported at once with line and column name."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from placeopt.io.files import UnreadableError, read_text
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column that a file may have: what its cells must be, and how one is read.
+    """A column of a file: what its cells must be, and how to parse them.
 
-    `read` returns the value of a cell, or None if it is none. One column of each non-empty `choice` must be there and
-    no more; a column without a choice must be there unless it is `optional`.
+    `read` returns the value of a cell, or None if it is not valid. Exactly one column of each non-empty `choice` is
+    required; a column without a choice is required unless it is `optional`.
     """
 
     expected: str
@@ -29,29 +29,29 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The columns of a CSV file that were asked for, by name, in the file's row order."""
+    """The requested columns of a CSV file by name, in row order."""
 
     columns: Mapping[str, list[Any]]
     ignored: tuple[str, ...]
-    """Names of the columns that nobody asked for."""
+    """Names of the other columns."""
 
 
 def read_table(path: str | Path, known: Mapping[str, Column]) -> Table:
-    """The known columns of a CSV file: comma-separated, UTF-8, names in the first line, in any order.
+    """Read the known columns of a CSV file: comma-separated, UTF-8, names in the first line, in any order.
 
-    Spaces around cells and empty lines do not count.
+    Spaces around cells and empty lines are ignored.
 
     Raises
     ------
     DocumentError
-        If the file cannot be read or a column or cell is wrong; lists every issue.
+        If the file cannot be read, or a column or cell is not valid; lists every issue.
     """
     file = str(path)
     try:
-        text = read_text(path).removeprefix("\ufeff")  # the mark that spreadsheets write
+        text = read_text(path).removeprefix("\ufeff")  # the byte order mark of spreadsheets
     except UnreadableError as error:
         raise DocumentError([Issue(str(error), (), file)]) from None
-    rows = _rows(csv.reader(io.StringIO(text, newline=""), strict=True), file)  # newline as the csv module asks for
+    rows = _rows(csv.reader(io.StringIO(text, newline=""), strict=True), file)  # newline as the csv module requires
     if not rows:
         expected = f"expected a line with the names of columns: {_asked(known)}"
         raise DocumentError([Issue(f"is empty; {expected}", (), file)])
@@ -78,7 +78,7 @@ def read_table(path: str | Path, known: Mapping[str, Column]) -> Table:
 
 
 def _rows(reader: Any, file: str) -> list[tuple[int, list[str]]]:
-    """The rows that are not empty, each with the line where it starts."""
+    """The rows that are not empty, each with its first line."""
     rows, line = [], 1
     try:
         for cells in reader:
@@ -86,12 +86,12 @@ def _rows(reader: Any, file: str) -> list[tuple[int, list[str]]]:
                 rows.append((line, cells))
             line = reader.line_num + 1
     except csv.Error as error:
-        raise DocumentError([Issue(f"is no valid CSV: {error}", (), file, line)]) from None
+        raise DocumentError([Issue(f"is not valid CSV: {error}", (), file, line)]) from None
     return rows
 
 
 def _places(header: Sequence[str], known: Mapping[str, Column], file: str, line: int) -> dict[str, int]:
-    """Where each known column stands."""
+    """The index of each known column."""
     issues = [
         Issue(f"column {name}: comes {header.count(name)} times; expected once", (), file, line)
         for name in dict.fromkeys(header)
@@ -122,22 +122,22 @@ def _asked(known: Mapping[str, Column]) -> str:
 
 
 def name(text: str) -> str | None:
-    """A cell that is a name."""
+    """Parse a name."""
     return text or None
 
 
 def whole(text: str) -> int | None:
-    """A cell that is a whole number of at least 1."""
+    """Parse a whole number of at least 1."""
     found = amount(text)
     return int(found) if found is not None and found >= 1 and found == int(found) <= 2**30 else None
 
 
 def amount(text: str) -> float | None:
-    """A cell that is a number within reason: zero, or from 1e-30 to 2^60, the most that a spec takes."""
+    """Parse a number: zero, or from 1e-30 to 2^60, the largest amount in a spec."""
     try:
         found = float(text)
     except ValueError:
         return None
-    # float() also takes 1_000 and other digits than ours, which no measuring tool writes on purpose.
+    # float() also accepts 1_000 and digits of other scripts.
     plain = text.isascii() and "_" not in text
     return found if plain and (found == 0 or 1e-30 <= found <= 2**60) else None

@@ -1,4 +1,4 @@
-"""Finds solvers: ours and third parties' alike, by the entry point group `placeopt.solvers`.
+"""Find installed solvers, built-in and third-party, by the entry point group `placeopt.solvers`.
 
 A package adds a solver with
 
@@ -26,7 +26,7 @@ def _entry_points() -> dict[str, EntryPoint]:
     points = {point.name: point for point in entry_points(group=GROUP)}
     try:
         distribution("placeopt")
-    except PackageNotFoundError:  # a checkout that is not installed: its own pyproject.toml names our solvers
+    except PackageNotFoundError:  # a checkout that is not installed: pyproject.toml names the built-in solvers
         project = Path(__file__).parents[2] / "pyproject.toml"
         if project.is_file():
             ours = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["entry-points"][GROUP]
@@ -35,17 +35,17 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 
 def solver_names() -> list[str]:
-    """The names of all installed solvers, sorted."""
+    """Sorted names of all installed solvers."""
     return list(_entry_points())
 
 
 def find_solver(name: str) -> Solver:
-    """The solver of that name; only its own module is imported.
+    """Load the solver of a name; only its own module is imported.
 
     Raises
     ------
     UsageError
-        If there is none, or the package that offers it cannot be imported.
+        If the name is unknown, or the solver's package cannot be imported.
     """
     if not isinstance(name, str):
         raise UsageError(
@@ -65,7 +65,7 @@ def find_solver(name: str) -> Solver:
 
 
 def solvers_for(problem: Problem) -> list[str]:
-    """Names of the installed solvers that support everything this problem asks for, but for broken packages."""
+    """Names of the installed solvers that support this problem; packages that cannot be imported are skipped."""
     found = []
     for name in solver_names():
         with suppress(UsageError):

@@ -682,7 +682,7 @@ tasks:
         [
             ("", "plans/plan.json: the document is empty; expected a mapping"),
             ("[]", "plans/plan.json:1:1: the document holds a list; expected a mapping"),
-            ("{", "plans/plan.json:1:2: is no valid JSON: Expecting property name enclosed in double quotes"),
+            ("{", "plans/plan.json:1:2: is not valid JSON: Expecting property name enclosed in double quotes"),
             ("{}", "plans/plan.json:1:1: placeopt_plan is missing\nplans/plan.json:1:1: tasks is missing"),
             (
                 '{"placeopt": 1, "devices": {}}',

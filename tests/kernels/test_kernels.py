@@ -374,8 +374,8 @@ class TestProcesses:
         )  # fmt: skip
         assert work.__module__ == "placeopt.kernels.worker"
         assert done.stdout.splitlines() == [
-            '{"error": "placeopt.model.levels:longest_ways is not the kernel that was asked for"}',
-            '{"error": "placeopt.model.levels:np is not the kernel that was asked for"}',
+            '{"error": "placeopt.model.levels:longest_ways is not the requested kernel"}',
+            '{"error": "placeopt.model.levels:np is not the requested kernel"}',
             '{"error": "ModuleNotFoundError: No module named \'no\'"}',
         ]
 

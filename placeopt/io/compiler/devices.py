@@ -1,4 +1,4 @@
-"""Devices by name, pool and type: expansion of counts, and what a reference in a spec stands for."""
+"""Devices by name, pool and type: expand counts and resolve references."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from placeopt.model.units import shown
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One device after the expansion of counts."""
+    """One device after counts are expanded."""
 
     name: str
     pool: str
@@ -22,11 +22,10 @@ class Device:
 
 
 class DeviceIndex:
-    """All devices, and the indices that a name, a pool or a type stands for.
+    """All devices, and the indices of each name, pool and type.
 
-    A device's own name means that device alone. Any other reference means every device of that pool or type.
-    References that stand for nothing are reported, unless the index is not `complete` or they are `former` ones, of
-    devices that are gone.
+    A device's own name refers to that device only, any other reference to all devices of that pool or type. Unknown
+    references are reported, unless the index is not `complete` or they are `former` ones, of devices that are gone.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class DeviceIndex:
                 raise issues.error()
             for name in names:
                 if name in self._names:
-                    message = f"duplicate name {shown(name)}: two devices are called so"
+                    message = f"duplicate name {shown(name)}: two devices have it"
                     issues.add(message, ("devices", pool), at_key=True)
                     continue
                 place = len(self.devices)
@@ -70,15 +69,15 @@ class DeviceIndex:
         return len(self.devices)
 
     def find(self, reference: str, path: Path | None) -> list[int]:
-        """What a reference means, in order; see `levels` for the path."""
+        """The devices of a reference, in order; see `levels` for the path."""
         return sorted({place for level in self.levels(reference, path) for place in level})
 
     def levels(
         self, reference: str, path: Path | None, *, at_key: bool = False
     ) -> tuple[list[int], list[int], list[int], list[int]]:
-        """What a reference means, least specific first: everything, as a type, as a pool, as a name.
+        """The devices of a reference, least specific first: as everything, as a type, as a pool, as a name.
 
-        `path` is where the reference stands, for the report that it means nothing; without one that is fine.
+        `path` is the position for the report of an unknown reference; without it, none is made.
         """
         if reference in self._names:
             return [], [], [], self._names[reference]
@@ -90,6 +89,6 @@ class DeviceIndex:
         return found
 
     def hidden(self, reference: str) -> list[int]:
-        """The devices of that pool or type that a reference does not mean, since a device has it as its name."""
+        """The devices of a pool or type that a reference excludes because it is also the name of a device."""
         others = {*self._pools.get(reference, []), *self._types.get(reference, [])}
         return sorted(others - set(self._names[reference])) if reference in self._names else []

@@ -1,8 +1,8 @@
-"""Links: latency, bandwidth and energy between every two devices."""
+"""Latency, bandwidth and energy of the link between every two devices."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from placeopt.io.syntax import Path
 from placeopt.model.arrays import Int
 
 
-@dataclass(frozen=True, slots=True)
-class LinkArrays:
+class LinkArrays(NamedTuple):
     """The link arrays of a Problem, each (m, m) int64."""
 
     latency: Int
@@ -26,7 +25,7 @@ class LinkArrays:
 
 
 def link_arrays(links: LinksSpec, index: DeviceIndex, scales: Scales, issues: Issues) -> LinkArrays:
-    """The arrays that a links section describes; without one, links are free."""
+    """The arrays of a links section; links are free by default."""
     shape = (len(index), len(index))
     arrays = LinkArrays(
         latency=np.zeros(shape, dtype=np.int64),
@@ -48,7 +47,7 @@ def link_arrays(links: LinksSpec, index: DeviceIndex, scales: Scales, issues: Is
 
 
 def _ends(override: LinkOverride, index: DeviceIndex, issues: Issues, path: Path) -> list[tuple[Int, Int]]:
-    """(senders, receivers) that an override is about."""
+    """The (senders, receivers) of an override."""
 
     def find(key: str, references: list[str]) -> Int:
         places = [index.find(reference, (*path, key, place)) for place, reference in enumerate(references)]
