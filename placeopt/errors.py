@@ -127,6 +127,12 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return meaning(near_misses(name, known))
 
 
+def alternatives(name: str, known: Iterable[str], limit: int = 8) -> str:
+    """A clause with the near misses of an unknown name, or else the known names, to append to a message."""
+    known = list(known)
+    return suggestion(name, known) or f"; known are {listing(known, limit)}"
+
+
 def meaning(names: Sequence[str]) -> str:
     """A clause that suggests names, to append to a message; empty without names."""
     return f"; did you mean {' or '.join(map(visible, names))}?" if names else ""

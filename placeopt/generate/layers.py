@@ -16,7 +16,7 @@ tasks, and all of them share a `colocate` label.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
@@ -117,19 +117,6 @@ class Operation:
     keeps: Keeps = "nothing"
     forward: str | None = None
     backward: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Sums over a graph, for comparison with published numbers."""
-
-    tasks: int
-    edges: int
-    parameters: int
-    macs: int
-    flops: int
-    activation_bytes: int
-    resident_bytes: int
 
 
 class Graph:
@@ -304,27 +291,9 @@ def _add_backward(graph: Graph, name: str, operation: Operation, gradients: dict
     )
 
 
-def totals(graph: Graph) -> Totals:
-    """The sums over all operations of a graph."""
-    operations = graph.operations.values()
-    size = graph.options.bytes_per_element
-    return Totals(
-        tasks=len(operations),
-        edges=sum(len(operation.producers) for operation in operations),
-        parameters=sum(weights.parameters for weights in graph.users),
-        macs=sum(operation.macs for operation in operations),
-        flops=sum(operation.flops for operation in operations),
-        activation_bytes=size * sum(operation.output for operation in operations),
-        resident_bytes=size * sum(_resident(graph, weights) for weights in graph.users),
-    )
-
-
 def tasks(graph: Graph) -> dict[str, dict[str, Any]]:
     """The tasks of a spec, with sizes in bytes, as plain data."""
-    return dict(_tasks(graph))
-
-
-def _tasks(graph: Graph) -> Iterator[tuple[str, dict[str, Any]]]:
+    found: dict[str, dict[str, Any]] = {}
     size = graph.options.bytes_per_element
     holds = {users[0]: size * _resident(graph, weights) for weights, users in graph.users.items()}
     for name, operation in graph.operations.items():
@@ -344,7 +313,8 @@ def _tasks(graph: Graph) -> Iterator[tuple[str, dict[str, Any]]]:
         label = _label(graph, operation.forward or name)
         if label is not None:
             task["colocate"] = label
-        yield name, task
+        found[name] = task
+    return found
 
 
 def _after(graph: Graph, operation: Operation) -> list[str] | dict[str, int | None]:

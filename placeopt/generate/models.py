@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from placeopt.errors import UsageError, listing, suggestion
+from placeopt.errors import UsageError, alternatives, listing, suggestion
 from placeopt.generate.convnets import ConvnetOptions, InceptionOptions, inception_v3, resnet50, vgg19
 from placeopt.generate.layers import Graph, ModelOptions, add_training, tasks
 from placeopt.generate.recurrent import LstmOptions, lstm_nmt
@@ -89,50 +89,31 @@ def model_graph(name: str, **options: Any) -> Graph:
     UsageError
         If the model or an option is unknown, or a value is not valid.
     """
-    model = _model(name)
-    return _build(model, _checked(model, options))
+    if name not in MODELS:
+        raise UsageError(f"unknown model {name}{alternatives(name, MODELS)}")
+    model = MODELS[name]
+    try:
+        checked = model.options(**options)
+    except ValidationError as error:
+        raise UsageError("\n".join(_message(model, detail) for detail in error.errors())) from None
+    graph = model.build(checked)
+    if checked.training:
+        add_training(graph)
+    return graph
 
 
 def model_document(name: str, **options: Any) -> dict[str, Any]:
-    """Generate a model as a spec without devices, for `graph: {file: ...}`.
-
-    Raises
-    ------
-    UsageError
-        If the model or an option is unknown, or a value is not valid.
-    """
-    model = _model(name)
-    chosen = _checked(model, options)
-    values = ", ".join(f"{option}={shown(value)}" for option, value in chosen.model_dump(exclude_unset=True).items())
+    """Generate a model as a spec without devices, for `graph: {file: ...}`; see `model_graph` for the errors."""
+    graph = model_graph(name, **options)
+    model, chosen = MODELS[name], graph.options.model_dump(exclude_unset=True)
+    values = ", ".join(f"{option}={shown(value)}" for option, value in chosen.items())
     return {
         "placeopt": 1,
         "name": name,
         "description": f"{model.description} Options: {values}." if values else model.description,
         "source": model.source,
-        "tasks": tasks(_build(model, chosen)),
+        "tasks": tasks(graph),
     }
-
-
-def _build(model: ModelSpec, options: ModelOptions) -> Graph:
-    graph = model.build(options)
-    if options.training:
-        add_training(graph)
-    return graph
-
-
-def _model(name: str) -> ModelSpec:
-    if name not in MODELS:
-        hint = suggestion(name, MODELS) or f"; known are {listing(list(MODELS))}"
-        raise UsageError(f"unknown model {name}{hint}")
-    return MODELS[name]
-
-
-def _checked(model: ModelSpec, options: dict[str, Any]) -> ModelOptions:
-    try:
-        return model.options(**options)
-    except ValidationError as error:
-        lines = [_message(model, detail) for detail in error.errors()]
-        raise UsageError("\n".join(lines)) from None
 
 
 def _message(model: ModelSpec, detail: Any) -> str:

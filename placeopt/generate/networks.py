@@ -21,6 +21,7 @@ Document = dict[str, Any]
 _HEAD = ("placeopt", "name", "description", "source", "best_known", "resolution", "units")
 _BODY = ("operations", "devices", "links", "graph", "tasks")
 
+_DEVICE_KEYS = ("memory", "speed", "memory_bandwidth", "overhead", "power")
 _PROPERTIES = {
     "memory": units.MEMORY,
     "speed": units.SPEED,
@@ -104,11 +105,11 @@ def cores_and_gpus(
     devices: Document = {}
     if whole("cores", cores, 0):
         devices["core"] = _device(
-            "cpu", cores, cpu_memory, cpu_speed, cpu_memory_bandwidth, cpu_overhead, cpu_power, ("cpu",)
+            "cpu", cores, ("cpu",), cpu_memory, cpu_speed, cpu_memory_bandwidth, cpu_overhead, cpu_power
         )
     if whole("gpus", gpus, 0):
         devices["gpu"] = _device(
-            "gpu", gpus, gpu_memory, gpu_speed, gpu_memory_bandwidth, gpu_overhead, gpu_power, ("gpu",)
+            "gpu", gpus, ("gpu",), gpu_memory, gpu_speed, gpu_memory_bandwidth, gpu_overhead, gpu_power
         )
     if not devices:
         raise UsageError("cores, gpus: both are 0; expected at least one device")
@@ -146,10 +147,10 @@ def v100x4(
     devices = {}
     if host:
         devices["host"] = _device(
-            "cpu", None, host_memory, host_speed, host_memory_bandwidth, host_overhead, host_power, ("cpu",)
+            "cpu", None, ("cpu",), host_memory, host_speed, host_memory_bandwidth, host_overhead, host_power
         )
     devices["gpu"] = _device(
-        "gpu", whole("gpus", gpus, 1), gpu_memory, gpu_speed, gpu_memory_bandwidth, gpu_overhead, gpu_power, ("gpu",)
+        "gpu", whole("gpus", gpus, 1), ("gpu",), gpu_memory, gpu_speed, gpu_memory_bandwidth, gpu_overhead, gpu_power
     )
     return _network(devices, {"default": _link(bandwidth, latency)})
 
@@ -181,7 +182,9 @@ def edge(
         "desktop-": ("C", desktop, "8 GiB", "8.9 TFLOP/s", "320 GB/s", "5 us", "271 W"),
     }
     devices = {
-        name: _device(*part, features=("cpu", "gpu")) for name, part in parts.items() if whole(name[:-1], part[1], 0)
+        name: _device(type, count, ("cpu", "gpu"), *quantities)
+        for name, (type, count, *quantities) in parts.items()
+        if whole(name[:-1], count, 0)
     }
     if not devices:
         raise UsageError("nano, tx2, desktop: all are 0; expected at least one device")
@@ -210,7 +213,7 @@ def custom(
 ) -> Document:
     """Identical devices with identical links; the defaults represent no particular hardware."""
     count = whole("devices", devices, 1)
-    device = _device(type, count, memory, speed, memory_bandwidth, overhead, power, features)
+    device = _device(type, count, features, memory, speed, memory_bandwidth, overhead, power)
     return _network({type: device}, {"default": _link(bandwidth, latency)})
 
 
@@ -225,24 +228,10 @@ NETWORKS: dict[str, Callable[..., Document]] = {
 """Networks by name; their options are keyword arguments."""
 
 
-def _device(
-    type: str,
-    count: int | None,
-    memory: str | None,
-    speed: str,
-    memory_bandwidth: str | None,
-    overhead: str | None,
-    power: str | None,
-    features: Sequence[str],
-) -> Document:
-    quantities = {
-        "memory": memory,
-        "speed": speed,
-        "memory_bandwidth": memory_bandwidth,
-        "overhead": overhead,
-        "power": power,
-    }
-    device: Document = {"type": type} | ({} if count is None else {"count": count}) | _checked(quantities)
+def _device(type: str, count: int | None, features: Sequence[str], *quantities: str | None) -> Document:
+    """A device; its quantities are memory, speed, memory bandwidth, overhead and power."""
+    stated = dict(zip(_DEVICE_KEYS, quantities, strict=True))
+    device: Document = {"type": type} | ({} if count is None else {"count": count}) | _checked(stated)
     return device | ({"features": list(features)} if features else {})
 
 

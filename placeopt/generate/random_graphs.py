@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from placeopt.errors import UsageError, suggestion
+from placeopt.errors import UsageError, alternatives
 from placeopt.generate.arguments import around, device_count, number, streams, uniform, whole
 from placeopt.generate.networks import Document, combine
 from placeopt.model.arrays import Int
@@ -62,8 +62,7 @@ def random_document(
     for option in options:
         if option not in for_graph + for_network:
             known = [*for_graph, *for_network, "tightness", "network_seed"]
-            hint = suggestion(option, known) or f"; known are {', '.join(known)}"
-            raise UsageError(f"unknown option {option}{hint}")
+            raise UsageError(f"unknown option {option}{alternatives(option, known, len(known))}")
     graph_options = {key: value for key, value in options.items() if key in for_graph}
     network_options = {key: value for key, value in options.items() if key in for_network}
     graph = random_tasks(tasks, hardware=hardware, seed=seed, **graph_options)

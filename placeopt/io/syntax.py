@@ -337,11 +337,16 @@ def _plain(text: str) -> Any:
     return text
 
 
-class _WrittenInt(int):
-    """A whole number with its original text, for use as a name: 007 and 7 are different names."""
+class _Written:
+    """A number with its original text, for names (007 and 7 differ) and for all digits of quantities."""
 
     text: str
 
+    def __repr__(self) -> str:
+        return self.text
+
+
+class _WrittenInt(_Written, int):
     @classmethod
     def read(cls, text: str) -> int:
         number = cls(text)
@@ -350,15 +355,8 @@ class _WrittenInt(int):
         number.text = text
         return number
 
-    def __repr__(self) -> str:
-        return self.text
 
-
-class _WrittenFloat(float):
-    """A number with its original text: for names such as 1.50, and all digits of quantities."""
-
-    text: str
-
+class _WrittenFloat(_Written, float):
     @classmethod
     def read(cls, text: str) -> float | str:
         number = cls(text)
@@ -368,9 +366,6 @@ class _WrittenFloat(float):
             return float(number)
         number.text = text
         return number
-
-    def __repr__(self) -> str:
-        return self.text
 
 
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')

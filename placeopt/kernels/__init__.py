@@ -10,7 +10,6 @@ that fill Numba's cache on disk, and plain Python runs meanwhile.
     structs       arguments of compiled kernels, and the types of a call
     lowering      how Numba reads a struct
     compilation   the queue of kernels to load or compile, and the processes that compile
-    worker        the code of such a process
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
 from pathlib import Path
@@ -236,27 +235,26 @@ _stop: ContextVar[Callable[[], bool] | None] = ContextVar("_stop", default=None)
 _hurry: ContextVar[Callable[[], bool] | None] = ContextVar("_hurry", default=None)
 
 
-@contextmanager
-def impatient(should_stop: Callable[[], bool]) -> Iterator[None]:
+def impatient(should_stop: Callable[[], bool]) -> AbstractContextManager[None]:
     """In the block, calls wait for their kernels if plain Python would take long, since it cannot be stopped.
 
     A waiting call raises WaitingStoppedError once `should_stop` is true.
     """
-    token = _stop.set(should_stop)
-    try:
-        yield
-    finally:
-        _stop.reset(token)
+    return _during(_stop, should_stop)
+
+
+def hurried(should_stop: Callable[[], bool]) -> AbstractContextManager[None]:
+    """Like `impatient`, but only for `optional` calls."""
+    return _during(_hurry, should_stop)
 
 
 @contextmanager
-def hurried(should_stop: Callable[[], bool]) -> Iterator[None]:
-    """Like `impatient`, but only for `optional` calls."""
-    token = _hurry.set(should_stop)
+def _during(variable: ContextVar[Callable[[], bool] | None], value: Callable[[], bool]) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _hurry.reset(token)
+        variable.reset(token)
 
 
 class Choice(Generic[P, R]):

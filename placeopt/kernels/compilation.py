@@ -1,11 +1,16 @@
 """Compile kernels in separate processes while this process runs plain Python.
 
 Compiling processes fill Numba's cache on disk, from which this process loads the machine code. Each kernel is compiled
-once per machine. A compiling process ends when it is idle, or after its current kernel if this process ends.
+once per machine. A compiling process ends when it is idle, or after its current kernel if this process ends. It reads a
+line of JSON for each kernel and answers a line once the kernel is in the cache:
+
+    {"kernel": "placeopt_solvers._local_search.walk:walk", "signature": "(...)", "fingerprint": "1f2e3d4c"}
+    {"error": null}
 """
 
 from __future__ import annotations
 
+import ast
 import atexit
 import heapq
 import json
@@ -18,8 +23,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from placeopt.kernels.structs import Signature
 
@@ -29,13 +35,14 @@ IDLE = 1.0
 POLL = 0.05
 """Seconds between two calls of `should_stop` while a call waits."""
 
-_START = "import json,sys; sys.path[:]=json.loads(sys.argv[1]); from placeopt.kernels.worker import main; main()"
+_START = "import json,sys; sys.path[:]=json.loads(sys.argv[1]); from placeopt.kernels.compilation import serve; serve()"
 
 
 class WaitingStoppedError(Exception):
     """A call stopped waiting for a kernel to be compiled (`placeopt.kernels.impatient`, `hurried`)."""
 
 
+@runtime_checkable
 class Compilable(Protocol):
     """The part of `placeopt.kernels.Kernel` that the queue uses."""
 
@@ -190,11 +197,7 @@ _folder: tempfile.TemporaryDirectory[str] | None = None
 
 
 def obtained(
-    kernel: Compilable,
-    signature: Signature,
-    *,
-    wait: bool,
-    should_stop: Callable[[], bool] | None = None,
+    kernel: Compilable, signature: Signature, *, wait: bool, should_stop: Callable[[], bool] | None = None
 ) -> Callable[..., Any] | None:
     """The compiled function if it is loaded or in the cache; else None, and another process compiles it.
 
@@ -284,6 +287,32 @@ def _worker() -> subprocess.Popen[str]:
         start_new_session=True,  # Ctrl-C must reach only the solving process
         env=os.environ | ({"NUMBA_CACHE_DIR": folder} if folder else {}),
     )
+
+
+def serve() -> None:
+    """Compile the kernels requested on stdin; the main function of a compiling process."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        try:
+            error = _compile(json.loads(line))
+        except Exception as failure:  # noqa: BLE001  plain Python runs instead of the kernel
+            error = _error_text(failure)
+        try:
+            answers.write(json.dumps({"error": error}) + "\n")
+            answers.flush()
+        except BrokenPipeError:  # the requesting process has ended
+            return
+
+
+def _compile(request: dict[str, Any]) -> str | None:
+    """Compile a kernel; return an error, or None."""
+    place, _, name = request["kernel"].partition(":")
+    found = getattr(import_module(place), name, None)
+    if not isinstance(found, Compilable) or found.fingerprint() != request["fingerprint"]:
+        return f"{request['kernel']} is not the requested kernel"
+    found.load(ast.literal_eval(request["signature"]))
+    return None
 
 
 @atexit.register

@@ -54,20 +54,19 @@ def bottom_levels(problem: Problem, after: Float | None = None) -> Float:
 
     `after` (n,) are ticks that follow each task at least.
     """
-    behind = np.zeros(problem.n_tasks) if after is None else after.copy()
-    run = longest_ways.select(_steps(problem))
-    work, transfer = mean_durations(problem), mean_transfers(problem)
-    backwards, producer = problem.order[::-1].copy(), problem.edge_source[problem.in_edge]
-    run(backwards, problem.in_start, producer, work, transfer[problem.in_edge], behind)
-    return np.asarray(work + behind, dtype=np.float64)
+    return _levels_from_sinks(problem, mean_transfers(problem), after)
 
 
 def static_levels(problem: Problem) -> Float:
     """(n,) length of the longest path from each task to a sink, its own duration included, transfers ignored."""
-    behind = np.zeros(problem.n_tasks)
-    run = longest_ways.select(_steps(problem))
+    return _levels_from_sinks(problem, np.zeros(problem.n_edges))
+
+
+def _levels_from_sinks(problem: Problem, transfer: Float, after: Float | None = None) -> Float:
+    behind = np.zeros(problem.n_tasks) if after is None else after.copy()
     work, backwards = mean_durations(problem), problem.order[::-1].copy()
-    run(backwards, problem.in_start, problem.edge_source[problem.in_edge], work, np.zeros(problem.n_edges), behind)
+    run = longest_ways.select(_steps(problem))
+    run(backwards, problem.in_start, problem.edge_source[problem.in_edge], work, transfer[problem.in_edge], behind)
     return np.asarray(work + behind, dtype=np.float64)
 
 

@@ -18,7 +18,7 @@ from placeopt.model.schedule import Schedule, arrivals, durations
 
 def sum_memory(problem: Problem, device: Int) -> Int:
     """(m,) total bytes of the tasks on each device, under the `sum` memory model."""
-    return _per_device(problem, device, problem.memory)
+    return per_device(problem, device, problem.memory)
 
 
 def freed_at(problem: Problem, schedule: Schedule) -> Int:
@@ -31,21 +31,12 @@ def freed_at(problem: Problem, schedule: Schedule) -> Int:
     return freed
 
 
-def memory_profile(problem: Problem, schedule: Schedule, device: int) -> tuple[Int, Int]:
+def memory_profile(problem: Problem, schedule: Schedule, device: int, freed: Int | None = None) -> tuple[Int, Int]:
     """Live memory of one device over time: ticks of change (k,), and the bytes live from each of them on (k,).
 
-    The first tick is 0, when the resident bytes are already allocated.
+    The first tick is 0, when the resident bytes are already allocated. `freed` is the result of `freed_at`, if known.
     """
-    return _profile(problem, schedule, device, freed_at(problem, schedule))
-
-
-def memory_profiles(problem: Problem, schedule: Schedule) -> tuple[tuple[Int, Int], ...]:
-    """`memory_profile` of every device."""
-    freed = freed_at(problem, schedule)
-    return tuple(_profile(problem, schedule, device, freed) for device in range(problem.n_devices))
-
-
-def _profile(problem: Problem, schedule: Schedule, device: int, freed: Int) -> tuple[Int, Int]:
+    freed = freed_at(problem, schedule) if freed is None else freed
     tasks = np.flatnonzero(schedule.device == device)
     start = schedule.start[tasks]
     end = start + problem.duration[tasks, device]
@@ -58,11 +49,17 @@ def _profile(problem: Problem, schedule: Schedule, device: int, freed: Int) -> t
     return ticks, np.cumsum(steps)
 
 
+def memory_profiles(problem: Problem, schedule: Schedule) -> tuple[tuple[Int, Int], ...]:
+    """`memory_profile` of every device."""
+    freed = freed_at(problem, schedule)
+    return tuple(memory_profile(problem, schedule, device, freed) for device in range(problem.n_devices))
+
+
 def peak_memory(problem: Problem, schedule: Schedule) -> Int:
     """(m,) most bytes live at one time on each device. Intervals are half-open: memory is freed before it is reused."""
     freed = freed_at(problem, schedule)
     end = schedule.start + durations(problem, schedule.device)
-    resident = _per_device(problem, schedule.device, problem.resident)
+    resident = per_device(problem, schedule.device, problem.resident)
     device = np.concatenate([schedule.device] * 4)
     ticks = np.concatenate((schedule.start, schedule.start, end, freed))
     changes = np.concatenate((problem.scratch, problem.output, -problem.scratch, -problem.output))
@@ -93,7 +90,8 @@ def limited(problem: Problem) -> bool:
     return bool((problem.capacity != UNLIMITED).any())
 
 
-def _per_device(problem: Problem, device: Int, amounts: Int) -> Int:
+def per_device(problem: Problem, device: Int, amounts: Int) -> Int:
+    """(m,) sums of the amounts (n,) of the tasks on each device; `device` (n,) is a placement."""
     total = np.zeros(problem.n_devices, dtype=np.int64)
     np.add.at(total, device, amounts)
     return total

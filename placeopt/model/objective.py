@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from placeopt.model.arrays import Int
-from placeopt.model.memory import used_memory
+from placeopt.model.memory import per_device, used_memory
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem, ratio_ceil
 from placeopt.model.schedule import Schedule, durations, edge_ticks, edge_transfers, makespan
 
@@ -28,9 +28,7 @@ Value = int | Fraction
 
 def loads(problem: Problem, device: Int) -> Int:
     """(m,) ticks of computing on each device."""
-    load = np.zeros(problem.n_devices, dtype=np.int64)
-    np.add.at(load, device, durations(problem, device))
-    return load
+    return per_device(problem, device, durations(problem, device))
 
 
 def moved_edges(problem: Problem, device: Int) -> Int:
@@ -59,11 +57,7 @@ def task_energy(problem: Problem) -> Int:
 
 def transfer_energy(problem: Problem, payload: Int, source: Int, target: Int) -> Int:
     """Nanojoules of transfers between devices, elementwise, rounded up; zero on the same device."""
-    energy = ratio_ceil(
-        payload,
-        problem.byte_energy_num[source, target],
-        problem.byte_energy_den[source, target],
-    )
+    energy = ratio_ceil(payload, problem.byte_energy_num[source, target], problem.byte_energy_den[source, target])
     return np.where(source == target, 0, energy)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from placeopt.errors import suggestion, visible
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dimension:
     """A dimension: its name in messages, its units in base units, and an example."""
 
@@ -175,7 +175,7 @@ def parse(value: object, dimension: Dimension) -> Quantity:
         If it is not a quantity, negative, not finite, or of another dimension.
     """
     if isinstance(value, str):
-        return _parse_text(value, dimension.name)
+        return _parse_text(value, dimension)
     if not is_real(value):
         raise QuantityError(f"{shown(value)} is not {dimension.article}; expected one such as {dimension.example}")
     if not is_number(value):
@@ -184,15 +184,11 @@ def parse(value: object, dimension: Dimension) -> Quantity:
         raise QuantityError(f"{shown(value)} is negative; {_expected(dimension)}")
     if isinstance(value, Rational):
         return Quantity(exact(value), bare=True)
-    return _parse_text(str(value), dimension.name)
-
-
-_BY_NAME = {dimension.name: dimension for dimension in DIMENSIONS}
+    return _parse_text(str(value), dimension)
 
 
 @lru_cache(maxsize=1 << 17)
-def _parse_text(text: str, name: str) -> Quantity:
-    dimension = _BY_NAME[name]
+def _parse_text(text: str, dimension: Dimension) -> Quantity:
     expected = _expected(dimension)
     match = _QUANTITY.fullmatch(text)
     if match is None:

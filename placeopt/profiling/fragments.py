@@ -6,6 +6,7 @@ latency. `apply_profile` merges it into a problem: each task takes the entry wit
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +21,7 @@ from placeopt.io.files import check_input
 from placeopt.io.spec import ANY, GraphFile, LinksSpec, Spec, Tasks
 from placeopt.io.validation import validate
 from placeopt.profiling.estimates import Estimate, Profile
-from placeopt.profiling.numerals import time_text, whole_bytes
-from placeopt.profiling.transfers import TransferModel
+from placeopt.profiling.transfers import TransferModel, time_text
 
 _WORK = ("flops", "bytes")
 
@@ -85,6 +85,12 @@ def _task(estimates: Sequence[Estimate]) -> dict[str, Any]:
     else:
         task["memory"] = {"resident": f"{memory} B", "output": "0 B"}
     return task
+
+
+def whole_bytes(amount: float) -> int:
+    """Bytes rounded up, except for the noise of doubles."""
+    near = round(amount)
+    return near if abs(amount - near) <= 1e-12 * max(1.0, amount) else math.ceil(amount)
 
 
 def read_profile(path: str | Path) -> dict[str, Any]:

@@ -17,7 +17,9 @@ import numpy as np
 
 from placeopt.errors import UsageError
 from placeopt.profiling.measurements import TransferTimes
-from placeopt.profiling.numerals import bandwidth_text, time_text
+
+_DIGITS = 9
+"""Digits written: more than measurements have, and fewer than doubles, whose noise would be rounded up to a tick."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +75,21 @@ def fit_transfers(times: TransferTimes) -> TransferModel:
     zero = seconds == 0
     residual = None if (off[zero] > 0).any() else float((off[~zero] / seconds[~zero]).max(initial=0.0))
     return TransferModel(slope, latency, residual, len(data), bent)
+
+
+def time_text(seconds: float) -> str:
+    """A duration for a spec: 12.5 ms."""
+    return _scaled(seconds, (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)))
+
+
+def bandwidth_text(rate: float) -> str:
+    """A bandwidth for a spec, of bytes per second: 5.70125428 GB/s."""
+    return _scaled(rate, (("GB/s", 1e-9), ("MB/s", 1e-6), ("kB/s", 1e-3), ("B/s", 1)))
+
+
+def _scaled(amount: float, units: tuple[tuple[str, float], ...]) -> str:
+    """The amount in the first unit in which it is at least 1, else in the last."""
+    for unit, scale in units:
+        if amount * scale >= 1 or unit == units[-1][0]:
+            return f"{amount * scale:.{_DIGITS}g} {unit}"
+    raise AssertionError("unreachable")

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, get_args, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -20,15 +20,7 @@ from placeopt.model.objective import Value
 from placeopt.model.problem import Contention, MemoryModel, Metric, Problem
 from placeopt.model.schedule import Schedule
 
-ALL_METRICS: tuple[Metric, ...] = (
-    "makespan",
-    "total_cost",
-    "max_load",
-    "communication",
-    "energy",
-    "memory_balance",
-    "relocation",
-)
+ALL_METRICS: tuple[Metric, ...] = get_args(Metric)
 
 
 class Termination(enum.StrEnum):

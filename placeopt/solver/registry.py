@@ -14,7 +14,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
 from pathlib import Path
 
-from placeopt.errors import InternalError, UsageError, listing, suggestion
+from placeopt.errors import InternalError, UsageError, alternatives, listing
 from placeopt.model.problem import Problem
 from placeopt.solver import Solver, unsupported
 
@@ -53,8 +53,7 @@ def find_solver(name: str) -> Solver:
         )
     point = _entry_points().get(name)
     if point is None:
-        near = suggestion(name, solver_names()) or f"; known are {listing(solver_names(), 40)}"
-        raise UsageError(f'unknown solver "{name}"{near}')
+        raise UsageError(f'unknown solver "{name}"{alternatives(name, solver_names(), 40)}')
     try:
         solver = point.load()()
     except (ImportError, AttributeError) as error:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placeopt.io.compiler.devices import DeviceIndex
 from placeopt.io.compiler.durations import DurationTable
 from placeopt.io.compiler.edges import EdgeArrays
 from placeopt.io.compiler.issues import Issues
-from placeopt.io.compiler.links import LinkArrays
+from placeopt.io.compiler.network import DeviceIndex, LinkArrays
 from placeopt.io.compiler.scales import LARGEST, Scales
 from placeopt.io.spec import TaskSpec
 from placeopt.model.arrays import Int

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.errors import listing
-from placeopt.io.compiler.devices import DeviceIndex
 from placeopt.io.compiler.issues import Gaps, Issues
+from placeopt.io.compiler.network import DeviceIndex
 from placeopt.io.compiler.scales import LARGEST, Scales
 from placeopt.io.spec import Durations, TaskSpec
 from placeopt.io.syntax import Path

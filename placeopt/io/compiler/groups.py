@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from placeopt.errors import listing
-from placeopt.io.compiler.devices import DeviceIndex
 from placeopt.io.compiler.durations import DurationTable
 from placeopt.io.compiler.issues import Issues
+from placeopt.io.compiler.network import DeviceIndex
 from placeopt.io.spec import TaskSpec
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, MemoryModel

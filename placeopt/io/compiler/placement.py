@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from placeopt.errors import DocumentError, Issue, listing
-from placeopt.io.compiler.devices import DeviceIndex
 from placeopt.io.compiler.durations import by_device
 from placeopt.io.compiler.issues import Gaps, Issues
-from placeopt.io.compiler.links import LinkArrays
+from placeopt.io.compiler.network import DeviceIndex, LinkArrays
 from placeopt.io.compiler.scales import LARGEST, Scales
 from placeopt.io.document import Document, NamedFiles
 from placeopt.io.plan import PlanFile

@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -43,6 +43,7 @@ _PS_PER_MS = 10**9
 _LONGEST = 2**60 // _PS_PER_MS
 """Most milliseconds that a payload in picoseconds can represent."""
 _LARGEST = 2**60
+_MISSING = object()
 _HEADER = ("maxSizePerFPGA", "maxFPGAs", "maxCPUs", "nodes", "edges")
 
 
@@ -93,7 +94,7 @@ def _is_name(entry: dict[str, Any]) -> bool:
     return isinstance(entry.get("name"), str) and bool(entry["name"])
 
 
-def _is_whole(value: object) -> bool:
+def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -242,10 +243,9 @@ class _Reader:
         self, data: dict[str, Any], path: Place, key: str, what: str, sound: Callable[[Any], bool], most: int
     ) -> Any:
         """The number at a key if it is from 0 to `most`; else None, with an issue."""
-        if key not in data:
-            self._add(f"{key} is missing; expected {what}", path)
+        value = self._stated(data, path, key, what)
+        if value is _MISSING:
             return None
-        value = data[key]
         if isinstance(value, bool) or not sound(value):
             self._add(f"{shown(value)} is not valid; expected {what}", (*path, key))
         elif not math.isfinite(value):
@@ -259,24 +259,24 @@ class _Reader:
         return None
 
     def _id(self, data: dict[str, Any], path: Place, key: str) -> int | None:
-        if key not in data:
-            self._add(f"{key} is missing; expected the id of a node", path)
-            return None
-        value = data[key]
-        if not _is_whole(value):
+        value = self._stated(data, path, key, "the id of a node")
+        if value is not _MISSING and not _is_whole(value):
             self._add(f"{shown(value)} is not an id; expected a whole number", (*path, key))
-            return None
-        return int(value)
+        return value if _is_whole(value) else None
 
     def _flag(self, data: dict[str, Any], path: Place, key: str) -> bool | None:
-        if key not in data:
-            self._add(f"{key} is missing; expected true or false", path)
-            return None
-        value = data[key]
-        if not isinstance(value, bool) and (not isinstance(value, int) or value not in (0, 1)):
+        value = self._stated(data, path, key, "true or false")
+        if isinstance(value, int) and value in (0, 1):
+            return bool(value)
+        if value is not _MISSING:
             self._add(f"{shown(value)} is neither true nor false (1 nor 0)", (*path, key))
-            return None
-        return bool(value)
+        return None
+
+    def _stated(self, data: dict[str, Any], path: Place, key: str, what: str) -> Any:
+        """The value at a key; _MISSING, with an issue, without one."""
+        if key not in data:
+            self._add(f"{key} is missing; expected {what}", path)
+        return data.get(key, _MISSING)
 
     def _add(self, message: str, path: Sequence[str | int]) -> None:
         self.issues.append(self._document.issue(message, path))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from placeopt.errors import UsageError, listing, suggestion
+from placeopt.errors import UsageError, alternatives, listing
 from placeopt.io.files import descriptor
 from placeopt.io.formats import dnn_partitioning
 
@@ -47,8 +47,7 @@ def import_document(
         If the file cannot be read or is not valid; lists every issue with its position.
     """
     if format is not None and format not in IMPORTERS:
-        hint = suggestion(format, IMPORTERS) or f"; known are {listing(list(IMPORTERS))}"
-        raise UsageError(f"unknown format {format}{hint}")
+        raise UsageError(f"unknown format {format}{alternatives(format, IMPORTERS)}")
     if format is None:
         if descriptor(path) is not None:
             raise UsageError(f"{path} can be read only once; state --format, one of {listing(list(IMPORTERS))}")

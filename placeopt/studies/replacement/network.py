@@ -12,8 +12,8 @@ import numpy as np
 
 from placeopt.errors import DocumentError, SpecError, UsageError, in_file_order
 from placeopt.io.compiler import Compilation, begin_compilation, document_of
-from placeopt.io.compiler.devices import DeviceIndex
 from placeopt.io.compiler.issues import Issues
+from placeopt.io.compiler.network import DeviceIndex
 from placeopt.io.document import Document, Files, NamedFiles, read_document
 from placeopt.io.plan import read_plan
 from placeopt.io.spec import CurrentSpec, NetworkFile, Spec
