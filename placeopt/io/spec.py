@@ -59,16 +59,9 @@ def _as_list(value: Any) -> Any:
     return [value] if _is_name(value) else value
 
 
-def _as_durations(value: Any) -> Any:
-    return value if isinstance(value, dict) else {ANY: value}
-
-
-def _as_memory(value: Any) -> Any:
-    return value if isinstance(value, dict | MemorySpec) else {"resident": value}
-
-
-def _as_migration(value: Any) -> Any:
-    return value if isinstance(value, dict | MigrationSpec) else {"bytes": value}
+def _under(key: str) -> Callable[[Any], Any]:
+    """Widens a single value to a mapping with this key."""
+    return lambda value: value if isinstance(value, dict | BaseModel) else {key: value}
 
 
 def _as_after(value: Any) -> Any:
@@ -111,7 +104,7 @@ def _as_placement(value: Any) -> Any:
 
 Names = Annotated[list[Name], _widen(_as_list, Name | list[Name])]
 SomeNames = Annotated[Names, Field(min_length=1)]
-Durations = Annotated[dict[Name, Time], _widen(_as_durations, Time | dict[str, Time])]
+Durations = Annotated[dict[Name, Time], _widen(_under(ANY), Time | dict[str, Time])]
 After = Annotated[dict[Name, Payload | None], _widen(_as_after, str | list[str] | dict[str, Payload | None])]
 Placement = Annotated[dict[Name, Name], _widen(_as_placement, dict[Name, Name] | None)]
 Level = dict[Metric, Weight]
@@ -155,7 +148,7 @@ class MigrationSpec(_Model):
     Types that no device here has are ignored: they may come."""
 
 
-Migration = Annotated[MigrationSpec, _widen(_as_migration, Payload | MigrationSpec)]
+Migration = Annotated[MigrationSpec, _widen(_under("bytes"), Payload | MigrationSpec)]
 
 
 class TaskSpec(_Model):
@@ -171,7 +164,7 @@ class TaskSpec(_Model):
     """Memory traffic, divided by the device's `memory_bandwidth`; the larger of the two quotients counts (roofline)."""
     output: Payload | None = None
     """Data produced: the payload of every out-edge without one of its own, and memory until it is consumed."""
-    memory: Annotated[MemorySpec, _widen(_as_memory, Memory | MemorySpec)] | None = None
+    memory: Annotated[MemorySpec, _widen(_under("resident"), Memory | MemorySpec)] | None = None
     """Memory needed; a bare amount is `resident`."""
     after: After = Field(default_factory=dict)
     """Producers whose data the task needs: a name, a list, or names with the payload of that edge alone."""

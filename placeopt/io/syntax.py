@@ -12,6 +12,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import yaml
@@ -140,22 +141,20 @@ class _Mark:
 _MERGE, _DROP = _Mark(), _Mark()
 
 
+@dataclass(slots=True)
 class _Frame:
     """A mapping or list that is not closed yet."""
 
-    __slots__ = ("anchor", "container", "key", "key_place", "lines", "merges", "place", "size")
-
-    def __init__(self, container: Any, place: Place, anchor: str | None) -> None:
-        self.container = container
-        self.place = place
-        self.anchor = anchor
-        self.key: str | _Mark | None = None
-        self.key_place: Place = place
-        self.lines: dict[str, int] = {}
-        """The line of each key of a mapping."""
-        self.merges: list[Any] = []
-        self.size = 1
-        """Number of entries at all depths, with aliases expanded."""
+    container: Any
+    place: Place
+    anchor: str | None
+    key_place: Place
+    key: str | _Mark | None = None
+    lines: dict[str, int] = field(default_factory=dict)
+    """The line of each key of a mapping."""
+    merges: list[Any] = field(default_factory=list)
+    size: int = 1
+    """Number of entries at all depths, with aliases expanded."""
 
 
 class _Builder:
@@ -176,7 +175,7 @@ class _Builder:
         """Begin a mapping or a list."""
         if len(self._stack) == DEEPEST:
             raise TextError(f"is nested too deeply, more than {DEEPEST} levels", place)
-        self._stack.append(_Frame(container, place, anchor))
+        self._stack.append(_Frame(container, place, anchor, place))
 
     def close(self) -> tuple[Any, int, str | None]:
         """End the innermost mapping or list; return it, its size and its anchor."""

@@ -20,7 +20,7 @@ from placeopt.errors import Issue, listing, near_misses, suggestion
 from placeopt.io.document import Document
 from placeopt.io.scalars import BARE, QUANTITY
 from placeopt.io.syntax import Path
-from placeopt.model.units import beginning, shown
+from placeopt.model.units import excerpt, shown
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -54,11 +54,11 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
     """Validate the document as a `model`; list every structural issue."""
     data = document.data
     if not isinstance(data, dict):
-        what = "is empty" if data is None else f"holds {beginning(data)}"
+        what = "is empty" if data is None else f"holds {excerpt(data)}"
         return Validated(None, (document.issue(f"the document {what}; expected a mapping", ()),))
     if data and document.file is not None and not _is_ours(data):
         # Its content may be secret: an untrusted spec may have named this file.
-        message = f"this is not a file of placeopt: it begins with the key {beginning(next(iter(data)))}"
+        message = f"this is not a file of placeopt: it begins with the key {excerpt(next(iter(data)))}"
         return Validated(None, (document.issue(f"{message}; expected {listing(_MARKS)}", ()),))
     for key, what in _VERSIONS.items():
         # Other issues of another kind of file, or of a later version, would mislead.

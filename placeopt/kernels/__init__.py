@@ -30,6 +30,7 @@ from placeopt.kernels.compilation import WaitingStoppedError as WaitingStoppedEr
 from placeopt.kernels.compilation import obtained, temporary_cache
 from placeopt.kernels.structs import Signature, Struct, packed, unpacked
 
+# When kernels are loaded and compiled; benchmarks/first_use.py measures the effect.
 COMPILE_ABOVE = 400_000
 """Elementary steps (edges and (task, device) pairs visited) that take as long in plain Python, about 0.4 us each, as
 importing Numba and loading a compiled kernel from disk, 0.2 s."""

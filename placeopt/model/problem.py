@@ -22,15 +22,15 @@ Contention = Literal["none", "port"]
 MemoryModel = Literal["sum", "peak"]
 Metric = Literal["makespan", "total_cost", "max_load", "communication", "energy", "memory_balance", "relocation"]
 
-DEVICE_ROWS = 20
-"""Most rows of the table of device classes in a notebook."""
-
 UNLIMITED = int(np.iinfo(np.int64).max)
 """Capacity of a device without a memory limit, and deadline of a task without a deadline."""
 
 NANO = 10**9
 PARTS = 10**6
 """memory_balance is counted in parts per million of a capacity."""
+
+COARSE = Fraction(1, 20)
+"""Rounding that changes a value by a larger share is reported."""
 
 
 def ratio_ceil(amount: Any, num: Any, den: Any) -> Any:
@@ -50,10 +50,6 @@ def transfer_ticks(payload: Any, latency: Any, num: Any, den: Any) -> Any:
     # Does not call ratio_ceil, so that compiled kernels can inline this function alone.
     whole = payload // den
     return latency + whole * num - (-((payload - whole * den) * num) // den)
-
-
-COARSE = Fraction(1, 20)
-"""Rounding that changes a value by a larger share is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +347,10 @@ def devices_by_class(problem: Problem) -> list[list[int]]:
     for device, label in enumerate(problem.device_class.tolist()):
         classes.setdefault(label, []).append(device)
     return list(classes.values())
+
+
+DEVICE_ROWS = 20
+"""Most rows of the table of device classes in a notebook."""
 
 
 def _html(problem: Problem) -> str:

@@ -233,7 +233,7 @@ def shown(value: object) -> str:
         return "a number of thousands of digits"
 
 
-def beginning(value: object) -> str:
+def excerpt(value: object) -> str:
     """The first characters of a value in an unknown file, for a message: the rest may be secret."""
     text = shown(value)
     return text if len(text) <= 16 or isinstance(value, list | dict) else f'"{visible(str(value)[:12])}..."'

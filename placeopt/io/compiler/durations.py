@@ -94,7 +94,7 @@ def time_windows(tasks: dict[str, TaskSpec], scales: Scales) -> tuple[Int, Int]:
         if task.release is not None:
             release[row] = scales.ticks(task.release, ("tasks", name, "release"))
         if task.deadline is not None:
-            deadline[row] = scales.ticks_within(task.deadline, ("tasks", name, "deadline"))
+            deadline[row] = scales.ticks_rounded_down(task.deadline, ("tasks", name, "deadline"))
     return release, deadline
 
 

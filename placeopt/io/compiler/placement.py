@@ -23,7 +23,7 @@ from placeopt.model.units import shown
 _FILE = "file"
 
 
-class WrittenPlacement:
+class StatedPlacement:
     """A section of a spec that assigns devices to tasks; issues are reported at the position of the entry.
 
     Issues in a plan file have their position there, and also mark the line that names the file.
@@ -90,7 +90,7 @@ class WrittenPlacement:
             self._issues.keep(self._plan.issue(message, path, at_key=at_key), (*self._section, _FILE))
 
 
-class FixedPlacement(WrittenPlacement):
+class FixedPlacement(StatedPlacement):
     """The fixed part of the placement in a spec."""
 
     def __init__(self, written: dict[str, str], named: NamedFiles, issues: Issues) -> None:
@@ -183,7 +183,7 @@ class Current:
         self._stated = section is not None
         self._section = section or CurrentSpec()
         self.runs = self._section.runs_before_next_change
-        self._placement = WrittenPlacement(self._section.placement, named, issues, "current", "placement")
+        self._placement = StatedPlacement(self._section.placement, named, issues, "current", "placement")
         self._issues = issues
         self.moved: Int = np.zeros(0, dtype=np.int64)
         """(n,) bytes that move with each task; set by `relocation`."""

@@ -58,7 +58,7 @@ class Scales:
         """A time rounded up to whole ticks; `counts` is whether its rounding is reported."""
         return self._rounded(time, _TICKS, path, counts=counts)
 
-    def ticks_within(self, time: Amount, path: Path) -> int:
+    def ticks_rounded_down(self, time: Amount, path: Path) -> int:
         """A time rounded down to whole ticks, for deadlines."""
         return self._rounded(time, _TICKS, path, counts=True, up=False)
 

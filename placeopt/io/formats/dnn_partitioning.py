@@ -36,7 +36,7 @@ from placeopt.io.files import UnreadableError, read_file
 from placeopt.io.spec import MOST_DEVICES
 from placeopt.io.syntax import Path as Place
 from placeopt.model.graph import find_cycle
-from placeopt.model.units import beginning, shown
+from placeopt.model.units import excerpt, shown
 
 NAME = "dnn-partitioning"
 _PS_PER_MS = 10**9
@@ -109,7 +109,7 @@ class _Reader:
         """The document; raises a DocumentError that lists every issue."""
         data = self._document.data
         if not isinstance(data, dict):
-            self._add(f"holds {beginning(data)}; expected a mapping with {', '.join(_HEADER)}", ())
+            self._add(f"holds {excerpt(data)}; expected a mapping with {', '.join(_HEADER)}", ())
             raise DocumentError(self.issues)
         memory = self._number(data, (), "maxSizePerFPGA", "bytes", _LARGEST)
         counts = [self._whole(data, (), key, "the number of devices", MOST_DEVICES) for key in ("maxFPGAs", "maxCPUs")]

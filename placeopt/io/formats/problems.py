@@ -8,6 +8,7 @@ relocation is written as start-up times by task and device.
 from __future__ import annotations
 
 from collections import defaultdict
+from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -49,17 +50,9 @@ def problem_header(problem: Problem) -> dict[str, Any]:
 
 def decimal(value: Fraction) -> str:
     """A fraction as a decimal, rounded down to DIGITS digits if it is longer."""
-    exponent = 0
-    while value and value < 1:
-        value *= 10
-        exponent -= 1
-    whole, rest = divmod(value.numerator, value.denominator)
-    digits = str(whole)
-    places = max(0, DIGITS - len(digits))
-    scaled = rest * 10**places // value.denominator
-    fraction = str(scaled).rjust(places, "0").rstrip("0") if places else ""
-    text = f"{digits}.{fraction}" if fraction else digits
-    return f"{text}e{exponent}" if exponent else text
+    context = Context(prec=DIGITS, rounding=ROUND_DOWN)
+    found = context.normalize(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
+    return f"{found:e}" if 0 < value < 1 else f"{found:f}"
 
 
 def number(value: Fraction) -> int | float:
