@@ -153,7 +153,7 @@ def _read(path: str | Path, most: Callable[[bytes], int]) -> bytes:
 
 def _too_large(limit: int, size: int) -> str:
     has = f"has {size:,} bytes" if size > limit else "does not end within the limit"
-    return f"{has}; placeopt reads {limit:,} bytes of such a file (--max-size, or max_bytes in Python, raises that)"
+    return f"{has}; the limit is {limit:,} bytes (raise it with --max-size, or max_bytes in Python)"
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:

@@ -235,7 +235,7 @@ class _Builder:
         if all(isinstance(item, dict) for item in items):
             frame.merges += items
         elif not self.marked and (not self.faults or self.faults[-1].place != place):
-            self.fault("<< merges a mapping or a list of mappings into this one", place)
+            self.fault("<< needs a mapping or a list of mappings", place)
 
 
 _OPEN: Final = object()
@@ -275,12 +275,12 @@ def _feed_yaml(text: str, builder: _Builder) -> None:
                 known = None, 1
             most -= known[1]
             if most < 0:
-                raise TextError("has aliases that multiply to far more entries than the file", _place(event))
+                raise TextError("has aliases that expand to far more entries than the file has", _place(event))
             builder.add(known[0], _place(event), known[1])
         elif kind is events.DocumentStartEvent:
             documents += 1
             if documents > 1:
-                raise TextError("holds several documents; expected one", _place(event))
+                raise TextError("contains several documents; expected one", _place(event))
 
 
 def _yaml_events(text: str) -> Iterator[Any]:
@@ -296,7 +296,7 @@ def _yaml_events(text: str) -> Iterator[Any]:
         raise TextError(f"is not valid YAML: {problem}", place) from None
     except (yaml.reader.ReaderError, UnicodeEncodeError) as error:
         found = _UNPRINTABLE.search(text)
-        problem = f"holds the control character {ord(found[0]):#04x}" if found else str(error)
+        problem = f"contains the control character {ord(found[0]):#04x}" if found else str(error)
         raise TextError(f"is not valid YAML: {problem}", _Lines(text).place(found.start()) if found else None) from None
 
 

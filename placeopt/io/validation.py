@@ -58,7 +58,7 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
         return Validated(None, (document.issue(f"the document {what}; expected a mapping", ()),))
     if data and document.file is not None and not _is_ours(data):
         # Its content may be secret: an untrusted spec may have named this file.
-        message = f"this is not a file of placeopt: it begins with the key {excerpt(next(iter(data)))}"
+        message = f"this is not a placeopt file: its first key is {excerpt(next(iter(data)))}"
         return Validated(None, (document.issue(f"{message}; expected {listing(_MARKS)}", ()),))
     for key, what in _VERSIONS.items():
         # Other issues of another kind of file, or of a later version, would mislead.

@@ -108,12 +108,9 @@ def build_problem(
         "byte_energy_den": link("byte_energy_den", byte_energy_den, 1),
     }
     powers = each_device("power_num", power_num, 0), each_device("power_den", power_den, 1, least=1)
-    for what, num, den in (
-        ("byte_ticks", link_arrays["byte_ticks_num"], link_arrays["byte_ticks_den"]),
-        ("byte_energy", link_arrays["byte_energy_num"], link_arrays["byte_energy_den"]),
-        ("power", *powers),
-    ):
-        _check_products(what, num, den)
+    for what in ("byte_ticks", "byte_energy"):
+        _check_products(what, link_arrays[f"{what}_num"], link_arrays[f"{what}_den"])
+    _check_products("power", *powers)
     first_shared = np.flatnonzero(edge_shared)
     outputs = np.zeros(n, dtype=np.int64)
     outputs[source[first_shared]] = edge_payload[first_shared]

@@ -169,7 +169,7 @@ class Problem:
         (m, m): num nanojoules move den bytes.
     relocation
         (n, m) ticks to move a task from its current device to each device and start it there; 0 where it stays or is
-        not feasible (`placeopt.model.relocation`).
+        not feasible (`placeopt.model.objective`).
     runs_before_next_change
         Number of runs that the placement serves. The weight of `relocation` in the objective is already divided by it.
     group

@@ -1,7 +1,7 @@
 """Optimal operation fusion: neighbours in a topological order become one, so that the edges that are left cost least.
 
 H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas: Fast optimizer for large dataflow graphs, 2022, arXiv:2208.00184, sections
-5.1.1 to 5.1.3, Algorithm 1, equations 4 to 6. The tasks in CPD-TOPO order (`placeopt.model.topological_orders`) are cut
+5.1.1 to 5.1.3, Algorithm 1, equations 4 to 6. The tasks in CPD-TOPO order (`placeopt.model.levels`) are cut
 up at Kernighan's optimal breakpoints (`placeopt.passes.breakpoints`): clusters of at most R tasks and M bytes, such
 that the transfers between clusters take the least time in all. All edges go forward in the order, so the graph of the
 clusters has no cycle (the paper's Lemma 2). What a fused task is: `placeopt.passes.contraction`.
@@ -36,9 +36,8 @@ from pydantic import Field
 
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Float, Int
-from placeopt.model.levels import PARTS_OF_A_TICK, mean_durations, mean_transfers
+from placeopt.model.levels import ORDERS, PARTS_OF_A_TICK, OrderName, mean_durations, mean_transfers
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.topological_orders import ORDERS, OrderName
 from placeopt.passes.breakpoints import optimal_breakpoints, windows
 from placeopt.passes.contraction import Clusters, contraction
 from placeopt.passes.protocol import Reduction

@@ -68,9 +68,9 @@ def fit_transfers(times: TransferTimes) -> TransferModel:
     if abs(latency) < 1e-12 * seconds.max():
         latency = 0.0
     if slope < 0:
-        slope, latency, bent = 0.0, float(seconds.mean()), "times fall with the amount: taken as constant"
+        slope, latency, bent = 0.0, float(seconds.mean()), "times fall with the amount; a constant time is used"
     elif latency < 0:
-        slope, latency, bent = float(data @ seconds / (data @ data)), 0.0, "a negative latency: taken as zero"
+        slope, latency, bent = float(data @ seconds / (data @ data)), 0.0, "a negative latency is replaced by zero"
     off = np.abs(slope * data + latency - seconds)
     zero = seconds == 0
     residual = None if (off[zero] > 0).any() else float((off[~zero] / seconds[~zero]).max(initial=0.0))

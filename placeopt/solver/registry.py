@@ -49,7 +49,7 @@ def find_solver(name: str) -> Solver:
     """
     if not isinstance(name, str):
         raise UsageError(
-            f"a solver is given by its name, got {type(name).__name__}; known are {listing(solver_names(), 40)}"
+            f"expected the name of a solver, got {type(name).__name__}; known are {listing(solver_names(), 40)}"
         )
     point = _entry_points().get(name)
     if point is None:

@@ -25,8 +25,8 @@ from placeopt.io.spec import GraphFile, Spec, TaskSpec
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import build_problem
+from placeopt.model.objective import shared_out
 from placeopt.model.problem import NANO, UNLIMITED, Objective, Problem, Term
-from placeopt.model.relocation import shared_out
 from placeopt.model.units import is_whole, shown
 
 _SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds per tick
@@ -293,7 +293,9 @@ class Compilation:
                     "energy needs the power of devices or the energy of links; neither is stated", ("objective", place)
                 )
             if "relocation" in level and spec.current is None and not self.gaps.current:
-                issues.add("relocation needs the section current, where the tasks are now", ("objective", place))
+                issues.add(
+                    "relocation needs the section current, which states the current placement", ("objective", place)
+                )
 
     def _check_feasible(self, index: DeviceIndex, allowed: Bool, table: DurationTable) -> None:
         names = list(self.tasks)
@@ -316,7 +318,7 @@ class Compilation:
             )
             hiding = next((word for word in given or () if index.hidden(word)), None)
             if hiding is not None:
-                message += f"; {shown(hiding)} is the name of a device and means that device alone"
+                message += f"; {shown(hiding)} is the name of a device and refers to that device only"
             self.issues.add(message, ("tasks", name))
 
     def _memory(self, scales: Scales) -> TaskMemory:

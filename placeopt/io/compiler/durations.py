@@ -58,7 +58,7 @@ def _mask(name: str, task: TaskSpec, index: DeviceIndex, features: Sequence[str]
         if len(devices) > 1:
             names = listing([index.devices[d].name for d in devices])
             issues.add(
-                f"{shown(task.pin)} stands for {len(devices)} devices ({names}); pin to one of them, or use devices",
+                f"{shown(task.pin)} refers to {len(devices)} devices ({names}); pin to one of them, or use devices",
                 ("tasks", name, "pin"),
             )
         keep(devices)
@@ -186,7 +186,7 @@ class DurationTable:
                 ticks = np.maximum(ticks, self._quotient(traffic, rate, path))
                 exact = np.maximum(exact, traffic * (rate[0] / rate[1]))
             else:
-                self._no_rate(rows[(flops == 0) & (traffic > 0)], places, work, "memory_bandwidth", "bytes alone")
+                self._no_rate(rows[(flops == 0) & (traffic > 0)], places, work, "memory_bandwidth", "bytes only")
             if device.spec.overhead is not None:
                 ticks = ticks + scales.ticks(device.spec.overhead, (*path, "overhead"), counts=False)
                 exact = exact + float(min(scales.exact_ticks(device.spec.overhead), LARGEST))
@@ -225,7 +225,7 @@ class DurationTable:
             if len(needing) and device.pool not in self._reported[rate]:
                 self._reported[rate].add(device.pool)
                 self._issues.add(
-                    f"has no {rate}, and task {shown(names[int(needing[0])])}, given by {given}, may run here; "
+                    f"has no {rate}, and task {shown(names[int(needing[0])])}, stated by {given}, may run on it; "
                     f"state it, or restrict the task's devices",
                     ("devices", device.pool),
                 )

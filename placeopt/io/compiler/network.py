@@ -111,23 +111,15 @@ class LinkArrays(NamedTuple):
 
 def link_arrays(links: LinksSpec, index: DeviceIndex, scales: Scales, issues: Issues) -> LinkArrays:
     """The arrays of a links section; links are free by default."""
-    shape = (len(index), len(index))
-    arrays = LinkArrays(
-        latency=np.zeros(shape, dtype=np.int64),
-        byte_ticks_num=np.zeros(shape, dtype=np.int64),
-        byte_ticks_den=np.ones(shape, dtype=np.int64),
-        byte_energy_num=np.zeros(shape, dtype=np.int64),
-        byte_energy_den=np.ones(shape, dtype=np.int64),
-    )
+    free = (0, 0, 1, 0, 1)
+    arrays = LinkArrays(*(np.full((len(index), len(index)), value, dtype=np.int64) for value in free))
     everything = np.arange(len(index))
     _apply(arrays, links.default, [(everything, everything)], scales, ("links", "default"))
     for place, override in enumerate(links.overrides):
         path = ("links", "overrides", place)
         _apply(arrays, override, _ends(override, index, issues, path), scales, path)
-    for array in (arrays.latency, arrays.byte_ticks_num, arrays.byte_energy_num):
-        np.fill_diagonal(array, 0)
-    for array in (arrays.byte_ticks_den, arrays.byte_energy_den):
-        np.fill_diagonal(array, 1)
+    for array, value in zip(arrays, free, strict=True):
+        np.fill_diagonal(array, value)
     return arrays
 
 

@@ -17,7 +17,7 @@ from placeopt.io.spec import CurrentSpec, Durations, MigrationSpec, TaskSpec
 from placeopt.io.syntax import Path as Place
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.relocation import relocation_ticks
+from placeopt.model.objective import relocation_ticks
 from placeopt.model.units import shown
 
 _FILE = "file"
@@ -77,7 +77,7 @@ class StatedPlacement:
                 fixed[rows[name]] = found[0]
             elif len(found) > 1:
                 names = listing([device_names[d] for d in found])
-                self._add(f"{shown(reference)} stands for {len(found)} devices ({names}); expected one", name)
+                self._add(f"{shown(reference)} refers to {len(found)} devices ({names}); expected one", name)
             elif not found and not gaps.devices and not (past and self._plan is not None):
                 self._add(self._issues.unknown_text("device", reference, device_names), name)
         return fixed

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from placeopt.model.objective import shared_out
 from placeopt.model.problem import NANO, UNLIMITED, Problem
-from placeopt.model.relocation import shared_out
 
 DIGITS = 60
 """Significant digits of numbers without an exact decimal."""

@@ -1,7 +1,7 @@
 """Re-placement: an existing plan on a changed network, moved at least cost.
 
 Devices are lost, come, become slower; tasks stay where they are unless moving them pays: the objective counts what
-moving costs, divided by the runs until the next change (`placeopt.model.relocation`). The answer is never worse than
+moving costs, divided by the runs until the next change (`placeopt.model.objective`). The answer is never worse than
 leaving in place what can stay.
 """
 
@@ -17,9 +17,8 @@ from typing import Any, Literal
 from placeopt.errors import InternalError
 from placeopt.io.document import Files
 from placeopt.model.metrics import device_uses
-from placeopt.model.objective import METRICS, simplified
+from placeopt.model.objective import GONE, METRICS, simplified
 from placeopt.model.problem import Problem
-from placeopt.model.relocation import GONE
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Termination
 from placeopt.solver.registry import find_solver

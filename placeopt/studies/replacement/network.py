@@ -20,8 +20,8 @@ from placeopt.io.spec import CurrentSpec, NetworkFile, Spec
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Int
 from placeopt.model.building import with_changes
+from placeopt.model.objective import GONE, relocation_ticks, shared_out
 from placeopt.model.problem import Metric, Objective, Problem, Term
-from placeopt.model.relocation import GONE, relocation_ticks, shared_out
 from placeopt.model.schedule import Schedule
 from placeopt.solving.settings import checked as checked_number
 
