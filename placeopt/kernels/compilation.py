@@ -115,11 +115,6 @@ class _Queue:
             self.compiling += change
             self.since = now
 
-    def seconds(self) -> float:
-        """Total seconds during which kernels were compiled."""
-        with self.changed:
-            return self.before + (time.monotonic() - self.since if self.compiling else 0.0)
-
     def _next(self) -> Job | None:
         """The next job; None after `IDLE` seconds without one, which ends the lane."""
         with self.changed:
@@ -256,7 +251,8 @@ def pending() -> int:
 
 def seconds() -> float:
     """Total seconds during which kernels were compiled for this process."""
-    return _queue.seconds()
+    with _queue.changed:
+        return _queue.before + (time.monotonic() - _queue.since if _queue.compiling else 0.0)
 
 
 @contextmanager

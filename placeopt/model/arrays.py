@@ -82,7 +82,9 @@ def flags(name: str, values: Any, shape: tuple[int, ...], axes: str, *, default:
 
 def task_pairs(name: str, values: Any, n: int) -> Int:
     """(k, 2) pairs of tasks, each from 0 to n - 1."""
-    listed = values if isinstance(values, (np.ndarray, Sequence)) else _listed(name, values)
+    if not isinstance(values, Iterable):
+        raise UsageError(f"{name} is {values!r}; expected pairs of tasks")
+    listed = values if isinstance(values, (np.ndarray, Sequence)) else list(values)
     rows = len(listed) if isinstance(listed, Sequence) or listed.ndim else 0
     given = whole_numbers(name, listed, (rows, 2), "pairs x 2 tasks", least=None)
     if given.size and not (int(given.min()) >= 0 and int(given.max()) < n):
@@ -131,12 +133,6 @@ def _array(name: str, values: Any, shape: tuple[int, ...] | None, axes: str) -> 
     if given.size == 0 and 0 in shape:
         return np.zeros(shape, dtype=np.int64)
     raise UsageError(f"{name}: has shape {given.shape}; expected {expected}")
-
-
-def _listed(name: str, values: Any) -> list[Any]:
-    if not isinstance(values, Iterable):
-        raise UsageError(f"{name} is {values!r}; expected pairs of tasks")
-    return list(values)
 
 
 def _all_integers(given: NDArray[Any]) -> bool:

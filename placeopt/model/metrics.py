@@ -6,6 +6,7 @@ Ticks and bytes are exact integers; ratios are floats, None if undefined.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,8 +200,7 @@ def ccr(problem: Problem) -> float | None:
     return float(mean_transfers(problem).sum()) / computing if computing else None
 
 
-@dataclass(frozen=True, slots=True)
-class Grain:
+class Grain(NamedTuple):
     """Granularity of a task graph: its tasks, its edges and its `ccr`."""
 
     tasks: int

@@ -84,7 +84,7 @@ def check_ranges(
     moved = _total(edges.payload)
     slowest = float((links.byte_ticks_num / links.byte_ticks_den).max(initial=0))
     transfers = moved * slowest + len(edges.payload) * float(1 + links.latency.max(initial=0))
-    # All tasks and transfers one after another from the last release on: a horizon of every active schedule.
+    # All tasks and transfers one after another from the last release on: only unnecessary waiting takes longer.
     last = float(release.max(initial=0))
     times = last + _total(duration.max(axis=1, initial=0)) + transfers
     what = "the last release time, all durations and transfers" if last else "all durations and transfers"

@@ -23,10 +23,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from placeopt.io.files import UnreadableError, read_file
 from placeopt.io.spec import MOST_DEVICES
 from placeopt.io.syntax import Path as Place
 from placeopt.model.graph import find_cycle
-from placeopt.model.units import excerpt, shown
+from placeopt.model.units import excerpt, is_whole, shown
 
 NAME = "dnn-partitioning"
 _PS_PER_MS = 10**9
@@ -90,14 +90,6 @@ def _rounded(time: float) -> float | int:
     return int(near) if near == int(near) else near
 
 
-def _is_name(entry: dict[str, Any]) -> bool:
-    return isinstance(entry.get("name"), str) and bool(entry["name"])
-
-
-def _is_whole(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 class _Reader:
     """Converts one file to a document and collects its issues."""
 
@@ -112,7 +104,10 @@ class _Reader:
             self._add(f"holds {excerpt(data)}; expected a mapping with {', '.join(_HEADER)}", ())
             raise DocumentError(self.issues)
         memory = self._number(data, (), "maxSizePerFPGA", "bytes", _LARGEST)
-        counts = [self._whole(data, (), key, "the number of devices", MOST_DEVICES) for key in ("maxFPGAs", "maxCPUs")]
+        counts = [
+            self._number(data, (), key, "the number of devices", MOST_DEVICES, whole=True)
+            for key in ("maxFPGAs", "maxCPUs")
+        ]
         sound = None not in counts
         accelerators, cpus = (count or 0 for count in counts)
         if sound and not 0 < accelerators + cpus <= MOST_DEVICES:
@@ -144,10 +139,11 @@ class _Reader:
 
     def _nodes(self, entries: list[Any], sound: bool, accelerators: int, cpus: int) -> dict[int, _Node]:
         """The nodes by id; `sound` is whether the numbers of devices are known."""
-        names = Counter(entry["name"] for entry in entries if isinstance(entry, dict) and _is_name(entry))
+        stated = [entry.get("name") for entry in entries if isinstance(entry, dict)]
+        names = Counter(name for name in stated if isinstance(name, str) and name)
         by_name = names.total() == len(names) == len(entries)
         colours = Counter(
-            entry["colorClass"] for entry in entries if isinstance(entry, dict) and _is_whole(entry.get("colorClass"))
+            entry["colorClass"] for entry in entries if isinstance(entry, dict) and is_whole(entry.get("colorClass"))
         )
         nodes: dict[int, _Node] = {}
         for row, entry in enumerate(entries):
@@ -168,7 +164,7 @@ class _Reader:
             if sound and supported is False and not cpus and accelerators:
                 self._add("cannot run on an accelerator, and there are no CPUs (maxCPUs is 0)", path)
             colour = entry.get("colorClass")
-            if colour is not None and not _is_whole(colour):
+            if colour is not None and not is_whole(colour):
                 self._add(f"{shown(colour)} is not a class; expected a whole number", (*path, "colorClass"))
                 continue
             if number is None:
@@ -225,44 +221,35 @@ class _Reader:
             self._add(f"closes a cycle of {len(cycle)} nodes: {around}", ("edges", row))
 
     def _list(self, data: dict[str, Any], key: str) -> list[Any]:
-        if key not in data:
-            self._add(f"{key} is missing; expected a list", ())
-        elif not isinstance(data[key], list):
-            self._add(f"expected a list, got {shown(data[key])}", (key,))
-        else:
-            return data[key]  # type: ignore[no-any-return]
-        return []
+        value = self._stated(data, (), key, "a list")
+        if value is not _MISSING and not isinstance(value, list):
+            self._add(f"expected a list, got {shown(value)}", (key,))
+        return value if isinstance(value, list) else []
 
-    def _number(self, data: dict[str, Any], path: Place, key: str, what: str, most: int) -> float | None:
-        return self._checked(data, path, key, what, lambda v: isinstance(v, int | float), most)  # type: ignore[no-any-return]
-
-    def _whole(self, data: dict[str, Any], path: Place, key: str, what: str, most: int) -> int | None:
-        return self._checked(data, path, key, f"{what}, a whole number", _is_whole, most)  # type: ignore[no-any-return]
-
-    def _checked(
-        self, data: dict[str, Any], path: Place, key: str, what: str, sound: Callable[[Any], bool], most: int
-    ) -> Any:
+    def _number(self, data: dict[str, Any], path: Place, key: str, what: str, most: int, *, whole: bool = False) -> Any:
         """The number at a key if it is from 0 to `most`; else None, with an issue."""
+        what = f"{what}, a whole number" if whole else what
         value = self._stated(data, path, key, what)
         if value is _MISSING:
             return None
-        if isinstance(value, bool) or not sound(value):
-            self._add(f"{shown(value)} is not valid; expected {what}", (*path, key))
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+            problem = "is not valid"
         elif not math.isfinite(value):
-            self._add(f"{shown(value)} is not finite; expected {what}", (*path, key))
+            problem = "is not finite"
         elif value < 0:
-            self._add(f"{shown(value)} is negative; expected {what}", (*path, key))
+            problem = "is negative"
         elif value > most:
-            self._add(f"{shown(value)} is out of range; expected {what}, at most {most}", (*path, key))
+            problem, what = "is out of range", f"{what}, at most {most}"
         else:
             return value
+        self._add(f"{shown(value)} {problem}; expected {what}", (*path, key))
         return None
 
     def _id(self, data: dict[str, Any], path: Place, key: str) -> int | None:
         value = self._stated(data, path, key, "the id of a node")
-        if value is not _MISSING and not _is_whole(value):
+        if value is not _MISSING and not is_whole(value):
             self._add(f"{shown(value)} is not an id; expected a whole number", (*path, key))
-        return value if _is_whole(value) else None
+        return value if is_whole(value) else None
 
     def _flag(self, data: dict[str, Any], path: Place, key: str) -> bool | None:
         value = self._stated(data, path, key, "true or false")

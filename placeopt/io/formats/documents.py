@@ -44,7 +44,7 @@ def to_yaml(document: Mapping[str, Any], schema: str | None = None, *, ascii_onl
             entries = (write.pair(name, entry, "  ") for name, entry in value.items())
             parts.append(f"{key}:\n" + "".join(f"  {entry}\n" for entry in entries))
         elif key == "links" and isinstance(value, Mapping) and value:
-            parts.append("links:\n" + "".join(write.links(value)))
+            parts.append("links:\n" + "".join(write.link(*entry) for entry in value.items()))
         else:
             parts.append(f"{write.pair(key, value)}\n")
     return "".join(parts)
@@ -56,15 +56,11 @@ class _Writer:
 
     ascii_only: bool
 
-    def links(self, links: Mapping[str, Any]) -> list[str]:
-        """The lines of the section `links`."""
-        lines = []
-        for key, value in links.items():
-            if key == "overrides" and value:
-                lines.append("  overrides:\n" + "".join(f"    - {self.flow(link)}\n" for link in value))
-            else:
-                lines.append(f"  {key}: {self.flow(value)}\n")
-        return lines
+    def link(self, key: str, value: Any) -> str:
+        """An entry of the section `links`, with one override per line."""
+        if key == "overrides" and value:
+            return "  overrides:\n" + "".join(f"    - {self.flow(link)}\n" for link in value)
+        return f"  {key}: {self.flow(value)}\n"
 
     def pair(self, key: Any, value: Any, indent: str = "") -> str:
         """A key and its value; long keys are marked with "?", because parsers limit the search for the colon."""
