@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.groups import group_memory, group_separation
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, group_memory, group_separation
 
 SEARCH_NODES = 20_000
 """Placements that the search in `packings` tries at most."""

@@ -25,9 +25,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from placeopt.model.arrays import Float, Int
+from placeopt.model.levels import dfs_topo
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.model.topological_orders import dfs_topo
 
 from .._constructive.heft import heft_on_homes
 

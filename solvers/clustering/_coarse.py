@@ -9,10 +9,10 @@ import numpy as np
 
 from placeopt.kernels import Kernel, kernel
 from placeopt.model.arrays import Int
+from placeopt.model.levels import ORDERS, OrderName
 from placeopt.model.metrics import grain
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
-from placeopt.model.topological_orders import ORDERS, OrderName
 from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.passes.rebuilding import contradictory
 from placeopt.simulation import retime

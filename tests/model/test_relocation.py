@@ -20,9 +20,8 @@ from placeopt.io.compiler import load
 from placeopt.io.formats.graphs import from_networkx, to_networkx
 from placeopt.io.formats.problems import problem_document
 from placeopt.model.building import build_problem, with_changes
-from placeopt.model.objective import METRICS, evaluate
+from placeopt.model.objective import GONE, METRICS, evaluate, relocation_ticks, shared_out
 from placeopt.model.problem import Objective, Problem, Term
-from placeopt.model.relocation import GONE, relocation_ticks, shared_out
 from placeopt.model.schedule import Schedule
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.verifier import verify

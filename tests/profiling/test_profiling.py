@@ -29,8 +29,8 @@ from placeopt.profiling import (
     read_profile,
     read_transfers,
 )
-from placeopt.profiling.fragments import self_contained
-from placeopt.profiling.numerals import bandwidth_text, time_text, whole_bytes
+from placeopt.profiling.fragments import self_contained, whole_bytes
+from placeopt.profiling.transfers import bandwidth_text, time_text
 
 ROOT = Path(__file__).parents[2]
 HEADER = "operator,batch,milliseconds,bytes"
@@ -101,8 +101,8 @@ class TestReading:
             ([HEADER.replace(",", "\t")], "m.csv:1: cells are separated by tabs; expected commas"),
             ([HEADER], "m.csv: has no measurements; expected lines below"),
             ([""], "m.csv: is empty; expected a line with the names of columns: operator, batch, seconds"),
-            ([HEADER, 'a,8,1,"2'], "m.csv:2: is no valid CSV: unexpected end of data"),
-            ([HEADER, 'a,8,1,"2"3'], "m.csv:2: is no valid CSV: "),
+            ([HEADER, 'a,8,1,"2'], "m.csv:2: is not valid CSV: unexpected end of data"),
+            ([HEADER, 'a,8,1,"2"3'], "m.csv:2: is not valid CSV: "),
         ],
     )
     def test_what_is_wrong_with_a_whole_file(self, tmp_path: Path, lines: list[str], message: str) -> None:
@@ -176,9 +176,9 @@ class TestFit:
         assert fit_profile(made(rows), 8, discard=2).estimates[0].estimated.seconds == 4
         with pytest.raises(UsageError, match="discard: 4 leaves nothing of a at 8; expected less than the 4 meas"):
             fit_profile(made(rows), 8, discard=4)
-        with pytest.raises(UsageError, match="discard: -1 makes no sense"):
+        with pytest.raises(UsageError, match="discard: -1 is not valid"):
             fit_profile(made(rows), 8, discard=-1)
-        with pytest.raises(UsageError, match="batch: 0 is no batch size"):
+        with pytest.raises(UsageError, match="batch: 0 is not a batch size"):
             fit_profile(made(rows), 0)
 
     def test_what_was_measured_at_the_target_is_compared_and_planned_with(self) -> None:
@@ -354,7 +354,7 @@ class TestApply:
         assert applied.left == ("a",)
 
     def test_nothing_in_common_is_an_error(self) -> None:
-        with pytest.raises(UsageError, match="the profile has operators a, mul, odd, and no task is called so"):
+        with pytest.raises(UsageError, match="the profile has operators a, mul, odd, and no task has"):
             apply_profile({"tasks": {"x": {"time": 1}}}, PROFILE)
         with pytest.raises(UsageError, match="the problem has no tasks"):
             apply_profile({"placeopt": 1}, PROFILE)
@@ -428,7 +428,7 @@ class TestCommand:
             (["{m}"], "--batch is missing; expected the batch size to estimate for"),
             (["--transfers", "{t}", "-b", 3], "--batch and --against need a file of measurements"),
             (["{m}", "-b", 3, "--out", "{m}"], "which is read; expected another file"),
-            (["{m}", "-b", 0], "batch: 0 is no batch size"),
+            (["{m}", "-b", 0], "batch: 0 is not a batch size"),
             (["{t}", "-b", 3], "t.csv:1: column operator: is missing; the file has bytes, seconds"),
         ],
     )

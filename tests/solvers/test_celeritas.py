@@ -15,8 +15,8 @@ from trainable_problems import trainable_problem
 import placeopt as po
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
+from placeopt.model.levels import cpd_topo
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.topological_orders import cpd_topo
 from placeopt.simulation import retime
 from placeopt.solver import Answer, Options, Termination
 from placeopt.solver.registry import find_solver

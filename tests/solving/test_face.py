@@ -146,7 +146,7 @@ class TestNotebook:
     def test_many_devices_are_counted(self) -> None:
         devices = {f"d{k}": {"memory": 100 + k} for k in range(SHOWN + 5)}
         problem = po.compile({"placeopt": 1, "devices": devices, "tasks": {"a": {"time": 1}}})
-        assert f"and {SHOWN + 5 - DEVICE_ROWS} other kinds of device" in Cells(problem._repr_html_()).texts
+        assert f"and {SHOWN + 5 - DEVICE_ROWS} other device classes" in Cells(problem._repr_html_()).texts
         assert "and 5 devices that are less busy" in Cells(po.solve(problem)._repr_html_()).texts
 
     def test_the_busiest_devices_are_shown_in_their_order(self) -> None:

@@ -140,8 +140,8 @@ class TestCommand:
         [
             (["--set", "paralelism=no"], 'check-submodular has no setting "paralelism"; did you mean parallelism?'),
             (["--set", "knee=7"], "check-submodular: setting knee = 7: input should be less than 1"),
-            (["--set", "cap=soon"], 'setting cap: "soon" is no time'),
-            (["--set", "tiers=5 GiB at noon"], 'setting tiers, "5 GiB at noon": "noon" is no bandwidth'),
+            (["--set", "cap=soon"], 'setting cap: "soon" is not a time'),
+            (["--set", "tiers=5 GiB at noon"], 'setting tiers, "5 GiB at noon": "noon" is not a bandwidth'),
             (["--set", "load"], "expected key=value"),
             (["--model", "submodular-q"], 'unknown model "submodular-q"; did you mean submodular-g'),
             (["--model", "heft"], 'unknown model "heft"; expected submodular-g, submodular-gi'),

@@ -14,7 +14,7 @@ from placeopt.cli.terminal.console import facts_table, new_table, print_problem
 from placeopt.errors import counted, visible
 from placeopt.model.metrics import ccr, shape
 from placeopt.model.objective import simplified
-from placeopt.model.problem import UNLIMITED, Problem, device_kinds, rounding_text
+from placeopt.model.problem import UNLIMITED, Problem, devices_by_class, rounding_text
 from placeopt.model.units import size_text, time_text
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.solving.result import number
@@ -64,7 +64,7 @@ def inspection(problem: Problem) -> dict[str, Any]:
                 "capacity": None if problem.capacity[members[0]] == UNLIMITED else int(problem.capacity[members[0]]),
                 "feasible_tasks": int(problem.feasible[:, members[0]].sum()),
             }
-            for members in device_kinds(problem)
+            for members in devices_by_class(problem)
         ],
         "exact_passes": chain.applied.to_dict() | {"steps": steps},
         "infeasible": None if proof is None else proof.reason,

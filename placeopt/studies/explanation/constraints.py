@@ -13,9 +13,9 @@ import numpy as np
 
 from placeopt.errors import Issue, listing, visible
 from placeopt.io.compiler import Compilation
-from placeopt.io.compiler.devices import DeviceIndex
 from placeopt.io.compiler.durations import DurationTable, feasibility
 from placeopt.io.compiler.issues import Issues
+from placeopt.io.compiler.network import DeviceIndex
 from placeopt.io.compiler.scales import LARGEST, Scales
 from placeopt.io.document import Document
 from placeopt.io.spec import TaskSpec

@@ -1,7 +1,7 @@
 """Move an existing plan to a changed network at minimum cost.
 
 Devices may be removed, added or changed. Tasks stay on their devices unless moving them pays off: the objective
-includes the cost of moving, divided by the runs until the next change (`placeopt.model.relocation`). The answer is
+includes the cost of moving, divided by the runs until the next change (`placeopt.model.objective`). The answer is
 never worse than keeping every task that can stay.
 """
 
@@ -16,9 +16,8 @@ from typing import Any, Literal
 
 from placeopt.errors import InternalError
 from placeopt.io.document import Files
-from placeopt.model.objective import METRICS, simplified
+from placeopt.model.objective import GONE, METRICS, simplified
 from placeopt.model.problem import Problem
-from placeopt.model.relocation import GONE
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Termination
 from placeopt.solver.registry import find_solver

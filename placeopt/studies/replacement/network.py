@@ -12,16 +12,16 @@ import numpy as np
 
 from placeopt.errors import DocumentError, SpecError, UsageError, in_file_order
 from placeopt.io.compiler import Compilation, begin_compilation, document_of
-from placeopt.io.compiler.devices import DeviceIndex
 from placeopt.io.compiler.issues import Issues
+from placeopt.io.compiler.network import DeviceIndex
 from placeopt.io.document import Document, Files, NamedFiles, read_document
 from placeopt.io.plan import read_plan
 from placeopt.io.spec import CurrentSpec, NetworkFile, Spec
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Int
 from placeopt.model.building import with_changes
+from placeopt.model.objective import GONE, relocation_ticks, shared_out
 from placeopt.model.problem import Metric, Objective, Problem, Term
-from placeopt.model.relocation import GONE, relocation_ticks, shared_out
 from placeopt.model.schedule import Schedule
 from placeopt.solving.settings import checked as checked_number
 

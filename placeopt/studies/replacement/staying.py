@@ -9,9 +9,8 @@ import numpy as np
 from placeopt.bounding.quick.classes import by_group
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import with_changes
-from placeopt.model.objective import Value
+from placeopt.model.objective import GONE, Value
 from placeopt.model.problem import Objective, Problem
-from placeopt.model.relocation import GONE
 from placeopt.model.schedule import Schedule
 from placeopt.simulation import retime
 from placeopt.solving.pipeline import solve
