@@ -125,36 +125,27 @@ def layered(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layered:
-    """The arrays of a layered problem, for its document and its compiled form.
-
-    Attributes
-    ----------
-    flops
-        (n,) FLOP.
-    in_start, source, payload
-        Edges sorted by consumer: task i has the producers source[in_start[i]:in_start[i + 1]], ascending, with payloads
-        in bytes.
-    speed
-        (m,) FLOP per tick, that is MFLOP/s.
-    bandwidth, latency
-        Bytes per tick (MB/s) and ticks of every link.
-    resident, capacity
-        (n,) bytes, and bytes of each device; None: no memory.
-    """
+    """The arrays of a layered problem, for its document and its compiled form."""
 
     n: int
     m: int
     seed: int
     device_types: int
     flops: Int
+    """(n,) FLOP."""
     in_start: Int
     source: Int
     payload: Int
+    """Edges sorted by consumer, with payloads in bytes: task i has the producers source[in_start[i]:in_start[i + 1]],
+    ascending."""
     speed: Int
+    """(m,) FLOP per tick, that is MFLOP/s."""
     bandwidth: int
     latency: int
+    """Ticks of every link; its bandwidth in bytes per tick, that is MB/s."""
     resident: Int | None
     capacity: int | None
+    """Bytes of each device, and (n,) resident bytes of the tasks; None: no memory."""
 
     @property
     def name(self) -> str:

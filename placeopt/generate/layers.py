@@ -87,36 +87,26 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A task before conversion to a spec; all sizes in elements.
-
-    Attributes
-    ----------
-    producers
-        Elements read of each producer's output.
-    flops
-        Total FLOP, including 2 * macs.
-    touched
-        Parameters read: all weights, or the rows of a lookup.
-    traffic
-        Elements read and written: inputs, weights, output.
-    forward
-        The forward operation of a backward operator or an update.
-    backward
-        Whether it computes the gradient of `forward`.
-    """
+    """A task before conversion to a spec; all sizes in elements."""
 
     op: str
     producers: dict[str, int]
+    """Elements read of each producer's output."""
     output: int
     flops: int = 0
+    """Total FLOP, including 2 * macs."""
     macs: int = 0
     weights: Weights | None = None
     touched: int = 0
+    """Parameters read: all weights, or the rows of a lookup."""
     traffic: int = 0
+    """Elements read and written: inputs, weights, output."""
     scratch: int = 0
     keeps: Keeps = "nothing"
     forward: str | None = None
+    """The forward operation of a backward operator or an update."""
     backward: bool = False
+    """Whether it computes the gradient of `forward`."""
 
 
 class Graph:

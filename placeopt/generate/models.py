@@ -18,23 +18,16 @@ from placeopt.model.units import shown
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A model that can be generated.
-
-    Attributes
-    ----------
-    source
-        Citation of the architecture.
-    options
-        Class of its options, each with a type, a default and a description.
-    build
-        Builds the forward graph for valid options.
-    """
+    """A model that can be generated."""
 
     name: str
     description: str
     source: str
+    """Citation of the architecture."""
     options: type[ModelOptions]
+    """Class of its options, each with a type, a default and a description."""
     build: Callable[[Any], Graph]
+    """Function that builds the forward graph for valid options."""
 
 
 MODELS: dict[str, ModelSpec] = {

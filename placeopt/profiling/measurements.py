@@ -89,35 +89,24 @@ class Measurements:
     """Measurements of operators in file order: r measurements of s series.
 
     A series is an operator on a device. All arrays are read-only.
-
-    Attributes
-    ----------
-    series
-        (s,) pairs of operator and device, in order of first appearance; the device is None if not stated.
-    member
-        (r,) series of each measurement.
-    batch
-        (r,) batch size.
-    seconds
-        (r,) duration.
-    bytes
-        (r,) memory of the operator, its output included.
-    output_bytes
-        (r,) size of its output; None if that was not measured.
-    file
-        Name of the file, for messages.
-    ignored
-        Unknown columns of the file.
     """
 
     series: tuple[tuple[str, str | None], ...]
+    """(s,) pairs of operator and device, in order of first appearance; the device is None if not stated."""
     member: Int
+    """(r,) series of each measurement."""
     batch: Int
+    """(r,) batch size."""
     seconds: Float
+    """(r,) duration."""
     bytes: Float
+    """(r,) memory of the operator, its output included."""
     output_bytes: Float | None = None
+    """(r,) size of its output; None if that was not measured."""
     file: str = ""
+    """Name of the file, for messages."""
     ignored: tuple[str, ...] = ()
+    """Unknown columns of the file."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

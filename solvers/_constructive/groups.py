@@ -16,33 +16,23 @@ SEARCH_NODES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The g colocation groups of a problem and their possible homes among m devices.
-
-    Attributes
-    ----------
-    memory
-        (g,) bytes of all members, counted as under the memory model `sum`.
-    feasible
-        (g, m) the devices that every member may use, that have room for the group beside the groups with a home, and
-        that are not the home of a group that must be separate.
-    apart_start, apart
-        Separation as CSR: group k must be apart from apart[apart_start[k]:apart_start[k + 1]].
-    home
-        (g,) the device of each group with a single possible device, -1 for the others.
-    room
-        (m,) bytes left beside the groups with a home.
-    stuck
-        A group without a possible device; None if there is none. Under the memory model `sum` it proves that the
-        problem is infeasible.
-    """
+    """The g colocation groups of a problem and their possible homes among m devices."""
 
     memory: Int
+    """(g,) bytes of all members, counted as under the memory model `sum`."""
     feasible: Bool
+    """(g, m) the devices that every member may use, that have room for the group beside the groups with a home, and
+    that are not the home of a group that must be separate."""
     apart_start: Int
     apart: Int
+    """Separation as CSR: group k must be apart from apart[apart_start[k]:apart_start[k + 1]]."""
     home: Int
+    """(g,) the device of each group with a single possible device, -1 for the others."""
     room: Int
+    """(m,) bytes left beside the groups with a home."""
     stuck: int | None
+    """A group without a possible device; None if there is none. Under the memory model `sum` it proves that the problem
+    is infeasible."""
 
 
 def grouped(problem: Problem) -> Groups:

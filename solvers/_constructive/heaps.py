@@ -14,19 +14,14 @@ Rank = NDArray[np.int32]
 
 
 class Heaps(NamedTuple):
-    """m binary heaps, one in each column, such that only the rows in use are touched.
-
-    Attributes
-    ----------
-    key, item
-        (n, m) twice, int64 and int32: entries are ordered by key, then by item (a task or its rank).
-    size
-        (m,) number of entries in each heap.
-    """
+    """m binary heaps, one in each column, such that only the rows in use are touched."""
 
     key: Int
+    """(n, m) int64: entries are ordered by key, then by item."""
     item: Rank
+    """(n, m) int32: a task or its rank."""
     size: Int
+    """(m,) number of entries in each heap."""
 
 
 def make_heaps(n: int, m: int) -> Heaps:

@@ -23,18 +23,12 @@ BLOCK = 16
 
 
 class Penalties(NamedTuple):
-    """Ticks that are added to the end of a task on a device when devices are compared.
-
-    Attributes
-    ----------
-    row
-        (n,) each task's row in `ticks`.
-    ticks
-        (r, m) ticks, not negative; an end plus a penalty stays below NEVER.
-    """
+    """Ticks that are added to the end of a task on a device when devices are compared."""
 
     row: Int
+    """(n,) each task's row in `ticks`."""
     ticks: Int
+    """(r, m) ticks, not negative; an end plus a penalty stays below NEVER."""
 
 
 def no_penalties(problem: Problem) -> Penalties:

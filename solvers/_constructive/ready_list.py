@@ -15,32 +15,22 @@ from .timeline import DONE, Instance, Timeline, work_steps
 
 
 class Ready(NamedTuple):
-    """The ready tasks, about in the order in which they became ready: the first one replaces a task that is placed.
-
-    Attributes
-    ----------
-    task
-        (n,) the ready tasks are task[span[0]:span[1]].
-    span
-        (2,) see `task`.
-    missing
-        (n,) number of each task's producers without a device.
-    data
-        (n, m) of each ready task: the tick from which it can start on each device, given its inputs and its release
-        time. With ports: as of the step in which it became ready; later transfers may delay it.
-    position
-        (n,) index of each ready task in `task`.
-    note
-        (c, n) notes of the heuristic on the task at each position, -1 for a new task. They are stored by position, such
-        that a scan of the list reads contiguous memory.
-    """
+    """The ready tasks, about in the order in which they became ready: the first one replaces a task that is placed."""
 
     task: Int
+    """(n,) the ready tasks are task[span[0]:span[1]]."""
     span: Int
+    """(2,) see `task`."""
     missing: Int
+    """(n,) number of each task's producers without a device."""
     data: Int
+    """(n, m) of each ready task: the tick from which it can start on each device, given its inputs and its release
+    time. With ports: as of the step in which it became ready; later transfers may delay it."""
     position: Int
+    """(n,) index of each ready task in `task`."""
     note: Int
+    """(c, n) notes of the heuristic on the task at each position, -1 for a new task. They are stored by position, such
+    that a scan of the list reads contiguous memory."""
 
 
 def make_ready(problem: Problem, notes: int = 0) -> Ready:

@@ -28,102 +28,74 @@ DONE = -1
 
 
 class Instance(NamedTuple):
-    """A problem as arrays for kernels; n tasks, g groups, m devices, e edges, k kinds of links.
-
-    Attributes
-    ----------
-    release, duration, group
-        As in `Problem`.
-    feasible, memory, apart_start, apart
-        As in `Groups`.
-    in_start, in_source, in_payload
-        The in-edges of task i are in_start[i]..in_start[i + 1]: their producers and bytes.
-    out_start, out_target, out_payload
-        The out-edges of each task, likewise.
-    kind
-        (m, m) the kind of the link from the row's device to the column's. Links of one kind from a device are alike.
-        Kind 0 is the link of each device to itself.
-    kinds
-        (m,) number of kinds from each device.
-    latency, num, den
-        (m, k) of each kind: ticks, and num ticks move den bytes.
-    port
-        Whether there is port contention.
-    in_edge, in_shared
-        The in-edges, and with ports whether they are shared, in the order of in_source.
-    """
+    """A problem as arrays for kernels; n tasks, g groups, m devices, e edges, k kinds of links."""
 
     release: Int
     duration: Int
     group: Int
+    """Release times, durations and groups as in `Problem`."""
     feasible: Bool
     memory: Int
     apart_start: Int
     apart: Int
+    """Devices, memory and separation as in `Groups`."""
     in_start: Int
     in_source: Int
     in_payload: Int
+    """The in-edges of task i are in_start[i]..in_start[i + 1]: their producers and bytes."""
     out_start: Int
     out_target: Int
     out_payload: Int
+    """The out-edges of each task, likewise: their consumers and bytes."""
     kind: Int
+    """(m, m) the kind of the link from the row's device to the column's. Links of one kind from a device are alike.
+    Kind 0 is the link of each device to itself."""
     kinds: Int
+    """(m,) number of kinds from each device."""
     latency: Int
     num: Int
     den: Int
+    """(m, k) of each kind: ticks of latency, and num ticks move den bytes."""
     port: bool
+    """Whether there is port contention."""
     in_edge: Int
     in_shared: Bool
+    """The in-edges in the order of in_source, and with ports whether they are shared."""
 
 
 class Timeline(NamedTuple):
-    """A schedule under construction.
-
-    Attributes
-    ----------
-    home
-        (g,) device of each group, -1 for groups without a home.
-    room
-        (m,) bytes left on each device.
-    device, start, end
-        (n,) of the placed tasks; device is -1 for the others.
-    free
-        (m,) end of the last task on each device.
-    ready, arrival
-        (m,), (k,) result and scratch of `compute_ready_times`.
-    gap_start, gap_end, gaps
-        (m, n + 1) twice and (m,): the gaps of each device in order of time: those of positive length, then the open
-        end. Only used entries are touched, so unused ones cost nothing.
-    longest
-        (m,) upper bound of the gaps before the open end: a longer task goes to the end without a search.
-    send, receive
-        (m,) with ports: the ticks from which they are free.
-    sent
-        (n, m) with ports: arrival of the task's shared output on each device; -1 if it has not been sent.
-    moves
-        (e,) with ports: start of each edge's transfer; -1 for edges without a transfer of their own.
-    inputs, heap
-        With ports: (e,) the indices of each task's in-edges in the order of their transfers, and scratch for sorting.
-    """
+    """A schedule under construction."""
 
     home: Int
+    """(g,) device of each group, -1 for groups without a home."""
     room: Int
+    """(m,) bytes left on each device."""
     device: Int
     start: Int
     end: Int
+    """(n,) of the placed tasks; `device` is -1 for the others."""
     free: Int
+    """(m,) end of the last task on each device."""
     ready: Int
     arrival: Int
+    """(m,) result and (k,) scratch of `compute_ready_times`."""
     gap_start: Int
     gap_end: Int
     gaps: Int
+    """(m, n + 1) twice, and their number (m,): the gaps of each device in order of time, those of positive length, then
+    the open end. Only used entries are touched, so unused ones cost nothing."""
     longest: Int
+    """(m,) upper bound of the gaps before the open end: a longer task goes to the end without a search."""
     send: Int
     receive: Int
+    """(m,) with ports: the ticks from which they are free."""
     sent: Int
+    """(n, m) with ports: arrival of the task's shared output on each device; -1 if it has not been sent."""
     moves: Int
+    """(e,) with ports: start of each edge's transfer; -1 for edges without a transfer of their own."""
     inputs: Int
     heap: Heaps
+    """With ports: (e,) the indices of each task's in-edges in the order of their transfers, and scratch for sorting."""
 
 
 def work_steps(problem: Problem) -> int:

@@ -181,52 +181,36 @@ class _Search:
 
 
 class Rules(NamedTuple):
-    """The rules for placements of the groups.
-
-    Attributes
-    ----------
-    group, deadline
-        (n,) as in `Problem`.
-    option_start, option
-        The devices of each group as CSR.
-    memory, apart_start, apart
-        As in `placeopt_solvers._constructive.groups.Groups`.
-    capacity
-        (m,) bytes.
-    """
+    """The rules for placements of the groups."""
 
     group: Int
     deadline: Int
+    """(n,) as in `Problem`."""
     option_start: Int
     option: Int
+    """The devices of each group as CSR."""
     memory: Int
     apart_start: Int
     apart: Int
+    """Bytes and separation of groups as in `placeopt_solvers._constructive.groups.Groups`."""
     capacity: Int
+    """(m,) bytes."""
 
 
 class State(NamedTuple):
-    """The state of a search, changed in place.
-
-    Attributes
-    ----------
-    home, trial
-        (g,) the device of each group: in a placement that keeps all rules, and in one that is being drawn.
-    room
-        (m,) bytes left by `home`.
-    device, best
-        (n,) the device of each task, in the current and in the best placement.
-    numbers
-        (5,) by SEED, LEFT, ...: the state of the random numbers; moves left before the next draw; lateness and makespan
-        of the best placement in ticks; 1 once there is one.
-    """
+    """The state of a search, changed in place."""
 
     home: Int
     trial: Int
+    """(g,) the device of each group in a placement that keeps all rules, and in one that is being drawn."""
     room: Int
+    """(m,) bytes left by `home`."""
     device: Int
     best: Int
+    """(n,) the device of each task, in the current and in the best placement."""
     numbers: Int
+    """(5,) by SEED, LEFT, ...: the state of the random numbers; moves left before the next draw; lateness and makespan
+    of the best placement in ticks; 1 once there is one."""
 
 
 @kernel(allocates=False)

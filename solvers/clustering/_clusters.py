@@ -55,18 +55,12 @@ class ClusterSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """Tasks in clusters.
-
-    Attributes
-    ----------
-    cluster
-        (n,) cluster of each task, 0..c-1 in the order in which they were made.
-    start
-        (n,) start of each task if every cluster has a device of its own, in the parts of a tick of `mean_weights`.
-    """
+    """Tasks in clusters."""
 
     cluster: Int
+    """(n,) cluster of each task, 0..c-1 in the order in which they were made."""
     start: Int
+    """(n,) start of each task if every cluster has a device of its own, in the parts of a tick of `mean_weights`."""
 
 
 class ClusterSolver(Constructive):

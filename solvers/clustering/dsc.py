@@ -70,35 +70,25 @@ class Dsc(ClusterSolver):
 
 
 class Front(NamedTuple):
-    """The state of the examination; n tasks.
-
-    Attributes
-    ----------
-    missing
-        (n,) number of each task's producers that are not examined; -1 for a task that is examined.
-    latest, dominant, other
-        (n,) of the examined producers: the latest arrival of data, the cluster it comes from (-1 without any), and the
-        latest arrival from other clusters.
-    cluster, start
-        (n,) of the examined tasks.
-    tail, size
-        (n,) of each cluster: the end of its last task, and its number of tasks.
-    heaps
-        The three heaps, by negative priorities or arrivals.
-    pulled
-        (n,) scratch: the producers that are moved before one task.
-    """
+    """The state of the examination; n tasks."""
 
     missing: Int
+    """(n,) number of each task's producers that are not examined; -1 for a task that is examined."""
     latest: Int
     dominant: Int
     other: Int
+    """(n,) of the examined producers: the latest arrival of data, the cluster it comes from (-1 without any), and the
+    latest arrival from other clusters."""
     cluster: Int
     start: Int
+    """(n,) of the examined tasks."""
     tail: Int
     size: Int
+    """(n,) of each cluster: the end of its last task, and its number of tasks."""
     heaps: Heaps
+    """The three heaps, by negative priorities or arrivals."""
     pulled: Int
+    """(n,) scratch: the producers that are moved before one task."""
 
 
 def dominant_sequence_clusters(problem: Problem) -> Clustering:

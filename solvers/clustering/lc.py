@@ -80,28 +80,20 @@ def linear_clusters(problem: Problem) -> Clustering:
 
 
 class Graph(NamedTuple):
-    """The graph of n tasks and e edges, with weights.
-
-    Attributes
-    ----------
-    order, position
-        (n,) a topological order, and the position of each task in it.
-    out_start, consumer, transfer
-        The out-edges of task i are out_start[i]..out_start[i + 1]: their consumers and durations.
-    in_start, producer
-        The in-edges of task i are in_start[i]..in_start[i + 1]: their producers.
-    work
-        (n,) durations.
-    """
+    """The graph of n tasks and e edges, with weights."""
 
     order: Int
     position: Int
+    """(n,) a topological order, and the position of each task in it."""
     out_start: Int
     consumer: Task
     transfer: Int
+    """The out-edges of task i are out_start[i]..out_start[i + 1]: their consumers and durations."""
     in_start: Int
     producer: Task
+    """The in-edges of task i are in_start[i]..in_start[i + 1]: their producers."""
     work: Int
+    """(n,) durations."""
 
 
 class Marks(NamedTuple):

@@ -42,29 +42,20 @@ from .._constructive.timeline import DONE, NEVER, Instance, Timeline
 
 
 class Batch(NamedTuple):
-    """A batch of independent tasks on its devices.
-
-    Attributes
-    ----------
-    head, tail, done
-        (m,) the first and the last task of each device, -1 for none, and the tick at which the device finishes.
-    following
-        (n,) the next task on the same device, -1 after the last.
-    device
-        (n,) of the tasks of the batch.
-    data
-        (n, m) the tick at which the data of each task is on each device.
-    alone
-        (n,) whether the task is alone in its colocation group and had no home at the start.
-    """
+    """A batch of independent tasks on its devices."""
 
     head: Int
     tail: Int
     done: Int
+    """(m,) the first and the last task of each device, -1 for none, and the tick at which the device finishes."""
     following: Int
+    """(n,) the next task on the same device, -1 after the last."""
     device: Int
+    """(n,) the device of each task of the batch."""
     data: Int
+    """(n, m) the tick at which the data of each task is on each device."""
     alone: Int
+    """(n,) whether the task is alone in its colocation group and had no home at the start."""
 
 
 class Hbmct(Constructive):

@@ -49,36 +49,26 @@ from .._constructive.timeline import NEVER, Instance, Timeline
 
 
 class Pairs(NamedTuple):
-    """The queue of ready (task, device) pairs.
-
-    Attributes
-    ----------
-    work
-        (n, m) ticks that are added to the start of each pair when pairs are compared.
-    sequence, rank
-        (n,) twice: the tasks by rank, and the rank of each, which breaks ties.
-    missing
-        (n,) number of each task's producers without a device; 0 for a ready task.
-    later, now
-        The pairs of each device, see the module.
-    worth, head
-        (m,) twice: value and task of the best pair of each device, NEVER and -1 if there is none. They are as of the
-        last `refresh`: the task may have been placed since.
-    last, loose
-        For an algorithm that queues a task for one device only: `loose` is a single heap for tasks whose pair became
-        impossible, `last` (n,) their keys in it; -1 for tasks that do not go there or went there already.
-    """
+    """The queue of ready (task, device) pairs."""
 
     work: Int
+    """(n, m) ticks that are added to the start of each pair when pairs are compared."""
     sequence: Int
     rank: Int
+    """(n,) twice: the tasks by rank, and the rank of each, which breaks ties."""
     missing: Int
+    """(n,) number of each task's producers without a device; 0 for a ready task."""
     later: Heaps
     now: Heaps
+    """The pairs of each device, see the module."""
     worth: Int
     head: Int
+    """(m,) twice: value and task of the best pair of each device, NEVER and -1 if there is none. They are as of the
+    last `refresh`: the task may have been placed since."""
     last: Int
     loose: Heaps
+    """For an algorithm that queues a task for one device only: `loose` is a single heap for tasks whose pair became
+    impossible, `last` (n,) their keys in it; -1 for tasks that do not go there or went there already."""
 
 
 PATIENCE = 16
