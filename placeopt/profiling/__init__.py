@@ -5,10 +5,18 @@ and memory of each operator at a larger batch size, `fit_transfers` fits links, 
 profile, and `apply_profile` merges a profile into a problem.
 """
 
-from placeopt.profiling.estimates import Deviations, Estimate, Line, Measured, Profile, fit_profile
+from placeopt.profiling.estimates import (
+    Deviations,
+    Estimate,
+    Line,
+    Measured,
+    Profile,
+    TransferModel,
+    fit_profile,
+    fit_transfers,
+)
 from placeopt.profiling.fragments import Applied, apply_profile, profile_document, read_profile
 from placeopt.profiling.measurements import Measurements, TransferTimes, read_measurements, read_transfers
-from placeopt.profiling.transfers import TransferModel, fit_transfers
 
 __all__ = [
     "Applied",

@@ -1,18 +1,20 @@
-"""Estimate the time and memory of operators at a larger batch size by linear regression on small ones.
+"""Fit operators and links to measurements by linear regression, as in Celeritas.
 
-Xu et al.: Celeritas: Fast Optimizer for Large Dataflow Graphs, 2022, section 4.2.1 (Rough Estimation): "we can
-establish a linear regression model for each node by measuring the nodes' memory consumption with small batch sizes.
-Unfortunately, this method does not apply well to the computation time prediction but can only provide a rough
-estimation." Section 6.3 defines the relative deviation |d_e - d_a| / d_a of an estimate d_e from the measured
-d_a; Table 5 states its mean.
+H. Xu et al.: Celeritas: Fast Optimizer for Large Dataflow Graphs, 2022, section 4.2.1. All lines are ordinary least
+squares in closed form with centred sums of doubles, exact to about 15 digits.
 
-Repeated measurements of one batch size are averaged, as in the paper after the first 5 steps (section 6.3): averages of
-operators add up to the average of a step, medians do not. Each batch size counts once in the regression.
+Operators ("Rough Estimation"): the time and memory of each operator are lines over small batch sizes, evaluated at a
+larger one. The paper finds such lines good for memory, and only a rough estimate of time. Section 6.3 defines the
+relative deviation |d_e - d_a| / d_a of an estimate d_e from the measured d_a; Table 5 states its mean. Repeated
+measurements of one batch size are averaged, as in the paper after the first 5 steps (section 6.3): averages of
+operators add up to the average of a step, medians do not. Each batch size counts once in the regression. Choices where
+the paper leaves one: an estimate is at least zero; an operator measured at only one batch size needs the same at any
+other; the deviation from a measured zero is left out (and counted), unless the estimate is zero too.
 
-Choices where the paper leaves one: an estimate is at least zero; an operator measured at only one batch size needs the
-same at any other; the deviation from a measured zero is left out (and counted), unless the estimate is zero too.
-
-The lines are ordinary least squares in closed form with centred sums of doubles, exact to about 15 digits.
+Links: a transfer of d bytes takes k d + b (after Hafeez et al., 2021), so 1 / k is the bandwidth and b the latency.
+The defaults of Baechi's code (Jeon et al., SoCC 2020) are k = 0.0001754 us per byte (5.7 GB/s) and b = 134 us between
+two GPUs, fitted to transfers of 2^0 to 2^29 bytes. Departure: neither constant may be negative. If one is, the best
+line without it is used: through the origin for a negative latency, flat for a negative k.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ import numpy as np
 
 from placeopt.errors import UsageError, listing, visible
 from placeopt.model.arrays import Float, Int
-from placeopt.profiling.measurements import Measurements
+from placeopt.profiling.measurements import Measurements, TransferTimes
+
+_DIGITS = 9
+"""Digits written: more than measurements have, and fewer than doubles, whose noise would be rounded up to a tick."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,3 +287,74 @@ def _deviations(pairs: Sequence[tuple[float, float]]) -> Deviations | None:
         compared=len(known),
         left_out=len(relative) - len(known),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TransferModel:
+    """Seconds to transfer d bytes: seconds_per_byte * d + latency, both terms at least zero."""
+
+    seconds_per_byte: float
+    latency: float
+    residual: float | None
+    """Largest relative deviation from the measured times; None if the line misses a measured zero."""
+    points: int
+    """Number of measured transfers."""
+    bent: str = ""
+    """How a negative constant was avoided; empty if there was none."""
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Bytes per second; None if the time does not depend on the amount."""
+        return 1 / self.seconds_per_byte if self.seconds_per_byte else None
+
+    def seconds(self, data: float) -> float:
+        """Seconds to transfer `data` bytes."""
+        return self.seconds_per_byte * data + self.latency
+
+    def link(self) -> dict[str, str]:
+        """The link as an entry of a spec, to nine digits."""
+        found = {} if self.bandwidth is None else {"bandwidth": bandwidth_text(self.bandwidth)}
+        return {**found, "latency": time_text(self.latency)}
+
+
+def fit_transfers(times: TransferTimes) -> TransferModel:
+    """The line through measured transfers with the least sum of squared deviations; O(r) for r transfers.
+
+    Raises
+    ------
+    UsageError
+        If all transfers moved the same amount, which does not determine a bandwidth.
+    """
+    data, seconds = times.bytes, times.seconds
+    if len(data) == 0 or data.min() == data.max():
+        raise UsageError(f"{times.file or 'transfers'}: all transfers move the same amount; expected several amounts")
+    dx, dy = data - data.mean(), seconds - seconds.mean()
+    slope, bent = float(dx @ dy / (dx @ dx)), ""
+    latency = float(seconds.mean() - slope * data.mean())
+    # A latency that is only rounding noise becomes zero.
+    if abs(latency) < 1e-12 * seconds.max():
+        latency = 0.0
+    if slope < 0:
+        slope, latency, bent = 0.0, float(seconds.mean()), "times fall with the amount; a constant time is used"
+    elif latency < 0:
+        slope, latency, bent = float(data @ seconds / (data @ data)), 0.0, "a negative latency is replaced by zero"
+    off = np.abs(slope * data + latency - seconds)
+    zero = seconds == 0
+    residual = None if (off[zero] > 0).any() else float((off[~zero] / seconds[~zero]).max(initial=0.0))
+    return TransferModel(slope, latency, residual, len(data), bent)
+
+
+def time_text(seconds: float) -> str:
+    """A duration for a spec: 12.5 ms."""
+    return _scaled(seconds, (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)))
+
+
+def bandwidth_text(rate: float) -> str:
+    """A bandwidth for a spec, of bytes per second: 5.70125428 GB/s."""
+    return _scaled(rate, (("GB/s", 1e-9), ("MB/s", 1e-6), ("kB/s", 1e-3), ("B/s", 1)))
+
+
+def _scaled(amount: float, units: tuple[tuple[str, float], ...]) -> str:
+    """The amount in the first unit in which it is at least 1, else in the last."""
+    unit, scale = next((each for each in units if amount * each[1] >= 1), units[-1])
+    return f"{amount * scale:.{_DIGITS}g} {unit}"

@@ -20,8 +20,7 @@ from placeopt.io.document import Document, NamedFiles, read_document
 from placeopt.io.files import check_input
 from placeopt.io.spec import ANY, GraphFile, LinksSpec, Spec, Tasks
 from placeopt.io.validation import validate
-from placeopt.profiling.estimates import Estimate, Profile
-from placeopt.profiling.transfers import TransferModel, time_text
+from placeopt.profiling.estimates import Estimate, Profile, TransferModel, time_text
 
 _WORK = ("flops", "bytes")
 

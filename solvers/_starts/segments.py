@@ -29,7 +29,7 @@ from placeopt.model.levels import dfs_topo
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 
-from .._constructive.heft import heft_on_homes
+from .._constructive.sequences import heft_on_homes
 
 MOST_STATES = 256
 """Largest number of states s; networks with more have no segments."""

@@ -10,7 +10,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Clock, Options
 
-from .._constructive.heft import heft
+from .._constructive.sequences import heft
 from .._local_search.search import LOADING, Coolings, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings
 from .._runs.incumbent import Incumbent

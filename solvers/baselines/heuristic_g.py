@@ -15,8 +15,8 @@ from __future__ import annotations
 from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings
 
-from .._constructive.appending import END, append_tasks
 from .._constructive.construction import Build, Constructive
+from .._constructive.sequences import END, append_tasks
 
 
 class HeuristicG(Constructive):

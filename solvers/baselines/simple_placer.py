@@ -16,8 +16,8 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings
 from placeopt.solver.citations import CARBONARI
 
-from .._constructive.appending import INDEX, append_tasks
 from .._constructive.construction import Build, Constructive
+from .._constructive.sequences import INDEX, append_tasks
 
 
 class SimplePlacer(Constructive):

@@ -16,8 +16,8 @@ import numpy as np
 from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings
 
-from .._constructive.appending import fill_devices
 from .._constructive.construction import Build, Constructive
+from .._constructive.sequences import fill_devices
 
 
 class TopoFill(Constructive):

@@ -37,9 +37,9 @@ from placeopt.solver import Answer, Options, Settings
 
 from .._constructive.construction import Constructive, PartialSchedule, run_heuristic
 from .._constructive.groups import Groups, with_homes
-from .._constructive.insertion import insert_tasks
 from .._constructive.placement_ops import assign_group, can_host
 from .._constructive.priorities import longest_paths_after, priority_list
+from .._constructive.sequences import insert_tasks
 from .._constructive.timeline import DONE, NEVER, Instance, Timeline, make_instance, make_timeline, work_steps
 
 _PARTS = 1000

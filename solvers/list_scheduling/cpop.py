@@ -30,8 +30,8 @@ from placeopt.solver import Info, Settings
 from placeopt.solver.citations import TOPCUOGLU
 
 from .._constructive.construction import Build, Constructive
-from .._constructive.insertion import Penalties, insert_tasks
 from .._constructive.priorities import ready_order
+from .._constructive.sequences import Penalties, insert_tasks
 from .._constructive.timeline import work_steps
 
 FAR = 2**60

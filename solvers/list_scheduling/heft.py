@@ -24,7 +24,7 @@ from placeopt.solver import Info, Options, Settings
 from placeopt.solver.citations import TOPCUOGLU
 
 from .._constructive.construction import Construction, Constructive
-from .._constructive.heft import heft
+from .._constructive.sequences import heft
 
 
 class Heft(Constructive):

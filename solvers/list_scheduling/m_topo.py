@@ -23,9 +23,9 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings
 from placeopt.solver.citations import BAECHI
 
-from .._constructive.appending import fill_devices
 from .._constructive.construction import Build, Constructive
 from .._constructive.groups import Groups
+from .._constructive.sequences import fill_devices
 
 
 class MTopo(Constructive):

@@ -17,8 +17,8 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings
 from placeopt.solver.citations import BRAUN
 
-from .._constructive.appending import END, append_tasks
 from .._constructive.construction import Build, Constructive
+from .._constructive.sequences import END, append_tasks
 
 
 class Mct(Constructive):

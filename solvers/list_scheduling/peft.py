@@ -28,8 +28,8 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings
 
 from .._constructive.construction import Build, Constructive
-from .._constructive.insertion import Penalties, insert_tasks
 from .._constructive.priorities import ready_order
+from .._constructive.sequences import Penalties, insert_tasks
 from .._constructive.timeline import NEVER, work_steps
 
 

@@ -29,8 +29,8 @@ from .._constructive.construction import (
     overflow,
 )
 from .._constructive.groups import Groups, with_homes
-from .._constructive.heft import by_rank
 from .._constructive.priorities import upward_ranks
+from .._constructive.sequences import by_rank
 from .._constructive.timeline import make_timeline
 
 LEAST_SHARE = 16

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from placeopt_solvers._constructive.insertion import insert_in_order
+from placeopt_solvers._constructive.sequences import insert_in_order
 from placeopt_solvers._local_search.walk import walk
 from placeopt_solvers._starts.warm_start import best_start
 from typer.testing import CliRunner

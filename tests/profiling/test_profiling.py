@@ -29,8 +29,8 @@ from placeopt.profiling import (
     read_profile,
     read_transfers,
 )
+from placeopt.profiling.estimates import bandwidth_text, time_text
 from placeopt.profiling.fragments import self_contained, whole_bytes
-from placeopt.profiling.transfers import bandwidth_text, time_text
 
 ROOT = Path(__file__).parents[2]
 HEADER = "operator,batch,milliseconds,bytes"

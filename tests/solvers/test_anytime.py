@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
-from placeopt_solvers._constructive.heft import heft
+from placeopt_solvers._constructive.sequences import heft
 from placeopt_solvers._local_search.search import any_start, rounds_in
 from placeopt_solvers._runs.validity import valid
 from placeopt_solvers._starts.warm_start import annealed_start, best_start

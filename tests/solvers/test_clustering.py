@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers.clustering._clusters import Clustering, ClusterSettings, mean_weights
-from placeopt_solvers.clustering._partition import parts
 from placeopt_solvers.clustering.dsc import dominant_sequence_clusters
 from placeopt_solvers.clustering.lc import linear_clusters
-from placeopt_solvers.clustering.metis import Balance, MetisSettings, group_graph, meant_devices
+from placeopt_solvers.clustering.metis import Balance, MetisSettings, group_graph, meant_devices, parts
 
 import placeopt as po
 from placeopt.errors import MissingExtraError, UsageError

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from placeopt_solvers._constructive.construction import construct_with_repair, run_heuristic
 from placeopt_solvers._constructive.groups import Groups, grouped, packings, with_room_for
-from placeopt_solvers._constructive.heft import by_rank
-from placeopt_solvers._constructive.insertion import insert_tasks
+from placeopt_solvers._constructive.sequences import by_rank, insert_tasks
 
 from placeopt.model.building import build_problem
 from placeopt.model.memory import sum_memory

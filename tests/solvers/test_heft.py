@@ -11,9 +11,9 @@ import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.construction import as_answer
 from placeopt_solvers._constructive.groups import grouped, packings
-from placeopt_solvers._constructive.heft import heft, heft_on_homes
 from placeopt_solvers._constructive.placement_ops import sort_inputs
 from placeopt_solvers._constructive.priorities import priority_list, upward_ranks
+from placeopt_solvers._constructive.sequences import heft, heft_on_homes
 from placeopt_solvers._constructive.timeline import make_instance, make_timeline
 
 import placeopt as po

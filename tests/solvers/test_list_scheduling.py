@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.groups import grouped
-from placeopt_solvers._constructive.insertion import insert_tasks
 from placeopt_solvers._constructive.priorities import ready_order
+from placeopt_solvers._constructive.sequences import insert_tasks
 from placeopt_solvers.list_scheduling.cpop import critical_device, critical_path
 from placeopt_solvers.list_scheduling.m_topo import room_beyond_cap
 from placeopt_solvers.list_scheduling.peft import mean_costs, optimistic_costs

@@ -13,8 +13,7 @@ from placeopt.cli.terminal.console import new_table
 from placeopt.errors import counted, listing, visible
 from placeopt.model.units import size_text
 from placeopt.profiling import Applied, Deviations, Estimate, Line, Profile, TransferModel
-from placeopt.profiling.estimates import relative_deviation
-from placeopt.profiling.transfers import time_text
+from placeopt.profiling.estimates import relative_deviation, time_text
 
 _SHOWN = 20
 

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file_order, listing
-from placeopt.io.compiler.checks import check_ranges, check_windows
+from placeopt.io.compiler.checks import TaskMemory, check_groups, check_ranges, check_windows
 from placeopt.io.compiler.durations import DurationTable, feasibility, time_windows
-from placeopt.io.compiler.edges import edge_arrays, forward_tasks
-from placeopt.io.compiler.groups import TaskMemory, check_groups, colocation_labels, separation_pairs
 from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.network import DeviceIndex, link_arrays
 from placeopt.io.compiler.placement import Current, FixedPlacement
+from placeopt.io.compiler.relations import colocation_labels, edge_arrays, forward_tasks, separation_pairs
 from placeopt.io.compiler.scales import Scales
 from placeopt.io.document import Document, Files, NamedFiles, collection_paused, read_document
 from placeopt.io.files import size_limit

@@ -1,20 +1,22 @@
-"""Checks of the whole problem: release times against deadlines, and totals against 64 bits."""
+"""Check a whole problem: times against deadlines, totals against 64 bits, colocation groups against memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from placeopt.errors import listing
 from placeopt.io.compiler.durations import DurationTable
-from placeopt.io.compiler.edges import EdgeArrays
 from placeopt.io.compiler.issues import Issues
 from placeopt.io.compiler.network import DeviceIndex, LinkArrays
+from placeopt.io.compiler.relations import EdgeArrays
 from placeopt.io.compiler.scales import LARGEST, Scales
 from placeopt.io.spec import TaskSpec
 from placeopt.model.arrays import Int
-from placeopt.model.problem import COARSE, UNLIMITED
-from placeopt.model.units import time_text
+from placeopt.model.problem import COARSE, UNLIMITED, MemoryModel
+from placeopt.model.units import size_text, time_text
 
 
 def check_windows(
@@ -100,3 +102,90 @@ def check_ranges(
 
 def _total(amounts: Int) -> float:
     return float(amounts.astype(np.float64).sum())
+
+
+class TaskMemory(NamedTuple):
+    """Bytes of each task, (n,) each: for the whole run, from start to consumption, and while the task runs."""
+
+    resident: Int
+    output: Int
+    scratch: Int
+
+    @property
+    def total(self) -> Int:
+        """(n,) all memory of each task."""
+        return self.resident + self.output + self.scratch
+
+
+def check_groups(
+    tasks: dict[str, TaskSpec],
+    labels: Int,
+    table: DurationTable,
+    memory: TaskMemory,
+    model: MemoryModel,
+    capacity: Int,
+    index: DeviceIndex,
+    issues: Issues,
+) -> None:
+    """Report groups without a common device, groups too large for every device, and tasks too large in total.
+
+    A single task is a group. Under `sum`, a group needs all memory of its tasks. Under `peak`, it needs at least its
+    resident memory and the output and scratch of its largest task.
+    """
+    names = list(tasks)
+    if not names:
+        return
+    _, group = np.unique(labels, return_inverse=True)
+    by_group = np.argsort(group, kind="stable")
+    firsts = np.searchsorted(group[by_group], np.arange(group.max() + 1))
+    common = np.logical_and.reduceat(table.feasible[by_group], firsts, axis=0)
+    peaks = _peaks(memory, table.duration, by_group, firsts)
+    needs = peaks if model == "peak" else np.add.reduceat(memory.total[by_group], firsts)[:, None]
+    for label in np.flatnonzero(~(common & (needs <= capacity)).any(axis=1)):
+        rows = by_group[group[by_group] == label]
+        members = listing([names[row] for row in rows])
+        path = ("tasks", names[rows[0]], "colocate" if len(rows) > 1 else "memory")
+        if not common[label].any():
+            issues.add(f"no device can run every task of its colocation group ({members})", path)
+            continue
+        roomiest = int(np.argmax(np.where(common[label], capacity, -1)))
+        what = f"its colocation group ({members}) needs" if len(rows) > 1 else "needs"
+        need, room = _sizes(int(np.broadcast_to(needs, common.shape)[label, roomiest]), int(capacity[roomiest]))
+        message = (
+            f"{what} {need}{' at one time' if model == 'peak' else ''}, more than any device that may run it has "
+            f"(the largest is {index.devices[roomiest].name} with {room})"
+        )
+        if model == "sum" and (common[label] & (peaks[label] <= capacity)).any():
+            message += _freed(memory, rows)
+        issues.add(message, path)
+    if (capacity != UNLIMITED).all() and not len(issues):
+        there, resident = sum(map(int, capacity)), int(memory.resident.sum())
+        total = resident if model == "peak" else int(memory.total.sum())
+        if total > there:
+            need, room = _sizes(total, there)
+            kind = "resident memory" if model == "peak" else "memory"
+            helps = model == "sum" and resident + int((memory.output + memory.scratch).max()) <= there
+            freed = _freed(memory, np.arange(len(names))) if helps else ""
+            issues.add(f"all tasks together need {need} of {kind}, and all devices have {room}{freed}", ("tasks",))
+
+
+def _peaks(memory: TaskMemory, duration: Int, by_group: Int, firsts: Int) -> Int:
+    """(g, m) fewest bytes live at one time for each group on each device; tasks of zero duration hold none."""
+    running = np.where(duration > 0, (memory.output + memory.scratch)[:, None], 0)
+    resident = np.add.reduceat(memory.resident[by_group], firsts)
+    return np.asarray(resident[:, None] + np.maximum.reduceat(running[by_group], firsts, axis=0))
+
+
+def _freed(memory: TaskMemory, rows: Int) -> str:
+    """A hint on the memory that the memory model `peak` counts for a part of the time only."""
+    resident, total = int(memory.resident[rows].sum()), int(memory.total[rows].sum())
+    return (
+        f"; {size_text(resident)} of it is resident, and memory_model: peak counts the other "
+        f"{size_text(total - resident)} only while it is live"
+    )
+
+
+def _sizes(need: int, room: int) -> tuple[str, str]:
+    """Two amounts as text, in bytes if they would otherwise look equal."""
+    texts = size_text(need), size_text(room)
+    return texts if texts[0] != texts[1] else (f"{need} B", f"{room} B")

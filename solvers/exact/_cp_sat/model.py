@@ -15,7 +15,7 @@ from placeopt.model.objective import task_energy
 from placeopt.model.problem import Metric, Problem
 from placeopt.model.schedule import Schedule, edge_transfers
 
-from ..._constructive.heft import heft_on_homes
+from ..._constructive.sequences import heft_on_homes
 from ..._runs.exact_run import Level, TooLargeError, needs_times, transfers_of
 from .base import Base, Expression, Literal
 from .limits import LARGEST, Limits

@@ -1,8 +1,10 @@
-"""Relations between tasks: edges with payloads, cycles, and the forward tasks of backward tasks."""
+"""Relations between tasks: edges with payloads, cycles, forward tasks of backward tasks, colocation, separation."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -102,3 +104,49 @@ def forward_tasks(tasks: dict[str, TaskSpec], gaps: Gaps, issues: Issues) -> Int
         else:
             forward[row] = target
     return forward
+
+
+def colocation_labels(tasks: dict[str, TaskSpec]) -> Int:
+    """(n,) labels, equal for tasks that must share a device; a task with two labels joins their groups."""
+    parent = list(range(len(tasks)))
+
+    def root(row: int) -> int:
+        while parent[row] != row:
+            parent[row] = parent[parent[row]]
+            row = parent[row]
+        return row
+
+    first: dict[str, int] = {}
+    for row, task in enumerate(tasks.values()):
+        for label in task.colocate:
+            other = first.setdefault(label, row)
+            a, b = root(row), root(other)
+            parent[max(a, b)] = min(a, b)
+    return np.array([root(row) for row in range(len(tasks))], dtype=np.int64)
+
+
+def separation_pairs(tasks: dict[str, TaskSpec], labels: Int, n_devices: int, issues: Issues) -> list[tuple[int, int]]:
+    """Pairs of tasks that must be on different devices."""
+    members: dict[str, list[int]] = defaultdict(list)
+    names = list(tasks)
+    for row, task in enumerate(tasks.values()):
+        for label in dict.fromkeys(task.separate):
+            members[label].append(row)
+    pairs: list[tuple[int, int]] = []
+    for label, rows in members.items():
+        together: dict[int, int] = {}
+        for row in rows:
+            other = together.setdefault(int(labels[row]), row)
+            if other != row:
+                issues.add(
+                    f"separated by {shown(label)} from task {shown(names[other])}, with which it is colocated",
+                    ("tasks", names[row], "separate"),
+                )
+        if len(together) > n_devices:
+            issues.add(
+                f"{len(together)} tasks are separated by {shown(label)}, and there are only {n_devices} devices",
+                ("tasks", names[rows[0]], "separate"),
+            )
+        else:
+            pairs += combinations(rows, 2)
+    return pairs
