@@ -1,9 +1,7 @@
 """Random: the best of many random placements, a baseline that every search should beat.
 
-The baseline "random placement sampling" of GiPH:
-Y. Hu, C. Zhang, E. Andert, H. Singh, A. Shrivastava, J. Laudon, Y. Zhou, B. Iannucci, C. Joe-Wong: GiPH: Generalizable
-placement learning for adaptive heterogeneous computing, MLSys 2023, arXiv:2305.14562, section 5. Each task's device
-is drawn uniformly from those that may run it, and the placement is simulated, first in first out.
+The baseline "random placement sampling" of GiPH (Y. Hu et al., MLSys 2023, arXiv:2305.14562, section 5). Each task's
+device is drawn uniformly from those that may run it, and the placement is simulated, first in first out.
 
 Departures from the paper:
 

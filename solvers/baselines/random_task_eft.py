@@ -1,11 +1,9 @@
 """Random task, earliest finish time: random placements improved task by task.
 
-The baseline "random task selection + EFT device selection" of GiPH:
-Y. Hu, C. Zhang, E. Andert, H. Singh, A. Shrivastava, J. Laudon, Y. Zhou, B. Iannucci, C. Joe-Wong: GiPH: Generalizable
-placement learning for adaptive heterogeneous computing, MLSys 2023, arXiv:2305.14562, section 5. At each step
-a random task goes to the device on which it finishes first under the current placement. The new placement is simulated,
-first in first out, and kept whether it is better or not; the best one of all is the answer. After `steps` steps (the
-paper's 2 |V|) the search restarts from another random placement.
+The baseline "random task selection + EFT device selection" of GiPH (Y. Hu et al., MLSys 2023, arXiv:2305.14562, section
+5). At each step a random task goes to the device on which it finishes first under the current placement. The new
+placement is simulated, first in first out, and kept whether it is better or not; the best one of all is the answer.
+After `steps` steps (the paper's 2 |V|) the search restarts from another random placement.
 
 The finish time is that of the paper's released code (github.com/uidmice/placement-rl, `dev_selection_eft`): the last
 arrival of an input in the simulated schedule, plus the duration. It ignores whether the device is busy then.

@@ -1,7 +1,7 @@
 """Simple placer: all tasks on the first device, as TensorFlow's placer of that name does.
 
-Described by A. Carbonari, N. Kodirov, M. Golub: TensorFlow job placement optimization as a submodular function
-maximization, 2017, footnote 1: devices are sorted, and all nodes without a constraint of their own go to the first.
+A. Carbonari, N. Kodirov, M. Golub (2017, footnote 1) describe it: devices are sorted, and all nodes without a
+constraint of their own go to the first.
 
 Departures from it:
 

@@ -3,9 +3,8 @@
 A clustering is made for an unlimited number of identical devices. Then its clusters are mapped to the real devices:
 
 - `glb`, guided (or global) load balancing: the clusters in the order in which they start, each to the device with the
-  least load so far. A. Radulescu, A. J. C. van Gemund: GLB: a low-cost scheduling algorithm for distributed-memory
-  architectures, HiPC 1998, pages 294-301, doi:10.1109/HIPC.1998.738001, as described by H. Xu et al. (Celeritas, 2022,
-  section 2: "allocates the cluster to the devices with the lowest current load in the order of EST").
+  least load so far (A. Radulescu, A. J. C. van Gemund, HiPC 1998, doi:10.1109/HIPC.1998.738001, as described by H. Xu
+  et al., Celeritas, 2022, section 2).
 - `wrap`: the clusters in the order in which they were made, the t-th to device t modulo m.
 
 Finally the tasks are ordered by list scheduling with insertion, by decreasing bottom level: the longest path to the end

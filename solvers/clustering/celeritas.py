@@ -1,12 +1,11 @@
 """Celeritas: operation fusion, then Adjusting Placement of the clusters.
 
-H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas: Fast optimizer for large dataflow graphs, 2022, arXiv:2208.00184, section
-5.2, Algorithm 2, equations 7 to 9; the fusion, section 5.1, is `placeopt.passes.celeritas_fusion`. The nodes of the
-coarse graph are placed in their own CPD-TOPO order. Each goes to the device d_k of the node before, unless another
-device can start it earlier by more than the time to send its output back. With EST(d) the earliest start on device d,
-in a gap between other tasks if it fits (equation 7), and back_cost the longest transfer of its output (equation 8), it
-goes to the device d_1 with the earliest start if EST(d_k) - EST(d_1) > back_cost (equation 9). On a device without
-room, EST is infinite.
+H. Xu, Y. Liao, H. Xie, P. Zhou, 2022, arXiv:2208.00184, section 5.2, Algorithm 2, equations 7 to 9; the fusion, section
+5.1, is `placeopt.passes.celeritas_fusion`. The nodes of the coarse graph are placed in their own CPD-TOPO order. Each
+goes to the device d_k of the node before, unless another device can start it earlier by more than the time to send its
+output back. With EST(d) the earliest start on device d, in a gap between other tasks if it fits (equation 7), and
+back_cost the longest transfer of its output (equation 8), it goes to the device d_1 with the earliest start if
+EST(d_k) - EST(d_1) > back_cost (equation 9). On a device without room, EST is infinite.
 
 Departures from the paper:
 

@@ -1,11 +1,9 @@
 """DSC: dominant sequence clustering, with the clusters mapped to devices.
 
-T. Yang, A. Gerasoulis: DSC: Scheduling parallel tasks on an unbounded number of processors. IEEE Transactions on
-Parallel and Distributed Systems 5(9):951-967, 1994, doi:10.1109/71.308533, sections 3 and 4. The paper's symbols:
-tlevel and blevel, the longest path to a task and from it to the end, its own duration included; a task is free once all
-its producers are examined, partially free once some are; its priority is tlevel + blevel (for a partially free task
-over the producers examined). `placeopt_solvers.clustering._clusters` maps the clusters to devices; its departures hold
-here too.
+T. Yang, A. Gerasoulis, IEEE TPDS 1994, doi:10.1109/71.308533, sections 3 and 4. The paper's symbols: tlevel and blevel,
+the longest path to a task and from it to the end, its own duration included; a task is free once all its producers are
+examined, partially free once some are; its priority is tlevel + blevel (for a partially free task over the producers
+examined). `placeopt_solvers.clustering._clusters` maps the clusters to devices; its departures hold here too.
 
 Tasks are examined one by one, each time the free task with the highest priority:
 

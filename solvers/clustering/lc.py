@@ -1,12 +1,10 @@
 """LC: linear clustering, with the clusters mapped to devices.
 
-S. J. Kim, J. C. Browne: A general approach to mapping of parallel computation upon multiprocessor architectures.
-International Conference on Parallel Processing (ICPP) 1988, volume 3, pages 1-8; as described by A. Gerasoulis and
-T. Yang: A comparison of clustering heuristics for scheduling directed acyclic graphs on multiprocessors, Journal of
-Parallel and Distributed Computing 16(4):276-291, 1992, doi:10.1016/0743-7315(92)90012-C. The tasks on the longest path,
-durations and transfers added up, become a cluster and are removed from the graph with their edges. This is repeated
-until no task is left. `placeopt_solvers.clustering._clusters` maps the clusters to devices; its departures hold here
-too.
+S. J. Kim, J. C. Browne, International Conference on Parallel Processing (ICPP) 1988, volume 3, pages 1-8; as described
+by A. Gerasoulis and T. Yang, Journal of Parallel and Distributed Computing 1992, doi:10.1016/0743-7315(92)90012-C. The
+tasks on the longest path, durations and transfers added up, become a cluster and are removed from the graph with their
+edges. This is repeated until no task is left. `placeopt_solvers.clustering._clusters` maps the clusters to devices; its
+departures hold here too.
 
 Departures: the paper weighs durations and transfers by factors of its own, which are 1 here. A path begins at a task
 that has no producers left. Of paths of equal length the one whose tasks have the smallest indices comes first.

@@ -1,9 +1,8 @@
 """METIS: a partition of the graph into as many parts as there are devices, with little data between them.
 
-G. Karypis, V. Kumar: Multilevel k-way partitioning scheme for irregular graphs. Journal of Parallel and Distributed
-Computing 48(1):96-129, 1998, doi:10.1006/jpdc.1997.1404; through PyMetis, an optional dependency. Celeritas compares
-with this approach (H. Xu et al., 2022, section 6). Edges lose their direction, so the parts may depend on each other
-both ways, which the model allows.
+G. Karypis, V. Kumar, Journal of Parallel and Distributed Computing 1998, doi:10.1006/jpdc.1997.1404; through PyMetis,
+an optional dependency. Celeritas compares with this approach (H. Xu et al., 2022, section 6). Edges lose their
+direction, so the parts may depend on each other both ways, which the model allows.
 
 - A vertex is a colocation group. Its weight is the quantity to be balanced: its mean duration, its memory, or the sum
   of its shares in both. The weight of an edge is its mean transfer time.

@@ -1,9 +1,9 @@
 """Order-Place: the clusters of Celeritas in CPD-TOPO order on one device until it is full, then the next.
 
-H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas: Fast optimizer for large dataflow graphs, 2022, arXiv:2208.00184, sections
-5.2 and 6.2.2 (as a baseline there): operation fusion (`placeopt.passes.celeritas_fusion`), then the nodes of the coarse
-graph in their own CPD-TOPO order "on one device until reaching its memory limit, then move on to the next device".
-Without a limit of memory all tasks share the first device.
+H. Xu, Y. Liao, H. Xie, P. Zhou (Celeritas), 2022, arXiv:2208.00184, sections 5.2 and 6.2.2 (as a baseline there):
+operation fusion (`placeopt.passes.celeritas_fusion`), then the nodes of the coarse graph in their own CPD-TOPO order
+"on one device until reaching its memory limit, then move on to the next device". Without a limit of memory all tasks
+share the first device.
 
 Departures from the paper:
 

@@ -1,9 +1,8 @@
-"""BIL: best imaginary level, list scheduling by the earliest possible end of all that follows a task.
+"""BIL: best imaginary level, list scheduling by the shortest time from a task to the end of the schedule.
 
-H. Oh, S. Ha: A static scheduling heuristic for heterogeneous processors. Euro-Par 1996, LNCS 1124, pages 573-577,
-doi:10.1007/BFb0024750. The paper's symbols: E(i, p) the duration of node i on processor p; BIL(i, p) its best imaginary
-level, the time from its start on p to the end if every node has its best processor to itself; BIM the makespan that
-results; k nodes are ready, P processors.
+H. Oh, S. Ha, Euro-Par 1996, doi:10.1007/BFb0024750. The paper's symbols: E(i, p) the duration of node i on processor p;
+BIL(i, p) its best imaginary level, the time from its start on p to the end if every node has its best processor to
+itself; BIM the makespan that results; k nodes are ready, P processors.
 
     BIL(i, p)  = E(i, p) + max over consumers j of min over q of (BIL(j, q) + transfer from p to q, 0 if p = q)
     BIM(i, p)  = earliest start of i on p, after all tasks there + BIL(i, p)

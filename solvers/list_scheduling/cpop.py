@@ -1,9 +1,8 @@
 """CPOP: critical path on a processor, list scheduling by the longest path through each task.
 
-H. Topcuoglu, S. Hariri, M.-Y. Wu: Performance-effective and low-complexity task scheduling for heterogeneous computing.
-IEEE Transactions on Parallel and Distributed Systems 13(3):260-274, 2002, doi:10.1109/71.993206; section 4.2, figure 5.
-The paper's symbols: rank_u and rank_d the upward and downward ranks, their sum the priority; SET_CP the tasks of a
-critical path; p_cp the processor that runs them in the least time.
+H. Topcuoglu, S. Hariri, M.-Y. Wu, IEEE TPDS 2002, doi:10.1109/71.993206, section 4.2, figure 5. The paper's symbols:
+rank_u and rank_d the upward and downward ranks, their sum the priority; SET_CP the tasks of a critical path; p_cp the
+processor that runs them in the least time.
 
 Of the ready tasks the one with the highest priority comes next. Tasks of SET_CP go to p_cp, the others to the device
 where they end first, with insertion.

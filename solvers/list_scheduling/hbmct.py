@@ -1,9 +1,8 @@
 """HBMCT: hybrid of ranks and balanced minimum completion time, batches of independent tasks balanced over devices.
 
-R. Sakellariou, H. Zhao: A hybrid heuristic for DAG scheduling on heterogeneous systems. Heterogeneous Computing
-Workshop at IPDPS 2004, doi:10.1109/IPDPS.2004.1303065. Tasks are ranked as in HEFT and cut into batches (the paper:
-groups) in that order: a task that depends on a task of the current batch opens the next one. The batches are scheduled
-one after the other by BMCT:
+R. Sakellariou, H. Zhao, Heterogeneous Computing Workshop at IPDPS 2004, doi:10.1109/IPDPS.2004.1303065. Tasks are
+ranked as in HEFT and cut into batches (the paper: groups) in that order: a task that depends on a task of the current
+batch opens the next one. The batches are scheduled one after the other by BMCT:
 
 1. Each task goes to the device where its duration is least.
 2. Each device runs its tasks of the batch in the order in which their data arrives, after all earlier batches.

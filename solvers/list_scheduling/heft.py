@@ -1,9 +1,8 @@
 """HEFT: heterogeneous earliest finish time, list scheduling with insertion.
 
-H. Topcuoglu, S. Hariri, M.-Y. Wu: Performance-effective and low-complexity task scheduling for heterogeneous computing.
-IEEE Transactions on Parallel and Distributed Systems 13(3):260-274, 2002, doi:10.1109/71.993206; section 4.1 (upward
-rank: equations 8 and 9). Tasks come by decreasing upward rank, the length of the longest path to an exit in mean times.
-Each goes to the device where it ends first, in a gap between other tasks if it fits there.
+H. Topcuoglu, S. Hariri, M.-Y. Wu, IEEE TPDS 2002, doi:10.1109/71.993206, section 4.1 (upward rank: equations 8 and 9).
+Tasks come by decreasing upward rank, the length of the longest path to an exit in mean times. Each goes to the device
+where it ends first, in a gap between other tasks if it fits there.
 
 Departures from the paper:
 

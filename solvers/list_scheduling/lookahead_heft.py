@@ -1,8 +1,7 @@
 """Lookahead HEFT: each task on the device that lets the last of its consumers end first.
 
-L. F. Bittencourt, R. Sakellariou, E. R. M. Madeira: DAG scheduling using a lookahead variant of the heterogeneous
-earliest finish time algorithm. Euromicro PDP 2010, doi:10.1109/PDP.2010.56; the variant with the order of HEFT and the
-maximum over the children.
+L. F. Bittencourt, R. Sakellariou, E. R. M. Madeira, Euromicro PDP 2010, doi:10.1109/PDP.2010.56: the variant with the
+order of HEFT and the maximum over the children.
 
 Tasks come in the order of HEFT, by decreasing upward rank. Each is tried on every device, at its earliest end there,
 with insertion. Then each of its consumers (children) is tried on the device where it would end first, given those of

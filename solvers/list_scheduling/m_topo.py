@@ -1,8 +1,7 @@
 """m-TOPO: topological order onto one device after the other, each up to an equal share of the memory.
 
-B. Jeon, L. Cai, P. Srivastava, J. Jiang, X. Ke, Y. Meng, C. Xie, I. Gupta: Baechi: Fast device placement of machine
-learning graphs, SoCC 2020, doi:10.1145/3419111.3421302, section 2.2. The paper's symbols: d_i the memory of operator i,
-m the number of devices, Cap = sum_i d_i / m + max_i d_i.
+B. Jeon et al. (Baechi), SoCC 2020, doi:10.1145/3419111.3421302, section 2.2. The paper's symbols: d_i the memory of
+operator i, m the number of devices, Cap = sum_i d_i / m + max_i d_i.
 
 Departures from the paper:
 

@@ -1,8 +1,7 @@
 """MCT: minimum completion time, each task on the device where it ends first.
 
-T. D. Braun et al.: A comparison of eleven static heuristics for mapping a class of independent tasks onto heterogeneous
-distributed computing systems. Journal of Parallel and Distributed Computing 61(6):810-837, 2001,
-doi:10.1006/jpdc.2000.1714, section 3: each task goes to the machine with the least expected completion time.
+T. D. Braun et al., Journal of Parallel and Distributed Computing 2001, doi:10.1006/jpdc.2000.1714, section 3: each task
+goes to the machine with the least expected completion time.
 
 Departures from the paper:
 

@@ -1,9 +1,8 @@
 """PEFT: predict earliest finish time, list scheduling with an optimistic estimate of the time after each task.
 
-H. Arabnejad, J. G. Barbosa: List scheduling algorithm for heterogeneous systems by an optimistic cost table. IEEE
-Transactions on Parallel and Distributed Systems 25(3):682-694, 2014, doi:10.1109/TPDS.2013.57; section 4. The paper's
-symbols: OCT(i, k) the optimistic cost after task i on processor k, the longest path to an exit if every later task has
-its best processor to itself; rank_oct the mean of a task's row; O_EFT = EFT + OCT.
+H. Arabnejad, J. G. Barbosa, IEEE TPDS 2014, doi:10.1109/TPDS.2013.57, section 4. The paper's symbols: OCT(i, k) the
+optimistic cost after task i on processor k, the longest path to an exit if every later task has its best processor to
+itself; rank_oct the mean of a task's row; O_EFT = EFT + OCT.
 
     OCT(i, k) = max over consumers j of min over w of (OCT(j, w) + duration of j on w + (0 if w = k else c_ij))
 

@@ -1,8 +1,6 @@
 """Duplex: the better of the schedules of min-min and max-min.
 
-T. D. Braun et al.: A comparison of eleven static heuristics for mapping a class of independent tasks onto heterogeneous
-distributed computing systems. Journal of Parallel and Distributed Computing 61(6):810-837, 2001,
-doi:10.1006/jpdc.2000.1714, section 3.
+T. D. Braun et al., Journal of Parallel and Distributed Computing 2001, doi:10.1006/jpdc.2000.1714, section 3.
 
 Departures from the paper: those of `min-min` and `max-min`. The better schedule is the one with less lateness, then the
 shorter one, then that of min-min.

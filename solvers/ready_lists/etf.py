@@ -1,10 +1,8 @@
 """ETF: earliest task first, the ready task that can start earliest on any device goes there.
 
-J.-J. Hwang, Y.-C. Chow, F. D. Anger, C.-Y. Lee: Scheduling precedence graphs in systems with interprocessor
-communication times. SIAM Journal on Computing 18(2):244-257, 1989, doi:10.1137/0218016. The static level that breaks
-ties (the longest path to an exit in durations alone) is that of Y.-K. Kwok, I. Ahmad: Static scheduling algorithms for
-allocating directed task graphs to multiprocessors. ACM Computing Surveys 31(4):406-471, 1999,
-doi:10.1145/344588.344618, section 6.
+J.-J. Hwang, Y.-C. Chow, F. D. Anger, C.-Y. Lee, SIAM Journal on Computing 1989, doi:10.1137/0218016. The static level
+that breaks ties (the longest path to an exit in durations alone) is that of Y.-K. Kwok, I. Ahmad, ACM Computing Surveys
+1999, doi:10.1145/344588.344618, section 6.
 
 On identical devices with one kind of link, without limits on memory, groups, separation, release times or ports, the
 paper's theorem holds: makespan <= (2 - 1/m) (optimum without transfer times) + (the transfers along one chain of

@@ -1,10 +1,9 @@
 """FCP: fast critical path, list scheduling with two candidate devices for each task.
 
-A. Radulescu, A. J. C. van Gemund: On the complexity of list scheduling algorithms for distributed-memory systems. ACM
-International Conference on Supercomputing (ICS), pages 68-75, 1999, doi:10.1145/305138.305162. The ready task with the
-highest bottom level (the longest path to an exit, transfers included) goes to one of two processors, where it starts
-earlier: its enabling processor, from which its last message comes, or the one that becomes idle first. On identical
-devices it starts on no other earlier.
+A. Radulescu, A. J. C. van Gemund, ACM International Conference on Supercomputing (ICS) 1999, doi:10.1145/305138.305162.
+The ready task with the highest bottom level (the longest path to an exit, transfers included) goes to one of two
+processors, where it starts earlier: its enabling processor, from which its last message comes, or the one that becomes
+idle first. On identical devices it starts on no other earlier.
 
 Departures from the paper:
 

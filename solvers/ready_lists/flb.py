@@ -1,9 +1,9 @@
 """FLB: fast load balancing, the choice of ETF from two candidate pairs only.
 
-A. Radulescu, A. J. C. van Gemund: FLB: Fast load balancing for distributed-memory machines. International Conference on
-Parallel Processing (ICPP), pages 534-541, 1999, doi:10.1109/ICPP.1999.797442. Symbols: EP(t) the enabling processor of
-a ready task, from which its last message comes; LMT(t) the arrival of that message on other processors; EMT(t, p) the
-arrival of all data on p; PRT(p) the time at which p becomes idle; EST the later of the last two.
+A. Radulescu, A. J. C. van Gemund, International Conference on Parallel Processing (ICPP) 1999,
+doi:10.1109/ICPP.1999.797442. Symbols: EP(t) the enabling processor of a ready task, from which its last message comes;
+LMT(t) the arrival of that message on other processors; EMT(t, p) the arrival of all data on p; PRT(p) the time at which
+p becomes idle; EST the later of the last two.
 
 A task with LMT(t) >= PRT(EP(t)) is of EP type: it starts nowhere earlier than there. Any other task starts earliest on
 the processor that becomes idle first. So the pair that starts earliest is one of two: the EP-type task with the least

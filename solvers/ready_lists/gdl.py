@@ -1,10 +1,9 @@
 """GDL: generalized dynamic level, list scheduling by levels that change as the devices fill.
 
-G. C. Sih, E. A. Lee: A compile-time scheduling heuristic for interconnection-constrained heterogeneous processor
-architectures. IEEE Transactions on Parallel and Distributed Systems 4(2):175-187, 1993, doi:10.1109/71.207593. The
-paper's symbols: E(i, p) the duration of node i on processor p, E*(i) its adjusted median over processors; SL(i) the
-static level, the longest path to an exit in E* alone; DA and TF the arrival of data and the time at which the processor
-is free; D(i) the descendant to which i sends most data.
+G. C. Sih, E. A. Lee, IEEE TPDS 1993, doi:10.1109/71.207593. The paper's symbols: E(i, p) the duration of node i on
+processor p, E*(i) its adjusted median over processors; SL(i) the static level, the longest path to an exit in E* alone;
+DA and TF the arrival of data and the time at which the processor is free; D(i) the descendant to which i sends most
+data.
 
     DL1(i, p) = SL(i) - max(DA(i, p), TF(p)) + Delta(i, p),    Delta(i, p) = E*(i) - E(i, p)
     DL2(i, p) = DL1(i, p) + DC(i, p),    DC(i, p) = E*(D(i)) - min(E(D(i), p), F(i, p))

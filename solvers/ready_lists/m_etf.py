@@ -1,11 +1,10 @@
 """m-ETF: earliest task first with a queue of (operator, device) pairs, for devices with little memory.
 
-B. Jeon, L. Cai, P. Srivastava, J. Jiang, X. Ke, Y. Meng, C. Xie, I. Gupta: Baechi: Fast device placement of machine
-learning graphs. ACM Symposium on Cloud Computing (SoCC), 2020, doi:10.1145/3419111.3421302, section 2.3: the queue Q
-holds pairs (i, p) in increasing order of the earliest schedulable time of i on p. This is the later of free(p) and the
-arrival of all inputs there, s_i + k_i + c_ij of each producer i on another device (equation 1). A head whose device
-lacks memory is removed; any other starts there at that time. Section 3.1: the first operator of a colocation group
-decides for the whole group, and a device that cannot hold the group is passed over.
+B. Jeon et al. (Baechi), SoCC 2020, doi:10.1145/3419111.3421302, section 2.3: the queue Q holds pairs (i, p) in
+increasing order of the earliest schedulable time of i on p. This is the later of free(p) and the arrival of all inputs
+there, s_i + k_i + c_ij of each producer i on another device (equation 1). A head whose device lacks memory is removed;
+any other starts there at that time. Section 3.1: the first operator of a colocation group decides for the whole group,
+and a device that cannot hold the group is passed over.
 
 Departures from the paper:
 

@@ -1,9 +1,7 @@
 """m-SCT: Baechi's memory-constrained small communication times, earliest task first with favourite children.
 
-B. Jeon, L. Cai, P. Srivastava, J. Jiang, X. Ke, Y. Meng, C. Xie, I. Gupta: Baechi: Fast device placement of machine
-learning graphs. ACM Symposium on Cloud Computing (SoCC), 2020, doi:10.1145/3419111.3421302, section 2.4; after
-C. Hanen, A. Munier: An approximation algorithm for scheduling dependent tasks on m processors with small communication
-delays. Discrete Applied Mathematics 108 (2001) 239-257, doi:10.1016/S0166-218X(00)00179-7.
+B. Jeon et al. (Baechi), SoCC 2020, doi:10.1145/3419111.3421302, section 2.4; after C. Hanen, A. Munier, Discrete
+Applied Mathematics 2001, doi:10.1016/S0166-218X(00)00179-7.
 
 A linear program chooses at most one favourite child and at most one favourite parent for each task
 (`placeopt.bounding.sct`). Then tasks are placed as in ETF, by the earliest start of all pairs of a ready task and a

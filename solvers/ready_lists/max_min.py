@@ -1,9 +1,7 @@
 """Max-min: of all ready tasks the one whose earliest end is the latest goes to the device where it ends first.
 
-T. D. Braun et al.: A comparison of eleven static heuristics for mapping a class of independent tasks onto heterogeneous
-distributed computing systems. Journal of Parallel and Distributed Computing 61(6):810-837, 2001,
-doi:10.1006/jpdc.2000.1714, section 3: of the minimum completion times of all unmapped tasks the largest is chosen, and
-its task is mapped to its machine.
+T. D. Braun et al., Journal of Parallel and Distributed Computing 2001, doi:10.1006/jpdc.2000.1714, section 3: of the
+minimum completion times of all unmapped tasks the largest is chosen, and its task is mapped to its machine.
 
 Departures from the paper:
 

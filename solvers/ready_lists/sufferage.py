@@ -1,11 +1,9 @@
 """Sufferage: the ready task that would lose most without its best device goes there.
 
-M. Maheswaran, S. Ali, H. J. Siegel, D. Hensgen, R. F. Freund: Dynamic mapping of a class of independent tasks onto
-heterogeneous computing systems. Journal of Parallel and Distributed Computing 59(2):107-131, 1999,
-doi:10.1006/jpdc.1999.1581: the sufferage of a task is the difference between its second earliest and its earliest
-completion time. For tasks of a workflow, one after the other: H. Casanova, A. Legrand, D. Zagorodnov, F. Berman:
-Heuristics for scheduling parameter sweep applications in grid environments. Heterogeneous Computing Workshop (HCW),
-2000, doi:10.1109/HCW.2000.843757.
+M. Maheswaran et al., Journal of Parallel and Distributed Computing 1999, doi:10.1006/jpdc.1999.1581: the sufferage of a
+task is the difference between its second earliest and its earliest completion time. For tasks of a workflow, one after
+the other: H. Casanova, A. Legrand, D. Zagorodnov, F. Berman, Heterogeneous Computing Workshop (HCW) 2000,
+doi:10.1109/HCW.2000.843757.
 
 Departures from the paper:
 

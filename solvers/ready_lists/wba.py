@@ -1,10 +1,9 @@
 """WBA: the workflow-based approach, the best of several randomised greedy schedules.
 
-J. Blythe, S. Jain, E. Deelman, Y. Gil, K. Vahi, A. Mandal, K. Kennedy: Task scheduling strategies for workflow-based
-applications in grids. CCGrid 2005, pages 759-767, doi:10.1109/CCGRID.2005.1558639. A greedy randomised adaptive search
-(GRASP): it makes schedules repeatedly and returns the best. Each is made batch by batch; a batch is all tasks whose
-producers are in earlier batches. The increase I of a pair of a task and a device is the growth of the makespan if the
-task runs there next. Of all pairs of the batch with an increase up to I_min + alpha (I_max - I_min) one is drawn.
+J. Blythe et al., CCGrid 2005, doi:10.1109/CCGRID.2005.1558639. A greedy randomised adaptive search (GRASP): it makes
+schedules repeatedly and returns the best. Each is made batch by batch; a batch is all tasks whose producers are in
+earlier batches. The increase I of a pair of a task and a device is the growth of the makespan if the task runs there
+next. Of all pairs of the batch with an increase up to I_min + alpha (I_max - I_min) one is drawn.
 
 The paper was not available: this follows later papers and open implementations.
 

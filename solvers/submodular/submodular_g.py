@@ -1,7 +1,7 @@
 """Submodular-G: placement by maximising a function with diminishing returns, one pair of task and device at a time.
 
-A. Carbonari, N. Kodirov, M. Golub: TensorFlow job placement optimization as a submodular function maximization, 2017,
-section 2.2, equations 1 to 3. Each round of standard greedy places the pair of task and device that increases
+A. Carbonari, N. Kodirov, M. Golub, 2017, section 2.2, equations 1 to 3. Each round of standard greedy places the pair
+of task and device that increases
 
     f(S) = sum over devices i of g(sum over tasks j on i of b_ij),    g(x) = sqrt(x)
     b_ij = (2 - (c_ij + placed_i) / cap_i) * pf_ij

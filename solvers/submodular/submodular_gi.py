@@ -1,7 +1,7 @@
 """Submodular-GI: the improved model, with the parallelism factor outside the sum.
 
-A. Carbonari, N. Kodirov, M. Golub: TensorFlow job placement optimization as a submodular function maximization, 2017,
-section 2.3, equation 5. As `submodular-g`, but each round places the pair with the largest value itself,
+A. Carbonari, N. Kodirov, M. Golub, 2017, section 2.3, equation 5. As `submodular-g`, but each round places the pair
+with the largest value itself,
 
     f(S) = (sum over devices i of g(sum over tasks j on i of b_ij)) * pf_ij
     b_ij = 2 - (c_ij + placed_i) / cap_i
