@@ -29,14 +29,14 @@ def called(function: Callable[..., T], name: str, options: Mapping[str, Any]) ->
 
 
 def whole(name: str, value: object, least: int) -> int:
-    """The value as an int of at least `least`."""
+    """Return the value as an int of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise UsageError(f"{name}: {units.shown(value)} is not valid; expected a whole number of at least {least}")
     return int(value)
 
 
 def device_count(count: object) -> int:
-    """The number of devices of a network, at most MOST_DEVICES."""
+    """Return the number of devices of a network, at most MOST_DEVICES."""
     found = whole("devices", count, 1)
     if found > MOST_DEVICES:
         raise UsageError(f"devices: {found} is too many; expected at most {MOST_DEVICES} devices in all")
@@ -44,25 +44,25 @@ def device_count(count: object) -> int:
 
 
 def streams(purpose: int, seed: int, count: int) -> list[Generator]:
-    """`count` independent random generators for one seed; each `purpose` has generators of its own."""
+    """Return `count` independent random generators for one seed; each `purpose` has separate generators."""
     sequence = SeedSequence([purpose, whole("seed", seed, 0)])
     return [Generator(PCG64(child)) for child in sequence.spawn(count)]
 
 
 def around(name: str, mean: float, heterogeneity: float) -> tuple[float, float]:
-    """[mean (1 - ε), mean (1 + ε)]."""
+    """Return [mean (1 - ε), mean (1 + ε)]."""
     middle, spread = number(name, mean), number(f"{name}_heterogeneity", heterogeneity, most=1)
     return middle * (1 - spread), middle * (1 + spread)
 
 
 def uniform(rng: Generator, bounds: tuple[float, float], size: int | tuple[int, int]) -> NDArray[np.float64]:
-    """Numbers uniform within the bounds."""
+    """Return numbers uniform within the bounds."""
     # Scaled from [0, 1), so that a seed gives the same ranks under every heterogeneity.
     return bounds[0] + (bounds[1] - bounds[0]) * rng.random(size)
 
 
 def number(name: str, value: object, *, least: float = 0.0, most: float = math.inf, above: bool = False) -> float:
-    """The value, a finite number from `least` (or above it) to `most`."""
+    """Return the value, a finite number from `least` (or above it) to `most`."""
     found = math.nan
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         found = float(value)
@@ -74,7 +74,7 @@ def number(name: str, value: object, *, least: float = 0.0, most: float = math.i
 
 
 def whole_range(name: str, bounds: object, least: int) -> tuple[int, int]:
-    """The two ends as ints of at least `least`."""
+    """Return the two ends as ints of at least `least`."""
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:
         raise UsageError(f"{name}: {units.shown(bounds)} is not a range; expected its two ends")
     low, high = whole(name, bounds[0], least), whole(name, bounds[1], least)

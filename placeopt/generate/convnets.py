@@ -82,7 +82,7 @@ def resnet50(options: ConvnetOptions) -> Graph:
     for stage, (channels, depth) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3)), start=2):
         for block in range(1, depth + 1):
             x = _bottleneck(graph, f"conv{stage}/block{block}", x, channels, stage, block)
-    x = _global_avg_pool(graph, "avg_pool", x)
+    x = graph.add("avg_pool", "global_avg_pool", x.shape[:2], (x,), flops=x.elements)
     graph.dense("predictions", x, options.classes, activation="softmax")
     return graph
 
@@ -176,10 +176,7 @@ def _reduction_8(graph: Graph, name: str, x: Tensor) -> Tensor:
 
 def _module_8(graph: Graph, name: str, x: Tensor) -> Tensor:
     def fork(branch: str, x: Tensor) -> Tensor:
-        halves = (
-            _conv_norm(graph, f"{branch}a", x, 384, (1, 3)),
-            _conv_norm(graph, f"{branch}b", x, 384, (3, 1)),
-        )
+        halves = (_conv_norm(graph, f"{branch}a", x, 384, (1, 3)), _conv_norm(graph, f"{branch}b", x, 384, (3, 1)))
         return graph.concat(f"{branch}/concat", halves, axis=1)
 
     branches = (
@@ -197,7 +194,7 @@ def _pool_branch(graph: Graph, name: str, x: Tensor, channels: int) -> Tensor:
 
 
 def _chain(graph: Graph, name: str, x: Tensor, layers: Sequence[tuple[int, Kernel]]) -> Tensor:
-    """Convolutions (channels, kernel) one after another, numbered from 1."""
+    """Add convolutions (channels, kernel) one after another, numbered from 1."""
     for number, (channels, kernel) in enumerate(layers, start=1):
         x = _conv_norm(graph, f"{name}_{number}", x, channels, kernel)
     return x
@@ -272,12 +269,8 @@ def _pad(graph: Graph, name: str, x: Tensor, border: int) -> Tensor:
     return graph.add(name, "pad", (batch, channels, height + 2 * border, width + 2 * border), (x,))
 
 
-def _global_avg_pool(graph: Graph, name: str, x: Tensor) -> Tensor:
-    return graph.add(name, "global_avg_pool", x.shape[:2], (x,), flops=x.elements)
-
-
 def _classifier(graph: Graph, name: str, x: Tensor, classes: int) -> Tensor:
-    """Global average pool, dense layer and softmax in one task."""
+    """Add global average pool, dense layer and softmax as one task."""
     batch, channels = x.shape[:2]
     return graph.add(
         name,
@@ -292,7 +285,7 @@ def _classifier(graph: Graph, name: str, x: Tensor, classes: int) -> Tensor:
 
 
 def _windows(name: str, side: int, size: int, stride: int, padding: Padding) -> int:
-    """Number of windows along a side of an image."""
+    """Return the number of windows along a side of an image."""
     if padding == "same":
         return -(-side // stride)
     if side < size:

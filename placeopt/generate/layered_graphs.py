@@ -28,12 +28,12 @@ _PURPOSE = 2
 
 
 def layered_document(tasks: int = 1000, devices: int = 8, **options: Any) -> Document:
-    """The spec of a layered problem; see `layered` for the options and the structure."""
+    """Return the spec of a layered problem; see `layered` for the options and the structure."""
     return called(layered, "layered", {"tasks": tasks, "devices": devices, **options}).document()
 
 
 def layered_problem(tasks: int = 1000, devices: int = 8, **options: Any) -> Problem:
-    """The problem that `layered_document` compiles to, built without the document for speed."""
+    """Return the problem that `layered_document` compiles to, built without the document for speed."""
     return called(layered, "layered", {"tasks": tasks, "devices": devices, **options}).problem()
 
 
@@ -158,7 +158,7 @@ class Layered:
         return f"{self.n} random tasks in layers, {len(self.source)} edges, {self.m} devices."
 
     def document(self) -> Document:
-        """The spec."""
+        """Return the spec."""
         names = [f"t{task}" for task in range(self.n)]
         producers = [names[task] for task in self.source.tolist()]
         payload, bounds = self.payload.tolist(), self.in_start.tolist()
@@ -184,7 +184,7 @@ class Layered:
         }
 
     def problem(self) -> Problem:
-        """The compiled problem."""
+        """Return the compiled problem."""
         target = np.repeat(np.arange(self.n), np.diff(self.in_start))
         apart = 1 - np.eye(self.m, dtype=np.int64)
         return build_problem(
@@ -221,7 +221,7 @@ def _layer_sizes(n: int, layers: int | None, width: int | None) -> Int:
 
 
 def _layer_edges(rng: Generator, sizes: Int, degrees: tuple[int, int], reach: int) -> tuple[Int, Int]:
-    """(in_start, source): producers of each task in CSR form, ascending.
+    """Return (in_start, source): producers of each task in CSR form, ascending.
 
     One producer is drawn from the layer just above, the others without repetition from the `reach` layers above by
     Floyd's method (Bentley and Floyd 1987, CACM, doi:10.1145/30401.315746), vectorised over all tasks.
@@ -248,7 +248,7 @@ def _layer_edges(rng: Generator, sizes: Int, degrees: tuple[int, int], reach: in
 
 
 def _scaled_payloads(payload: Int, ccr: float, mean_duration: float, bandwidth: int, latency: int) -> Int:
-    """Payloads scaled so that a mean transfer takes `ccr` mean durations."""
+    """Return payloads scaled so that a mean transfer takes `ccr` mean durations."""
     # A transfer cannot take less than the latency.
     target = number("ccr", ccr, least=latency / mean_duration if mean_duration else 0) * mean_duration
     if payload.sum() == 0:

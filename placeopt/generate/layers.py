@@ -224,7 +224,8 @@ def add_training(graph: Graph) -> None:
     FLOP. As in TensorFlow (Baechi: Jeon et al. 2020, SoCC, section 3.2), it shares the device of its forward operation.
     Gradients of weights are accumulated in resident memory; the edge to the update still carries them.
     """
-    outputs = _sinks(graph)
+    used = {producer for operation in graph.operations.values() for producer in operation.producers}
+    outputs = [(name, operation.output) for name, operation in graph.operations.items() if name not in used]
     losses = [
         graph.add(f"loss/{name}", "cross_entropy", (1,), (Tensor(name, (elements,)),), flops=2 * elements, keeps="both")
         for name, elements in outputs
@@ -249,11 +250,6 @@ def add_training(graph: Graph) -> None:
             traffic=(3 + 2 * state) * weights.parameters,
             forward=users[0],
         )
-
-
-def _sinks(graph: Graph) -> list[tuple[str, int]]:
-    used = {producer for operation in graph.operations.values() for producer in operation.producers}
-    return [(name, operation.output) for name, operation in graph.operations.items() if name not in used]
 
 
 def _add_backward(graph: Graph, name: str, operation: Operation, gradients: dict[str, int]) -> None:
@@ -282,10 +278,11 @@ def _add_backward(graph: Graph, name: str, operation: Operation, gradients: dict
 
 
 def tasks(graph: Graph) -> dict[str, dict[str, Any]]:
-    """The tasks of a spec, with sizes in bytes, as plain data."""
+    """Return the tasks of a spec, with sizes in bytes, as plain data."""
     found: dict[str, dict[str, Any]] = {}
     size = graph.options.bytes_per_element
-    holds = {users[0]: size * _resident(graph, weights) for weights, users in graph.users.items()}
+    copies = 2 + OPTIMISERS[graph.options.optimiser][0] if graph.options.training else 1
+    holds = {users[0]: size * (copies * weights.parameters + weights.buffers) for weights, users in graph.users.items()}
     for name, operation in graph.operations.items():
         task: dict[str, Any] = {
             "op": operation.op,
@@ -308,7 +305,7 @@ def tasks(graph: Graph) -> dict[str, dict[str, Any]]:
 
 
 def _after(graph: Graph, operation: Operation) -> list[str] | dict[str, int | None]:
-    """Names only if every edge carries its producer's whole output, else payloads (None: the whole output)."""
+    """Return names only if every edge carries its producer's whole output, else payloads (None: the whole output)."""
     size = graph.options.bytes_per_element
     payloads = {
         producer: None if elements == graph.operations[producer].output else size * elements
@@ -322,8 +319,3 @@ def _label(graph: Graph, forward: str) -> str | None:
     if weights is not None and len(graph.users[weights]) > 1:
         return weights.name
     return forward if graph.options.training else None
-
-
-def _resident(graph: Graph, weights: Weights) -> int:
-    copies = 2 + OPTIMISERS[graph.options.optimiser][0] if graph.options.training else 1
-    return copies * weights.parameters + weights.buffers

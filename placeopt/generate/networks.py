@@ -192,7 +192,7 @@ def edge(
 
 
 def wireless(distance: float) -> str:
-    """Bandwidth of a radio link over `distance` metres: 60 exp(-d / 100) Mb/s, GiPH 2023, appendix B.4."""
+    """Return the bandwidth of a radio link over `distance` metres: 60 exp(-d / 100) Mb/s, GiPH 2023, appendix B.4."""
     if not 0 <= distance <= 2000:
         raise UsageError(f"distance: {distance} is out of range; expected metres from 0 to 2000")
     return f"{60 * math.exp(-distance / 100):.4g} Mb/s"
@@ -229,7 +229,7 @@ NETWORKS: dict[str, Callable[..., Document]] = {
 
 
 def _device(type: str, count: int | None, features: Sequence[str], *quantities: str | None) -> Document:
-    """A device; its quantities are memory, speed, memory bandwidth, overhead and power."""
+    """Return a device; its quantities are memory, speed, memory bandwidth, overhead and power."""
     stated = dict(zip(_DEVICE_KEYS, quantities, strict=True))
     device: Document = {"type": type} | ({} if count is None else {"count": count}) | _checked(stated)
     return device | ({"features": list(features)} if features else {})

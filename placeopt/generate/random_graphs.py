@@ -235,7 +235,7 @@ def random_network(
 
 
 def _level_sizes(rng: Generator, n: int, alpha: float) -> Int:
-    """Tasks per level: one in the first, one in the last, n in total."""
+    """Return the tasks per level: one in the first, one in the last, n in total."""
     if n <= 2:
         return np.ones(n, dtype=np.int64)
     mean = min(max(math.sqrt(n) / alpha, 3.0), float(n))
@@ -249,7 +249,7 @@ def _level_sizes(rng: Generator, n: int, alpha: float) -> Int:
 
 
 def _level_edges(rng: Generator, sizes: Int, probability: float, reach: int) -> tuple[Int, Int]:
-    """(source, target) of all edges, sorted by target, then by source."""
+    """Return (source, target) of all edges, sorted by target, then by source."""
     start = np.concatenate(([0], np.cumsum(sizes)))
     sources, targets = [], []
     for level in range(1, len(sizes)):
@@ -273,7 +273,7 @@ def _level_edges(rng: Generator, sizes: Int, probability: float, reach: int) -> 
 
 
 def _capacity(tasks: Document, devices: Document, tightness: float) -> int:
-    """Bytes per device: the total over `tightness`, or more if a feasible placement needs it.
+    """Return bytes per device: the total over `tightness`, or more if a feasible placement needs it.
 
     The placement is greedy: the largest task first, each on its least loaded feasible device.
     """
@@ -289,7 +289,7 @@ def _capacity(tasks: Document, devices: Document, tightness: float) -> int:
 
 
 def _keywords(function: Callable[..., Any]) -> list[str]:
-    """The keyword-only options of a generator that `random_document` passes on."""
+    """Return the keyword-only options of a generator that `random_document` passes on."""
     parameters = inspect.signature(function).parameters.values()
     return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in ("seed", "hardware")]
 
@@ -300,6 +300,6 @@ def _whole_amounts(rng: Generator, bounds: tuple[float, float], size: int) -> In
 
 
 def _digits(value: float, mean: float) -> str:
-    """The value as a decimal with six digits of its mean's magnitude, at least a thousandth of the mean."""
+    """Return the value as a decimal with six digits of its mean's magnitude, at least a thousandth of the mean."""
     places = max(5 - math.floor(math.log10(mean)), 0)
     return f"{max(value, mean / 1000):.{places}f}"

@@ -98,7 +98,7 @@ def _embed(graph: Graph, options: LstmOptions, name: str, length: int) -> list[T
 def _both_ways(
     graph: Graph, options: LstmOptions, name: str, inputs: list[Tensor], start: _State
 ) -> tuple[list[Tensor], _State]:
-    """The concatenated outputs of both directions for each step, and the last state of the forward one."""
+    """Add a layer that reads in both directions; return its outputs for each step, and the last state forward."""
     ahead, last = _lstm_layer(graph, options, f"{name}/forward", inputs, start)
     reverse, _ = _lstm_layer(graph, options, f"{name}/reverse", inputs[::-1], start)
     pairs = zip(ahead, reversed(reverse), strict=True)
@@ -117,7 +117,7 @@ def _lstm_layer(
 
 
 def _fused_cell(graph: Graph, layer: str, step: int, x: Tensor, state: _State) -> _State:
-    """An LSTM cell as one task, like a library kernel (cuDNN), with the costs of `_granular_cell`."""
+    """Add an LSTM cell as one task, like a library kernel (cuDNN), with the costs of `_granular_cell`."""
     batch, width = state.hidden.shape
     fan_in = x.shape[-1] + width
     # Per unit: 4 biases, 3 sigmoids, 2 tanh, 3 products, 1 sum.
@@ -142,7 +142,7 @@ def _fused_cell(graph: Graph, layer: str, step: int, x: Tensor, state: _State) -
 
 
 def _granular_cell(graph: Graph, layer: str, step: int, x: Tensor, state: _State) -> _State:
-    """An LSTM cell of 13 tasks.
+    """Add an LSTM cell of 13 tasks.
 
     [i, f, o, g] = [x, h] W + b;  c' = sigmoid(f) c + sigmoid(i) tanh(g);  h' = sigmoid(o) tanh(c').
     """

@@ -90,7 +90,7 @@ def _embed(graph: Graph, options: TransformerOptions, name: str, length: int, we
 def _attention_block(
     graph: Graph, options: TransformerOptions, name: str, x: Tensor, memory: Tensor, masked: bool = False
 ) -> Tensor:
-    """Multi-head attention (section 3.2.2) of x to the memory, residual sum and normalisation."""
+    """Add multi-head attention (section 3.2.2) of x to the memory, residual sum and normalisation."""
     if options.split_heads:
         heads = [
             _attention(graph, options, f"{name}/head{head}", x, memory, 1, masked)
@@ -106,7 +106,7 @@ def _attention_block(
 def _attention(
     graph: Graph, options: TransformerOptions, name: str, x: Tensor, memory: Tensor, heads: int, masked: bool
 ) -> Tensor:
-    """Scaled dot-product attention (section 3.2.1) of `heads` heads at once."""
+    """Add scaled dot-product attention (section 3.2.1) of `heads` heads at once."""
     batch, head_width = options.batch, options.width // options.heads
     width = heads * head_width
     query = graph.dense(f"{name}/query", x, width, bias=False)
@@ -122,7 +122,7 @@ def _attention(
 
 
 def _feed_forward_block(graph: Graph, options: TransformerOptions, name: str, x: Tensor) -> Tensor:
-    """Feed-forward network of every position (section 3.3), residual sum and normalisation."""
+    """Add the feed-forward network of every position (section 3.3), residual sum and normalisation."""
     y = graph.dense(f"{name}/expand", x, options.ff_width)
     y = graph.elementwise(f"{name}/relu", "relu", y)
     y = graph.dense(f"{name}/contract", y, options.width)

@@ -44,7 +44,7 @@ class Line:
     """Largest relative deviation at the fitted batch sizes; None if the line misses a measured zero."""
 
     def at(self, batch: int) -> float:
-        """The amount at a batch size, never below zero."""
+        """Return the amount at a batch size, never below zero."""
         return max(0.0, self.intercept + self.slope * batch)
 
 
@@ -197,7 +197,7 @@ def relative_deviation(estimated: float, measured: float) -> float | None:
 
 
 def _averaged(measurements: Measurements, discard: int) -> _Means:
-    """The averages, without the first `discard` measurements of each series and batch size."""
+    """Return the averages, without the first `discard` measurements of each series and batch size."""
     if discard < 0:
         raise UsageError(f"discard: {discard} is not valid; expected a whole number of at least 0")
     # lexsort is stable, so that measurements stay in order.
@@ -227,7 +227,7 @@ def _averaged(measurements: Measurements, discard: int) -> _Means:
 
 
 def _lines(series: Int, batch: Int, amount: Float, count: int) -> list[Line]:
-    """The least-squares line of each of `count` series, which have at least one row each."""
+    """Return the least-squares line of each of `count` series, which have at least one row each."""
     size = np.bincount(series, minlength=count)
     x = batch.astype(np.float64)
     middle_x = np.bincount(series, weights=x, minlength=count) / size
@@ -259,7 +259,7 @@ def _measured(means: _Means, row: int) -> Measured:
 def _references(
     measurements: Measurements, against: Measurements, batch: int, discard: int
 ) -> tuple[list[Measured | None], int]:
-    """Measurements of `against` at the batch size for each series, and the number of other series there."""
+    """Return measurements of `against` at the batch size for each series, and the number of other series there."""
     means = _averaged(against, discard)
     rows = np.flatnonzero(means.batch == batch).tolist()
     there = {against.series[int(means.series[row])]: _measured(means, row) for row in rows}
@@ -273,7 +273,7 @@ def _references(
 
 
 def _deviations(pairs: Sequence[tuple[float, float]]) -> Deviations | None:
-    """Deviations of (estimated, measured) pairs; None if no pair can be compared."""
+    """Return deviations of (estimated, measured) pairs; None if no pair can be compared."""
     relative = [relative_deviation(estimated, measured) for estimated, measured in pairs]
     known = sorted(deviation for deviation in relative if deviation is not None)
     if not known:
@@ -308,17 +308,17 @@ class TransferModel:
         return 1 / self.seconds_per_byte if self.seconds_per_byte else None
 
     def seconds(self, data: float) -> float:
-        """Seconds to transfer `data` bytes."""
+        """Return seconds to transfer `data` bytes."""
         return self.seconds_per_byte * data + self.latency
 
     def link(self) -> dict[str, str]:
-        """The link as an entry of a spec, to nine digits."""
+        """Return the link as an entry of a spec, to nine digits."""
         found = {} if self.bandwidth is None else {"bandwidth": bandwidth_text(self.bandwidth)}
         return {**found, "latency": time_text(self.latency)}
 
 
 def fit_transfers(times: TransferTimes) -> TransferModel:
-    """The line through measured transfers with the least sum of squared deviations; O(r) for r transfers.
+    """Return the line through measured transfers with the least sum of squared deviations; O(r) for r transfers.
 
     Raises
     ------
@@ -345,16 +345,16 @@ def fit_transfers(times: TransferTimes) -> TransferModel:
 
 
 def time_text(seconds: float) -> str:
-    """A duration for a spec: 12.5 ms."""
+    """Return a duration for a spec: 12.5 ms."""
     return _scaled(seconds, (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)))
 
 
 def bandwidth_text(rate: float) -> str:
-    """A bandwidth for a spec, of bytes per second: 5.70125428 GB/s."""
+    """Return a bandwidth for a spec, of bytes per second: 5.70125428 GB/s."""
     return _scaled(rate, (("GB/s", 1e-9), ("MB/s", 1e-6), ("kB/s", 1e-3), ("B/s", 1)))
 
 
 def _scaled(amount: float, units: tuple[tuple[str, float], ...]) -> str:
-    """The amount in the first unit in which it is at least 1, else in the last."""
+    """Return the amount in the first unit in which it is at least 1, else in the last."""
     unit, scale = next((each for each in units if amount * each[1] >= 1), units[-1])
     return f"{amount * scale:.{_DIGITS}g} {unit}"

@@ -52,7 +52,7 @@ class Applied:
 
 
 def profile_document(profile: Profile | None, transfers: TransferModel | None = None) -> dict[str, Any]:
-    """The profile file of fitted operators and transfers, as plain data.
+    """Return the profile file of fitted operators and transfers, as plain data.
 
     A task's `time` is by device if the measurements state devices. Its memory is the largest of all devices; measured
     `bytes` include the output, which is therefore subtracted.
@@ -72,7 +72,7 @@ def profile_document(profile: Profile | None, transfers: TransferModel | None = 
 
 
 def _task(estimates: Sequence[Estimate]) -> dict[str, Any]:
-    """The task entry of an operator measured on one or several devices."""
+    """Return the task entry of an operator measured on one or several devices."""
     times = {estimate.device: time_text(estimate.best.seconds) for estimate in estimates}
     memory = max(whole_bytes(estimate.best.bytes) for estimate in estimates)
     task: dict[str, Any] = {"time": times.get(None, times)}
@@ -87,7 +87,7 @@ def _task(estimates: Sequence[Estimate]) -> dict[str, Any]:
 
 
 def whole_bytes(amount: float) -> int:
-    """Bytes rounded up, except for the noise of doubles."""
+    """Return bytes rounded up, except for the noise of doubles."""
     near = round(amount)
     return near if abs(amount - near) <= 1e-12 * max(1.0, amount) else math.ceil(amount)
 
@@ -174,7 +174,7 @@ def apply_profile(problem: Mapping[str, Any], profile: Mapping[str, Any]) -> App
 
 
 def _merged(task: Mapping[str, Any], measured: Mapping[str, Any], operation: Any) -> dict[str, Any]:
-    """A task merged with its measurements; `operation` are the durations of its op, or None."""
+    """Return a task merged with its measurements; `operation` are the durations of its op, or None."""
     kept, found = dict(task), dict(measured)
     time = found.pop("time", None)
     if time is None:  # a profile written by hand may state only memory
@@ -189,7 +189,7 @@ def _merged(task: Mapping[str, Any], measured: Mapping[str, Any], operation: Any
 
 
 def _in_order(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with its tasks last."""
+    """Return the document with its tasks last."""
     last = ("links", "tasks", "placement", "objective")
     first = [key for key in document if key not in last]
     return {key: document[key] for key in [*first, *(key for key in last if key in document)]}
@@ -203,7 +203,7 @@ def _read(path: str | Path) -> Document:
 
 
 def _checked(document: Document, model: type[Spec] | type[GraphFile]) -> dict[str, Any]:
-    """A copy of the data of a document after validation."""
+    """Return a copy of the data of a document after validation."""
     checked = validate(document, model)
     if checked.issues or checked.model is None:
         raise SpecError(in_file_order(checked.issues))

@@ -20,7 +20,7 @@ Array = TypeVar("Array", Int, Float)
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of a file: what its cells must be, and how to parse them.
+    """A column of a file: the expected content of its cells, and how to parse them.
 
     `read` returns the value of a cell, or None if it is not valid. Exactly one column of each non-empty `choice` is
     required; a column without a choice is required unless it is `optional`.
@@ -179,11 +179,6 @@ def _read_table(path: str | Path, known: Mapping[str, _Column]) -> _Table:
     """Read the known columns of a CSV file: comma-separated, UTF-8, names in the first line, in any order.
 
     Spaces around cells and empty lines are ignored.
-
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read, or a column or cell is not valid; lists every issue.
     """
     file = str(path)
     try:
@@ -192,8 +187,8 @@ def _read_table(path: str | Path, known: Mapping[str, _Column]) -> _Table:
         raise DocumentError([Issue(str(error), (), file)]) from None
     rows = _rows(csv.reader(io.StringIO(text, newline=""), strict=True), file)  # newline as the csv module requires
     if not rows:
-        expected = f"expected a line with the names of columns: {_asked(known)}"
-        raise DocumentError([Issue(f"is empty; {expected}", (), file)])
+        names = ", ".join(name for name, column in known.items() if not column.optional)
+        raise DocumentError([Issue(f"is empty; expected a line with the names of columns: {names}", (), file)])
     header = [name.strip() for name in rows[0][1]]
     places = _places(header, known, file, rows[0][0])
     columns: dict[str, list[Any]] = {name: [] for name in places}
@@ -217,7 +212,7 @@ def _read_table(path: str | Path, known: Mapping[str, _Column]) -> _Table:
 
 
 def _rows(reader: Any, file: str) -> list[tuple[int, list[str]]]:
-    """The rows that are not empty, each with its first line."""
+    """Return the rows that are not empty, each with its first line."""
     rows, line = [], 1
     try:
         for cells in reader:
@@ -230,7 +225,7 @@ def _rows(reader: Any, file: str) -> list[tuple[int, list[str]]]:
 
 
 def _places(header: Sequence[str], known: Mapping[str, _Column], file: str, line: int) -> dict[str, int]:
-    """The index of each known column."""
+    """Return the index of each known column."""
     issues = [
         Issue(f"column {name}: comes {header.count(name)} times; expected once", (), file, line)
         for name in dict.fromkeys(header)
@@ -254,7 +249,3 @@ def _places(header: Sequence[str], known: Mapping[str, _Column], file: str, line
     if issues:
         raise DocumentError(issues)
     return {name: header.index(name) for name in known if name in header}
-
-
-def _asked(known: Mapping[str, _Column]) -> str:
-    return ", ".join(name for name, column in known.items() if not column.optional)

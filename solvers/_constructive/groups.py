@@ -21,15 +21,15 @@ class Groups:
     memory: Int
     """(g,) bytes of all members, counted as under the memory model `sum`."""
     feasible: Bool
-    """(g, m) the devices that every member may use, that have room for the group beside the groups with a home, and
-    that are not the home of a group that must be separate."""
+    """(g, m) the devices that every member may use, that have room for the group in addition to the groups with a home,
+    and that are not the home of a group that must be separate."""
     apart_start: Int
     apart: Int
     """Separation as CSR: group k must be apart from apart[apart_start[k]:apart_start[k + 1]]."""
     home: Int
     """(g,) the device of each group with a single possible device, -1 for the others."""
     room: Int
-    """(m,) bytes left beside the groups with a home."""
+    """(m,) bytes left by the groups with a home."""
     stuck: int | None
     """A group without a possible device; None if there is none. Under the memory model `sum` it proves that the problem
     is infeasible."""
@@ -106,7 +106,7 @@ def packings(problem: Problem, groups: Groups) -> Iterator[Int]:
 
 
 def possible(groups: Groups, home: Int, room: Int, k: int) -> Int:
-    """Return the devices that can take group k beside the placed groups, in order."""
+    """Return the devices that can take group k in addition to the placed groups, in order."""
     free = groups.feasible[k] & (groups.memory[k] <= room)
     taken = home[groups.apart[groups.apart_start[k] : groups.apart_start[k + 1]]]
     free[taken[taken >= 0]] = False

@@ -92,7 +92,7 @@ class Timeline(NamedTuple):
     sent: Int
     """(n, m) with ports: arrival of the task's shared output on each device; -1 if it has not been sent."""
     moves: Int
-    """(e,) with ports: start of each edge's transfer; -1 for edges without a transfer of their own."""
+    """(e,) with ports: start of each edge's transfer; -1 for edges without a separate transfer."""
     inputs: Int
     heap: Heaps
     """With ports: (e,) the indices of each task's in-edges in the order of their transfers, and scratch for sorting."""

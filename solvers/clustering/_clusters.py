@@ -59,7 +59,7 @@ class Clustering:
     cluster: Int
     """(n,) cluster of each task, 0..c-1 in the order in which they were made."""
     start: Int
-    """(n,) start of each task if every cluster has a device of its own, in the parts of a tick of `mean_weights`."""
+    """(n,) start of each task if every cluster has a separate device, in the parts of a tick of `mean_weights`."""
 
 
 class ClusterSolver(Constructive):
@@ -73,7 +73,41 @@ class ClusterSolver(Constructive):
 
     def solve(self, problem: Problem, options: Options, settings: ClusterSettings) -> Answer:
         """Return the schedule, or FAILED if the clusters' tasks find no room."""
-        return map_to_devices(problem, self.clusters(problem), settings.mapping)
+        clustering = self.clusters(problem)
+        first = np.full(problem.n_groups, -1, dtype=np.int64)
+        first[problem.group[problem.order[::-1]]] = problem.order[::-1]  # the first task of a group is written last
+        position = np.empty(problem.n_tasks, dtype=np.int64)
+        position[problem.order] = np.arange(problem.n_tasks)
+        cluster, count = clustering.cluster[first], int(clustering.cluster.max(initial=-1)) + 1
+        members = np.lexsort((position[first], cluster))
+        member_start = np.searchsorted(cluster[members], np.arange(count + 1)).astype(np.int64)
+        turn = np.arange(count)
+        if settings.mapping == "glb":
+            start = np.full(count, NEVER, dtype=np.int64)
+            np.minimum.at(start, cluster[problem.group], clustering.start)
+            turn = np.argsort(start, kind="stable")
+        work = group_work(problem)
+        split = 0
+
+        def build(groups: Groups) -> PartialSchedule:
+            nonlocal split
+            load, ticks = (np.zeros(problem.n_devices, dtype=np.int64) for _ in range(2))
+            there = np.flatnonzero(groups.home >= 0)
+            np.add.at(load, groups.home[there], work[there, groups.home[there]])
+            splits, wrap = np.zeros(1, dtype=np.int64), int(settings.mapping == "wrap")
+            clusters = members, member_start, cluster, turn
+            found = schedule_by_homes(problem, groups, map_clusters, *clusters, work, load, ticks, wrap, splits)
+            split = int(splits[0])
+            return found
+
+        answer = run_heuristic(problem, build)
+        note = ""
+        if split and answer.schedule is not None:
+            what = "a cluster was" if split == 1 else f"{split} clusters were"
+            note = f"{what} split because no device could take the whole cluster"
+        message = "; ".join(text for text in (answer.message, note) if text)
+        used = int(np.count_nonzero(np.diff(member_start)))
+        return replace(answer, message=message, stats={"clusters": used, "split": split})
 
 
 def mean_weights(problem: Problem) -> tuple[Int, Int]:
@@ -87,44 +121,6 @@ def mean_weights(problem: Problem) -> tuple[Int, Int]:
 def cluster_steps(problem: Problem) -> int:
     """Return the elementary steps of clustering and mapping: some twenty for a task or an edge, because of heaps."""
     return 20 * (problem.n_tasks + problem.n_edges) + work_steps(problem)
-
-
-def map_to_devices(problem: Problem, clustering: Clustering, mapping: Literal["glb", "wrap"]) -> Answer:
-    """Map clusters to the problem's devices, with repair, and build the answer."""
-    first = np.full(problem.n_groups, -1, dtype=np.int64)
-    first[problem.group[problem.order[::-1]]] = problem.order[::-1]  # the first task of a group is written last
-    position = np.empty(problem.n_tasks, dtype=np.int64)
-    position[problem.order] = np.arange(problem.n_tasks)
-    cluster, count = clustering.cluster[first], int(clustering.cluster.max(initial=-1)) + 1
-    members = np.lexsort((position[first], cluster))
-    member_start = np.searchsorted(cluster[members], np.arange(count + 1)).astype(np.int64)
-    turn = np.arange(count)
-    if mapping == "glb":
-        start = np.full(count, NEVER, dtype=np.int64)
-        np.minimum.at(start, cluster[problem.group], clustering.start)
-        turn = np.argsort(start, kind="stable")
-    work = group_work(problem)
-    split = 0
-
-    def build(groups: Groups) -> PartialSchedule:
-        nonlocal split
-        load, ticks = (np.zeros(problem.n_devices, dtype=np.int64) for _ in range(2))
-        there = np.flatnonzero(groups.home >= 0)
-        np.add.at(load, groups.home[there], work[there, groups.home[there]])
-        splits, wrap = np.zeros(1, dtype=np.int64), int(mapping == "wrap")
-        clusters = members, member_start, cluster, turn
-        found = schedule_by_homes(problem, groups, map_clusters, *clusters, work, load, ticks, wrap, splits)
-        split = int(splits[0])
-        return found
-
-    answer = run_heuristic(problem, build)
-    note = ""
-    if split and answer.schedule is not None:
-        what = "a cluster was" if split == 1 else f"{split} clusters were"
-        note = f"{what} split because no device could take the whole cluster"
-    message = "; ".join(text for text in (answer.message, note) if text)
-    used = int(np.count_nonzero(np.diff(member_start)))
-    return replace(answer, message=message, stats={"clusters": used, "split": split})
 
 
 def schedule_by_homes(

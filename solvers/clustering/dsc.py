@@ -126,7 +126,7 @@ def minimised(
 ) -> int:
     """Return the start of task x at the end of cluster c, after producers that serve only x are moved there before it.
 
-    They are moved only if x then starts earlier than on a device of its own.
+    They are moved only if x then starts earlier than on a separate device.
     """
     heaps, pulled = front.heaps, front.pulled
     heaps.size[PULLED] = 0

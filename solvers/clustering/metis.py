@@ -110,10 +110,7 @@ def group_graph(problem: Problem, balance: Balance) -> Graph:
 
 
 def meant_devices(problem: Problem, graph: Graph, balance: Balance, seed: int) -> Int:
-    """Return the device (g,) of each group's part.
-
-    Raises MissingExtraError if PyMetis is not installed.
-    """
+    """Return the device (g,) of each group's part."""
     share = _device_shares(problem, balance)
     devices = np.flatnonzero(problem.feasible.any(axis=0))
     if len(devices) == 0:  # no tasks, or no device that may run any
@@ -224,12 +221,7 @@ def parts(graph: Graph, share: Float, seed: int) -> Int:
 
     METIS prints to the standard output if it bisects a part without vertices, which cannot happen if it is called for
     two parts. So METIS makes the k-way cut itself only if all vertices are small compared with all parts. Otherwise the
-    bisection is done here, with one call of METIS for each cut.
-
-    Raises
-    ------
-    MissingExtraError
-        If PyMetis is not installed.
+    bisection is done here, with one call of METIS for each cut. Raises a MissingExtraError if PyMetis is not installed.
     """
     try:
         import pymetis  # noqa: F401  the error comes even if nothing is cut

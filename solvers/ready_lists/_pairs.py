@@ -239,36 +239,24 @@ def best_device(instance: Instance, line: Timeline, pairs: Pairs) -> int:
         held += 1
 
 
-@kernel(enqueue, allocates=False)
-def enqueue_sources(instance: Instance, line: Timeline, pairs: Pairs) -> None:
-    """Queue the tasks without producers."""
+@kernel(append, best_device, enqueue, first_unplaced, refresh, allocates=False)
+def place_pairs(instance: Instance, line: Timeline, pairs: Pairs) -> int:
+    """Place the best pair until none is left; return DONE or the first ready task that no device can take."""
     for i in range(len(pairs.missing)):
         if pairs.missing[i] == 0:
             enqueue(instance, line, pairs, i)
-
-
-@kernel(append, refresh, enqueue, allocates=False)
-def place(instance: Instance, line: Timeline, pairs: Pairs, i: int, d: int, start: int) -> None:
-    """Append task i to device d at `start`, and queue the consumers that become ready."""
-    append(instance, line, i, d, start)
-    refresh(instance, line, pairs, d)
-    for k in range(instance.out_start[i], instance.out_start[i + 1]):
-        j = instance.out_target[k]
-        pairs.missing[j] -= 1
-        if pairs.missing[j] == 0:
-            enqueue(instance, line, pairs, j)
-
-
-@kernel(enqueue_sources, best_device, first_unplaced, place, allocates=False)
-def place_pairs(instance: Instance, line: Timeline, pairs: Pairs) -> int:
-    """Place the best pair until none is left; return DONE or the first ready task that no device can take."""
-    enqueue_sources(instance, line, pairs)
     while True:
         d = best_device(instance, line, pairs)
         if d < 0:
             return first_unplaced(line, pairs.missing)
         i = pairs.head[d]
-        place(instance, line, pairs, i, d, pairs.worth[d] - pairs.work[i, d])
+        append(instance, line, i, d, pairs.worth[d] - pairs.work[i, d])
+        refresh(instance, line, pairs, d)
+        for k in range(instance.out_start[i], instance.out_start[i + 1]):
+            j = instance.out_target[k]
+            pairs.missing[j] -= 1
+            if pairs.missing[j] == 0:
+                enqueue(instance, line, pairs, j)
 
 
 @kernel(link_ticks, allocates=False)

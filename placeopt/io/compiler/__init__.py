@@ -84,12 +84,12 @@ def compile_spec(
 
 
 def document_of(data: Mapping[str, Any]) -> Document:
-    """A document made in code; raises a UsageError if it has the same name as text and as a number."""
+    """Return a document made in code; raises a UsageError if it has the same name as text and as a number."""
     return Document({key: _with_text_keys(key, value) for key, value in data.items()})
 
 
 def _with_text_keys(section: object, entries: Any) -> Any:
-    """A section with names as text; in code, names may be whole numbers."""
+    """Return a section with names as text; in code, names may be whole numbers."""
     if not isinstance(entries, dict) or all(isinstance(name, str) for name in entries):
         return entries
     named = {str(name) if is_whole(name) else name: entry for name, entry in entries.items()}
@@ -107,7 +107,7 @@ def compile_document(document: Document, *, folder: str | Path | None = None, fi
 def begin_compilation(
     document: Document, *, folder: str | Path | None = None, files: Files | None = None
 ) -> Compilation:
-    """The compilation of a document, for callers that also need its names and positions; see `load`."""
+    """Return the compilation of a document, for callers that also need its names and positions; see `load`."""
     named = NamedFiles.of(document, folder, files)
     checked = validate(document, Spec)
     if checked.model is None:
@@ -166,7 +166,7 @@ class Compilation:
             self.tasks[name] = task
         if not self.gaps.tasks and "tasks" not in document.data and "graph" not in document.data:
             self.issues.add("tasks is missing, and so is a graph file with tasks", ())
-        self.placement = FixedPlacement(spec.placement, named, self.issues)
+        self.placement = FixedPlacement(spec.placement, named, self.issues, "placement")
         self.current = Current(spec.current, named, self.issues)
 
     def _graph(self, document: Document) -> tuple[Document | None, GraphFile | None, Sequence[Issue]]:
@@ -185,7 +185,7 @@ class Compilation:
         return graph_document, checked.model, checked.issues
 
     def problem(self) -> Problem:
-        """The compiled problem; raises a SpecError that lists every issue."""
+        """Return the compiled problem; raises a SpecError that lists every issue."""
         spec, tasks, issues, gaps = self.spec, self.tasks, self.issues, self.gaps
         index = DeviceIndex(spec.devices, issues, complete=not gaps.devices, former=self._former)
         resolution = self._resolution()
@@ -284,17 +284,14 @@ class Compilation:
         energetic = [device.power for device in spec.devices.values()]
         energetic += [link.energy for link in (spec.links.default, *spec.links.overrides)]
         for place, level in enumerate(spec.objective):
+            path = ("objective", place)
             if not any(level.values()) and not issues.touch("objective"):
-                issues.add("an objective needs a metric with a positive weight", ("objective", place))
+                issues.add("an objective needs a metric with a positive weight", path)
             stated = any(amount is not None for amount in energetic) or issues.touch("devices") or issues.touch("links")
             if "energy" in level and not stated:
-                issues.add(
-                    "energy needs the power of devices or the energy of links; neither is stated", ("objective", place)
-                )
+                issues.add("energy needs the power of devices or the energy of links; neither is stated", path)
             if "relocation" in level and spec.current is None and not self.gaps.current:
-                issues.add(
-                    "relocation needs the section current, which states the current placement", ("objective", place)
-                )
+                issues.add("relocation needs the section current, which states the current placement", path)
 
     def _check_feasible(self, index: DeviceIndex, allowed: Bool, table: DurationTable) -> None:
         names = list(self.tasks)
@@ -321,15 +318,13 @@ class Compilation:
             self.issues.add(message, ("tasks", name))
 
     def _memory(self, scales: Scales) -> TaskMemory:
-        """The memory of all tasks, as stated by `memory` or `output`."""
+        """Return the memory of all tasks, as stated by `memory` or `output`."""
         amounts = np.zeros((3, len(self.tasks)), dtype=np.int64)
         for row, (name, task) in enumerate(self.tasks.items()):
             memory = task.memory
-            if memory is not None:
-                path = ("tasks", name, "memory")
-                for column, key in enumerate(("resident", "output", "scratch")):
-                    if (stated := getattr(memory, key)) is not None:
-                        amounts[column, row] = scales.size(stated, (*path, key))
+            for column, key in enumerate(TaskMemory._fields if memory is not None else ()):
+                if (stated := getattr(memory, key)) is not None:
+                    amounts[column, row] = scales.size(stated, ("tasks", name, "memory", key))
             if task.output is not None and (memory is None or memory.output is None):
                 amounts[1, row] = scales.size(task.output, ("tasks", name, "output"))
         return TaskMemory(*amounts)

@@ -57,10 +57,10 @@ def check_windows(
             takes = f"takes {time_text(int(fastest[row]), scales.resolution)} at its fastest (on {device})"
             excess = time_text(int(release[row] + fastest[row] - deadline[row]), scales.resolution)
             after = f", released at {released}," if release[row] else ""
-            rounding = scales.rounding
-            tick = time_text(1, scales.resolution)
-            coarse = f"; times are rounded to the {tick} tick, a finer resolution may help"
-            hint = coarse if rounding is not None and rounding.share > COARSE else ""
+            hint = ""
+            if scales.rounding is not None and scales.rounding.share > COARSE:
+                tick = time_text(1, scales.resolution)
+                hint = f"; times are rounded to the {tick} tick, a finer resolution may help"
             issues.add(f"{stated} cannot be met: the task{after} {takes}, {excess} too long{hint}", path)
 
 
@@ -170,14 +170,14 @@ def check_groups(
 
 
 def _peaks(memory: TaskMemory, duration: Int, by_group: Int, firsts: Int) -> Int:
-    """(g, m) fewest bytes live at one time for each group on each device; tasks of zero duration hold none."""
+    """Return (g, m) fewest bytes live at one time for each group on each device; tasks of zero duration hold none."""
     running = np.where(duration > 0, (memory.output + memory.scratch)[:, None], 0)
     resident = np.add.reduceat(memory.resident[by_group], firsts)
     return np.asarray(resident[:, None] + np.maximum.reduceat(running[by_group], firsts, axis=0))
 
 
 def _freed(memory: TaskMemory, rows: Int) -> str:
-    """A hint on the memory that the memory model `peak` counts for a part of the time only."""
+    """Return a hint on the memory that the memory model `peak` counts for a part of the time only."""
     resident, total = int(memory.resident[rows].sum()), int(memory.total[rows].sum())
     return (
         f"; {size_text(resident)} of it is resident, and memory_model: peak counts the other "
@@ -186,6 +186,6 @@ def _freed(memory: TaskMemory, rows: Int) -> str:
 
 
 def _sizes(need: int, room: int) -> tuple[str, str]:
-    """Two amounts as text, in bytes if they would otherwise look equal."""
+    """Return two amounts as text, in bytes if they would otherwise look equal."""
     texts = size_text(need), size_text(room)
     return texts if texts[0] != texts[1] else (f"{need} B", f"{room} B")

@@ -19,7 +19,7 @@ from placeopt.model.units import shown
 
 
 def feasibility(tasks: dict[str, TaskSpec], index: DeviceIndex, gaps: Gaps, issues: Issues) -> Bool:
-    """(n, m), whether `devices`, `requires` and `pin` allow the device."""
+    """Return (n, m) whether `devices`, `requires` and `pin` allow the device."""
     features = sorted({feature for device in index.devices for feature in device.spec.features})
     masks: dict[tuple[object, ...], Bool] = {}
     allowed = np.ones((len(tasks), len(index)), dtype=np.bool_)
@@ -38,21 +38,15 @@ def feasibility(tasks: dict[str, TaskSpec], index: DeviceIndex, gaps: Gaps, issu
 
 
 def _mask(name: str, task: TaskSpec, index: DeviceIndex, features: Sequence[str] | None, issues: Issues) -> Bool:
-    """(m,), whether each device is allowed; `features` are all known features, None if unknown."""
-    mask = np.ones(len(index), dtype=np.bool_)
-
-    def keep(places: list[int]) -> None:
-        chosen = np.zeros(len(index), dtype=np.bool_)
-        chosen[places] = True
-        np.logical_and(mask, chosen, out=mask)
-
+    """Return whether each device (m,) is allowed; `features` are all known features, None if unknown."""
+    chosen: list[set[int]] = [set(range(len(index)))]
     if task.devices is not None:
         path = ("tasks", name, "devices")
-        keep([d for place, reference in enumerate(task.devices) for d in index.find(reference, (*path, place))])
+        chosen.append({d for place, word in enumerate(task.devices) for d in index.find(word, (*path, place))})
     for place, feature in enumerate(task.requires):
         if features is not None and feature not in features:
             issues.unknown("feature", feature, features, ("tasks", name, "requires", place))
-        keep([d for d, device in enumerate(index.devices) if feature in device.spec.features])
+        chosen.append({d for d, device in enumerate(index.devices) if feature in device.spec.features})
     if task.pin is not None:
         devices = index.find(task.pin, ("tasks", name, "pin"))
         if len(devices) > 1:
@@ -61,14 +55,16 @@ def _mask(name: str, task: TaskSpec, index: DeviceIndex, features: Sequence[str]
                 f"{shown(task.pin)} refers to {len(devices)} devices ({names}); pin to one of them, or use devices",
                 ("tasks", name, "pin"),
             )
-        keep(devices)
+        chosen.append(set(devices))
+    mask = np.zeros(len(index), dtype=np.bool_)
+    mask[list(set.intersection(*chosen))] = True
     return mask
 
 
 def by_device(
     table: Durations, index: DeviceIndex, scales: Scales, path: Path, *, lenient: bool = False
 ) -> tuple[Int, Bool]:
-    """(m,) ticks from the table at a path, and (m,) whether it states any.
+    """Return (m,) ticks from the table at a path, and (m,) whether it states any.
 
     The most specific reference wins: name, then pool, then type. Unknown references are reported, unless `lenient`.
     """
@@ -87,7 +83,7 @@ def by_device(
 
 
 def time_windows(tasks: dict[str, TaskSpec], scales: Scales) -> tuple[Int, Int]:
-    """(n,) release times, rounded up to ticks, and (n,) deadlines, rounded down."""
+    """Return (n,) release times, rounded up to ticks, and (n,) deadlines, rounded down."""
     release = np.zeros(len(tasks), dtype=np.int64)
     deadline = np.full(len(tasks), UNLIMITED, dtype=np.int64)
     for row, (name, task) in enumerate(tasks.items()):
@@ -141,21 +137,20 @@ class DurationTable:
         self.feasible[rows, fixed[rows]] = kept
 
     def _broken(self) -> set[str | int]:
-        """Tasks with an issue that may concern the duration, such as an unknown key."""
+        """Return tasks with an issue that may concern the duration, such as an unknown key."""
         harmless = set(TaskSpec.model_fields) - {"time", "op", "flops", "bytes"}
         about_tasks = [path for path in self._issues.paths if len(path) > 1 and path[0] == "tasks"]
         return {path[1] for path in about_tasks if len(path) < 3 or path[2] not in harmless}
 
     def _tabulate(self, row: int, table: Durations, path: Path, op: str | None = None) -> None:
         """Fill in a row from a table; an operation, unlike a task, may name types that this network lacks."""
-        if op is None or op not in self._rows:
-            ticks, known = by_device(table, self._index, self._scales, path, lenient=op is not None)
+        found = self._rows.get(op)
+        if found is None:
+            found = by_device(table, self._index, self._scales, path, lenient=op is not None)
             if op is not None:
-                self._rows[op] = (ticks, known)
-        else:
-            ticks, known = self._rows[op]
-        self.duration[row] = ticks
-        self.feasible[row] &= known
+                self._rows[op] = found
+        self.duration[row] = found[0]
+        self.feasible[row] &= found[1]
 
     def _roofline(self, work: list[tuple[int, str, TaskSpec]]) -> None:
         """max(flops / speed, bytes / memory_bandwidth) + overhead, each quotient rounded up to a tick."""
@@ -206,7 +201,7 @@ class DurationTable:
             self._scales.count_rounding(float(exact[most]), int(ticks[most]), path)
 
     def _quotient(self, amounts: Int, ratio: tuple[int, int], path: Path) -> Int:
-        """Ticks for amounts of work or traffic, rounded up."""
+        """Return ticks for amounts of work or traffic, rounded up."""
         num, den = ratio
         if float(amounts.max(initial=0)) * num / den > LARGEST:
             if not self._gaps.scales:

@@ -36,7 +36,7 @@ class Issues:
             self._take(path, self._document(path).issue(message, path, at_key=at_key))
 
     def place(self, path: Path) -> Issue:
-        """The position of a path, as an issue without a message; nothing is added."""
+        """Return the position of a path, as an issue without a message; nothing is added."""
         return self._document(path).issue("", path)
 
     def unknown(self, kind: str, name: str, known: Sequence[str], path: Path, *, at_key: bool = False) -> None:
@@ -44,13 +44,13 @@ class Issues:
         self.add(self.unknown_text(kind, name, known), path, at_key=at_key)
 
     def unknown_text(self, kind: str, name: str, known: Sequence[str]) -> str:
-        """The message for an unknown name, with a near miss or the known names."""
+        """Return the message for an unknown name, with a near miss or the known names."""
         near = meaning(self._search.near_misses(kind, name, known))
         hint = near or f"; known are {listing(known)}"
         return f"unknown {kind} {shown(name)}{hint}"
 
     def written(self, path: Path) -> str:
-        """The value at a path in the document, for a message."""
+        """Return the value at a path in the document, for a message."""
         document = self._document(path)
         value = document.data
         for part in document.existing(path):
@@ -62,11 +62,11 @@ class Issues:
         self._take((*under, *issue.path), issue)
 
     def touch(self, *path: str | int) -> bool:
-        """Whether there is an issue at a path or below."""
+        """Return whether there is an issue at a path or below."""
         return path in self._touched
 
     def error(self) -> SpecError:
-        """A SpecError with all issues in file order."""
+        """Return a SpecError with all issues in file order."""
         return SpecError(in_file_order(self._found.values()))
 
     def _document(self, path: Path) -> Document:

@@ -74,13 +74,13 @@ class DeviceIndex:
         return len(self.devices)
 
     def find(self, reference: str, path: Path | None) -> list[int]:
-        """The devices of a reference, in order; see `levels` for the path."""
+        """Return the devices of a reference, in order; see `levels` for the path."""
         return sorted({place for level in self.levels(reference, path) for place in level})
 
     def levels(
         self, reference: str, path: Path | None, *, at_key: bool = False
     ) -> tuple[list[int], list[int], list[int], list[int]]:
-        """The devices of a reference, least specific first: as everything, as a type, as a pool, as a name.
+        """Return the devices of a reference, least specific first: as everything, as a type, as a pool, as a name.
 
         `path` is the position for the report of an unknown reference; without it, none is made.
         """
@@ -94,7 +94,7 @@ class DeviceIndex:
         return found
 
     def hidden(self, reference: str) -> list[int]:
-        """The devices of a pool or type that a reference excludes because it is also the name of a device."""
+        """Return the devices of a pool or type that a reference excludes because it is also the name of a device."""
         others = {*self._pools.get(reference, []), *self._types.get(reference, [])}
         return sorted(others - set(self._names[reference])) if reference in self._names else []
 
@@ -110,7 +110,7 @@ class LinkArrays(NamedTuple):
 
 
 def link_arrays(links: LinksSpec, index: DeviceIndex, scales: Scales, issues: Issues) -> LinkArrays:
-    """The arrays of a links section; links are free by default."""
+    """Return the arrays of a links section; links are free by default."""
     free = (0, 0, 1, 0, 1)
     arrays = LinkArrays(*(np.full((len(index), len(index)), value, dtype=np.int64) for value in free))
     everything = np.arange(len(index))
@@ -124,7 +124,7 @@ def link_arrays(links: LinksSpec, index: DeviceIndex, scales: Scales, issues: Is
 
 
 def _ends(override: LinkOverride, index: DeviceIndex, issues: Issues, path: Path) -> list[tuple[Int, Int]]:
-    """The (senders, receivers) of an override."""
+    """Return the (senders, receivers) of an override."""
 
     def find(key: str, references: list[str]) -> Int:
         places = [index.find(reference, (*path, key, place)) for place, reference in enumerate(references)]

@@ -37,7 +37,7 @@ class StatedPlacement:
             self._entries = self._read(named, written[_FILE])
 
     def _read(self, named: NamedFiles, name: str) -> dict[str, str]:
-        """The device of each task in the sound part of a plan file."""
+        """Return the device of each task in the sound part of a plan file."""
         try:
             self._plan = named.read(name)
         except DocumentError as error:
@@ -53,7 +53,7 @@ class StatedPlacement:
         return {} if checked.model is None else {name: task.device for name, task in checked.model.tasks.items()}
 
     def devices(self, tasks: dict[str, TaskSpec], index: DeviceIndex, gaps: Gaps, *, past: bool = False) -> Int:
-        """(n,) the device of each task, -1 if it has none.
+        """Return (n,) the device of each task, -1 if it has none.
 
         With `past`, a plan file may name devices that are gone; their tasks have none.
         """
@@ -93,11 +93,8 @@ class StatedPlacement:
 class FixedPlacement(StatedPlacement):
     """The fixed part of the placement in a spec."""
 
-    def __init__(self, written: dict[str, str], named: NamedFiles, issues: Issues) -> None:
-        super().__init__(written, named, issues, "placement")
-
     def place(self, task: str) -> Issue:
-        """The position of the entry of a task, in the spec or in the plan file, as an issue without a message."""
+        """Return the position of a task's entry in the spec or the plan file, as an issue without a message."""
         if self._plan is None:
             return self._issues.place(("placement", task))
         return self._plan.issue("", ("tasks", task, "device"))
@@ -197,7 +194,7 @@ class Current:
         scales: Scales,
         gaps: Gaps,
     ) -> Int | None:
-        """(n, m) ticks of relocation, None without a section; `resident` (n,) are bytes of each task."""
+        """Return (n, m) ticks of relocation, None without a section; `resident` (n,) are bytes of each task."""
         current = self._placement.devices(tasks, index, gaps, past=True)
         moved = self.moved = resident.copy()
         if not self._stated and all(task.migration is None for task in tasks.values()):
@@ -232,7 +229,7 @@ class Current:
 
 
 def _objections(task: TaskSpec, device: int, index: DeviceIndex) -> list[str]:
-    """The keys of a task that forbid a device, with their values."""
+    """Return the keys of a task that forbid a device, with their values."""
     keys = {"devices": task.devices, "pin": None if task.pin is None else [task.pin]}
     found = [
         f"{key} ({listing(names)})"

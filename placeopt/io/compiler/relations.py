@@ -29,7 +29,7 @@ class EdgeArrays:
 
 
 def edge_arrays(tasks: dict[str, TaskSpec], scales: Scales, gaps: Gaps, issues: Issues) -> EdgeArrays:
-    """The edges of all tasks' `after`."""
+    """Return the edges of all tasks' `after`."""
     names = list(tasks)
     number = {name: row for row, name in enumerate(tasks)}
     outputs = [
@@ -81,7 +81,7 @@ def _report_cycles(pairs: Int, names: list[str], issues: Issues) -> None:
 
 
 def forward_tasks(tasks: dict[str, TaskSpec], gaps: Gaps, issues: Issues) -> Int:
-    """(n,) the task whose gradient each task computes; its own index if it is not a backward task."""
+    """Return (n,) the task whose gradient each task computes; its own index if it is not a backward task."""
     number = {name: row for row, name in enumerate(tasks)}
     forward = np.arange(len(tasks), dtype=np.int64)
     names: list[str] = []
@@ -107,7 +107,7 @@ def forward_tasks(tasks: dict[str, TaskSpec], gaps: Gaps, issues: Issues) -> Int
 
 
 def colocation_labels(tasks: dict[str, TaskSpec]) -> Int:
-    """(n,) labels, equal for tasks that must share a device; a task with two labels joins their groups."""
+    """Return (n,) labels, equal for tasks that must share a device; a task with two labels joins their groups."""
     parent = list(range(len(tasks)))
 
     def root(row: int) -> int:
@@ -126,7 +126,7 @@ def colocation_labels(tasks: dict[str, TaskSpec]) -> Int:
 
 
 def separation_pairs(tasks: dict[str, TaskSpec], labels: Int, n_devices: int, issues: Issues) -> list[tuple[int, int]]:
-    """Pairs of tasks that must be on different devices."""
+    """Return pairs of tasks that must be on different devices."""
     members: dict[str, list[int]] = defaultdict(list)
     names = list(tasks)
     for row, task in enumerate(tasks.values()):

@@ -19,7 +19,7 @@ _ONE = Fraction(1)
 
 
 class _Kind(NamedTuple):
-    """What whole numbers count: a word, its key in `units`, and an example of a unit."""
+    """Unit that whole numbers count: a word, its key in `units`, and an example of a larger unit."""
 
     counted: str
     key: str
@@ -55,27 +55,27 @@ class Scales:
         return Rounding(float(min(share, 10**300)), path_text(self._issues.place(path).path))
 
     def ticks(self, time: Amount, path: Path, *, counts: bool = True) -> int:
-        """A time rounded up to whole ticks; `counts` is whether its rounding is reported."""
+        """Return a time rounded up to whole ticks; `counts` is whether its rounding is reported."""
         return self._rounded(time, _TICKS, path, counts=counts)
 
     def ticks_rounded_down(self, time: Amount, path: Path) -> int:
-        """A time rounded down to whole ticks, for deadlines."""
+        """Return a time rounded down to whole ticks, for deadlines."""
         return self._rounded(time, _TICKS, path, counts=True, up=False)
 
     def exact_ticks(self, time: Amount) -> Fraction | int:
-        """A time in ticks, not rounded."""
+        """Return a time in ticks, not rounded."""
         return self._amount(time, self._units.time, self.resolution)
 
     def size(self, amount: Amount, path: Path) -> int:
-        """Bytes, rounded up."""
+        """Return bytes, rounded up."""
         return self._rounded(amount, _BYTES, path)
 
     def capacity(self, amount: Amount, path: Path) -> int:
-        """Bytes, rounded down."""
+        """Return bytes, rounded down."""
         return self._rounded(amount, _BYTES, path, up=False)
 
     def work(self, amount: Amount, path: Path) -> int:
-        """FLOP, rounded up."""
+        """Return FLOP, rounded up."""
         return self._rounded(amount, _FLOP, path)
 
     def count_rounding(self, exact: Fraction | float, whole: int, path: Path) -> None:
@@ -85,24 +85,24 @@ class Scales:
             self._most = share, path
 
     def bandwidth(self, rate: Amount, path: Path) -> tuple[int, int]:
-        """(num, den): num ticks move den bytes."""
+        """Return (num, den): num ticks move den bytes."""
         return self._inverse(rate, self._units.bandwidth, path)
 
     def speed(self, rate: Amount, path: Path) -> tuple[int, int]:
-        """(num, den): num ticks do den FLOP."""
+        """Return (num, den): num ticks do den FLOP."""
         return self._inverse(rate, self._units.speed, path)
 
     def power(self, power: Amount, path: Path) -> tuple[int, int]:
-        """(num, den): num nanojoules are spent in den ticks; a bare number is watts."""
+        """Return (num, den): num nanojoules are spent in den ticks; a bare number is watts."""
         return self._ratio(_value(power) * NANO * self.resolution, path)
 
     def energy(self, energy: Amount, path: Path) -> tuple[int, int]:
-        """(num, den): num nanojoules move den bytes; a bare number is joules per byte."""
+        """Return (num, den): num nanojoules move den bytes; a bare number is joules per byte."""
         return self._ratio(_value(energy) * NANO, path)
 
     @staticmethod
     def _amount(amount: Amount, unit: Fraction | None, size: Fraction = _ONE) -> Fraction | int:
-        """The amount in multiples of `size`; a bare number is unchanged, unless the document states its unit."""
+        """Return the amount in multiples of `size`; a bare number is unchanged, unless the document states its unit."""
         if isinstance(amount, Quantity) and not amount.bare:
             return amount.value / size
         return _value(amount) if unit is None else _value(amount) * unit / size
@@ -118,7 +118,7 @@ class Scales:
         return self._ratio(1 / per_tick, path)
 
     def _rounded(self, amount: Amount, kind: _Kind, path: Path, *, counts: bool = False, up: bool = True) -> int:
-        """The amount in whole ticks, bytes or FLOP.
+        """Return the amount in whole ticks, bytes or FLOP.
 
         A bare number that rounding would change much is reported: another unit was probably meant.
         """
