@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from placeopt.errors import SpecError as SpecError
     from placeopt.errors import UnsupportedError as UnsupportedError
     from placeopt.errors import UsageError as UsageError
-    from placeopt.io.compiler import compile_spec as compile  # noqa: F401  the public name
+    from placeopt.io.compiler import compile_spec
     from placeopt.io.compiler import load as load
     from placeopt.io.files import size_limit as size_limit
     from placeopt.io.formats.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from placeopt.solver.registry import Setting as Setting
     from placeopt.solver.registry import SolverInfo as SolverInfo
     from placeopt.solver.registry import solver_info as solver_info
-    from placeopt.solver.registry import solver_names as solvers  # noqa: F401  the public name
+    from placeopt.solver.registry import solver_names
     from placeopt.solving.pipeline import solve as solve
     from placeopt.solving.result import Result as Result
     from placeopt.solving.result import WallTime as WallTime
@@ -91,6 +91,9 @@ if TYPE_CHECKING:
     from placeopt.verifier import verify as verify
     from placeopt.views.page import write_report as write_report
     from placeopt.views.traces import write_trace as write_trace
+
+    compile = compile_spec  # an alias in an import is not exported under `mypy --strict`
+    solvers = solver_names
 
 _NAMES = {
     "placeopt.bounding.portfolio": "bounds",

@@ -25,7 +25,7 @@ import numpy as np
 from placeopt.model.building import build_problem
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
-from placeopt.solver import Termination, unsupported
+from placeopt.solver import Solver, Termination, unsupported
 from placeopt.solver.registry import find_solver
 from placeopt.solving.pipeline import solve
 from placeopt.solving.result import Result
@@ -49,7 +49,7 @@ class Case:
     reason: str
 
 
-def check_solver(name: str, case: Case, *, time_limit: float = 20.0, **settings: Any) -> Result | None:
+def check_solver(solver: str | Solver, case: Case, *, time_limit: float = 20.0, **settings: Any) -> Result | None:
     """Run a solver on a case and assert all that the protocol promises; None if the solver rightly refuses it.
 
     Raises
@@ -58,12 +58,13 @@ def check_solver(name: str, case: Case, *, time_limit: float = 20.0, **settings:
         If a promise is broken; says which.
     """
     problem = case.build()
-    info = find_solver(name).info
+    found = find_solver(solver)
+    name, info = found.name, found.info
     if unsupported(info, problem) is not None:
         return None
-    first = solve(problem, name, time_limit=time_limit, seed=7, workers=1, strict=True, **settings)
+    first = solve(problem, found, time_limit=time_limit, seed=7, workers=1, strict=True, **settings)
     _check_answer(name, case, first, exact=info.exact, finished=info.exact)
-    again = solve(problem, name, time_limit=time_limit, seed=7, workers=1, strict=True, **settings)
+    again = solve(problem, found, time_limit=time_limit, seed=7, workers=1, strict=True, **settings)
     if Termination.TIME_LIMIT not in (first.termination, again.termination):
         same = first.schedule is again.schedule is None or (
             first.schedule is not None
@@ -72,15 +73,15 @@ def check_solver(name: str, case: Case, *, time_limit: float = 20.0, **settings:
             and np.array_equal(first.schedule.start, again.schedule.start)
         )
         assert same, f"{name}, {case.name}: the same seed gave another schedule"
-    hurried = solve(problem, name, time_limit=1e-6, seed=7, workers=1, strict=True, **settings)
+    hurried = solve(problem, found, time_limit=1e-6, seed=7, workers=1, strict=True, **settings)
     _check_answer(name, case, hurried, exact=info.exact, finished=False)
     stopped = solve(
-        problem, name, time_limit=time_limit, seed=7, workers=1, strict=True, should_stop=lambda: True, **settings
+        problem, found, time_limit=time_limit, seed=7, workers=1, strict=True, should_stop=lambda: True, **settings
     )
     _check_answer(name, case, stopped, exact=info.exact, finished=False)
     if first.schedule is not None:
         warm = solve(
-            problem, name, time_limit=time_limit, seed=7, workers=1, strict=True, initial=first.schedule, **settings
+            problem, found, time_limit=time_limit, seed=7, workers=1, strict=True, initial=first.schedule, **settings
         )
         _check_answer(name, case, warm, exact=info.exact, finished=info.exact)
     return first

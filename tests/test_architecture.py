@@ -187,7 +187,8 @@ def test_public_names_agree_with_what_type_checkers_see() -> None:
 
     tree = ast.parse((CORE / "__init__.py").read_text())
     guarded = next(node for node in tree.body if isinstance(node, ast.If))
-    seen = {alias.asname for node in guarded.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    seen = {alias.asname for node in guarded.body if isinstance(node, ast.ImportFrom) for alias in node.names} - {None}
+    seen |= {target.id for node in guarded.body if isinstance(node, ast.Assign) for target in node.targets}
     assert seen == set(placeopt.__all__)
     for name in placeopt.__all__:
         assert getattr(placeopt, name) is not None

@@ -11,6 +11,7 @@ the same optimum); the best of them certifies the gap of any schedule.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -21,8 +22,9 @@ from placeopt.bounding.quick.energetic import energetic_bound
 from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.bounding.sct import sct_bound
 from placeopt.kernels import WaitingStoppedError, hurried, impatient
+from placeopt.model.arrays import checked_call, checked_number, checked_whole
 from placeopt.model.objective import Value, simplified
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, check_problem
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.solver import Clock
 
@@ -31,10 +33,10 @@ def bounds(
     problem: Problem,
     *,
     time_limit: float | None = None,
-    workers: int = 1,
+    workers: int | None = 1,
     known: Value | None = None,
     on_bound: Callable[[Bound], None] | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] | None = None,
 ) -> list[Bound]:
     """Lower bounds of the objective's first level, best first; at least one.
 
@@ -45,7 +47,7 @@ def bounds(
     time_limit
         Seconds for the others; without it there are only the quick bounds.
     workers
-        Threads to use.
+        Threads to use; None for all cores.
     known
         The value of a schedule that exists: once a bound reaches it, nothing is left to prove.
     on_bound
@@ -53,6 +55,10 @@ def bounds(
     should_stop
         Asked now and then; once true, what has been proved so far is returned.
     """
+    check_problem("bounds", problem)
+    checked_number("time_limit", time_limit, positive=True)
+    workers = checked_whole("workers", os.cpu_count() or 1 if workers is None else workers, 1, 1000)
+    checked_call("should_stop", should_stop)
     clock = Clock(time_limit)
     found: dict[str, Bound] = {}
     best: Value | None = None  # several threads ask whether it is over while one adds
@@ -65,7 +71,7 @@ def bounds(
             on_bound(bound)
 
     def over() -> bool:
-        return should_stop() or (known is not None and best is not None and best >= known)
+        return (should_stop is not None and should_stop()) or (known is not None and best is not None and best >= known)
 
     def stopped() -> bool:
         return over() or clock.over

@@ -14,7 +14,7 @@ import numpy as np
 
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.schedule import Schedule, arrivals, durations
+from placeopt.model.schedule import Schedule, arrivals, check_schedule, durations
 
 
 def sum_memory(problem: Problem, device: Int) -> Int:
@@ -86,6 +86,7 @@ def used_memory(problem: Problem, schedule: Schedule) -> Int:
 
 def fits(problem: Problem, schedule: Schedule) -> bool:
     """Whether no device's capacity is exceeded."""
+    check_schedule("fits", problem, schedule)
     return bool((used_memory(problem, schedule) <= problem.capacity).all())
 
 

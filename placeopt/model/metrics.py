@@ -15,8 +15,8 @@ from placeopt.model.graph import components, path_lengths, siblings
 from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.memory import peak_memory, sum_memory, used_memory
 from placeopt.model.objective import loads, moved_edges
-from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.schedule import Schedule, makespan
+from placeopt.model.problem import UNLIMITED, Problem, check_problem
+from placeopt.model.schedule import Schedule, check_schedule, makespan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,6 +97,7 @@ class Shape:
 
 def measure(problem: Problem, schedule: Schedule) -> Metrics:
     """The measures of a schedule, feasible or not; every task is on a device that may run it."""
+    check_schedule("measure", problem, schedule)
     length = makespan(problem, schedule)
     shortest = critical_path(problem)
     alone = single_device(problem)
@@ -163,6 +164,7 @@ def critical_path(problem: Problem) -> int:
     The denominator of the SLR: the sum over CP_MIN of min_j w_ij (Topcuoglu et al. 2002, section 5.1). A path starts
     at the release time of its first task.
     """
+    check_problem("critical_path", problem)
     if problem.n_tasks == 0:
         return 0
     shortest = np.where(problem.feasible, problem.duration, problem.duration.max(axis=1, keepdims=True)).min(axis=1)

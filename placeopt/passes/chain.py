@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.model.problem import Problem
+from placeopt.errors import UsageError
+from placeopt.model.problem import Problem, check_problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes.catalog import find_pass, pass_settings, pass_text
 from placeopt.passes.protocol import Pass, Reduction
@@ -149,7 +150,16 @@ class Chain:
         return projected
 
 
-def apply_passes(problem: Problem, passes: Iterable[str | Pass]) -> Chain:
+def found_passes(wanted: Iterable[str | Pass] | str | Pass) -> tuple[Pass, ...]:
+    """Return the passes, by name or as objects; a single one needs no list."""
+    if isinstance(wanted, str | Pass):
+        return (find_pass(wanted),)
+    if not isinstance(wanted, Iterable):
+        raise UsageError(f"passes is {wanted!r}; expected a list of passes or of their names")
+    return tuple(map(find_pass, wanted))
+
+
+def apply_passes(problem: Problem, passes: Iterable[str | Pass] | str | Pass) -> Chain:
     """The passes, or those of these names, applied in order; neighbouring exact ones again until they have next to
     nothing left to do.
 
@@ -158,7 +168,8 @@ def apply_passes(problem: Problem, passes: Iterable[str | Pass]) -> Chain:
     UsageError
         If there is no pass of some name, or it has no such setting.
     """
-    found = [find_pass(each) for each in passes]
+    check_problem("apply_passes", problem)
+    found = found_passes(passes)
     steps: list[Step] = []
     for exact, block in groupby(found, key=lambda each: each.exact):
         problem = (_exhausted if exact else _once)(problem, list(block), steps)

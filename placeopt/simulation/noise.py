@@ -12,6 +12,7 @@ from placeopt.errors import UsageError, counted
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import edge_transfers
+from placeopt.model.units import is_number, is_whole
 from placeopt.simulation.run import Discipline, Run, checked_placement
 
 MOST_RUNS = 10_000_000
@@ -51,7 +52,7 @@ class NoisyRuns:
 
     def quantile(self, q: float) -> float:
         """Makespan in ticks that a share `q` of the runs does not exceed, interpolated between runs."""
-        if not 0 <= q <= 1:
+        if not is_number(q) or not 0 <= q <= 1:
             raise UsageError(f"q: {q} is not a share; expected a number from 0 to 1")
         return float(np.quantile(self.makespans, q))
 
@@ -80,12 +81,12 @@ def simulate_noisy(
     UsageError
         As `simulate` does, and if `noise` is not in [0, 1), `runs` is not in [1, MOST_RUNS], or `seed` below 0.
     """
-    if not 0 <= noise < 1:
+    if not is_number(noise) or not 0 <= noise < 1:
         raise UsageError(f"noise: {noise} is out of range; expected a share from 0 to less than 1")
-    if not 1 <= runs <= MOST_RUNS:
+    if not is_whole(runs) or not 1 <= runs <= MOST_RUNS:
         raise UsageError(f"runs: {runs} is out of range; expected a whole number from 1 to {MOST_RUNS:,}")
-    if seed < 0:
-        raise UsageError(f"seed: {seed} is negative; expected an integer from 0 up")
+    if not is_whole(seed) or seed < 0:
+        raise UsageError(f"seed: {seed} is out of range; expected a whole number from 0 up")
     run = Run(problem, checked_placement(problem, device))
     run.prepare(discipline, priority, order, runs)
     representative = edge_transfers(problem, run.device)

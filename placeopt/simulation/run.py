@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from placeopt.errors import UsageError, listing, suggestion
 from placeopt.model.arrays import Int
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, check_problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 from placeopt.simulation import loops
 from placeopt.simulation.loops import make_case, make_work
@@ -161,6 +161,10 @@ def _inverse(permutation: Int) -> Int:
 
 def checked_placement(problem: Problem, device: Sequence[int] | Int) -> Int:
     """(n,) the placement as an array of its own, or a UsageError that says what is wrong with it."""
+    check_problem("simulate", problem)
+    if isinstance(device, Mapping | Schedule):
+        kind = type(device).__name__
+        raise UsageError(f"device is a {kind}; expected the index of a device for each task, such as schedule.device")
     given = np.asarray(device)
     if given.shape != (problem.n_tasks,):
         raise UsageError(f"device: has shape {given.shape}; expected one device for each of {problem.n_tasks} tasks")

@@ -10,13 +10,13 @@ from __future__ import annotations
 import enum
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from placeopt.errors import UsageError, listing, suggestion
+from placeopt.errors import UsageError, listing, meaning, suggestion
 from placeopt.model.objective import Value
 from placeopt.model.problem import Contention, MemoryModel, Metric, Problem
 from placeopt.model.schedule import Schedule
@@ -196,10 +196,12 @@ class Settings(BaseModel):
 Some = TypeVar("Some", bound=Settings)
 
 
-def checked_settings(owner: str, kind: type[Some], values: Mapping[str, Any], keywords: Sequence[str] = ()) -> Some:
+def checked_settings(
+    owner: str, kind: type[Some], values: Mapping[str, Any], keywords: Mapping[str, str] | None = None
+) -> Some:
     """The settings of `owner`, checked; values may be text, as on the command line.
 
-    `keywords` are other names that may have been meant: the arguments of the function that takes the settings.
+    `keywords` maps other names to what they mean: the arguments of the function that takes the settings.
 
     Raises
     ------
@@ -214,7 +216,9 @@ def checked_settings(owner: str, kind: type[Some], values: Mapping[str, Any], ke
         for detail in error.errors(include_url=False):
             name = str(detail["loc"][0]) if detail["loc"] else ""
             if detail["type"] == "extra_forbidden":
-                hint = suggestion(name, [*fields, *keywords]) or f"; it has {listing(list(fields))}"
+                meant = (keywords or {}).get(name)
+                hint = meaning([meant]) if meant else suggestion(name, [*fields, *(keywords or {}).values()])
+                hint = hint or f"; it has {listing(list(fields)) if fields else 'no settings'}"
                 problems.append(f'{owner} has no setting "{name}"{hint}')
             else:
                 problems.append(f"{owner}: setting {name} = {detail['input']}: {detail['msg'].lower()}")
@@ -272,7 +276,11 @@ class Solver(Protocol):
 
     name: ClassVar[str]
     info: ClassVar[Info]
-    settings_type: ClassVar[type[Settings]]
+
+    @property
+    def settings_type(self) -> type[Settings]:
+        """The class of its settings; a class variable of a solver."""
+        ...
 
     def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:
         """The algorithm's answer; `settings` is an instance of `settings_type`."""

@@ -41,17 +41,22 @@ def solver_names() -> list[str]:
     return list(_entry_points())
 
 
-def find_solver(name: str) -> Solver:
-    """The solver of that name; only its own module is imported.
+def find_solver(name: str | Solver) -> Solver:
+    """Return the solver of a name, of which only its own module is imported; a solver object as it is.
 
     Raises
     ------
     UsageError
         If there is none, or the package that offers it cannot be imported.
     """
+    if isinstance(name, type):
+        raise UsageError(f"the solver is the class {name.__name__}; expected an object of it: {name.__name__}()")
     if not isinstance(name, str):
+        if isinstance(name, Solver):
+            return name
         raise UsageError(
-            f"a solver is given by its name, got {type(name).__name__}; known are {listing(solver_names(), 40)}"
+            f"the solver is a {type(name).__name__}; expected a name, or an object with name, info, settings_type and "
+            f"solve; known are {listing(solver_names(), 40)}"
         )
     point = _entry_points().get(name)
     if point is None:
@@ -89,7 +94,7 @@ class SolverInfo(Info):
         return f"<SolverInfo {self.name}: {self.summary}>"
 
 
-def solver_info(name: str) -> SolverInfo:
+def solver_info(name: str | Solver) -> SolverInfo:
     """What a solver is and can do: its guarantee, complexity, paper, settings, and what it supports.
 
     Raises

@@ -36,7 +36,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule
+from placeopt.model.schedule import Schedule, check_types
 from placeopt.verifier.objective import makespan_of, objective_of
 from placeopt.verifier.report import Report, Rule, Violation
 from placeopt.verifier.rules import RULES, claim_broken, malformed
@@ -53,6 +53,7 @@ def verify(problem: Problem, schedule: Schedule, claim: Sequence[int | Fraction]
     schedule is not feasible anyway. Takes O((n + e) log(n + e)) time and reports O(n + e)
     violations: of the tasks that a task overlaps, only the one that ends last is named.
     """
+    check_types("verify", problem, schedule)
     broken = list(malformed(problem, schedule))
     if broken:
         return Report(tuple(broken), None, None)

@@ -353,5 +353,8 @@ def test_arguments_of_another_kind_are_told() -> None:
     with pytest.raises(po.UsageError, match=r"load takes a path, got dict; placeopt\.compile takes documents"):
         po.load(problem)
     solver: Any = None
-    with pytest.raises(po.UsageError, match="a solver is given by its name, got NoneType; known are"):
+    with pytest.raises(
+        po.UsageError,
+        match="the solver is a NoneType; expected a name, or an object with name, info, ",
+    ):
         po.solve(build_problem(task_names=["t"], device_names=["d"], duration=np.array([[1]])), solver)

@@ -1223,11 +1223,13 @@ def test_the_verifier_shares_no_code_with_what_it_judges() -> None:
             imported |= {alias.name: set() for alias in node.names}
     own = {module: names for module, names in imported.items() if module.startswith("placeopt")}
     assert {module for module in own if not module.startswith("placeopt.verifier.")} == {
+        "placeopt.model.arrays",
         "placeopt.model.problem",
         "placeopt.model.schedule",
     }
+    assert own["placeopt.model.arrays"] <= {"Bool", "Int"}
     assert own["placeopt.model.problem"] <= {"Bool", "Int", "Metric", "PARTS", "Problem", "UNLIMITED"}
-    assert own["placeopt.model.schedule"] == {"Schedule", "Transfers"}
+    assert own["placeopt.model.schedule"] == {"Schedule", "Transfers", "check_types"}
     derived = {"transfer", "memory", "order", "out_start", "in_start", "in_edge", "device_class", "group_feasible"}
     read = {
         node.attr

@@ -48,9 +48,9 @@ def bounds(
     from placeopt.cli.terminal.bounding import bounds_data, bounds_table
     from placeopt.cli.terminal.console import print_problem
     from placeopt.io.compiler import load
+    from placeopt.model.arrays import LONGEST
     from placeopt.solver import Clock, Progress
     from placeopt.solving.result import number
-    from placeopt.solving.settings import LONGEST
 
     limit = None if time_limit == "none" else seconds(time_limit, "--time-limit")
     options = checked_options(time_limit=limit, workers=workers)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from placeopt.io.compiler.ranges import check_ranges
 from placeopt.io.compiler.scales import Scales
 from placeopt.io.compiler.windows import check_windows, time_windows
 from placeopt.io.document import Document, Files, NamedFiles, collection_paused, read_document
-from placeopt.io.files import size_limit
+from placeopt.io.files import StrPath, size_limit
 from placeopt.io.spec import GraphFile, Spec, TaskSpec
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Bool, Int
@@ -38,7 +37,7 @@ _SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds of a tick
 __all__ = ["Compilation", "begin_compilation", "compile_document", "compile_spec", "document_of", "load", "read_spec"]
 
 
-def load(path: str | Path, *, files: Files = "any", max_bytes: int | None = None) -> Problem:
+def load(path: StrPath, *, files: Files = "any", max_bytes: int | None = None) -> Problem:
     """The problem in a spec file (YAML, or JSON if its name ends in .json).
 
     Parameters
@@ -56,15 +55,13 @@ def load(path: str | Path, *, files: Files = "any", max_bytes: int | None = None
     UsageError
         If an argument makes no sense.
     """
-    if not isinstance(path, str | Path):
+    if not isinstance(path, str | os.PathLike):
         raise UsageError(f"load takes a path, got {type(path).__name__}; placeopt.compile takes documents made in code")
     with size_limit(max_bytes):
         return compile_document(_read(path), files=files)
 
 
-def compile_spec(
-    spec: Spec | dict[str, Any], *, folder: str | Path | None = None, files: Files | None = None
-) -> Problem:
+def compile_spec(spec: Spec | dict[str, Any], *, folder: StrPath | None = None, files: Files | None = None) -> Problem:
     """The problem of a spec made in code.
 
     Parameters
@@ -110,15 +107,13 @@ def _with_text_keys(section: object, entries: Any) -> Any:
     return named
 
 
-def compile_document(document: Document, *, folder: str | Path | None = None, files: Files | None = None) -> Problem:
+def compile_document(document: Document, *, folder: StrPath | None = None, files: Files | None = None) -> Problem:
     """The problem of a document; see `load`, and `NamedFiles.of` for the files that it may name."""
     with collection_paused():
         return begin_compilation(document, folder=folder, files=files).problem()
 
 
-def begin_compilation(
-    document: Document, *, folder: str | Path | None = None, files: Files | None = None
-) -> Compilation:
+def begin_compilation(document: Document, *, folder: StrPath | None = None, files: Files | None = None) -> Compilation:
     """A document on its way to a problem, for what needs its names and places too; see `load`."""
     named = NamedFiles.of(document, folder, files)
     checked = validate(document, Spec)
@@ -127,7 +122,7 @@ def begin_compilation(
     return Compilation(checked.model, document, checked.issues, named)
 
 
-def read_spec(path: str | Path) -> Spec:
+def read_spec(path: StrPath) -> Spec:
     """The spec in a file, short forms widened, names not yet resolved."""
     checked = validate(_read(path), Spec)
     if checked.model is None or checked.issues:
@@ -135,7 +130,7 @@ def read_spec(path: str | Path) -> Spec:
     return checked.model
 
 
-def _read(path: str | Path) -> Document:
+def _read(path: StrPath) -> Document:
     try:
         return read_document(path)
     except DocumentError as error:

@@ -11,14 +11,15 @@ makes the rest feasible (`mending`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from placeopt.errors import DocumentError, Issue, SpecError, UsageError, counted, path_text, visible
 from placeopt.io.compiler import begin_compilation, document_of
 from placeopt.io.document import Document, Files, collection_paused, read_document
+from placeopt.io.files import StrPath
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Clock
@@ -125,7 +126,7 @@ class Explanation:
 
 
 def explain(
-    spec: str | Path | Mapping[str, Any],
+    spec: StrPath | Mapping[str, Any],
     *,
     time_limit: float = 60.0,
     solver: str = "cp-sat",
@@ -196,10 +197,10 @@ def explain(
     )
 
 
-def _document(spec: str | Path | Mapping[str, Any]) -> Document:
+def _document(spec: StrPath | Mapping[str, Any]) -> Document:
     if isinstance(spec, Mapping):
         return document_of(spec)
-    if not isinstance(spec, str | Path):
+    if not isinstance(spec, str | os.PathLike):
         raise UsageError(f"explain takes the path of a problem file or its document, got {type(spec).__name__}")
     try:
         return read_document(spec)

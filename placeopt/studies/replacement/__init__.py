@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace as with_
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Literal
 
 from placeopt.errors import InternalError
 from placeopt.io.document import Files
+from placeopt.io.files import StrPath
 from placeopt.model.objective import METRICS, simplified
 from placeopt.model.problem import Problem
 from placeopt.model.relocation import GONE
@@ -135,8 +135,8 @@ class Replacement:
 
 def replace(
     problem: Source | Problem,
-    plan: str | Path | Schedule | Mapping[str, str],
-    devices: str | Path | Mapping[str, Any] | Problem,
+    plan: StrPath | Schedule | Mapping[str, str],
+    devices: StrPath | Mapping[str, Any] | Problem,
     *,
     solver: str = "auto",
     runs: float | Fraction | None = None,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,22 +15,22 @@ from placeopt.io.compiler import Compilation, begin_compilation, document_of
 from placeopt.io.compiler.devices import DeviceIndex
 from placeopt.io.compiler.issues import Issues
 from placeopt.io.document import Document, Files, NamedFiles, read_document
+from placeopt.io.files import StrPath
 from placeopt.io.plan import read_plan
 from placeopt.io.spec import CurrentSpec, NetworkFile, Spec
 from placeopt.io.validation import validate
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, checked_number
 from placeopt.model.building import with_changes
 from placeopt.model.problem import Metric, Objective, Problem, Term
 from placeopt.model.relocation import GONE, relocation_ticks, shared_out
 from placeopt.model.schedule import Schedule
-from placeopt.solving.settings import checked as checked_number
 
 IN_TICKS = ("makespan", "total_cost", "max_load", "relocation")
 """Metrics that relocation can be added to as it is."""
 FEWEST = 1e-6
 """Runs that a placement may serve, at least: relocation is weighed by their inverse, and solvers reckon with that."""
 
-Source = str | Path | Mapping[str, Any] | Spec
+Source = StrPath | Mapping[str, Any] | Spec
 """A problem file, or a document made in code."""
 
 
@@ -64,8 +64,8 @@ class Changed:
 
 def changed_problem(
     problem: Source | Problem,
-    plan: str | Path | Schedule | Mapping[str, str],
-    devices: str | Path | Mapping[str, Any] | Problem,
+    plan: StrPath | Schedule | Mapping[str, str],
+    devices: StrPath | Mapping[str, Any] | Problem,
     runs: float | Fraction | None = None,
     files: Files | None = None,
 ) -> Changed:
@@ -95,8 +95,8 @@ def _opened(problem: Source, files: Files | None) -> Compilation:
 
 def _on_network(
     before: Compilation,
-    network: str | Path | Mapping[str, Any],
-    plan: str | Path | Schedule | Mapping[str, str],
+    network: StrPath | Mapping[str, Any],
+    plan: StrPath | Schedule | Mapping[str, str],
     runs: Fraction | None,
 ) -> Changed:
     """The tasks of a document on the devices of another, with relocation from where they are.
@@ -136,7 +136,7 @@ def _on_network(
 
 
 def _on_problem(
-    before: Problem, after: Problem, plan: str | Path | Schedule | Mapping[str, str], runs: Fraction | None
+    before: Problem, after: Problem, plan: StrPath | Schedule | Mapping[str, str], runs: Fraction | None
 ) -> Changed:
     """A compiled problem that has the tasks of another, with relocation from where they are: resident memory moves.
 
@@ -184,8 +184,8 @@ def with_relocation(objective: Objective) -> Objective:
     return Objective(((*first, Term(moving, weight)), *others))
 
 
-def _document(source: str | Path | Mapping[str, Any]) -> Document:
-    if not isinstance(source, str | Path):
+def _document(source: StrPath | Mapping[str, Any]) -> Document:
+    if not isinstance(source, str | os.PathLike):
         return document_of(source)
     try:
         return read_document(source)
@@ -193,7 +193,7 @@ def _document(source: str | Path | Mapping[str, Any]) -> Document:
         raise SpecError(error.issues) from None
 
 
-def _where(plan: str | Path | Schedule | Mapping[str, str], problem: Problem) -> tuple[dict[str, str], Int | None]:
+def _where(plan: StrPath | Schedule | Mapping[str, str], problem: Problem) -> tuple[dict[str, str], Int | None]:
     """The device of each task by their names, and the starts (n,) of all of them where they are known."""
     if isinstance(plan, Mapping):
         named = (("task", list(plan), problem.task_names), ("device", list(plan.values()), problem.device_names))

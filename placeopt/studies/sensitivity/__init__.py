@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from placeopt.errors import UsageError
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, check_problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver.registry import find_solver
 from placeopt.solving.pipeline import solve
@@ -77,8 +76,7 @@ def whatif(
     InternalError
         If results contradict each other.
     """
-    if not isinstance(problem, Problem):
-        raise UsageError(f"whatif takes a Problem, got {type(problem).__name__}; placeopt.load makes one from a file")
+    check_problem("whatif", problem)
     amounts = make_amounts(
         more_devices=more_devices,
         speed_factor=speed_factor,

@@ -21,7 +21,7 @@ ratios. A note states where rounding changes a time by more than `placeopt.model
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
@@ -181,6 +181,8 @@ _IDLE: dict[Kind, str] = {
 
 def _wanted(names: Sequence[str] | None) -> dict[Kind, list[str] | None]:
     """The targets that are named of each kind, in the order of KINDS; None for a kind as a whole."""
+    if not isinstance(names, Iterable | None):
+        raise UsageError(f"changes is {names!r}; expected kinds of changes: {listing(KINDS)}")
     found: dict[Kind, list[str] | None] = {}
     for name in KINDS if names is None else [names] if isinstance(names, str) else names:
         kind, colon, target = str(name).partition(":")
