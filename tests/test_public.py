@@ -314,4 +314,27 @@ class TestReprs:
 
     def test_a_large_schedule_stays_short(self) -> None:
         schedule = po.Schedule(np.zeros(100_000, dtype=np.int64), np.arange(100_000))
-        assert len(repr(schedule)) < 300
+        shown = "<Schedule of 100,000 tasks: device [0 0 0 ... 0 0 0], start [0 1 2 ... 99997 99998 99999]>"
+        assert repr(schedule) == shown
+
+    def test_every_answer_is_one_line(self, result: po.Result) -> None:
+        problem, schedule = result.problem, result.schedule
+        assert schedule is not None
+        late = po.verify(problem, po.Schedule(schedule.device, np.zeros(5, dtype=np.int64)))
+        chain = po.apply_passes(problem, ["fuse"])
+        shown = {
+            "<Schedule of 5 tasks: device [2 2 0 2 0], start [0 2 7 7 9]>": schedule,
+            "<Plan of 5 tasks: objective 14, fingerprint None>": po.Plan(schedule, (14,), None),
+            "<Report: feasible, objective 14, makespan 14>": po.verify(problem, schedule),
+            f"<Report: {len(late.violations)} violations (overlap, precedence), objective 5, makespan 5>": late,
+            "<Bound critical-path: 14>": po.bounds(problem)[0],
+            "<Spec: 1 task, 1 kind of devices>": po.Spec.model_validate(
+                {"placeopt": 1, "devices": {"a": {}}, "tasks": {"s": {"time": 1}}}
+            ),
+            "<Transfers: 1; edge [0], start [3]>": po.Transfers(np.array([0]), np.array([3])),
+        }
+        assert [repr(each) for each in shown.values()] == list(shown)
+        assert str(late.violations[0]).startswith("overlap: ")
+        for each in (chain, chain.applied, po.measure(problem, schedule), po.Clock(3), po.Answer(result.termination)):
+            assert re.fullmatch(r"[^\n]{10,200}", repr(each))
+        assert len(repr(po.Options(initial=schedule))) < 400

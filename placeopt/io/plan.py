@@ -30,6 +30,7 @@ from placeopt.errors import (
     PlanError,
     Search,
     UsageError,
+    counted,
     in_file_order,
     listing,
     meaning,
@@ -101,6 +102,10 @@ class Plan:
     """The objective that the file states, one value a level; None if it states none."""
     fingerprint: str | None
     """Of the problem that the plan was made for; None if the file does not say."""
+
+    def __repr__(self) -> str:
+        claim = "no objective" if self.claim is None else f"objective {', then '.join(map(str, self.claim))}"
+        return f"<Plan of {counted(self.schedule.device.size, 'task')}: {claim}, fingerprint {self.fingerprint}>"
 
 
 def plan_document(

@@ -142,6 +142,14 @@ def checked_call(name: str, value: Any) -> None:
         raise UsageError(f"{name} is {value!r}; expected a function, or None")
 
 
+def glance(values: NDArray[Any]) -> str:
+    """Return the first and last entries of an array on one line."""
+    entries = list(map(str, values.ravel()[: 3 if values.size > 8 else None].tolist()))
+    if values.size > 8:
+        entries += ["...", *map(str, values.ravel()[-3:].tolist())]
+    return f"[{' '.join(entries)}]"
+
+
 def choice(name: str, value: Any, known: Sequence[str]) -> None:
     """Refuse what is not one of the known words."""
     if value not in known:

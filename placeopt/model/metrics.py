@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from placeopt.errors import counted
 from placeopt.model.arrays import Int
 from placeopt.model.graph import components, path_lengths, siblings
 from placeopt.model.levels import mean_durations, mean_transfers
@@ -66,6 +67,11 @@ class Metrics:
     peak_memory: Int
     sum_memory: Int
     carbonari_jct: int
+
+    def __repr__(self) -> str:
+        ratios = (("SLR", self.slr), ("speedup", self.speedup))
+        known = "".join(f", {name} {ratio:.4g}" for name, ratio in ratios if ratio is not None)
+        return f"<Metrics: makespan {self.makespan} ticks{known}, {counted(self.transfers, 'transfer')}>"
 
 
 @dataclass(frozen=True, slots=True)

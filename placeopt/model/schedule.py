@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.errors import UsageError, counted
-from placeopt.model.arrays import Int, whole_numbers
+from placeopt.model.arrays import Int, glance, whole_numbers
 from placeopt.model.problem import UNLIMITED, Problem, check_problem
 
 
@@ -37,6 +37,9 @@ class Transfers:
     def __post_init__(self) -> None:
         _read_only_fields(self, "edge", "start")
 
+    def __repr__(self) -> str:
+        return f"<Transfers: {self.edge.size:,}; edge {glance(self.edge)}, start {glance(self.start)}>"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
@@ -58,6 +61,11 @@ class Schedule:
 
     def __post_init__(self) -> None:
         _read_only_fields(self, "device", "start")
+
+    def __repr__(self) -> str:
+        moves = "" if self.transfers is None else f", {counted(self.transfers.edge.size, 'transfer')}"
+        tasks = counted(self.device.size, "task")
+        return f"<Schedule of {tasks}: device {glance(self.device)}, start {glance(self.start)}{moves}>"
 
 
 def check_types(caller: str, problem: object, schedule: object) -> None:

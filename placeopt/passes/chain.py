@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.errors import UsageError
+from placeopt.errors import UsageError, listing
 from placeopt.model.problem import Problem, check_problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes.catalog import find_pass, pass_settings, pass_text
@@ -53,9 +53,17 @@ class Applied:
     after: Size
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        kept = "" if self.exact else ", the optimum may be lost"
+        return f"<Applied: {listing(self.names)}, {_change(self.before, self.after)}{kept}>"
+
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data, ready for JSON."""
         return asdict(self) | {"names": list(self.names)}
+
+
+def _change(before: Size, after: Size) -> str:
+    return f"{before.tasks:,} -> {after.tasks:,} tasks, {before.groups:,} -> {after.groups:,} groups"
 
 
 def size_of(problem: Problem) -> Size:
@@ -97,6 +105,9 @@ class Chain:
 
     original: Problem
     steps: tuple[Step, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Chain: {listing(self.names)}, {_change(size_of(self.original), size_of(self.problem))}>"
 
     @property
     def problem(self) -> Problem:

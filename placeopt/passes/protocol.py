@@ -32,6 +32,9 @@ class Reduction:
     project: Callable[[Schedule], Schedule | None]
     explanation: str
 
+    def __repr__(self) -> str:
+        return f"<Reduction to {self.problem!r}: {self.explanation}>"
+
 
 @runtime_checkable
 class Pass(Protocol):

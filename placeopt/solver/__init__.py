@@ -138,6 +138,9 @@ class Clock:
         self._start = time.monotonic()
         self.limit = limit
 
+    def __repr__(self) -> str:
+        return f"<Clock: {self.elapsed:.3f} s of {'no limit' if self.limit is None else f'{self.limit:g} s'}>"
+
     @property
     def elapsed(self) -> float:
         """Seconds since the start."""
@@ -268,6 +271,9 @@ class Info:
     memory_models: tuple[MemoryModel, ...] = ("sum", "peak")
     combined: bool = False
     bounding: bool = False
+
+    def __repr__(self) -> str:
+        return f"<Info: {self.summary}; guarantee {self.guarantee}>"
 
 
 @runtime_checkable

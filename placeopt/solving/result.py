@@ -365,7 +365,7 @@ def verdict_lines(result: Result) -> list[str]:
     if result.feasible:
         return ["feasible: the verifier found no violation"]
     lines = [f"infeasible: {counted(len(result.violations), 'violation')}"]
-    lines += [f"{violation.rule.value}: {violation.message}" for violation in result.violations[:SHOWN]]
+    lines += map(str, result.violations[:SHOWN])
     if len(result.violations) > SHOWN:
         lines.append(f"and {len(result.violations) - SHOWN:,} more")
     return lines

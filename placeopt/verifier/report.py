@@ -43,6 +43,9 @@ class Violation:
     edge: int | None = None
     amount: int | None = None
 
+    def __str__(self) -> str:
+        return f"{self.rule.value}: {self.message}"
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -62,6 +65,16 @@ class Report:
     violations: tuple[Violation, ...]
     objective: tuple[int | Fraction, ...] | None
     makespan: int | None
+
+    def __repr__(self) -> str:
+        rules = ", ".join(dict.fromkeys(violation.rule.value for violation in self.violations))
+        verdict = (
+            f"{len(self.violations):,} violation{'s' * (len(self.violations) > 1)} ({rules})"
+            if self.violations
+            else "feasible"
+        )
+        values = "unknown" if self.objective is None else ", then ".join(map(str, self.objective))
+        return f"<Report: {verdict}, objective {values}, makespan {self.makespan}>"
 
     @property
     def feasible(self) -> bool:

@@ -68,6 +68,9 @@ class Bound:
     explanation: str
     seconds: float = field(default=0.0, compare=False)
 
+    def __repr__(self) -> str:
+        return f"<Bound {self.name}: {self.value}>"
+
 
 def bounds(problem: Problem) -> list[Bound]:
     """Every bound that applies to the first level of the objective, best first; at least one.

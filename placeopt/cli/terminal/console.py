@@ -70,6 +70,6 @@ def print_violations(console: Console, violations: Sequence[Violation]) -> None:
     """Violations, the first of them in full, the rest counted."""
     console.print(f"[red]infeasible[/red]: {counted(len(violations), 'violation')}")
     for violation in violations[:SHOWN]:
-        console.print(Text(f"  {violation.rule.value}: {violation.message}"))
+        console.print(Text(f"  {violation}"))
     if len(violations) > SHOWN:
         console.print(f"  and {len(violations) - SHOWN} more; --json lists them all")

@@ -13,7 +13,7 @@ from dataclasses import replace as with_
 from fractions import Fraction
 from typing import Any, Literal
 
-from placeopt.errors import InternalError
+from placeopt.errors import InternalError, counted
 from placeopt.io.document import Files
 from placeopt.io.files import StrPath
 from placeopt.model.objective import METRICS, simplified
@@ -84,6 +84,9 @@ class Replacement:
     new: tuple[str, ...]
     moves: tuple[Move, ...]
     stay: Stay
+
+    def __repr__(self) -> str:
+        return f"<Replacement: {counted(len(self.moves), 'move')}, {self.result!r}>"
 
     @property
     def relocation(self) -> int | None:
