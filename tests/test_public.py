@@ -328,7 +328,7 @@ class TestReprs:
             "<Report: feasible, objective 14, makespan 14>": po.verify(problem, schedule),
             f"<Report: {len(late.violations)} violations (overlap, precedence), objective 5, makespan 5>": late,
             "<Bound critical-path: 14>": po.bounds(problem)[0],
-            "<Spec: 1 task, 1 kind of devices>": po.Spec.model_validate(
+            "<Spec: 1 task, devices a>": po.Spec.model_validate(
                 {"placeopt": 1, "devices": {"a": {}}, "tasks": {"s": {"time": 1}}}
             ),
             "<Transfers: 1; edge [0], start [3]>": po.Transfers(np.array([0]), np.array([3])),

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from placeopt.errors import counted, visible
+from placeopt.errors import counted, listing, visible
 from placeopt.io.scalars import (
     Bandwidth,
     EnergyPerByte,
@@ -384,7 +384,7 @@ class Spec(_Model):
 
     def __repr__(self) -> str:
         name = f" {visible(self.name)}" if self.name else ""
-        return f"<Spec{name}: {counted(len(self.tasks), 'task')}, {counted(len(self.devices), 'kind')} of devices>"
+        return f"<Spec{name}: {counted(len(self.tasks), 'task')}, devices {listing(list(self.devices), 3)}>"
 
     def __str__(self) -> str:
         return repr(self)
