@@ -15,6 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    # mypy does not export a name that is imported under another one, unless it is listed.
+    __all__ = ["compile", "solvers"]
+
     from placeopt.bounding.portfolio import bounds as bounds
     from placeopt.bounding.quick import Bound as Bound
     from placeopt.errors import DocumentError as DocumentError
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from placeopt.errors import SpecError as SpecError
     from placeopt.errors import UnsupportedError as UnsupportedError
     from placeopt.errors import UsageError as UsageError
-    from placeopt.io.compiler import compile_spec
+    from placeopt.io.compiler import compile_spec as compile
     from placeopt.io.compiler import load as load
     from placeopt.io.files import size_limit as size_limit
     from placeopt.io.formats.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
@@ -70,7 +73,7 @@ if TYPE_CHECKING:
     from placeopt.solver.registry import Setting as Setting
     from placeopt.solver.registry import SolverInfo as SolverInfo
     from placeopt.solver.registry import solver_info as solver_info
-    from placeopt.solver.registry import solver_names
+    from placeopt.solver.registry import solver_names as solvers
     from placeopt.solving.pipeline import solve as solve
     from placeopt.solving.result import Result as Result
     from placeopt.solving.result import WallTime as WallTime
@@ -91,9 +94,6 @@ if TYPE_CHECKING:
     from placeopt.verifier import verify as verify
     from placeopt.views.page import write_report as write_report
     from placeopt.views.traces import write_trace as write_trace
-
-    compile = compile_spec  # an alias in an import is not exported under `mypy --strict`
-    solvers = solver_names
 
 _NAMES = {
     "placeopt.bounding.portfolio": "bounds",

@@ -11,7 +11,7 @@ from placeopt.kernels import prepared
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import edge_transfers
-from placeopt.simulation.loops import FIFO, fill_ticks, make_case, make_work, run_events, run_fifo
+from placeopt.simulation.loops import FIFO, fill_ticks, make_instance, make_work, run_events, run_fifo
 from placeopt.simulation.run import steps_of
 
 
@@ -64,16 +64,16 @@ class Simulator:
 
     def __init__(self, problem: Problem, evaluations: int, noise: float, rng: Generator) -> None:
         self.problem, self.noise, self.ledger = problem, noise, Ledger()
-        self._rng, self._case, self._work = rng, make_case(problem), make_work(problem)
-        steps = steps_of(problem, self._case.port) * evaluations
+        self._rng, self._instance, self._work = rng, make_instance(problem), make_work(problem)
+        steps = steps_of(problem, self._instance.port) * evaluations
         self._fill, self._fifo, self._events = (
             fill_ticks.select(steps, chunked=True),
             run_fifo.select(steps, chunked=True),
             run_events.select(steps, chunked=True),
         )
-        case, graph, work = self._case, self._case.graph, self._work
-        self._filled = prepared(self._fill, case), prepared(self._fill, work)
-        move = self._events if case.port else self._fifo
+        instance, graph, work = self._instance, self._instance.graph, self._work
+        self._filled = prepared(self._fill, instance), prepared(self._fill, work)
+        move = self._events if instance.port else self._fifo
         self._moved = prepared(move, graph), prepared(move, work)
 
     def run(self, device: Int) -> Run:
@@ -86,11 +86,11 @@ class Simulator:
         return self._execute(device, 0.0).makespan
 
     def _execute(self, device: Int, noise: float) -> Run:
-        case, work = self._case, self._work
+        instance, work = self._instance, self._work
         self._fill(self._filled[0], device, self._filled[1])
         if noise:
             self._disturb(device, noise)
-        if case.port:
+        if instance.port:
             makespan = self._events(self._moved[0], device, FIFO, True, self._moved[1])
         else:
             makespan = self._fifo(self._moved[0], device, self._moved[1])

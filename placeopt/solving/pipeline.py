@@ -54,7 +54,7 @@ def solve(
     Parameters
     ----------
     solver
-        Name of an installed solver, as `placeopt.solvers()` lists them, or an object of a class of your own.
+        Name of an installed solver, or a solver object; `placeopt.solvers()` lists the names.
     time_limit
         Seconds; None for no limit.
     gap_limit
@@ -198,7 +198,7 @@ def _answer(run: Run, chain: Chain) -> Answer:
 
         with BoundProver(chain.problem, options) as prover:
             answer = solver.solve(chain.problem, prover.options, run.settings)
-        return prover.concluded(answer)
+        return prover.with_bound(answer)
     except InternalError as error:
         raise run.disagreement(str(error)) from error
 

@@ -35,7 +35,7 @@ _ARGUMENTS = {
     "strict": "",
 }
 KEYWORDS = {name: meant for meant, others in _ARGUMENTS.items() for name in (meant, *others.split())}
-"""The argument of `solve` that an unknown setting may stand for: its own name, and names that other libraries use."""
+"""Arguments of `solve` by the names that an unknown setting may have: their own, and those of other libraries."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -149,11 +149,11 @@ def _run_around(problem: Problem) -> None:
 
 def _play(problem: Problem, calls: Sequence[Call]) -> None:
     """Solve Baechi's linear programme as for a large problem, which needs more kernels, if a solver used it."""
-    from placeopt.bounding.sct import programme_of, solution_of
+    from placeopt.bounding.sct import program_of, solution_of
     from placeopt.bounding.sct.core import reach
 
     if any(kernel is reach for kernel, _ in calls):
-        solution_of(programme_of(problem), rounds=1, small=0)
+        solution_of(program_of(problem), rounds=1, small=0)
 
 
 def small_problems() -> Iterator[Problem]:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.groups import Groups, grouped
-from placeopt_solvers._constructive.pairs import StartSettings, detours
 from placeopt_solvers._constructive.sct import SctSettings, relaxed
 from placeopt_solvers.exact.sct_lp import SctLp, SctLpSettings
+from placeopt_solvers.ready_lists._pairs import StartSettings, detours
 from placeopt_solvers.ready_lists.m_sct import favourites_first
 
 import placeopt as po
@@ -252,7 +252,7 @@ def test_numbers_of_m_sct() -> None:
     assert found.stats["ratio_sct"] == pytest.approx(float(Fraction(7, 3) - Fraction(2, 3)))
     assert found.stats["ratio_sct_at_threshold"] == pytest.approx(1 + 10 / 11)
     json.dumps(found.to_dict())
-    assert "at most so many times the optimum: ETF 2.5, SCT 1.909, m-SCT 1.909" in found.message
+    assert "makespan at most this multiple of the optimum: ETF 2.5, SCT 1.909, m-SCT 1.909" in found.message
     assert "m-SCT 1.667 with threshold=0.5" in found.message
 
 
@@ -288,7 +288,7 @@ def test_sct_lp_without_a_schedule_says_why() -> None:
     found = po.solve(given, "sct-lp")
     assert found.schedule is None
     assert found.termination is Termination.COMPLETED
-    assert "favourites form 3 chains, each for a device of its own, and there are 2; m-sct makes one" in found.message
+    assert "favourites form 3 chains, which need a device each, and there are 2; m-sct makes one" in found.message
     assert SctLp().solve(given, Options(), SctLpSettings()).bound == 14
     unbound = SctLp().solve(given, Options(), SctLpSettings(certify=False))
     assert unbound.bound is None
@@ -311,7 +311,7 @@ def test_sct_lp_tells_deadlines_that_its_schedule_misses_and_why_it_has_none() -
     assert {violation.rule for violation in found.violations} == {"deadline"}
     assert "misses its deadline by" in found.message
     apart = problem([2, 3], 2, [(0, 1)], [1], separation=[(0, 1)])
-    assert "no schedule: feasibility, memory, groups or separation keep" in po.solve(apart, "sct-lp").message
+    assert "no schedule: feasibility, memory, groups or separation prevent" in po.solve(apart, "sct-lp").message
 
 
 def test_a_star_under_ports_is_placed_without_looking_at_every_pair_again_and_again() -> None:

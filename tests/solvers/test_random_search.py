@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from placeopt_solvers.baselines import _sampling, _sampling_loops
-from placeopt_solvers.baselines._sampling_loops import finish, relocate, sample
+from placeopt_solvers.baselines import _sampling
+from placeopt_solvers.baselines._sampling import finish, relocate, sample
 
 import placeopt as po
 from placeopt.errors import UsageError
@@ -20,7 +20,7 @@ from placeopt.generate.random_graphs import random_document
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Contention, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
-from placeopt.simulation import make_case, make_work, simulate
+from placeopt.simulation import make_instance, make_work, simulate
 from placeopt.solver import Options, Termination
 from placeopt.verifier import verify
 
@@ -126,7 +126,7 @@ class TestMoves:
         run = simulate(problem, at)
         work.start[:] = run.start
         work.task_ticks[:] = problem.duration[np.arange(problem.n_tasks), at]
-        case = make_case(problem)
+        case = make_instance(problem)
         return [int(finish(case, search.rules, at, work, task, d)) for d in range(problem.n_devices)]
 
     def test_finish_times_by_hand(self) -> None:
@@ -142,7 +142,7 @@ class TestMoves:
         search = search_of(chain(), moves=1)
         seen = set()
         for _ in range(60):
-            search.state.numbers[_sampling_loops.LEFT] = 1
+            search.state.numbers[_sampling.LEFT] = 1
             search.state.home[:] = search.state.device[:] = [0, 1]
             sample(search.case, search.rules, search.state, search.work, 0, 1, 10)
             search.work.start[:] = [0, 7]

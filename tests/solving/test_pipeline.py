@@ -354,7 +354,6 @@ def test_arguments_of_another_kind_are_told() -> None:
         po.load(problem)
     solver: Any = None
     with pytest.raises(
-        po.UsageError,
-        match="the solver is a NoneType; expected a name, or an object with name, info, ",
+        po.UsageError, match="the solver is a NoneType; expected a name, or an object with name, info, "
     ):
         po.solve(build_problem(task_names=["t"], device_names=["d"], duration=np.array([[1]])), solver)

@@ -8,7 +8,7 @@ import numpy as np
 
 from placeopt.errors import visible
 from placeopt.model.arrays import Bool
-from placeopt.model.equivalence_classes import by_first_appearance
+from placeopt.model.building import by_first_appearance
 from placeopt.model.problem import Problem
 from placeopt.model.units import size_text, time_text
 
@@ -58,7 +58,7 @@ def link_classes(problem: Problem) -> tuple[LinkClass, ...]:
         latency, ticks, size = keys[np.flatnonzero(chosen)[0]].tolist()
         name = "all links" if chosen.all() else _name(problem, member)
         found.append(LinkClass(name, member, ticks, size, latency))
-    return tuple(_told_apart(problem, found))
+    return tuple(_with_distinct_names(problem, found))
 
 
 def _name(problem: Problem, member: Bool) -> str:
@@ -89,8 +89,8 @@ def _pairs(related: Bool, names: tuple[str, ...] | list[str]) -> list[str]:
     return texts
 
 
-def _told_apart(problem: Problem, classes: list[LinkClass]) -> list[LinkClass]:
-    """The classes, those of one name with their bandwidth and latency, or a number, added to it."""
+def _with_distinct_names(problem: Problem, classes: list[LinkClass]) -> list[LinkClass]:
+    """Add bandwidth and latency, or a number, to names that several classes share."""
     names = [each.name for each in classes]
     unlike = []
     for each in classes:

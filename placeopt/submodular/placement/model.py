@@ -38,8 +38,7 @@ from pydantic import Field
 from placeopt.errors import UsageError
 from placeopt.kernels import runs_compiled
 from placeopt.model.arrays import Bool, Float, Int
-from placeopt.model.groups import group_memory, group_separation
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.problem import UNLIMITED, Problem, group_memory, group_separation
 from placeopt.model.units import TIME, QuantityError, parse, time_text
 from placeopt.solver import Settings
 from placeopt.submodular.placement import benefits

@@ -1,0 +1,103 @@
+"""placeopt inspect and bounds: describe a problem, and prove lower bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from placeopt.cli.interruption import on_interrupt
+from placeopt.cli.options import (
+    AsJson,
+    ProblemFile,
+    Workers,
+    checked_options,
+    limit_seconds,
+    print_json,
+    print_notes,
+    stderr_console,
+    stdout_console,
+)
+from placeopt.cli.progress import watched
+
+if TYPE_CHECKING:
+    from placeopt.bounding.quick import Bound
+
+
+def inspect(problem: ProblemFile, as_json: AsJson = False) -> None:
+    """Describe a problem: sizes, shape, memory, device classes, effect of exact passes, lower bounds."""
+    from placeopt.cli.terminal.inspection import inspection, print_inspection
+    from placeopt.io.compiler import load
+
+    compiled = load(problem)
+    found = inspection(compiled)
+    if as_json:
+        print_json(found)
+    else:
+        print_inspection(stdout_console(), compiled, found)
+
+
+def bounds(
+    problem: ProblemFile,
+    time_limit: Annotated[
+        str,
+        typer.Option(
+            "--time-limit", "-t", metavar="TIME", help="Time limit of the relaxations, such as 30s or 5min, or `none`."
+        ),
+    ] = "30s",
+    workers: Workers = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prove lower bounds of the objective: no schedule is better than the largest bound."""
+    from rich.text import Text
+
+    from placeopt.bounding.portfolio import bounds as prove
+    from placeopt.bounding.quick import prove_infeasible
+    from placeopt.cli.terminal.console import print_problem, print_wrapped
+    from placeopt.cli.terminal.inspection import bounds_data, bounds_table
+    from placeopt.io.compiler import load
+    from placeopt.model.arrays import LONGEST
+    from placeopt.solver import Clock, Progress
+    from placeopt.solving.result import number
+
+    limit = limit_seconds(time_limit)
+    options = checked_options(time_limit=limit, workers=workers)
+    compiled = load(problem)
+    data: dict[str, Any] = {
+        "problem": compiled.name,
+        "fingerprint": compiled.fingerprint(),
+        "objective": str(compiled.objective),
+        "resolution": float(compiled.resolution),
+    }
+    if not as_json:
+        print_problem(stdout_console(), compiled)
+    proof = prove_infeasible(compiled)
+    if proof is not None:
+        if as_json:
+            print_json(data | {"infeasible": proof.reason, "bound": None, "bounds": []})
+        else:
+            print_wrapped(stdout_console(), Text.assemble(("infeasible", "red"), f": {proof.reason}"))
+        raise typer.Exit(1)
+    clock, proved = Clock(limit), [Fraction(0)]
+
+    def report(bound: Bound, on_progress: Callable[[Progress], None]) -> None:
+        proved.append(max(proved[-1], Fraction(bound.value)))
+        on_progress(Progress(clock.elapsed, bound=proved[-1]))
+
+    with on_interrupt() as stop:
+        found = watched(
+            lambda on_progress: prove(
+                compiled, time_limit=options.time_limit or LONGEST, workers=options.workers, should_stop=stop.is_set,
+                on_bound=lambda bound: report(bound, on_progress),
+            ),
+            compiled, stderr_console(), limit,
+        )  # fmt: skip
+        if as_json:
+            print_json(data | {"infeasible": None, "bound": number(found[0].value), "bounds": bounds_data(found)})
+        else:
+            stdout_console().print(bounds_table(compiled, bounds_data(found)))
+        if not any(bound.name.startswith("relaxation") for bound in found) and not stop.is_set():
+            print_notes("no relaxation-lp or relaxation-mip: the problem is too large, or --time-limit is too short")
+    raise typer.Exit(stop.code if stop.is_set() else 0)

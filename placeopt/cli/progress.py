@@ -1,0 +1,97 @@
+"""Show progress on a terminal while a command works."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from placeopt.model.problem import Problem
+    from placeopt.solver import Progress
+
+T = TypeVar("T")
+
+COMPILING = (
+    "note: compiling kernels in the background, once on this machine (`placeopt warm` compiles all); "
+    "plain Python runs in the meantime"
+)
+
+_TICK = 0.1
+
+
+def watched(
+    work: Callable[[Callable[[Progress], None]], T], problem: Problem, console: Console, limit: float | None
+) -> T:
+    """Return the result of `work`, which runs in a thread while this one shows progress and handles signals."""
+    from placeopt.kernels import compilation
+
+    latest: list[Progress] = []
+    with ThreadPoolExecutor(1, thread_name_prefix="work") as executor:
+        future: Future[T] = executor.submit(work, latest.append)
+        with _display(console, limit, latest, problem) as show:
+            noted = False
+            while True:
+                try:
+                    return future.result(timeout=_TICK)
+                except FutureTimeoutError:
+                    if compilation.pending() and not noted:
+                        console.print(COMPILING, soft_wrap=True)
+                        noted = True
+                    show()
+
+
+@contextmanager
+def status_line(console: Console, text: str) -> Iterator[Callable[[str], None] | None]:
+    """Show a line of text on a terminal; yield a function that changes it, None elsewhere."""
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status(text, spinner="line") as status:
+        yield status.update
+
+
+@contextmanager
+def _display(
+    console: Console, limit: float | None, latest: list[Progress], problem: Problem
+) -> Iterator[Callable[[], None]]:
+    """Show time, incumbent, bound and gap on a terminal; nothing elsewhere."""
+    if not console.is_terminal:
+        yield lambda: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = [TextColumn("{task.description}"), BarColumn(bar_width=16), TimeElapsedColumn()]
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("solving", total=limit)
+        begun = time.monotonic()
+
+        def show() -> None:
+            bar.update(task, completed=time.monotonic() - begun, description=progress_text(latest, problem))
+
+        yield show
+
+
+def progress_text(latest: list[Progress], problem: Problem) -> str:
+    """Describe the best value, bound and gap so far."""
+    from placeopt.solving.result import relative_gap
+    from placeopt.views.facts import value_text
+
+    if not latest:
+        return "solving"
+    state = latest[-1]
+    metric = problem.objective.leading_metric
+    parts = []
+    if state.objective is not None:
+        parts.append(f"best {value_text(state.objective, problem, metric, ticks=False)}")
+    if state.bound is not None:
+        parts.append(f"bound {value_text(state.bound, problem, metric, ticks=False)}")
+    gap = relative_gap(state.objective, state.bound)
+    if gap is not None:
+        parts.append(f"gap {gap:.1%}")
+    return ", ".join(parts) or state.message or "solving"
