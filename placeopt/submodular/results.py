@@ -1,4 +1,4 @@
-"""What maximisers return, and the record that they keep while they choose."""
+"""What maximisers return, and the growing set that they share."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import numpy as np
 
 from placeopt.model.arrays import Float, Int
 from placeopt.submodular.functions import AnySetFunction
-from placeopt.submodular.guarantees import Guarantee, objections
-from placeopt.submodular.independence import AnyIndependence, ceiling_of
+from placeopt.submodular.guarantees import Guarantee, missing_claims
+from placeopt.submodular.independence import AnyIndependence, weight_bound_of
 
 
 @dataclass(frozen=True, slots=True)
 class Maximised:
-    """The set that a maximiser chose.
+    """The set that a maximiser returns.
 
     Attributes
     ----------
     elements
-        (k,) In the order in which they were chosen.
+        (k,) The elements in the order of choice.
     value
-        f of them.
+        f(elements).
     values, gains
-        (k,) f after each element, and what the maximiser saw the element gain.
+        (k,) f after each element, and the gain of the element that the maximiser computed.
     evaluations
-        How many gains were asked for to choose; those for the bound are not counted.
+        Number of gains that the maximiser computed, without those for the bound.
     bound
-        f is at most that for any independent set, up to rounding, if the function is what it claims to be; None where
-        nothing is known.
+        Upper bound on f of any independent set, up to rounding, if the claims of the function are true; None if
+        unknown.
     guarantee
-        What is proved beforehand.
+        The ratio proved for all instances.
     """
 
     elements: Int
@@ -44,64 +44,65 @@ class Maximised:
 
     @property
     def ratio(self) -> float | None:
-        """At least so much of the best value was reached here; None where that is not known."""
+        """A lower bound on value / f(OPT) for this instance; None if unknown."""
         if self.bound is None:
             return None
         return 1.0 if self.bound <= 0 else min(1.0, self.value / self.bound)
 
 
-class Growth:
-    """A set that grows, what was seen on the way, and the least bound of f(OPT) that followed.
+class GrowingSet:
+    """A growing independent set S, its history, and the least upper bound on f(OPT) found on the way.
 
-    For f monotone and submodular and any S (Nemhauser, Wolsey, Fisher 1978, doi:10.1007/BF01588971)
+    Claim (Nemhauser, Wolsey, Fisher 1978, doi:10.1007/BF01588971): for f monotone and submodular, every set S satisfies
 
-        f(OPT) <= f(OPT + S) <= f(S) + sum of the gains at S of the elements of OPT,
+        f(OPT) <= f(OPT ∪ S) <= f(S) + sum of f(S + e) - f(S) over e in OPT.
 
-    which is at most the weight of the heaviest independent set where each element weighs its gain. Every S will do: the
-    sets of 0, 1, 2, 4, 8, ... elements and the last one are tried, so that the bound costs O(n log r) gains.
+    The sum is at most the weight of the heaviest independent set if each element weighs its gain. The bound is computed
+    for the sets S of 0, 1, 2, 4, 8, ... elements and for the last one, hence with O(n log r) gains.
+
+    Raises
+    ------
+    ValueError
+        If the ground sets differ in size.
     """
 
     def __init__(self, function: AnySetFunction, independence: AnyIndependence, *, certify: bool = True) -> None:
-        if function.size != independence.size:
-            raise ValueError(
-                f"the function has {function.size} elements and the independence {independence.size}: expected as many"
-            )
+        check_sizes(function, independence)
         self.function, self.independence = function, independence
         self.state, self.independent = function.start(), independence.start()
         self.inside = np.zeros(function.size, dtype=np.bool_)
         self.evaluations = 0
         self.bound: float | None = None
-        self._certify = certify and not objections(function)
+        self._certify = certify and not missing_claims(function)
         self.chosen: list[int] = []
         self._values: list[float] = []
         self._gains: list[float] = []
-        self._seen = -1
-        self._look()
+        self._update_bound()
 
     def __len__(self) -> int:
         return len(self.chosen)
 
     @property
     def value(self) -> float:
-        """f of the set."""
+        """f(S)."""
         return self.function.value(self.state)
 
     def gains(self, elements: Int) -> Float:
-        """(k,) of the elements now."""
+        """(k,) f(S + e) - f(S) for each element outside S; a ValueError if one is NaN."""
         self.evaluations += len(elements)
         gains = self.function.gains(self.state, elements)
         if np.isnan(gains).any():
             element = elements[np.isnan(gains)][0]
-            raise ValueError(f"the gain of element {element} over {self.chosen} is no number: expected one")
+            raise ValueError(f"the gain of element {element} over {self.chosen} is NaN: expected a number")
         return gains
 
     def open(self, elements: Int) -> Int:
-        """Those of the elements, none of them in the set, that may be added."""
+        """Those elements outside S that can be added."""
         free: Int = elements[self.independence.open(self.independent, elements)]
         return free
 
     def add(self, element: int, gain: float) -> None:
-        """Put an open element into the set."""
+        """Add an open element."""
         self.independence.add(self.independent, element)
         self.function.add(self.state, element)
         self.inside[element] = True
@@ -109,16 +110,17 @@ class Growth:
         self._values.append(self.value)
         self._gains.append(gain)
         if len(self) & (len(self) - 1) == 0:
-            self._look()
+            self._update_bound()
 
     def extend(self, elements: Sequence[int]) -> None:
-        """Put elements into the set one after another, all open when it is their turn."""
+        """Add elements one after another; each must be open at its turn."""
         for element in elements:
             self.add(element, float(self.function.gains(self.state, np.array([element]))[0]))
 
     def outcome(self, guarantee: Guarantee, bound: float | None = None, evaluations: int | None = None) -> Maximised:
-        """The set as it is now; with a bound that is known from elsewhere and a count of evaluations that is."""
-        self._look()
+        """The result; `bound` is another upper bound, and `evaluations` replaces the count of this object."""
+        if len(self) & (len(self) - 1):
+            self._update_bound()
         bounds = [known for known in (self.bound, bound) if known is not None]
         return Maximised(
             np.array(self.chosen, dtype=np.int64),
@@ -130,20 +132,36 @@ class Growth:
             guarantee,
         )
 
-    def _look(self) -> None:
-        if not self._certify or self._seen == len(self):
+    def _update_bound(self) -> None:
+        if not self._certify:
             return
-        self._seen = len(self)
-        bound = bound_at(self.function, self.state, np.flatnonzero(~self.inside), self.independence)
-        if bound is None:
+        outside = np.flatnonzero(~self.inside)
+        weight = np.zeros(self.function.size)
+        weight[outside] = np.maximum(self.function.gains(self.state, outside), 0.0)
+        heaviest = weight_bound_of(self.independence, weight)
+        if heaviest is None:
             self._certify = False
         else:
+            bound = self.value + heaviest
             self.bound = bound if self.bound is None else min(self.bound, bound)
 
 
-def bound_at(function: AnySetFunction, state: object, outside: Int, independence: AnyIndependence) -> float | None:
-    """At least f of any independent set, from the gains of all elements `outside` of a monotone submodular one's."""
-    weight = np.zeros(function.size)
-    weight[outside] = np.maximum(function.gains(state, outside), 0.0)
-    most = ceiling_of(independence, weight)
-    return None if most is None else function.value(state) + most
+def check_sizes(function: AnySetFunction, independence: AnyIndependence) -> None:
+    """Raise a ValueError if the ground sets differ in size."""
+    if function.size != independence.size:
+        raise ValueError(
+            f"the function has {function.size} elements and the independence {independence.size}: expected equal sizes"
+        )
+
+
+def check_matroid(function: AnySetFunction, matroid: AnyIndependence) -> None:
+    """Raise a ValueError unless the family claims to be a matroid and the function is a set function."""
+    if not matroid.matroid:
+        raise ValueError(f"{type(matroid).__name__} is not claimed to be a matroid; use greedy or local_search")
+    check_path_free(function)
+
+
+def check_path_free(function: AnySetFunction) -> None:
+    """Raise a ValueError if the value depends on the order of the elements."""
+    if not function.path_free:
+        raise ValueError("the value depends on the order of the elements: exchanges are not defined; use greedy")

@@ -1,9 +1,9 @@
-"""The greedy algorithm: always the element that gains most.
+"""The greedy algorithm: add the element with the largest gain in each round.
 
 G. Nemhauser, L. Wolsey, M. Fisher: An analysis of approximations for maximizing submodular set functions I,
 Mathematical Programming 14, 1978, doi:10.1007/BF01588971 (at most k elements); M. Fisher, G. Nemhauser, L. Wolsey: part
-II, Mathematical Programming Study 8, 1978, doi:10.1007/BFb0121195 (matroids). Ties, which the papers leave open, go to
-the least index. O(n r) gains for a set of r elements, in r batches.
+II, Mathematical Programming Study 8, 1978, doi:10.1007/BFb0121195 (matroids). The papers leave ties open; here they go
+to the lowest index. Complexity: O(n r) gains for a set of r elements, in r batches.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ import numpy as np
 from placeopt.submodular.functions import AnySetFunction
 from placeopt.submodular.guarantees import greedy_guarantee
 from placeopt.submodular.independence import AnyIndependence
-from placeopt.submodular.results import Growth, Maximised
+from placeopt.submodular.results import GrowingSet, Maximised
 
 
 def greedy(
     function: AnySetFunction, independence: AnyIndependence, *, fill: bool = False, certify: bool = True
 ) -> Maximised:
-    """The set that taking the largest gain in every round leads to.
+    """Maximise a function by the greedy algorithm.
 
     Parameters
     ----------
     function, independence
-        What to maximise, over which sets.
+        The function and its independent sets.
     fill
-        Whether to go on with gains that are not positive until nothing is open, as a placement must be complete.
+        Whether to add elements without positive gain until the set is maximal, as complete placements require.
     certify
-        Whether to work out a bound where one follows (see `Growth`).
+        Whether to compute an upper bound if the claims of the function give one (see `GrowingSet`).
 
     Raises
     ------
     ValueError
-        If the two are over different ground sets.
+        If the ground sets differ in size, or a gain is NaN.
     """
-    growth = Growth(function, independence, certify=certify)
+    growth = GrowingSet(function, independence, certify=certify)
     left = np.arange(function.size)
     while len(left := growth.open(left)):
         gains = growth.gains(left)
-        best = int(np.argmax(gains))  # the first of equals, and `left` rises
+        best = int(np.argmax(gains))  # the first of equal ones, and `left` is sorted
         if gains[best] <= 0 and not fill:
             break
         growth.add(int(left[best]), float(gains[best]))

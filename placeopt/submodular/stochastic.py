@@ -1,12 +1,12 @@
-"""The greedy algorithm that looks at a sample in every round.
+"""Stochastic greedy: add the best element of a random sample in each round.
 
 B. Mirzasoleiman, A. Badanidiyuru, A. Karbasi, J. Vondrák, A. Krause: Lazier than lazy greedy, AAAI 2015,
-doi:10.1609/aaai.v29i1.9486. With s = (n/k) ln(1/ε) random elements in each of k rounds some element of the best set is
-among them often enough: 1 - 1/e - ε of the best in expectation for at most k elements, with n ln(1/ε) gains in all.
+doi:10.1609/aaai.v29i1.9486. Each of k rounds draws s = (n/k) ln(1/ε) elements. For f monotone and submodular, the
+result has at least 1 - 1/e - ε of the best value in expectation, with n ln(1/ε) gains in total.
 
-Departures. The paper has a limited number of elements only. Here the sample is of the elements that are open, and k is
-the size of a maximal independent set: exact for a matroid, where nothing is proved all the same. What gains nothing is
-left out, unless asked to fill; that changes neither f nor the proof. Ties go to the least index.
+Departures from the paper, which has the constraint "at most k elements": samples contain open elements only, and k is
+the size of a maximal independent set. In a matroid this is the rank, but the theorem does not apply. Elements without
+positive gain are not added unless `fill` is set; this changes neither f nor the proof. Ties go to the lowest index.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from placeopt.model.arrays import Int
 from placeopt.submodular.functions import AnySetFunction
 from placeopt.submodular.guarantees import stochastic_guarantee
 from placeopt.submodular.independence import AnyIndependence, heaviest
-from placeopt.submodular.results import Growth, Maximised
+from placeopt.submodular.results import GrowingSet, Maximised
 
 
 def stochastic_greedy(
@@ -31,32 +31,32 @@ def stochastic_greedy(
     fill: bool = False,
     certify: bool = True,
 ) -> Maximised:
-    """The set that the largest gain of a random sample in every round leads to.
+    """Maximise a function by the greedy algorithm on random samples.
 
     Parameters
     ----------
     epsilon
-        How much of the ratio to give up for speed, between 0 and 1: samples have (n/k) ln(1/epsilon) elements.
+        The part of the ratio to trade for speed, between 0 and 1: samples have (n/k) ln(1/epsilon) elements.
     seed
-        Of the samples.
+        Seed of the samples.
     function, independence, fill, certify
         As for `greedy`.
 
     Raises
     ------
     ValueError
-        If epsilon is not between 0 and 1, or the two are over different ground sets.
+        If epsilon is not between 0 and 1, or for the reasons of `greedy`.
     """
     if not 0 < epsilon < 1:
         raise ValueError(f"epsilon {epsilon}: expected more than 0 and less than 1")
-    growth = Growth(function, independence, certify=certify)
+    growth = GrowingSet(function, independence, certify=certify)
     k = len(heaviest(independence, np.ones(function.size)))
-    wanted = ceil(function.size / max(k, 1) * log(1 / epsilon))
+    sample_size = ceil(function.size / max(k, 1) * log(1 / epsilon))
     pool = _Pool(growth.open(np.arange(function.size)), np.random.default_rng(seed))
     rounds = 0
     while fill or rounds < k:
         rounds += 1
-        sample = pool.draw(wanted, growth)
+        sample = pool.draw(sample_size, growth)
         if len(sample) == 0:
             break
         gains = growth.gains(sample)
@@ -70,15 +70,15 @@ def stochastic_greedy(
 
 
 class _Pool:
-    """The elements that may still be open; drawing costs nothing for those that are not drawn."""
+    """The elements outside the set; a draw costs time only for the elements drawn."""
 
     def __init__(self, elements: Int, rng: np.random.Generator) -> None:
         self._elements, self._count, self._rng = elements, len(elements), rng
 
-    def draw(self, wanted: int, growth: Growth) -> Int:
-        """Take out `wanted` open elements, or all there are; those drawn that are closed are gone for good."""
+    def draw(self, size: int, growth: GrowingSet) -> Int:
+        """Remove and return `size` open elements, or all of them; closed elements drawn are discarded."""
         found: list[Int] = []
-        missing = wanted
+        missing = size
         while missing > 0 and self._count > 0:
             drawn = growth.open(self._take(min(missing, self._count)))
             found.append(drawn)
@@ -92,7 +92,7 @@ class _Pool:
     def _take(self, amount: int) -> Int:
         places = self._rng.choice(self._count, amount, replace=False)
         taken = self._elements[places]
-        # Close the gaps with those at the end that were not taken.
+        # Elements at the end that were not taken fill the gaps.
         self._count -= amount
         stays = np.ones(amount, dtype=np.bool_)
         stays[places[places >= self._count] - self._count] = False

@@ -23,7 +23,7 @@ from placeopt.cli.terminal.submodular import Findings, print_findings
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
 from placeopt.submodular import Check, Checks, Counterexample, check_submodular
-from placeopt.submodular.independence import grown
+from placeopt.submodular.independence import state_of
 from placeopt.submodular.placement import Form, PlacementModel, PlacementSettings
 
 ROOT = Path(__file__).parents[2]
@@ -256,7 +256,7 @@ class TestFiveNode:
     """The figures in docs/submodular.md; i_cap = 100 as in appendix 6.1. Pairs: task * 3 + device."""
 
     def gain(self, model: PlacementModel, before: list[int], element: int) -> float:
-        return float(model.gains(grown(model, before), np.array([element]))[0])
+        return float(model.gains(state_of(model, before), np.array([element]))[0])
 
     def test_node_4_on_the_gpu_gains_more_after_node_3(self) -> None:
         n3_core1, n4_gpu, n5_gpu = 2 * 3 + 1, 3 * 3 + 2, 4 * 3 + 2
@@ -279,8 +279,8 @@ class TestFiveNode:
 
     def test_with_load_the_order_matters(self) -> None:
         model = model_of(po.load(FIVE), cap="100", parallelism=False)
-        assert model.value(grown(model, [2, 8])) == pytest.approx(sqrt(1.98 + 1.95), rel=1e-12)
-        assert model.value(grown(model, [8, 2])) == pytest.approx(sqrt(1.97 + 1.95), rel=1e-12)
+        assert model.value(state_of(model, [2, 8])) == pytest.approx(sqrt(1.98 + 1.95), rel=1e-12)
+        assert model.value(state_of(model, [8, 2])) == pytest.approx(sqrt(1.97 + 1.95), rel=1e-12)
 
 
 def drawn(rng: np.random.Generator, problem: Problem) -> dict[str, object]:

@@ -9,7 +9,7 @@ import pytest
 from small_sets import random_family, subsets
 
 from placeopt.submodular import Independence, Intersection, Knapsack, Knapsacks, Laminar, Partition, Uniform
-from placeopt.submodular.independence import AnyIndependence, ceiling_of, grown, heaviest, is_independent
+from placeopt.submodular.independence import AnyIndependence, heaviest, is_independent, state_of, weight_bound_of
 
 SIZE = 7
 
@@ -49,7 +49,7 @@ class TestAxioms:
 
     def test_many_at_once_are_asked_as_one_by_one(self, family: AnyIndependence) -> None:
         for one in independent_sets(family):
-            state = grown(family, sorted(one))
+            state = state_of(family, sorted(one))
             outside = np.delete(np.arange(SIZE), sorted(one))
             single = [bool(family.open(state, np.array([i]))[0]) for i in outside]
             assert family.open(state, outside).tolist() == single
@@ -68,14 +68,14 @@ class TestAxioms:
         for _ in range(5):
             weight = rng.integers(0, 5, SIZE).astype(float) if rng.random() < 0.5 else rng.random(SIZE)
             best = max(sum(weight[i] for i in one) for one in known)
-            ceiling = ceiling_of(family, weight)
-            assert ceiling is not None
-            assert ceiling >= best - 1e-12
+            weight_bound = weight_bound_of(family, weight)
+            assert weight_bound is not None
+            assert weight_bound >= best - 1e-12
             chosen = heaviest(family, weight)
             assert frozenset(chosen.tolist()) in known
-            assert not family.open(grown(family, chosen), np.delete(np.arange(SIZE), chosen)).any()
+            assert not family.open(state_of(family, chosen), np.delete(np.arange(SIZE), chosen)).any()
             if family.matroid:
-                assert ceiling == pytest.approx(best)
+                assert weight_bound == pytest.approx(best)
                 assert weight[chosen].sum() == pytest.approx(best)
 
 
@@ -106,16 +106,16 @@ class TestClaims:
 
     def test_what_weighs_nothing_fits_a_full_part(self) -> None:
         assert is_independent(Knapsack([3, 0], 3), (0, 1))
-        assert ceiling_of(Knapsack([3, 0, 4], 3), np.array([1.0, 2.0, 9.0])) == 3.0
+        assert weight_bound_of(Knapsack([3, 0, 4], 3), np.array([1.0, 2.0, 9.0])) == 3.0
 
     def test_cut_elements_fill_the_rest_of_a_knapsack(self) -> None:
         # Densities 3, 2, 1: the first is taken, and half of the second.
-        assert ceiling_of(Knapsack([2, 2, 2], 3), np.array([6.0, 4.0, 2.0])) == pytest.approx(8.0)
+        assert weight_bound_of(Knapsack([2, 2, 2], 3), np.array([6.0, 4.0, 2.0])) == pytest.approx(8.0)
 
     def test_an_intersection_is_no_heavier_than_any_of_its_members(self) -> None:
         weight = np.array([3.0, 2.0, 1.0])
-        assert ceiling_of(Intersection(Uniform(3, 2), Partition([0, 0, 1]), Knapsack([1, 1, 1], 3)), weight) == 4.0
-        assert ceiling_of(Intersection(Uniform(3, 1), Partition([0, 0, 1])), weight) == 3.0
+        assert weight_bound_of(Intersection(Uniform(3, 2), Partition([0, 0, 1]), Knapsack([1, 1, 1], 3)), weight) == 4.0
+        assert weight_bound_of(Intersection(Uniform(3, 1), Partition([0, 0, 1])), weight) == 3.0
 
     def test_nested_sets(self) -> None:
         family = Laminar(5, [[0, 1, 2], [0, 1], [0, 1]], [2, 2, 1])
@@ -127,19 +127,19 @@ class TestClaims:
         for family in (Uniform(0, 3), Partition([]), Laminar(0, [], []), Knapsack([], 1)):
             assert family.size == 0
             assert len(heaviest(family, np.empty(0))) == 0
-            assert ceiling_of(family, np.empty(0)) == 0
+            assert weight_bound_of(family, np.empty(0)) == 0
 
     def test_no_ceiling_is_known_of_strangers(self) -> None:
         class Stranger(Knapsack):
-            ceiling = None
+            weight_bound = None
 
         class Matroid(Uniform):
-            ceiling = None
+            weight_bound = None
 
         weight = np.array([1.0, 4.0, 2.0])
-        assert ceiling_of(Matroid(3, 2), weight) == 6.0
-        assert ceiling_of(Stranger([1, 1, 1], 2), weight) is None
-        assert ceiling_of(Intersection(Matroid(3, 2), Stranger([1, 1, 1], 2)), weight) == 6.0
+        assert weight_bound_of(Matroid(3, 2), weight) == 6.0
+        assert weight_bound_of(Stranger([1, 1, 1], 2), weight) is None
+        assert weight_bound_of(Intersection(Matroid(3, 2), Stranger([1, 1, 1], 2)), weight) == 6.0
 
 
 class TestRefusals:
@@ -158,7 +158,7 @@ class TestRefusals:
             Knapsacks([0, 0], [1, 2, 3], 4)
         with pytest.raises(ValueError, match=r"families over \[2, 3\] elements"):
             Intersection(Uniform(2, 1), Uniform(3, 1))
-        with pytest.raises(ValueError, match="an intersection of nothing"):
+        with pytest.raises(ValueError, match="an intersection of no families"):
             Intersection()
 
     def test_sets_that_are_not_laminar(self) -> None:

@@ -23,9 +23,9 @@ from placeopt.submodular import (
     WeightedCoverage,
     check_submodular,
 )
-from placeopt.submodular.counterexamples import smaller
+from placeopt.submodular.checks import reduced
 from placeopt.submodular.functions import AnySetFunction
-from placeopt.submodular.independence import grown, is_independent
+from placeopt.submodular.independence import is_independent, state_of
 
 
 class Pairs:
@@ -148,8 +148,8 @@ class TestCases:
             fails = 4 in after and (2 in after or 3 not in after)
             return Counterexample(before, after, element, 0.0, 1.0) if fails else None
 
-        assert smaller((2,), (2, 3, 4), 5, judge) == Counterexample((), (4,), 5, 0.0, 1.0)
-        assert smaller((2,), (2, 3), 5, judge) is None
+        assert reduced((2,), (2, 3, 4), 5, judge) == Counterexample((), (4,), 5, 0.0, 1.0)
+        assert reduced((2,), (2, 3), 5, judge) is None
 
     def test_only_what_is_independent_is_looked_at(self) -> None:
         # 1 and 3 may not be chosen together, so the bonus is never seen.
@@ -231,7 +231,7 @@ class TestCases:
             worst = kinds(function, samples=60, independence=family)[0].worst
             if worst is not None:
                 assert is_independent(family, [*worst.after, worst.element])
-                gain = function.gains(grown(function, worst.after), np.array([worst.element]))[0]
+                gain = function.gains(state_of(function, worst.after), np.array([worst.element]))[0]
                 assert gain == worst.gain_after
 
     def test_refusals(self) -> None:

@@ -22,7 +22,7 @@ from placeopt.submodular import (
     WeightedCoverage,
 )
 from placeopt.submodular.functions import AnySetFunction
-from placeopt.submodular.independence import AnyIndependence, grown, is_independent
+from placeopt.submodular.independence import AnyIndependence, is_independent, state_of
 
 Subset = tuple[int, ...]
 
@@ -99,7 +99,7 @@ def subsets(size: int) -> Iterator[Subset]:
 
 
 def value_of(function: AnySetFunction, elements: Subset) -> float:
-    return float(function.value(grown(function, elements)))
+    return float(function.value(state_of(function, elements)))
 
 
 def optimum(function: AnySetFunction, family: AnyIndependence) -> float:
