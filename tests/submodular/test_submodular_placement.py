@@ -25,7 +25,7 @@ from placeopt.solver.registry import find_solver
 from placeopt.submodular import greedy
 from placeopt.submodular.placement import Form, PlacementModel, PlacementSettings
 from placeopt.submodular.placement.rounds import make_queue, make_record, place_all
-from placeopt.submodular.placement.tiers import parse_tiers
+from placeopt.submodular.placement.settings import parse_tiers
 from placeopt.submodular.placement.topology import BITS, make_graph, make_topology, place
 from placeopt.verifier import verify
 
@@ -355,10 +355,10 @@ def test_tiers_as_shares_and_bytes() -> None:
     [
         ({"tiers": "x"}, 'setting tiers, "x": "x" is no amount of memory'),
         ({"tiers": "1 GiB; 2 GiB at 3 GiB"}, 'setting tiers, "2 GiB at 3 GiB": "3 GiB" is an amount'),
-        ({"tiers": "50%"}, "d0 has no limit of memory to take 50% of; give bytes"),
-        ({"tiers": "1 GiB; 1 GiB at 0 B/s"}, "no rate at which anything could be swapped"),
+        ({"tiers": "50%"}, '"50%" is a share of the memory of d0, which is unlimited; expected bytes'),
+        ({"tiers": "1 GiB; 1 GiB at 0 B/s"}, "too slow for swapping"),
         ({"cap": "soon"}, 'setting cap: "soon" is no time; expected a time, such as 5 ms, or "total"'),
-        ({"cap": "0 s"}, "setting cap: 0 s is no time that a device could have"),
+        ({"cap": "0 s"}, "setting cap: 0 s is not a valid time capacity"),
     ],
 )
 def test_settings_that_mean_nothing(setting: dict[str, Any], message: str) -> None:
