@@ -1,4 +1,4 @@
-"""Placements executed first in first out, with or without noise, and counted."""
+"""Execution of placements in first-in-first-out order, with or without noise, and its cost."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from placeopt.simulation.run import steps_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """What one execution of a placement came to.
+    """One execution of a placement.
 
     Attributes
     ----------
     start, end
-        (n,) ticks at which each task started and ended.
+        (n,) start and end of each task in ticks.
     edge_ticks
-        (e,) ticks that the data of each edge took, once it was sent; 0 on the same device.
+        (e,) transfer time of each edge in ticks, without waiting; 0 on the same device.
     makespan
-        Ticks from 0 to the end of the last task.
+        End of the last task in ticks.
     """
 
     start: Int
@@ -41,14 +41,14 @@ class Run:
 
 @dataclass(slots=True)
 class Ledger:
-    """What a search has cost so far.
+    """The cost of a search so far.
 
     Attributes
     ----------
     evaluations
-        Placements executed.
+        Number of placements executed.
     estimates
-        Finish times worked out, of a task on a device beside the rest of a placement.
+        Number of finish times computed, each for one task on one device, given the rest of a placement.
     """
 
     evaluations: int = 0
@@ -56,10 +56,10 @@ class Ledger:
 
 
 class Simulator:
-    """Executes placements of one problem, one after another on the same arrays (so in one thread only).
+    """Executes placements of one problem; not thread-safe, because all executions use the same arrays.
 
-    With `noise` a task or transfer of w ticks takes a time uniform in [w (1 - noise), w (1 + noise)], drawn anew for
-    each execution (GiPH, appendix B.5), as in `placeopt.simulation.simulate_noisy`.
+    With `noise`, a task or transfer of w ticks takes a uniformly random time in [w (1 - noise), w (1 + noise)] in each
+    execution (GiPH, appendix B.5), as in `placeopt.simulation.simulate_noisy`.
     """
 
     def __init__(self, problem: Problem, evaluations: int, noise: float, rng: Generator) -> None:
@@ -77,12 +77,12 @@ class Simulator:
         self._moved = prepared(move, graph), prepared(move, work)
 
     def run(self, device: Int) -> Run:
-        """Execute a placement (n,); it is not checked."""
+        """Execute a placement (n,) without checking it."""
         self.ledger.evaluations += 1
         return self._execute(device, self.noise)
 
     def expected(self, device: Int) -> int:
-        """The makespan without noise, in ticks; for whoever judges a search, so not counted."""
+        """The makespan without noise in ticks; not counted, because it serves only to assess a search."""
         return self._execute(device, 0.0).makespan
 
     def _execute(self, device: Int, noise: float) -> Run:
@@ -101,7 +101,7 @@ class Simulator:
         work, n = self._work, len(device)
         share = noise * (2 * self._rng.random(n + len(work.edge_ticks)) - 1)
         edge_share = share[n:]
-        if self.problem.shared.any():  # one transfer for several consumers takes one time
+        if self.problem.shared.any():  # a transfer with several consumers has one time
             carrier = edge_transfers(self.problem, device)
             edge_share = edge_share[np.where(carrier >= 0, carrier, 0)]
         work.task_ticks[:] += np.rint(work.task_ticks * share[:n]).astype(np.int64)

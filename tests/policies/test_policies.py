@@ -357,7 +357,7 @@ class TestPolicies:
     def test_annealing_is_asked_for_sense(self) -> None:
         for arguments, message in (
             ({"tasks": 0}, "tasks: 0 is too few"),
-            ({"hot": 0.1, "cold": 0.2}, "no falling temperatures"),
+            ({"hot": 0.1, "cold": 0.2}, "not valid temperatures"),
             ({"greed": 0.0}, "greed: 0.0 is not positive"),
         ):
             with pytest.raises(UsageError, match=message):

@@ -40,106 +40,54 @@ SQRT, LOG = 0, 1
 
 
 class Model(NamedTuple):
-    """A problem and its settings as arrays for kernels: n tasks, g groups, m devices, k tiers.
-
-    Attributes
-    ----------
-    graph
-        The task graph.
-    cost
-        (m, n) duration of each task on each device in ticks, infinite if not feasible.
-    cap
-        (m,) time capacity i_cap in ticks.
-    group, memory, member_start, member, apart_start, apart
-        (n,) group of each task; (g,) bytes of each group; its tasks and the groups to separate it from, as CSR.
-    capacity
-        (m,) bytes.
-    tier_end, tier_ticks
-        (m, k) end of each memory tier in bytes, and swapping time of each byte in it in ticks.
-    out_payload, in_payload
-        (e,) bytes of each edge, in the order of graph.out_target and graph.in_source.
-    largest_input, largest_output
-        (n,) index of the edge of each task's largest input in graph.out_target, and of its largest output in
-        graph.in_source; -1 if it has none.
-    latency, num, den
-        (m, m) link parameters, as in `Problem`.
-    inside, parallelism, load, communication
-        Whether pf is inside the sum, and whether pf, placed_i and transfers count.
-    curve
-        SQRT or LOG.
-    fullness, knee, balance
-        UNLIMITED_MEMORY, STEP or LINEAR; fill level from which LINEAR gains decrease; share of the gain that a full
-        device loses in addition.
-    """
+    """A problem and its settings as arrays for kernels: n tasks, e edges, g groups, m devices, k tiers."""
 
     graph: Graph
-    cost: Float
-    cap: Float
-    group: Int
-    memory: Int
-    member_start: Int
-    member: Int
-    apart_start: Int
+    cost: Float  # (m, n) duration of each task on each device in ticks, infinite if not feasible
+    cap: Float  # (m,) time capacity i_cap in ticks
+    group: Int  # (n,) group of each task
+    memory: Int  # (g,) bytes of each group
+    member_start: Int  # (g + 1,) tasks of each group, as CSR
+    member: Int  # (n,)
+    apart_start: Int  # (g + 1,) groups to separate each group from, as CSR
     apart: Int
-    capacity: Int
-    tier_end: Int
-    tier_ticks: Float
-    out_payload: Int
-    in_payload: Int
-    largest_input: Int
-    largest_output: Int
-    latency: Int
-    num: Int
-    den: Int
-    inside: bool
-    parallelism: bool
-    load: bool
-    communication: bool
-    curve: int
-    fullness: int
-    knee: float
-    balance: float
+    capacity: Int  # (m,) memory of each device in bytes
+    tier_end: Int  # (m, k) end of each memory tier in bytes
+    tier_ticks: Float  # (m, k) ticks for swapping one byte in each tier
+    out_payload: Int  # (e,) bytes of each edge, in the order of graph.out_target
+    in_payload: Int  # (e,) the same in the order of graph.in_source
+    largest_input: Int  # (n,) index of each task's largest input in graph.out_target, -1 if it has none
+    largest_output: Int  # (n,) index of each task's largest output in graph.in_source, -1 if it has none
+    latency: Int  # (m, m) link parameters, as in `Problem`
+    num: Int  # (m, m)
+    den: Int  # (m, m)
+    inside: bool  # whether pf is inside the sum
+    parallelism: bool  # whether pf counts
+    load: bool  # whether placed_i counts
+    communication: bool  # whether transfers count
+    curve: int  # SQRT or LOG
+    fullness: int  # UNLIMITED_MEMORY, STEP or LINEAR
+    knee: float  # fill level from which LINEAR gains decrease
+    balance: float  # share of the gain that a full device loses in addition
 
 
 class PlacementState(NamedTuple):
-    """A growing placement.
-
-    Attributes
-    ----------
-    topology
-        The devices of the placed tasks, and the parallel tasks.
-    home
-        (g,) device of each group, -1 if it has none.
-    benefit, placed
-        (m,) B_i and placed_i.
-    held, used
-        (m,) number of tasks on each device; bytes, including those reserved for groups with a given device.
-    value
-        (3,) F, the pf of the last placed task, and their product, which is f for the form `outside`.
-    fetched
-        (m, g) ticks of transfers of the unplaced tasks of each group, for each device.
-    origin, target
-        (n,) device from which a task's output is fetched, and to which its input is sent; -1 if unknown.
-    changed, n_changed
-        (g,), (1,) groups whose transfers to some device may have decreased with the last placement.
-    stamp, stack
-        (g,), (n,) work space.
-    """
+    """A growing placement."""
 
     topology: Topology
-    home: Int
-    benefit: Float
-    placed: Float
-    held: Int
-    used: Int
-    value: Float
-    fetched: Int
-    origin: Int
-    target: Int
-    changed: Int
-    n_changed: Int
-    stamp: Bool
-    stack: Int
+    home: Int  # (g,) device of each group, -1 if it has none
+    benefit: Float  # (m,) B_i
+    placed: Float  # (m,) placed_i in ticks
+    held: Int  # (m,) number of tasks on each device
+    used: Int  # (m,) bytes on each device, including those reserved for groups with a given device
+    value: Float  # (3,) F, the pf of the last placed task, and their product: f of the form `outside`
+    fetched: Int  # (m, g) ticks of transfers of the unplaced tasks of each group, for each device
+    origin: Int  # (n,) device from which the output of each task is fetched, -1 if unknown
+    target: Int  # (n,) device to which the input of each task is sent, -1 if unknown
+    changed: Int  # (g,) groups whose transfers to some device may have decreased with the last placement
+    n_changed: Int  # (1,) their number
+    stamp: Bool  # (g,) work space: whether a group is in `changed`
+    stack: Int  # (n,) work space
 
 
 @kernel(allocates=False)
@@ -275,41 +223,49 @@ def move_endpoint(model: Model, state: PlacementState, k: int, payload: int, old
 
 
 @kernel(move_endpoint, allocates=False)
+def locate_along(
+    model: Model,
+    state: PlacementState,
+    v: int,
+    d: int,
+    start: Int,
+    end: Int,
+    payload: Int,
+    largest: Int,
+    located: Int,
+    outward: bool,
+) -> None:
+    """Set `located` to device d for task v and the unplaced tasks that inherit it along largest transfers."""
+    device, group = state.topology.device, model.group
+    waiting = 1
+    state.stack[0] = v
+    while waiting > 0:
+        waiting -= 1
+        w = state.stack[waiting]
+        for k in range(start[w], start[w + 1]):
+            u = end[k]
+            if device[u] >= 0:
+                continue
+            if group[u] != group[w]:
+                move_endpoint(model, state, group[u], payload[k], located[w], d, outward)
+            if largest[u] == k and state.home[group[u]] < 0:
+                state.stack[waiting] = u
+                waiting += 1
+        located[w] = d
+
+
+@kernel(locate_along, allocates=False)
 def locate_task(model: Model, state: PlacementState, v: int, d: int) -> None:
     """Update the transfers of other groups after task v was placed on, or is assumed on, device d."""
-    graph, device, group = model.graph, state.topology.device, model.group
     if state.origin[v] == d and state.target[v] == d:
         return
-    waiting = 1
-    state.stack[0] = v
-    while waiting > 0:
-        waiting -= 1
-        w = state.stack[waiting]
-        for k in range(graph.out_start[w], graph.out_start[w + 1]):
-            u = graph.out_target[k]
-            if device[u] >= 0:
-                continue
-            if group[u] != group[w]:
-                move_endpoint(model, state, group[u], model.out_payload[k], state.origin[w], d, False)
-            if model.largest_input[u] == k and state.home[group[u]] < 0:
-                state.stack[waiting] = u
-                waiting += 1
-        state.origin[w] = d
-    waiting = 1
-    state.stack[0] = v
-    while waiting > 0:
-        waiting -= 1
-        w = state.stack[waiting]
-        for k in range(graph.in_start[w], graph.in_start[w + 1]):
-            u = graph.in_source[k]
-            if device[u] >= 0:
-                continue
-            if group[u] != group[w]:
-                move_endpoint(model, state, group[u], model.in_payload[k], state.target[w], d, True)
-            if model.largest_output[u] == k and state.home[group[u]] < 0:
-                state.stack[waiting] = u
-                waiting += 1
-        state.target[w] = d
+    g = model.graph
+    locate_along(
+        model, state, v, d, g.out_start, g.out_target, model.out_payload, model.largest_input, state.origin, False
+    )
+    locate_along(
+        model, state, v, d, g.in_start, g.in_source, model.in_payload, model.largest_output, state.target, True
+    )
 
 
 @kernel(locate_task, allocates=False)

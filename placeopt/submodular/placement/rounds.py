@@ -43,57 +43,29 @@ MANY = 4
 
 
 class Record(NamedTuple):
-    """The history of greedy.
+    """The history of greedy."""
 
-    Attributes
-    ----------
-    task, device, value
-        (n,) the pair placed in each round, and f after it.
-    evaluations
-        (1,) number of pairs evaluated.
-    """
-
-    task: Int
-    device: Int
-    value: Float
-    evaluations: Int
+    task: Int  # (n,) task placed in each round
+    device: Int  # (n,) its device
+    value: Float  # (n,) f after the round
+    evaluations: Int  # (1,) number of pairs evaluated
 
 
 class Queue(NamedTuple):
-    """The open tasks and the upper bounds of the devices.
+    """The open tasks and the upper bounds of the devices."""
 
-    Attributes
-    ----------
-    task, n_tasks
-        (n,), (1,) the unplaced tasks by index, and possibly some placed ones.
-    bound
-        (m,) upper bound on freeRatio · pf (inside) or on the score (outside) of all pairs on the device.
-    pf, highest
-        (m,) upper bounds on pf, and on the increase of F, of all tasks on the device.
-    score_bound
-        (m,) upper bound on the score of all pairs on the device in this round.
-    best, chosen
-        (m,) score and task of the best pair on each device evaluated in this round.
-    done, empty
-        (m,) whether the device is evaluated or skipped in this round; last round with an empty device of each kind.
-    kind
-        (m,) device class and set of feasible tasks of each device; empty devices of one kind are equivalent.
-    reserved
-        (m,) whether groups have this device from the start, which makes it different from all others.
-    """
-
-    task: Int
-    n_tasks: Int
-    bound: Float
-    pf: Float
-    highest: Float
-    score_bound: Float
-    best: Float
-    chosen: Int
-    done: Bool
-    empty: Int
-    kind: Int
-    reserved: Bool
+    task: Int  # (n,) the unplaced tasks by index, and possibly some placed ones
+    n_tasks: Int  # (1,) their number
+    bound: Float  # (m,) upper bound on freeRatio · pf (inside) or the score (outside) of all pairs on the device
+    pf: Float  # (m,) upper bound on pf of all tasks on the device
+    highest: Float  # (m,) upper bound on the increase of F by any task on the device
+    score_bound: Float  # (m,) upper bound on the score of all pairs on the device in this round
+    best: Float  # (m,) score of the best pair on each device evaluated in this round
+    chosen: Int  # (m,) its task
+    done: Bool  # (m,) whether the device is evaluated or skipped in this round
+    empty: Int  # (m,) last round with an empty device of each kind
+    kind: Int  # (m,) device class and feasible tasks: empty devices of one kind are equivalent
+    reserved: Bool  # (m,) whether groups have this device from the start, which makes it different from all others
 
 
 def make_record(n: int) -> Record:

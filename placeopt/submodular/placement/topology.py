@@ -39,88 +39,47 @@ BITS = 60
 
 
 class Graph(NamedTuple):
-    """A task graph as arrays for kernels: n tasks, e edges.
+    """A task graph as arrays for kernels: n tasks, e edges."""
 
-    Attributes
-    ----------
-    order, position
-        (n,) a topological order, and the position of each task in it.
-    out_start, out_target, in_start, in_source
-        The edges as CSR, by producer and by consumer.
-    key
-        (n,) a random number for each task.
-    """
-
-    order: Int
-    position: Int
-    out_start: Int
-    out_target: Int
-    in_start: Int
-    in_source: Int
-    key: Int
+    order: Int  # (n,) a topological order
+    position: Int  # (n,) position of each task in it
+    out_start: Int  # (n + 1,) the edges as CSR by producer
+    out_target: Int  # (e,)
+    in_start: Int  # (n + 1,) the edges as CSR by consumer
+    in_source: Int  # (e,)
+    key: Int  # (n,) a random number for each task
 
 
 class Topology(NamedTuple):
-    """The partial topology of a growing placement.
+    """The partial topology of a growing placement: n tasks, m devices, w words per bit set."""
 
-    Attributes
-    ----------
-    device
-        (n,) device of each placed task, -1 for the others.
-    digest
-        (n,) hash of each task's dependencies, placed or not.
-    depends, words
-        (n, w), (1,) bit set of the dependencies that have a slot, and the number of columns in use.
-    slot, owner
-        (n,), (n,) the bit of each placed task with unplaced consumers, -1 for others; the task of each bit.
-    free, n_free, n_slots
-        (n,), (1,), (1,) released slots, their number, and the number of slots ever used.
-    waiting
-        (n,) number of edges to unplaced consumers.
-    first, after, before
-        (2**k,), (n,), (n,) buckets of unplaced tasks with equal hashes (mod 2**k) as doubly linked lists; -1 ends.
-    parallel, total
-        (m, n), (n,) number of tasks on each device parallel to each unplaced task, and their sum over the devices.
-    raised
-        (m,) number of tasks on each device that became parallel to others with the last placement.
-    gained, n_gained, risen, placed
-        (n,), (1,) the unplaced tasks that gained a parallel task with the last placement; (n,), (1,) the last placement
-        with which each did, and the number of placements.
-    moved, fresh
-        (n,) the dependents of the task placed last, and their new hashes.
-    mark, bits, queue, row
-        (n,), (w,) work space: stamps, the descendants that a task reaches, tasks, a bit set.
-    stamp
-        (1,) the last stamp used.
-    """
-
-    device: Int
-    digest: Int
-    depends: Int
-    words: Int
-    slot: Int
-    owner: Int
-    free: Int
-    n_free: Int
-    n_slots: Int
-    waiting: Int
-    first: Int
-    after: Int
-    before: Int
-    parallel: Int
-    total: Int
-    raised: Int
-    gained: Int
-    n_gained: Int
-    risen: Int
-    placed: Int
-    moved: Int
-    fresh: Int
-    mark: Int
-    bits: Int
-    queue: Int
-    row: Int
-    stamp: Int
+    device: Int  # (n,) device of each placed task, -1 for the others
+    digest: Int  # (n,) hash of the dependencies of each task
+    depends: Int  # (n, w) bit set of the dependencies that have a slot
+    words: Int  # (1,) number of columns of `depends` in use
+    slot: Int  # (n,) bit of each placed task with unplaced consumers, -1 for the others
+    owner: Int  # (n,) task of each bit
+    free: Int  # (n,) released slots
+    n_free: Int  # (1,) their number
+    n_slots: Int  # (1,) number of slots ever used
+    waiting: Int  # (n,) number of edges from each task to unplaced consumers
+    first: Int  # (2**k,) first unplaced task of each bucket (hash mod 2**k); -1 ends a list
+    after: Int  # (n,) next task in the bucket
+    before: Int  # (n,) previous task in the bucket
+    parallel: Int  # (m, n) number of tasks on each device parallel to each unplaced task
+    total: Int  # (n,) sum of `parallel` over the devices
+    raised: Int  # (m,) number of tasks on each device that became parallel to others with the last placement
+    gained: Int  # (n,) unplaced tasks that gained a parallel task with the last placement
+    n_gained: Int  # (1,) their number
+    risen: Int  # (n,) last placement with which each task gained one
+    placed: Int  # (1,) number of placements
+    moved: Int  # (n,) dependents of the task placed last
+    fresh: Int  # (n,) their new hashes
+    mark: Int  # (n,) work space: stamps of visited tasks
+    bits: Int  # (n,) work space: which tasks of `queue` each ancestor reaches
+    queue: Int  # (n,) work space: tasks
+    row: Int  # (w,) work space: a bit set
+    stamp: Int  # (1,) last stamp used
 
 
 def make_graph(problem: Problem) -> Graph:
