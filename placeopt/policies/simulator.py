@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -66,15 +67,11 @@ class Simulator:
         self.problem, self.noise, self.ledger = problem, noise, Ledger()
         self._rng, self._case, self._work = rng, make_case(problem), make_work(problem)
         steps = steps_of(problem, self._case.port) * evaluations
-        self._fill, self._fifo, self._events = (
-            fill_ticks.select(steps, chunked=True),
-            run_fifo.select(steps, chunked=True),
-            run_events.select(steps, chunked=True),
-        )
-        case, graph, work = self._case, self._case.graph, self._work
+        case, work = self._case, self._work
+        self._fill = fill_ticks.select(steps, chunked=True)
         self._filled = prepared(self._fill, case), prepared(self._fill, work)
-        move = self._events if case.port else self._fifo
-        self._moved = prepared(move, graph), prepared(move, work)
+        self._move: Any = (run_events if case.port else run_fifo).select(steps, chunked=True)
+        self._moved = prepared(self._move, case.graph), prepared(self._move, work)
 
     def run(self, device: Int) -> Run:
         """Execute a placement (n,) without checking it."""
@@ -90,10 +87,8 @@ class Simulator:
         self._fill(self._filled[0], device, self._filled[1])
         if noise:
             self._disturb(device, noise)
-        if case.port:
-            makespan = self._events(self._moved[0], device, FIFO, True, self._moved[1])
-        else:
-            makespan = self._fifo(self._moved[0], device, self._moved[1])
+        rule = (FIFO, True) if case.port else ()
+        makespan = self._move(self._moved[0], device, *rule, self._moved[1])
         start = work.start.copy()
         return Run(start, start + work.task_ticks, work.edge_ticks.copy(), int(makespan))
 

@@ -159,7 +159,9 @@ class State:
         start, end, moving = run.start.tolist(), run.end.tolist(), run.edge_ticks.tolist()
         before = [-1] * problem.n_tasks
         last = [-1] * problem.n_devices
-        for i in self._sequence():
+        position = np.empty(problem.n_tasks, dtype=np.int64)
+        position[problem.order] = np.arange(problem.n_tasks)
+        for i in np.lexsort((position, run.end, run.start)).tolist():
             before[i] = last[self.device[i]]
             last[self.device[i]] = i
         path = [int(run.end.argmax())] if problem.n_tasks else []
@@ -176,13 +178,6 @@ class State:
                 break
             path.append(cause)
         return path[::-1]
-
-    def _sequence(self) -> list[int]:
-        """The tasks by start, then by end, then in topological order."""
-        position = np.empty(self.problem.n_tasks, dtype=np.int64)
-        position[self.problem.order] = np.arange(self.problem.n_tasks)
-        found: list[int] = np.lexsort((position, self.run.end, self.run.start)).tolist()
-        return found
 
 
 class Policy(ABC):

@@ -2,13 +2,11 @@
 
 functions      set functions: the interface, and common families
 independence   independent sets: the interface, matroids, knapsacks, intersections
-standard       `greedy`
+standard       `greedy`, and `stochastic_greedy` on random samples
 lazy           `lazy_greedy`: the same result with fewer evaluations
-stochastic     `stochastic_greedy`: greedy on random samples
 exchanges      `local_search`, and `potential_search`, which compares a potential instead of f
 continuous     `continuous_greedy` and `swap_rounding`
-results        the result with its upper bound, and the growing set that the maximisers share
-guarantees     worst-case ratios and their conditions
+results        the result, its upper bound and worst-case guarantee; the growing set that the maximisers share
 checks         `check_submodular`: counterexamples to the claims of a function
 placement      the placement models of Carbonari, Kodirov and Golub 2017
 """
@@ -28,7 +26,6 @@ from placeopt.submodular.functions import (
     Sum,
     WeightedCoverage,
 )
-from placeopt.submodular.guarantees import Guarantee
 from placeopt.submodular.independence import (
     Independence,
     Intersection,
@@ -39,9 +36,8 @@ from placeopt.submodular.independence import (
     Uniform,
 )
 from placeopt.submodular.lazy import lazy_greedy
-from placeopt.submodular.results import Maximised
-from placeopt.submodular.standard import greedy
-from placeopt.submodular.stochastic import stochastic_greedy
+from placeopt.submodular.results import Guarantee, Maximised
+from placeopt.submodular.standard import greedy, stochastic_greedy
 
 __all__ = [
     "Check",

@@ -16,7 +16,7 @@ The worst counterexample is reduced: elements of S and T are removed as long as 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -152,10 +152,9 @@ def check_submodular(
     ValueError
         If samples or longest is less than 1, the tolerance is negative, or the ground sets differ in size.
     """
-    if samples < 1:
-        raise ValueError(f"samples {samples}: expected 1 or more")
-    if longest is not None and longest < 1:
-        raise ValueError(f"longest {longest}: expected 1 or more")
+    for name, number in (("samples", samples), ("longest", longest)):
+        if number is not None and number < 1:
+            raise ValueError(f"{name} {number}: expected 1 or more")
     if tolerance < 0:
         raise ValueError(f"tolerance {tolerance}: expected 0 or more")
     family = Uniform(function.size, function.size) if independence is None else independence
@@ -206,18 +205,17 @@ class _Tally:
             self.excess, self.worst = float(excess[place]), case(*(int(i) for i in place))
 
 
+@dataclass(slots=True)
 class _Search:
-    def __init__(
-        self,
-        function: AnySetFunction,
-        family: AnyIndependence,
-        tolerance: float,
-        longest: int | None,
-        should_stop: Callable[[], bool],
-    ) -> None:
-        self.function, self.family, self.tolerance = function, family, tolerance
-        self.longest, self.should_stop, self.samples = longest, should_stop, 0
-        self.returns, self.signs, self.orders = _Tally(), _Tally(), _Tally()
+    function: AnySetFunction
+    family: AnyIndependence
+    tolerance: float
+    longest: int | None
+    should_stop: Callable[[], bool]
+    samples: int = 0
+    returns: _Tally = field(default_factory=_Tally)
+    signs: _Tally = field(default_factory=_Tally)
+    orders: _Tally = field(default_factory=_Tally)
 
     def slack(self, value: float, gains: Float) -> float:
         """The threshold that a violation among these numbers must exceed."""

@@ -43,29 +43,27 @@ import numpy as np
 
 from placeopt.model.arrays import Float, Int
 from placeopt.submodular.functions import AnySetFunction
-from placeopt.submodular.guarantees import FAILURE, Guarantee, greedy_guarantee, missing_claims, no_guarantee
 from placeopt.submodular.independence import AnyIndependence, is_independent, state_of
-from placeopt.submodular.results import GrowingSet, Maximised, check_matroid
+from placeopt.submodular.results import (
+    FAILURE,
+    GrowingSet,
+    Guarantee,
+    Maximised,
+    check_matroid,
+    greedy_guarantee,
+    missing_claims,
+    no_guarantee,
+)
 from placeopt.submodular.standard import greedy
 
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """A point of the base polytope of a matroid, as a mixture of bases with equal shares.
+    """A point of the base polytope of a matroid, as a mixture of bases with equal shares."""
 
-    Attributes
-    ----------
-    bases
-        T arrays (r,).
-    point
-        (n,) x: the share of the bases that contain each element.
-    evaluations
-        Number of gains computed.
-    """
-
-    bases: tuple[Int, ...]
-    point: Float
-    evaluations: int
+    bases: tuple[Int, ...]  # T arrays (r,)
+    point: Float  # (n,) x: the share of the bases that contain each element
+    evaluations: int  # number of gains computed
 
     def rounded(self, matroid: AnyIndependence, seed: int = 0) -> Int:
         """(r,) A random base S with E f(S) >= F(point)."""
@@ -111,8 +109,7 @@ def continuous_greedy(
         reached = function.value(state_of(function, base.tolist()))
         if reached > value:
             best, value = base, reached
-    growth = GrowingSet(function, matroid, certify=certify)
-    growth.extend(best.tolist())
+    growth = GrowingSet(function, matroid, best.tolist(), certify=certify)
     guarantee = _guarantee(function, matroid, steps, samples, len(mixture.bases[0]))
     return growth.outcome(guarantee, start.bound, start.evaluations + mixture.evaluations)
 

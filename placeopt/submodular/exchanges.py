@@ -59,9 +59,18 @@ import numpy as np
 
 from placeopt.model.arrays import Float, Int
 from placeopt.submodular.functions import AnySetFunction
-from placeopt.submodular.guarantees import FAILURE, Guarantee, greedy_guarantee, missing_claims, no_guarantee
 from placeopt.submodular.independence import AnyIndependence, state_of
-from placeopt.submodular.results import GrowingSet, Maximised, check_matroid, check_path_free
+from placeopt.submodular.results import (
+    FAILURE,
+    GrowingSet,
+    Guarantee,
+    Maximised,
+    check_matroid,
+    check_path_free,
+    greedy_guarantee,
+    missing_claims,
+    no_guarantee,
+)
 from placeopt.submodular.standard import greedy
 
 
@@ -92,19 +101,15 @@ def local_search(
         raise ValueError(f"epsilon {epsilon}: expected more than 0")
     start = greedy(function, independence, fill=fill, certify=certify)
     search = _ValueSearch(function, independence, start.elements.tolist(), epsilon)
-    removals = not (function.monotone or fill)
-    while search.add(fill) or search.exchange() or (removals and search.remove()):
+    while search.improve(fill=fill, removals=not (function.monotone or fill)):
         pass
-    growth = GrowingSet(function, independence, certify=certify)
-    growth.extend(search.chosen)
+    growth = GrowingSet(function, independence, search.chosen, certify=certify)
     known = greedy_guarantee(function, independence)
     guarantee = known if known.void else replace(known, text=f"{known.text}; that of greedy, where the search starts")
     return growth.outcome(guarantee, start.bound, start.evaluations + search.evaluations)
 
 
 class _ValueSearch:
-    """The current set; each move improves it and returns True, or leaves it unchanged."""
-
     def __init__(
         self, function: AnySetFunction, independence: AnyIndependence, chosen: list[int], epsilon: float
     ) -> None:
@@ -112,34 +117,21 @@ class _ValueSearch:
         self.value = function.value(state_of(function, chosen))
         self.evaluations = 0
 
-    def add(self, fill: bool) -> bool:
-        element, value = self.best_addition(self.chosen)
-        if element is None or not (fill or value > self.threshold()):
-            return False
-        self.chosen, self.value = [*self.chosen, element], value
-        return True
-
-    def exchange(self) -> bool:
-        for rest in self.rests():
+    def improve(self, *, fill: bool, removals: bool) -> bool:
+        """Make the first addition, exchange or removal that increases f enough; whether there is one."""
+        threshold = self.value + self.epsilon * abs(self.value) / max(len(self.chosen), 1)
+        rests = [self.chosen[:i] + self.chosen[i + 1 :] for i in range(len(self.chosen))]
+        for rest in [self.chosen, *rests]:
             element, value = self.best_addition(rest)
-            if element is not None and value > self.threshold():
+            if element is not None and (value > threshold or (fill and rest is self.chosen)):
                 self.chosen, self.value = [*rest, element], value
                 return True
-        return False
-
-    def remove(self) -> bool:
-        for rest in self.rests():
+        for rest in rests if removals else ():
             value = self.function.value(state_of(self.function, rest))
-            if value > self.threshold():
+            if value > threshold:
                 self.chosen, self.value = rest, value
                 return True
         return False
-
-    def rests(self) -> list[list[int]]:
-        return [self.chosen[:i] + self.chosen[i + 1 :] for i in range(len(self.chosen))]
-
-    def threshold(self) -> float:
-        return self.value + self.epsilon * abs(self.value) / max(len(self.chosen), 1)
 
     def best_addition(self, rest: list[int]) -> tuple[int | None, float]:
         """The element outside the current set that increases f(rest) most, and f with it."""
@@ -194,8 +186,7 @@ def potential_search(
             break
         if search.value > value:
             best, value = search.base, search.value
-    growth = GrowingSet(function, matroid, certify=certify)
-    growth.extend(best)
+    growth = GrowingSet(function, matroid, best, certify=certify)
     bound = start.bound
     if certify and search.bound is not None and not search.failure and not missing_claims(function):
         bound = search.bound if bound is None else min(bound, search.bound)

@@ -290,44 +290,50 @@ class FacilityLocation:
         np.maximum(state, self._benefit[element], out=state)
 
 
-class Sum:
+class Composite:
+    """A function or family whose state is the list of the states of its members."""
+
+    members: Sequence[Any]
+
+    def start(self) -> list[Any]:
+        return [member.start() for member in self.members]
+
+    def copy(self, state: list[Any]) -> list[Any]:
+        return [member.copy(one) for member, one in zip(self.members, state, strict=True)]
+
+    def add(self, state: list[Any], element: int) -> None:
+        for member, one in zip(self.members, state, strict=True):
+            member.add(one, element)
+
+
+class Sum(Composite):
     """f(S) = sum of weights[i] functions[i](S), with weights >= 0; claims what all of the functions claim."""
 
     def __init__(self, functions: Sequence[AnySetFunction], weights: Sequence[float] | None = None) -> None:
-        self._functions = tuple(functions)
-        factors = _finite("weight", [1.0] * len(self._functions) if weights is None else weights, least=0.0)
-        if not self._functions or len(factors) != len(self._functions):
+        self.members = tuple(functions)
+        factors = _finite("weight", [1.0] * len(self.members) if weights is None else weights, least=0.0)
+        if not self.members or len(factors) != len(self.members):
             raise ValueError(
-                f"{len(self._functions)} functions, {len(factors)} weights: expected equal numbers of at least 1"
+                f"{len(self.members)} functions, {len(factors)} weights: expected equal numbers of at least 1"
             )
-        sizes = [function.size for function in self._functions]
+        sizes = [function.size for function in self.members]
         if len(set(sizes)) > 1:
             raise ValueError(f"functions of {sizes} elements: expected equal sizes")
         self._weights = factors.tolist()
         self.size = sizes[0]
-        self.submodular = all(function.submodular for function in self._functions)
-        self.monotone = all(function.monotone for function in self._functions)
-        self.path_free = all(function.path_free for function in self._functions)
-
-    def start(self) -> list[Any]:
-        return [function.start() for function in self._functions]
-
-    def copy(self, state: list[Any]) -> list[Any]:
-        return [function.copy(one) for function, one in zip(self._functions, state, strict=True)]
+        self.submodular = all(function.submodular for function in self.members)
+        self.monotone = all(function.monotone for function in self.members)
+        self.path_free = all(function.path_free for function in self.members)
 
     def value(self, state: list[Any]) -> float:
-        terms = zip(self._functions, self._weights, state, strict=True)
+        terms = zip(self.members, self._weights, state, strict=True)
         return float(sum(weight * function.value(one) for function, weight, one in terms))
 
     def gains(self, state: list[Any], elements: Int) -> Float:
         total = np.zeros(len(elements))
-        for function, weight, one in zip(self._functions, self._weights, state, strict=True):
+        for function, weight, one in zip(self.members, self._weights, state, strict=True):
             total += weight * function.gains(one, elements)
         return total
-
-    def add(self, state: list[Any], element: int) -> None:
-        for function, one in zip(self._functions, state, strict=True):
-            function.add(one, element)
 
 
 def _finite(name: str, numbers: Sequence[Any] | Float, least: float = -np.inf) -> Float:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.model.arrays import Bool, Float, Int
-from placeopt.submodular.functions import AnySetFunction
+from placeopt.submodular.functions import AnySetFunction, Composite
 
 State = TypeVar("State")
 
@@ -98,8 +98,7 @@ class Partition(_Counters):
         self._part, parts = _parts(part)
         self.size = len(self._part)
         self._capacity = _capacities(capacity, parts, np.int64)
-        self._order = np.argsort(self._part, kind="stable")
-        self._first = np.searchsorted(self._part[self._order], np.arange(parts))
+        self._first = np.searchsorted(np.sort(self._part), np.arange(parts))
 
     def open(self, state: Int, elements: Int) -> Bool:
         part = self._part[elements]
@@ -223,7 +222,7 @@ class Knapsack(Knapsacks):
         super().__init__(np.zeros(len(weight), dtype=np.int64), weight, capacity)
 
 
-class Intersection:
+class Intersection(Composite):
     """The sets that are independent in each of the `members`."""
 
     def __init__(self, *members: AnyIndependence) -> None:
@@ -238,21 +237,11 @@ class Intersection:
         counts = [member.matroids for member in members if member.matroids is not None]
         self.matroids = sum(counts) if len(counts) == len(members) else None
 
-    def start(self) -> list[Any]:
-        return [member.start() for member in self.members]
-
-    def copy(self, state: list[Any]) -> list[Any]:
-        return [member.copy(one) for member, one in zip(self.members, state, strict=True)]
-
     def open(self, state: list[Any], elements: Int) -> Bool:
         free = np.ones(len(elements), dtype=np.bool_)
         for member, one in zip(self.members, state, strict=True):
             free &= member.open(one, elements)
         return free
-
-    def add(self, state: list[Any], element: int) -> None:
-        for member, one in zip(self.members, state, strict=True):
-            member.add(one, element)
 
     def weight_bound(self, weight: Float) -> float:
         """The least upper bound of the members; the total weight if none has one."""

@@ -23,9 +23,8 @@ import numpy as np
 
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.submodular.functions import AnySetFunction, Local, Refreshing
-from placeopt.submodular.guarantees import greedy_guarantee
 from placeopt.submodular.independence import AnyIndependence
-from placeopt.submodular.results import GrowingSet, Maximised
+from placeopt.submodular.results import GrowingSet, Maximised, greedy_guarantee
 
 ROUNDING = 1e-12
 """The assumed rounding error of gains, relative to the largest value or gain so far."""

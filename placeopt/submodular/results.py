@@ -1,16 +1,58 @@
-"""What maximisers return, and the growing set that they share."""
+"""The results of the maximisers: the set, an upper bound on the best value, and the guarantee.
+
+Let f be monotone and submodular with f(∅) >= 0, and let OPT be an independent set that maximises f. Then the set S
+that a maximiser returns satisfies f(S) >= ratio · f(OPT), with these ratios:
+
+    greedy, at most k elements            1 - 1/e       Nemhauser, Wolsey, Fisher 1978, doi:10.1007/BF01588971
+    greedy, matroid                       1/2           Fisher, Nemhauser, Wolsey 1978, doi:10.1007/BFb0121195
+    greedy, intersection of k matroids    1/(k + 1)     Fisher, Nemhauser, Wolsey 1978
+    stochastic greedy, at most k          1 - 1/e - ε   in expectation; Mirzasoleiman et al. 2015,
+                                                        doi:10.1609/aaai.v29i1.9486
+
+`lazy_greedy` returns the same set as `greedy`. Local search and continuous greedy never return less than `greedy`;
+`exchanges` and `continuous` derive what they add. Under knapsacks, nothing is proved: greedy may add one heavy element
+that leaves no room for others. The theorems hold only if the claims of the function are true.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from math import e
 
 import numpy as np
 
 from placeopt.model.arrays import Float, Int
 from placeopt.submodular.functions import AnySetFunction
-from placeopt.submodular.guarantees import Guarantee, missing_claims
-from placeopt.submodular.independence import AnyIndependence, weight_bound_of
+from placeopt.submodular.independence import AnyIndependence, Uniform, weight_bound_of
+
+FAILURE = 0.01
+"""Bound on the probability that sampling errors exceed those that a guarantee accounts for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """The statement f(S) >= ratio · f(OPT), or the reasons why nothing is proved.
+
+    Attributes
+    ----------
+    ratio
+        None if nothing is proved.
+    text
+        The statement in one sentence.
+    void
+        The reasons why nothing is proved; empty if `ratio` is given.
+    expected
+        Whether the ratio holds for the expected value over the seeds only.
+    failure
+        The probability, over the samples, that the ratio does not hold.
+    """
+
+    ratio: float | None
+    text: str
+    void: tuple[str, ...] = ()
+    expected: bool = False
+    failure: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +102,22 @@ class GrowingSet:
     The sum is at most the weight of the heaviest independent set if each element weighs its gain. The bound is computed
     for the sets S of 0, 1, 2, 4, 8, ... elements and for the last one, hence with O(n log r) gains.
 
+    The set starts with `elements`, added one after another; each must be open at its turn.
+
     Raises
     ------
     ValueError
         If the ground sets differ in size.
     """
 
-    def __init__(self, function: AnySetFunction, independence: AnyIndependence, *, certify: bool = True) -> None:
+    def __init__(
+        self,
+        function: AnySetFunction,
+        independence: AnyIndependence,
+        elements: Iterable[int] = (),
+        *,
+        certify: bool = True,
+    ) -> None:
         check_sizes(function, independence)
         self.function, self.independence = function, independence
         self.state, self.independent = function.start(), independence.start()
@@ -78,6 +129,8 @@ class GrowingSet:
         self._values: list[float] = []
         self._gains: list[float] = []
         self._update_bound()
+        for element in elements:
+            self.add(element, float(function.gains(self.state, np.array([element]))[0]))
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -111,11 +164,6 @@ class GrowingSet:
         self._gains.append(gain)
         if len(self) & (len(self) - 1) == 0:
             self._update_bound()
-
-    def extend(self, elements: Sequence[int]) -> None:
-        """Add elements one after another; each must be open at its turn."""
-        for element in elements:
-            self.add(element, float(self.function.gains(self.state, np.array([element]))[0]))
 
     def outcome(self, guarantee: Guarantee, bound: float | None = None, evaluations: int | None = None) -> Maximised:
         """The result; `bound` is another upper bound, and `evaluations` replaces the count of this object."""
@@ -165,3 +213,46 @@ def check_path_free(function: AnySetFunction) -> None:
     """Raise a ValueError if the value depends on the order of the elements."""
     if not function.path_free:
         raise ValueError("the value depends on the order of the elements: exchanges are not defined; use greedy")
+
+
+def missing_claims(function: AnySetFunction) -> list[str]:
+    """Why theorems about monotone submodular set functions do not apply; empty if they do."""
+    reasons = []
+    if not function.submodular:
+        reasons.append("the function is not claimed to be submodular")
+    if not function.monotone:
+        reasons.append("the function is not claimed to be monotone")
+    if not function.path_free:
+        reasons.append("the value depends on the order of the elements")
+    return reasons
+
+
+def greedy_guarantee(function: AnySetFunction, independence: AnyIndependence) -> Guarantee:
+    """The guarantee of `greedy` and `lazy_greedy`."""
+    reasons = missing_claims(function)
+    k = independence.matroids
+    if k is None:
+        reasons.append("the constraint is not an intersection of matroids (a knapsack is not a matroid)")
+    if reasons or k is None:
+        return no_guarantee(reasons)
+    if isinstance(independence, Uniform):
+        return Guarantee(1 - 1 / e, "1 - 1/e of the best: monotone, submodular, a limited number of elements")
+    if independence.matroid:
+        return Guarantee(1 / 2, "1/2 of the best: monotone, submodular, a matroid")
+    return Guarantee(1 / (k + 1), f"1/{k + 1} of the best: monotone, submodular, an intersection of {k} matroids")
+
+
+def stochastic_guarantee(function: AnySetFunction, independence: AnyIndependence, epsilon: float) -> Guarantee:
+    """The guarantee of `stochastic_greedy`."""
+    reasons = missing_claims(function)
+    if not isinstance(independence, Uniform):
+        reasons.append("the theorem on samples holds for a limited number of elements only")
+    if reasons:
+        return no_guarantee(reasons)
+    text = f"1 - 1/e - {epsilon:g} of the best in expectation: monotone, submodular, a limited number of elements"
+    return Guarantee(max(1 - 1 / e - epsilon, 0.0), text, expected=True)
+
+
+def no_guarantee(reasons: list[str]) -> Guarantee:
+    """The statement that nothing is proved."""
+    return Guarantee(None, f"nothing is proved: {'; '.join(reasons)}", tuple(reasons))

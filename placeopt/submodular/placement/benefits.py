@@ -259,13 +259,9 @@ def locate_task(model: Model, state: PlacementState, v: int, d: int) -> None:
     """Update the transfers of other groups after task v was placed on, or is assumed on, device d."""
     if state.origin[v] == d and state.target[v] == d:
         return
-    g = model.graph
-    locate_along(
-        model, state, v, d, g.out_start, g.out_target, model.out_payload, model.largest_input, state.origin, False
-    )
-    locate_along(
-        model, state, v, d, g.in_start, g.in_source, model.in_payload, model.largest_output, state.target, True
-    )
+    inputs, outputs, graph = model.largest_input, model.largest_output, model.graph
+    locate_along(model, state, v, d, graph.out_start, graph.out_target, model.out_payload, inputs, state.origin, False)
+    locate_along(model, state, v, d, graph.in_start, graph.in_source, model.in_payload, outputs, state.target, True)
 
 
 @kernel(locate_task, allocates=False)

@@ -5,22 +5,18 @@ The ground set contains the pairs (j, i), task j on device i, as elements j m + 
 tasks. `benefits` states the equations. `PlacementModel` provides the function to the maximisers and checks of
 `placeopt.submodular`, and has its own greedy algorithm (`rounds`).
 
-Interpretation where the paper is silent or contradicts itself:
+Departures from the paper where it is silent or contradicts itself; docs/submodular.md explains them:
 
-1. PC_j, the candidates for tasks parallel to j, is defined by D_S[j] /= D_S[j']. The text ("two nodes have the same
-   dependency") and the example of appendix 6.1 require equality, which is used here. Two empty sets are equal.
-2. pf is one more than the number of parallel tasks on other devices. Section 2.2 states "= |P|", and 0 for the first
-   task. Its example (pf = 2 with one parallel task), appendix 6.1 and the proof (pf >= 1) require one more.
-3. b_ij is fixed when j is placed, as in the rounds of the example. Therefore f depends on the order of placement: it is
-   a function of sequences, not of sets.
-4. In equation 5, b_ij = 2 - (c_ij - placed_i) / cap would favour loaded devices. The sign is that of equation 3.
-5. i_cap is "an arbitrarily large number". "total" is the least one that admits all tasks on any device, as the proof
-   requires (c_ij + placed_i <= i_cap): the sum of the longest durations of all tasks. If a smaller one is exceeded, pf
-   is 1, and g is the identity below zero.
-6. Section 5 has one g per device. Here it is a factor of the increase of F that depends on the memory filled. For the
-   form `outside`, in which F · pf counts, a device without enough memory is excluded instead of having no gain.
-7. For transfers, an output with several consumers counts once for each, and the "largest" input is that with the most
-   bytes.
+1. Tasks are parallel if their dependencies are equal (two empty sets are), as in the text and the example of appendix
+   6.1; the formula of PC_j states D_S[j] /= D_S[j'].
+2. pf is one more than the number of parallel tasks on other devices, as in the example; section 2.2 states "= |P|".
+3. b_ij is fixed when j is placed, as in the example. So f is a function of sequences, not of sets.
+4. Equation 5 has the sign of equation 3; its b_ij = 2 - (c_ij - placed_i) / cap would favour loaded devices.
+5. i_cap, "an arbitrarily large number", is by default the least one that admits all tasks on any device, as the proof
+   requires. If c_ij + placed_i exceeds a smaller one, pf is 1, and g is the identity below zero.
+6. The g per device of section 5 is a factor for the memory filled. For the form `outside`, in which F · pf counts, a
+   device without enough memory is excluded instead of having no gain.
+7. For transfers, an output counts once for each consumer, and the "largest" input is that with the most bytes.
 """
 
 from __future__ import annotations
@@ -54,32 +50,16 @@ CURVES = {"sqrt": benefits.SQRT, "log": benefits.LOG}
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The result of greedy.
+    """The result of greedy, with k placed tasks."""
 
-    Attributes
-    ----------
-    task, device, values
-        (k,) the pair placed in each round, and f after it.
-    home
-        (g,) device of each group, -1 if not placed.
-    room
-        (m,) free bytes.
-    stuck
-        A task that fits on no device; None if all tasks are placed or greedy was stopped.
-    stopped
-        Whether greedy was stopped before all tasks were placed.
-    evaluations
-        Number of pairs evaluated.
-    """
-
-    task: Int
-    device: Int
-    values: Float
-    home: Int
-    room: Int
-    stuck: int | None
-    stopped: bool
-    evaluations: int
+    task: Int  # (k,) task placed in each round
+    device: Int  # (k,) its device
+    values: Float  # (k,) f after the round
+    home: Int  # (g,) device of each group, -1 if not placed
+    room: Int  # (m,) free bytes on each device
+    stuck: int | None  # a task that fits on no device; None if all tasks are placed or greedy was stopped
+    stopped: bool  # whether greedy was stopped before all tasks were placed
+    evaluations: int  # number of pairs evaluated
 
 
 class PlacementModel:

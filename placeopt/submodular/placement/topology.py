@@ -101,37 +101,21 @@ def make_topology(graph: Graph, m: int) -> Topology:
     if n:
         first[0] = 0
 
-    def zeros(*shape: int) -> Int:
-        return np.zeros(shape, dtype=np.int64)
-
+    per_task = "digest", "owner", "free", "total", "gained", "risen", "moved", "fresh", "mark", "bits", "queue"
+    single = "words", "n_free", "n_slots", "n_gained", "placed", "stamp"
     return Topology(
         device=np.full(n, -1, dtype=np.int64),
-        digest=zeros(n),
-        depends=zeros(n, n // BITS + 1),  # unused columns are never touched and take no memory
-        words=zeros(1),
+        depends=np.zeros((n, n // BITS + 1), dtype=np.int64),  # unused columns are never touched and take no memory
         slot=np.full(n, -1, dtype=np.int64),
-        owner=zeros(n),
-        free=zeros(n),
-        n_free=zeros(1),
-        n_slots=zeros(1),
         waiting=np.diff(graph.out_start),
         first=first,
         after=np.where(tasks < n - 1, tasks + 1, -1),
         before=tasks - 1,
         parallel=np.zeros((m, n), dtype=np.int32),
-        total=zeros(n),
-        raised=zeros(m),
-        gained=zeros(n),
-        n_gained=zeros(1),
-        risen=zeros(n),
-        placed=zeros(1),
-        moved=zeros(n),
-        fresh=zeros(n),
-        mark=zeros(n),
-        bits=zeros(n),
-        queue=zeros(n),
-        row=zeros(n // BITS + 1),
-        stamp=zeros(1),
+        raised=np.zeros(m, dtype=np.int64),
+        row=np.zeros(n // BITS + 1, dtype=np.int64),
+        **{name: np.zeros(n, dtype=np.int64) for name in per_task},
+        **{name: np.zeros(1, dtype=np.int64) for name in single},
     )
 
 
@@ -333,17 +317,9 @@ def drop_slot(graph: Graph, state: Topology, x: int) -> None:
 
 
 @kernel(
-    bucket_insert,
-    bucket_remove,
-    earliest_of,
-    mark_ancestors,
-    count_parallel,
-    recount_moved,
-    update_dependents,
-    take_slot,
-    drop_slot,
-    allocates=False,
-)
+    bucket_insert, bucket_remove, earliest_of, mark_ancestors, count_parallel, recount_moved, update_dependents,
+    take_slot, drop_slot, allocates=False,
+)  # fmt: skip
 def place(graph: Graph, state: Topology, v: int, d: int) -> None:
     """Place the unplaced task v on device d."""
     state.placed[0] += 1
