@@ -18,22 +18,12 @@ from placeopt.simulation.run import steps_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """One execution of a placement.
+    """One execution of a placement; times are in ticks."""
 
-    Attributes
-    ----------
-    start, end
-        (n,) start and end of each task in ticks.
-    edge_ticks
-        (e,) transfer time of each edge in ticks, without waiting; 0 on the same device.
-    makespan
-        End of the last task in ticks.
-    """
-
-    start: Int
-    end: Int
-    edge_ticks: Int
-    makespan: int
+    start: Int  # (n,) start of each task
+    end: Int  # (n,) end of each task
+    edge_ticks: Int  # (e,) transfer time of each edge, without waiting; 0 on the same device
+    makespan: int  # end of the last task
 
     def __post_init__(self) -> None:
         for array in (self.start, self.end, self.edge_ticks):
@@ -42,18 +32,10 @@ class Run:
 
 @dataclass(slots=True)
 class Ledger:
-    """The cost of a search so far.
+    """The cost of a search so far."""
 
-    Attributes
-    ----------
-    evaluations
-        Number of placements executed.
-    estimates
-        Number of finish times computed, each for one task on one device, given the rest of a placement.
-    """
-
-    evaluations: int = 0
-    estimates: int = 0
+    evaluations: int = 0  # number of placements executed
+    estimates: int = 0  # number of finish times computed, each for one task on one device
 
 
 class Simulator:

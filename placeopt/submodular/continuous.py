@@ -44,16 +44,7 @@ import numpy as np
 from placeopt.model.arrays import Float, Int
 from placeopt.submodular.functions import AnySetFunction
 from placeopt.submodular.independence import AnyIndependence, is_independent, state_of
-from placeopt.submodular.results import (
-    FAILURE,
-    GrowingSet,
-    Guarantee,
-    Maximised,
-    check_matroid,
-    greedy_guarantee,
-    missing_claims,
-    no_guarantee,
-)
+from placeopt.submodular.results import FAILURE, GrowingSet, Guarantee, Maximised, check_matroid, stronger_guarantee
 from placeopt.submodular.standard import greedy
 
 
@@ -208,14 +199,10 @@ def _partner(i: int, one: set[int], other: set[int], matroid: AnyIndependence) -
 
 
 def _guarantee(function: AnySetFunction, matroid: AnyIndependence, steps: int, samples: int, rank: int) -> Guarantee:
-    if reasons := missing_claims(function):
-        return no_guarantee(reasons)
     exact = 1 - (1 + 1 / steps) ** -steps
     alpha = sqrt(log(2 * steps * max(rank, 1) * max(function.size, 1) / FAILURE) / (2 * samples))
     proved = exact * max(0.0, 1 - 2 * rank * alpha)
-    known = greedy_guarantee(function, matroid)
-    without_error = f"{exact:.3f} of the best in expectation if {samples} samples were exact"
-    if known.ratio is not None and known.ratio >= proved:
-        return Guarantee(known.ratio, f"{known.text}, as greedy; {without_error}, {proved:.3f} is proved for them")
-    text = f"{proved:.3f} of the best in expectation: monotone, submodular, a matroid; {without_error}"
-    return Guarantee(proved, text, expected=True, failure=FAILURE)
+    exactly = f"{exact:.3f} of the best in expectation if {samples} samples were exact"
+    text = f"{proved:.3f} of the best in expectation: monotone, submodular, a matroid; {exactly}"
+    guarantee = Guarantee(proved, text, expected=True, failure=FAILURE)
+    return stronger_guarantee(function, matroid, guarantee, f"; {exactly}, {proved:.3f} is proved for them")

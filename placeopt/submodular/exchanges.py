@@ -69,7 +69,7 @@ from placeopt.submodular.results import (
     check_path_free,
     greedy_guarantee,
     missing_claims,
-    no_guarantee,
+    stronger_guarantee,
 )
 from placeopt.submodular.standard import greedy
 
@@ -190,7 +190,10 @@ def potential_search(
     bound = start.bound
     if certify and search.bound is not None and not search.failure and not missing_claims(function):
         bound = search.bound if bound is None else min(bound, search.bound)
-    guarantee = _potential_guarantee(function, matroid, search, value)
+    ratio = 0.0 if search.bound is None else 1.0 if search.bound <= 0 else value / search.bound
+    text = f"{ratio:.3f} of the best: monotone, submodular, a matroid; no exchange improves the potential by much"
+    note = f", where it starts; {ratio:.3f} by the exchanges"
+    guarantee = stronger_guarantee(function, matroid, Guarantee(ratio, text, failure=search.failure), note)
     return growth.outcome(guarantee, bound, start.evaluations + search.evaluations)
 
 
@@ -266,20 +269,4 @@ class _PotentialSearch:
 def _open_beside(independence: AnyIndependence, rest: list[int], excluded: list[int]) -> Int:
     """(k,) The elements, except `excluded`, that can be added to `rest`."""
     outside = np.delete(np.arange(independence.size), excluded)
-    found: Int = outside[independence.open(state_of(independence, rest), outside)]
-    return found
-
-
-def _potential_guarantee(
-    function: AnySetFunction, matroid: AnyIndependence, search: _PotentialSearch, value: float
-) -> Guarantee:
-    if reasons := missing_claims(function):
-        return no_guarantee(reasons)
-    known = greedy_guarantee(function, matroid)
-    proved = 0.0
-    if search.bound is not None:
-        proved = 1.0 if search.bound <= 0 else value / search.bound
-    if known.ratio is not None and known.ratio >= proved:
-        return replace(known, text=f"{known.text}, as greedy, where it starts; {proved:.3f} by the exchanges")
-    text = f"{proved:.3f} of the best: monotone, submodular, a matroid; no exchange improves the potential by much"
-    return Guarantee(proved, text, failure=search.failure)
+    return np.asarray(outside[independence.open(state_of(independence, rest), outside)])

@@ -133,8 +133,7 @@ class PiecewiseLinear:
 
     def __call__(self, load: Float) -> Float:
         i = np.maximum(np.searchsorted(self._at, load, side="right") - 1, 0)
-        height: Float = self._height[i] + self._slope[i] * (load - self._at[i])
-        return height
+        return np.asarray(self._height[i] + self._slope[i] * (load - self._at[i]))
 
 
 class ConcaveOverModular:
@@ -283,8 +282,7 @@ class FacilityLocation:
         return float(state.sum())
 
     def gains(self, state: Float, elements: Int) -> Float:
-        more: Float = np.maximum(self._benefit[elements] - state, 0.0).sum(axis=1)
-        return more
+        return np.asarray(np.maximum(self._benefit[elements] - state, 0.0).sum(axis=1))
 
     def add(self, state: Float, element: int) -> None:
         np.maximum(state, self._benefit[element], out=state)

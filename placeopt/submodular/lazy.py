@@ -85,8 +85,7 @@ class _Search:
         """Open elements and their current gains; all others have smaller gains than the best of them."""
         self.largest = max(self.largest, abs(self.growth.value))
         margin = ROUNDING * self.largest
-        found: list[Int] = []
-        values: list[Float] = []
+        found, values = [np.empty(0, dtype=np.int64)], [np.empty(0)]
         best = -np.inf
         while True:
             elements, bounds = self.queue.pop(width, best - margin)
@@ -103,8 +102,6 @@ class _Search:
             values.append(bounds)
             best = max(best, bounds.max(initial=-np.inf))
             width *= 2
-        if not found:
-            return np.empty(0, dtype=np.int64), np.empty(0)
         return np.concatenate(found), np.concatenate(values)
 
     def is_stale(self, elements: Int) -> Bool:

@@ -17,7 +17,7 @@ that leaves no room for others. The theorems hold only if the claims of the func
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import e
 
 import numpy as np
@@ -151,8 +151,7 @@ class GrowingSet:
 
     def open(self, elements: Int) -> Int:
         """Those elements outside S that can be added."""
-        free: Int = elements[self.independence.open(self.independent, elements)]
-        return free
+        return np.asarray(elements[self.independence.open(self.independent, elements)])
 
     def add(self, element: int, gain: float) -> None:
         """Add an open element."""
@@ -251,6 +250,16 @@ def stochastic_guarantee(function: AnySetFunction, independence: AnyIndependence
         return no_guarantee(reasons)
     text = f"1 - 1/e - {epsilon:g} of the best in expectation: monotone, submodular, a limited number of elements"
     return Guarantee(max(1 - 1 / e - epsilon, 0.0), text, expected=True)
+
+
+def stronger_guarantee(function: AnySetFunction, matroid: AnyIndependence, proved: Guarantee, note: str) -> Guarantee:
+    """The guarantee `proved`, or that of greedy with a note on the other one if it is not worse."""
+    if reasons := missing_claims(function):
+        return no_guarantee(reasons)
+    known = greedy_guarantee(function, matroid)
+    if known.ratio is not None and proved.ratio is not None and known.ratio >= proved.ratio:
+        return replace(known, text=f"{known.text}, as greedy{note}")
+    return proved
 
 
 def no_guarantee(reasons: list[str]) -> Guarantee:

@@ -114,13 +114,13 @@ class _Pool:
 
     def draw(self, size: int, growth: GrowingSet) -> Int:
         """Remove and return `size` open elements, or all of them; closed elements drawn are discarded."""
-        found: list[Int] = []
+        found = [np.empty(0, dtype=np.int64)]
         missing = size
         while missing > 0 and self._count > 0:
             drawn = growth.open(self._take(min(missing, self._count)))
             found.append(drawn)
             missing -= len(drawn)
-        return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+        return np.concatenate(found)
 
     def put_back(self, elements: Int) -> None:
         self._elements[self._count : self._count + len(elements)] = elements
