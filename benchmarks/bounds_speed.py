@@ -20,8 +20,8 @@ import numpy as np
 from placeopt.bounding.quick import bounds, paths, prove_infeasible
 from placeopt.bounding.quick.classes import Subset, classes_of, subsets
 from placeopt.bounding.quick.jackson import head_load_tail
-from placeopt.bounding.quick.loads import good_prices, least_value, pigeonhole, sharing_of
-from placeopt.bounding.quick.transfers import Tariff, unavoidable
+from placeopt.bounding.quick.loads import best_price_bound, candidate_prices, pigeonhole, sharing_of
+from placeopt.bounding.quick.transfers import TransferCost, unavoidable_cost
 from placeopt.model.building import build_problem
 from placeopt.model.metrics import ccr, measure, shape
 from placeopt.model.problem import UNLIMITED, Problem
@@ -69,8 +69,8 @@ def steps(problem: Problem) -> dict[str, Callable[[], object]]:
     *_, everything = subsets(classes)
     found = paths.windows(classes)
     sharing = sharing_of(classes, everything, classes.duration, loads=True)
-    priced: list[tuple[Subset, list]] = [(everything, good_prices(sharing))]
-    tariff = Tariff(classes.latency, classes.num, classes.den)
+    priced: list[tuple[Subset, list]] = [(everything, candidate_prices(sharing))]
+    tariff = TransferCost(classes.latency, classes.num, classes.den)
     capacity = np.full(problem.n_devices, 2 * int(problem.resident.sum()) // problem.n_devices)
     limited = classes_of(replace(problem, capacity=capacity))
     schedule = Schedule(np.arange(problem.n_tasks) % problem.n_devices, np.arange(problem.n_tasks) * 10)
@@ -78,11 +78,11 @@ def steps(problem: Problem) -> dict[str, Callable[[], object]]:
         "classes": lambda: classes_of(problem),
         "critical-path": lambda: paths.critical_path(classes, paths.windows(classes)),
         "critical-path, memory": lambda: paths.critical_path(limited, paths.windows(limited)),
-        "load": lambda: least_value(sharing),
-        "load, memory": lambda: least_value(sharing_of(limited, everything, limited.duration, loads=True)),
+        "load": lambda: best_price_bound(sharing),
+        "load, memory": lambda: best_price_bound(sharing_of(limited, everything, limited.duration, loads=True)),
         "jackson, without heads": lambda: head_load_tail(classes, found, priced),
         "packing": lambda: pigeonhole(classes.duration.min(axis=1), problem.n_devices),
-        "transfers": lambda: unavoidable(classes, tariff),
+        "transfers": lambda: unavoidable_cost(classes, tariff),
         "all bounds": lambda: bounds(problem),
         "prove_infeasible": lambda: prove_infeasible(replace(problem, capacity=capacity)),
         "measure": lambda: measure(problem, schedule),

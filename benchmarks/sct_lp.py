@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import placeopt as po
-from placeopt.bounding.sct import programme_of, solution_of
+from placeopt.bounding.sct import program_of, solution_of
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.generate.models import model_document
 from placeopt.model.problem import Problem
@@ -46,7 +46,7 @@ def main() -> None:
     for header in ("graph", "tasks", "edges", "tasks left", "edges left", "method", "rounds", "ticks", "gap", "CPU s"):
         table.add_column(header, justify="left" if header in ("graph", "method") else "right")
     for name, problem in problems.items():
-        programme = programme_of(problem)
+        programme = program_of(problem)
         solution_of(programme, rounds=100)
         begin = time.thread_time()
         found = solution_of(programme, tolerance=tolerance)

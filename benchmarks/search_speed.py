@@ -19,10 +19,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from placeopt_solvers._local_search.cooling import annealer
 from placeopt_solvers._local_search.decoding import decode
-from placeopt_solvers._local_search.search import Search, makespan_bound
+from placeopt_solvers._local_search.search import Walker, makespan_bound
 from placeopt_solvers._local_search.state import COST, VALID
+from placeopt_solvers._local_search.strategies import annealer
 from rich.console import Console
 from rich.table import Table
 
@@ -60,19 +60,19 @@ def rate(function: Callable[[int], int], rounds: int) -> float:
     return statistics.median(found)
 
 
-def walked(search: Search, start: po.Schedule, count: int) -> int:
+def walked(search: Walker, start: po.Schedule, count: int) -> int:
     """Evaluate about `count` states, beginning at `start`; return their number."""
     search.go_to(start)
     warm = 0.5 * search.value / search.problem.n_tasks
     return search.step(0, count, count, warm, warm, -math.inf)
 
 
-def decoded(search: Search, count: int) -> int:
+def decoded(search: Walker, count: int) -> int:
     """Time the complete state `count` times; return `count`."""
-    run, case, state = decode.compiled(), Struct(search.case), Struct(search.state)
+    run, instance, state = decode.compiled(), Struct(search.instance), Struct(search.state)
     for _ in range(count):
         search.state.number[VALID] = 0
-        search.state.cost[COST] = run(case, state, 0, math.inf)
+        search.state.cost[COST] = run(instance, state, 0, math.inf)
     return count
 
 

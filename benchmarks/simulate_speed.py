@@ -27,7 +27,7 @@ from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Contention, Problem
-from placeopt.simulation import Case, Work, fifo_makespan, make_evaluator, retime, simulate, simulate_noisy
+from placeopt.simulation import Instance, Work, fifo_makespan, make_evaluator, retime, simulate, simulate_noisy
 
 LARGE, SMALL, DEVICES, REACH, ROUNDS = 36_000, 40, 4, 2_000, 15
 LOOP = 10_000
@@ -57,8 +57,8 @@ def instance(n: int, contention: Contention) -> tuple[Problem, Int]:
 
 
 @kernel(fifo_makespan)
-def search(case: Case, device: Int, work: Work, rounds: int) -> int:
-    """Best makespan of a walk that moves one task at a time, like a local search."""
+def search(case: Instance, device: Int, work: Work, rounds: int) -> int:
+    """Best makespan of a walk that moves one task at a time, as a local search would."""
     best = fifo_makespan(case, device, work)
     for step in range(rounds):
         device[step % len(device)] = (device[step % len(device)] + 1) % len(work.free)
@@ -107,7 +107,7 @@ def main() -> None:
         add(LARGE, contention, "noisy runs", rate(partial(noisy, problem, device, runs=10), 10))
         problem, device = instance(SMALL, contention)
         evaluator = make_evaluator(problem)
-        loop = partial(search.compiled(), evaluator.case, device, evaluator.work, LOOP)
+        loop = partial(search.compiled(), evaluator.instance, device, evaluator.work, LOOP)
         add(SMALL, contention, "compiled loop", rate(loop, LOOP), targets[1])
         add(SMALL, contention, "noisy runs", rate(partial(noisy, problem, device, runs=1000), 1000))
     console = Console(width=100)

@@ -15,6 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    # mypy does not export a name that is imported under another one, unless it is listed.
+    __all__ = ["compile", "solvers"]
+
     from placeopt.bounding.portfolio import bounds as bounds
     from placeopt.bounding.quick import Bound as Bound
     from placeopt.errors import DocumentError as DocumentError
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from placeopt.errors import SpecError as SpecError
     from placeopt.errors import UnsupportedError as UnsupportedError
     from placeopt.errors import UsageError as UsageError
-    from placeopt.io.compiler import compile_spec as compile  # noqa: F401  the public name
+    from placeopt.io.compiler import compile_spec as compile
     from placeopt.io.compiler import load as load
     from placeopt.io.files import size_limit as size_limit
     from placeopt.io.formats.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
@@ -70,7 +73,7 @@ if TYPE_CHECKING:
     from placeopt.solver.registry import Setting as Setting
     from placeopt.solver.registry import SolverInfo as SolverInfo
     from placeopt.solver.registry import solver_info as solver_info
-    from placeopt.solver.registry import solver_names as solvers  # noqa: F401  the public name
+    from placeopt.solver.registry import solver_names as solvers
     from placeopt.solving.pipeline import solve as solve
     from placeopt.solving.result import Result as Result
     from placeopt.solving.result import WallTime as WallTime
@@ -83,6 +86,8 @@ if TYPE_CHECKING:
     from placeopt.studies.explanation import explain as explain
     from placeopt.studies.replacement import Replacement as Replacement
     from placeopt.studies.replacement import replace as replace
+    from placeopt.studies.sensitivity import WhatIf as WhatIf
+    from placeopt.studies.sensitivity import whatif as whatif
     from placeopt.verifier import Report as Report
     from placeopt.verifier import Rule as Rule
     from placeopt.verifier import Violation as Violation
@@ -122,6 +127,7 @@ _NAMES = {
     "placeopt.studies.comparison.result": "Comparison",
     "placeopt.studies.explanation": "Explanation explain",
     "placeopt.studies.replacement": "Replacement replace",
+    "placeopt.studies.sensitivity": "WhatIf whatif",
     "placeopt.verifier": "Report Rule Violation verify",
     "placeopt.views.page": "write_report",
     "placeopt.views.traces": "write_trace",

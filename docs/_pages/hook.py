@@ -70,3 +70,10 @@ def on_files(files: Any, config: Any) -> Any:
         if (ROOT / path).is_file():
             files.append(File.generated(config, f"files/{path}", abs_src_path=str(ROOT / path)))
     return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Leave the column of the table of contents to the code and the pictures of the gallery."""
+    if page.file.src_uri.startswith("examples/"):
+        page.meta["hide"] = ["toc"]
+    return markdown

@@ -1,1 +1,1 @@
-"""Certified lower bounds: quick ones in integers, relaxations, and the engines that solve them."""
+"""Certified lower bounds: quick integer bounds, relaxations, and the engines that solve them."""

@@ -1,8 +1,8 @@
-"""A prover of a solver: while that looks for better schedules, it proves bounds in a thread of its own.
+"""Prove lower bounds in a separate thread while a solver searches.
 
-Solvers that search are rarely the ones that prove the best bounds, so the two are set apart: the prover hears of
-every incumbent, proves what `placeopt.bounding.portfolio` can, tells whoever watches, and stops the solver once the gap
-is proved to be small enough. It waits a little first, so that easy problems are solved without it.
+Solvers that search are rarely the ones that prove the best bounds. The prover receives every incumbent, computes the
+bounds of `placeopt.bounding.portfolio`, reports them, and stops the solver once the proved gap is small enough. It
+starts after a delay, so easy problems are solved without it.
 """
 
 from __future__ import annotations
@@ -18,24 +18,23 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Announcer, Answer, Clock, Options, Progress, Termination
 
 DELAY = 2.0
-"""Seconds before it begins."""
+"""Seconds before the prover starts."""
 
 
 LEAST = 1e-3
-"""Seconds that it takes at least, once it has begun."""
+"""Least time limit in seconds for a prover that has started."""
 
 
 class BoundProver:
-    """Proves bounds from when it is entered until it is left; `options` are those for the solver meanwhile.
+    """A context manager that proves bounds while it is active; pass `options` to the solver.
 
-    It waits for `delay` seconds first, DELAY unless given, and uses `workers` threads: all but one of those asked for,
-    unless given.
+    It starts after `delay` seconds (default DELAY) and uses `workers` threads (default: all requested ones except one).
     """
 
     def __init__(
         self, problem: Problem, options: Options, *, delay: float | None = None, workers: int | None = None
     ) -> None:
-        self._problem, self._asked = problem, options
+        self._problem, self._requested = problem, options
         self._delay = DELAY if delay is None else delay
         self.workers = max(options.workers - 1, 1) if workers is None else workers
         self._clock = Clock(options.time_limit)
@@ -45,7 +44,7 @@ class BoundProver:
         self._fatal = False
         self._announce = Announcer(options.on_progress)
         self.best: Bound | None = None
-        self.options = replace(options, on_progress=self._hear, should_stop=self._should_stop)
+        self.options = replace(options, on_progress=self._forward, should_stop=self._should_stop)
 
     def __enter__(self) -> BoundProver:
         self._thread.start()
@@ -59,32 +58,33 @@ class BoundProver:
 
     @property
     def busy(self) -> bool:
-        """Whether it proves something, or is about to."""
+        """Whether the prover is running or about to start."""
         return self._thread.is_alive()
 
-    def concluded(self, answer: Answer) -> Answer:
-        """The solver's answer with the bound, where that is better; and optimal, where the bound is why it stopped.
+    def with_bound(self, answer: Answer) -> Answer:
+        """The solver's answer with the proved bound, if that is better.
 
-        The answer survives a broken engine: its message names the error.
+        An interrupted answer becomes `optimal` if the bound stopped the solver at the incumbent's value. A failure of
+        the prover does not discard the answer: its message names the error.
 
         Raises
         ------
         InternalError
-            If the bounds contradict each other.
+            If bounds contradict each other.
         BaseException
-            What `on_progress` raised when it was called with a bound.
+            Any exception that `on_progress` raised for a bound.
         """
         if self._error is not None and self._fatal:
             raise self._error
         best = self.best
         if self._error is not None:
-            lost = f"no better bounds were proved beside it: {type(self._error).__name__}: {self._error}"
-            answer = replace(answer, message=f"{answer.message}; {lost}" if answer.message else lost)
+            failure = f"proving better bounds failed: {type(self._error).__name__}: {self._error}"
+            answer = replace(answer, message=f"{answer.message}; {failure}" if answer.message else failure)
         if best is None or answer.termination is Termination.INFEASIBLE:
             return answer
         if answer.bound is None or best.value > answer.bound:
             answer = replace(answer, bound=best.value, bound_source=best.name)
-        if answer.termination is Termination.INTERRUPTED and self._enough() and not self._asked.should_stop():
+        if answer.termination is Termination.INTERRUPTED and self._gap_closed() and not self._requested.should_stop():
             optimal = self._announce.latest.objective == best.value
             answer = replace(answer, termination=Termination.OPTIMAL if optimal else Termination.COMPLETED)
         return answer
@@ -99,9 +99,9 @@ class BoundProver:
                 known=self._announce.latest.objective,
                 workers=self.workers,
                 on_bound=self._prove,
-                should_stop=lambda: self._leave.is_set() or self._asked.should_stop(),
+                should_stop=lambda: self._leave.is_set() or self._requested.should_stop(),
             )
-        except BaseException as error:  # noqa: BLE001 - named in the answer's message, or raised in its place
+        except BaseException as error:  # noqa: BLE001 - stated in the answer's message, or raised by `with_bound`
             self._fatal = self._fatal or isinstance(error, InternalError)
             self._error = error
 
@@ -115,16 +115,16 @@ class BoundProver:
             self._fatal = True
             raise
 
-    def _hear(self, progress: Progress) -> None:
-        """What the solver reports."""
+    def _forward(self, progress: Progress) -> None:
+        """Forward the solver's progress."""
         self._announce(replace(progress, elapsed=self._clock.elapsed))
 
     def _should_stop(self) -> bool:
-        return self._asked.should_stop() or self._fatal or self._enough()
+        return self._requested.should_stop() or self._fatal or self._gap_closed()
 
-    def _enough(self) -> bool:
-        """Whether the gap of the incumbent is proved to be small enough."""
+    def _gap_closed(self) -> bool:
+        """Whether the proved gap of the incumbent is small enough."""
         best, objective = self.best, self._announce.latest.objective
         if best is None or objective is None or len(self._problem.objective.levels) > 1:
             return False
-        return objective - best.value <= (self._asked.gap_limit or 0) * objective
+        return objective - best.value <= (self._requested.gap_limit or 0) * objective

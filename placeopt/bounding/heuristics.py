@@ -1,4 +1,4 @@
-"""Schedules from the installed heuristics, whatever the objective: to hold claims and bounds against."""
+"""Schedules from the installed heuristics for any objective, to check claims and bounds against."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from placeopt.solver.registry import find_solver, solver_names
 from placeopt.verifier import verify
 
 HEURISTICS = ("heft", "single")
-"""Solvers that find some schedule of nearly any problem in no time."""
+"""Fast solvers that find a schedule of nearly any problem."""
 
 
 def heuristic_schedules(problem: Problem, seed: int = 0) -> Iterator[tuple[str, Schedule]]:
-    """The name and the schedule of each heuristic that has one, feasible or not."""
-    # They need not know the objective to find any schedule at all.
+    """The name and the schedule, feasible or not, of each heuristic that finds one."""
+    # Any schedule will do, so heuristics that do not support the objective run too.
     simpler = replace(problem, objective=Objective())
     for name in HEURISTICS:
         if name in solver_names():
@@ -31,13 +31,14 @@ def heuristic_schedules(problem: Problem, seed: int = 0) -> Iterator[tuple[str, 
 
 
 def heuristic_schedule(name: str, problem: Problem, options: Options, passes: Sequence[str] = ()) -> Schedule | None:
-    """The schedule of a heuristic behind passes, mapped back; None if it has none, or does not take the problem.
+    """The schedule of a heuristic after passes, mapped back; None if there is none or the problem is unsupported.
 
-    It goes for the makespan if it does not know the objective. The placement is feasible, times may break rules.
+    A heuristic that does not support the objective minimises the makespan. The placement is feasible; times may break
+    rules.
     """
     chain = apply_passes(problem, passes)
     if passes and not chain.steps:
-        return None  # the passes have nothing to do, and without them the heuristic has its own turn
+        return None  # the passes change nothing: the caller also runs the heuristic without them
     solver, reduced = find_solver(name), chain.problem
     if unsupported(solver.info, reduced) is not None:
         reduced = replace(reduced, objective=Objective())
@@ -48,6 +49,6 @@ def heuristic_schedule(name: str, problem: Problem, options: Options, passes: Se
 
 
 def best_heuristic_value(problem: Problem) -> Value | None:
-    """The objective's first level in the best of those that are feasible; None if none is."""
+    """The best first level of the objective among the feasible schedules of the heuristics; None if there is none."""
     reports = (verify(problem, schedule) for _, schedule in heuristic_schedules(problem))
     return min((report.objective[0] for report in reports if report.feasible and report.objective), default=None)

@@ -1,12 +1,12 @@
-"""The engine for lower bounds: the quick ones first, then those that take their time.
+"""Compute all lower bounds of a problem: quick ones first, then those that take time.
 
     quick         `placeopt.bounding.quick`: integer arithmetic, well under a second
-    energetic     `placeopt.bounding.quick.energetic`: of the makespan alone, about a second
-    sct-lp        `placeopt.bounding.sct.bound`: of the makespan alone, up to some seconds
-    relaxations   `placeopt.bounding.relaxation`: linear and integer programmes, as long as they are given
+    energetic     `placeopt.bounding.quick.energetic`: makespan only, about a second
+    sct-lp        `placeopt.bounding.sct.bound`: makespan only, up to some seconds
+    relaxations   `placeopt.bounding.relaxation`: linear and integer programs, until the time limit
 
-Every bound holds for the problem as it is (the slow ones are proved of what the exact passes leave of it, which has
-the same optimum); the best of them certifies the gap of any schedule.
+Every bound holds for the original problem. The slow ones are computed after the exact passes, which keep the optimum.
+The best bound certifies the gap of any schedule.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from placeopt.bounding import quick as lowerbounds
+from placeopt.bounding import quick
 from placeopt.bounding.heuristics import best_heuristic_value
 from placeopt.bounding.quick import Bound, narrowed_classes, prove_infeasible
 from placeopt.bounding.quick.energetic import energetic_bound
@@ -38,24 +38,24 @@ def bounds(
 ) -> list[Bound]:
     """Lower bounds of the objective's first level, best first; at least one.
 
-    The bounds of a problem that `prove_infeasible` finds infeasible have no meaning.
+    They mean nothing if the problem is infeasible (`prove_infeasible`).
 
     Parameters
     ----------
     time_limit
-        Seconds for the others; without it there are only the quick bounds.
+        Seconds for the slow bounds; without it only the quick bounds are computed.
     workers
         Threads to use.
     known
-        The value of a schedule that exists: once a bound reaches it, nothing is left to prove.
+        The objective's first level in a known schedule: a bound that reaches it ends the computation.
     on_bound
-        Called with every bound as it is proved, perhaps from another thread, one call at a time.
+        Called with every bound, perhaps from another thread, one call at a time.
     should_stop
-        Asked now and then; once true, what has been proved so far is returned.
+        Polled regularly; once true, the bounds proved so far are returned.
     """
     clock = Clock(time_limit)
     found: dict[str, Bound] = {}
-    best: Value | None = None  # several threads ask whether it is over while one adds
+    best: Value | None = None  # read by several threads while one adds bounds
 
     def add(bound: Bound) -> None:
         nonlocal best
@@ -71,7 +71,7 @@ def bounds(
         return over() or clock.over
 
     with hurried(stopped):
-        for bound in lowerbounds.bounds(problem):
+        for bound in quick.bounds(problem):
             add(bound)
         searching = time_limit is not None and not over() and prove_infeasible(problem) is None
     if searching:
@@ -94,18 +94,18 @@ def bounds(
 
 
 def _only_makespan(problem: Problem) -> bool:
-    """Whether the first level of the objective is the makespan and nothing else."""
+    """Whether the first level of the objective is the makespan alone."""
     level = problem.objective.levels[0]
     return len(level) == 1 and level[0].metric == "makespan"
 
 
 def _sct(problem: Problem, should_stop: Callable[[], bool]) -> Bound:
-    """What the programme of small communication times proves."""
+    """The bound of the linear program of small communication times."""
     clock = Clock(None)
     ticks, solution = sct_bound(narrowed_classes(problem), should_stop=should_stop)
     explanation = (
-        "of the tasks that wait for one task, and of those that one waits for, at most one follows without a delay on "
-        "the same device: a linear programme, "
+        "of the consumers of a task, and of its producers, at most one is adjacent to it on the same device without "
+        "a delay: a linear program, "
         + (f"solved to a relative gap of {solution.gap:.0e}" if solution.gap else "solved exactly")
     )
     return Bound("sct-lp", simplified(problem.objective.levels[0][0].weight * ticks), explanation, clock.elapsed)

@@ -21,6 +21,7 @@ from placeopt.cli.commands import (
     solve,
     submodular,
     warm,
+    whatif,
 )
 from placeopt.errors import UsageError
 from placeopt.io.files import size_limit
@@ -92,6 +93,7 @@ app.command("bounds")(bounding.bounds)
 app.command("explain")(explain.explain)
 app.command("check-submodular")(submodular.check_submodular)
 app.command("warm")(warm.warm)
+app.command("whatif")(whatif.whatif)
 app.command("solvers")(catalog.solvers)
 app.command("passes")(catalog.passes)
 app.command("schema")(catalog.schema)

@@ -10,7 +10,7 @@ be sent to another process:
 
     "int64", "float64", "bool"                a number
     ("l", 2, "C")                             an array: type of its entries, axes, layout ("C" or "A")
-    ("placeopt_solvers._local_search.case:Case", (...))      a struct: its class, and pairs of a field's name and type
+    ("placeopt_solvers._local_search.instance:Instance", (...))  a struct: its class, pairs of field and type
 """
 
 from __future__ import annotations

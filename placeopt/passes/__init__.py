@@ -1,24 +1,25 @@
-"""Passes: rewrites of a problem into a smaller or easier one, with the way back for schedules.
+"""Passes: rewrites of a problem into a smaller or easier one, with a mapping back for schedules.
 
-An *exact* pass keeps the optimum: the reduced problem has a feasible schedule if and only if the original has one,
-the best value of the whole (also lexicographic) objective is the same, and a schedule restored from the reduced
-problem has the objective that it has there. The proof of each stands in the docstring of its module:
+An *exact* pass keeps the optimum. The reduced problem has a feasible schedule if and only if the original has one, both
+have the same best objective value on every level, and a restored schedule keeps its objective value. The docstring of
+each class or module gives the proof:
 
-    forced-devices    devices that no schedule can use; groups with one device in common become one group
-    idle-devices      more devices of a class than there are groups for them
-    relays            zero-time tasks on their own join a neighbour's group
-    zero-time         tasks that take no time and have a neighbour to stand in for them
-    dominated-edges   edges that follow from others
-    contract-groups   colocation groups, where only the placement counts
+    forced-devices    forbids devices that no feasible schedule uses; unites groups with the same single device
+    idle-devices      drops devices of a class that has more devices than groups that may run there
+    relays            moves zero-time tasks that are alone in their group into the group of a neighbour
+    zero-time         removes zero-time tasks that a neighbour in their group can represent
+    dominated-edges   removes edges that other edges imply
+    contract-groups   contracts colocation groups where only the placement matters
 
-The others trade the optimum for a problem that is easier to place:
+The other passes trade the optimum for a problem that is easier to place:
 
     forward           backward tasks follow their forward tasks
-    coplace           tasks that have only each other to talk to share a device
-    fuse              connected tasks of one group become one
-    celeritas-fusion  neighbours in a topological order become one, at optimal breakpoints
+    coplace           a producer joins the group of its only consumer
+    fuse              connected tasks of one group become one task
+    celeritas-fusion  neighbours in a topological order become one task, at optimal breakpoints
 
-What is valid in the reduced problem is so in the original, deadlines excepted, as long as memory is counted by `sum`.
+A valid schedule of their reduced problem, once restored, is valid in the original, except for deadlines, under the
+`sum` memory model.
 """
 
 from placeopt.passes.catalog import EXACT_PASSES, PASSES, find_pass, pass_names, pass_settings, pass_text

@@ -1,11 +1,11 @@
-"""Finds passes by name: ours, and third parties' by the entry point group `placeopt.passes`.
+"""Find passes by name: the built-in ones and those of the entry point group `placeopt.passes`.
 
 A package adds a pass with
 
     [project.entry-points."placeopt.passes"]
     my-pass = "my_package.my_module:MyPass"
 
-Where a pass has settings, they follow the name: `my-pass:range=100,memory=0.5`.
+Settings of a pass follow its name: `my-pass:range=100,memory=0.5`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,13 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from placeopt.errors import InternalError, UsageError, listing, suggestion
+from placeopt.passes.baechi import Coplace, Forward, Fuse
 from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.passes.contract_groups import ContractGroups
-from placeopt.passes.coplace import Coplace
+from placeopt.passes.devices import ForcedDevices, IdleDevices
 from placeopt.passes.dominated_edges import DominatedEdges
-from placeopt.passes.forced_devices import ForcedDevices
-from placeopt.passes.forward import Forward
-from placeopt.passes.fuse import Fuse
-from placeopt.passes.idle_devices import IdleDevices
 from placeopt.passes.protocol import Pass
-from placeopt.passes.relays import Relays
-from placeopt.passes.zero_time import ZeroTime
+from placeopt.passes.zero_time import Relays, ZeroTime
 from placeopt.solver import Settings, checked_settings
 
 GROUP = "placeopt.passes"
@@ -44,32 +40,29 @@ PASSES: dict[str, Pass] = {
         CeleritasFusion(),
     )
 }
-"""Our passes, in the order in which they are best applied."""
+"""The built-in passes, in the recommended order."""
 
 EXACT_PASSES: tuple[str, ...] = tuple(name for name, each in PASSES.items() if each.exact)
-"""What exact solvers run behind unless told otherwise."""
+"""The passes that exact solvers use by default."""
 
 
 def pass_names() -> list[str]:
-    """The names of all installed passes: ours in the order in which they are best applied, then the others,
-    sorted."""
+    """The names of all installed passes: the built-in ones in the recommended order, then the others, sorted."""
     others = sorted({point.name for point in entry_points(group=GROUP)} - set(PASSES))
     return [*PASSES, *others]
 
 
 def find_pass(wanted: str | Pass) -> Pass:
-    """The pass of that name, with the settings that follow the name: `NAME` or `NAME:KEY=VALUE,KEY=VALUE`.
-
-    A pass itself is returned as it is.
+    """The pass for `NAME` or `NAME:KEY=VALUE,KEY=VALUE`; a pass object is returned unchanged.
 
     Raises
     ------
     UsageError
-        If there is none, the package that offers it cannot be imported, or a setting is unknown or makes no sense.
+        If the pass is unknown or cannot be imported, or a setting is unknown or invalid.
     """
     if not isinstance(wanted, str):
         if isinstance(wanted, type) or not isinstance(wanted, Pass):
-            raise UsageError(f"{wanted!r} is no pass; expected the name of one, or an object with name and apply")
+            raise UsageError(f"{wanted!r} is not a pass; expected a name, or an object with name and apply")
         return wanted
     name, colon, given = wanted.partition(":")
     found = _named(name.strip())
@@ -83,12 +76,12 @@ def find_pass(wanted: str | Pass) -> Pass:
 
 
 def pass_settings(each: Pass) -> dict[str, Any]:
-    """All settings of a pass by name; none for one that has no settings."""
+    """All settings of a pass by name; empty if the pass has none."""
     return each.model_dump(mode="json") if isinstance(each, Settings) else {}
 
 
 def pass_text(each: Pass) -> str:
-    """The pass as `find_pass` takes it: its name, and the settings that differ from what they are by default."""
+    """The pass as `find_pass` accepts it: its name, and the settings that differ from their defaults."""
     if not isinstance(each, Settings):
         return each.name
     changed = each.model_dump(mode="json", exclude_defaults=True)
@@ -101,7 +94,7 @@ def _assignments(wanted: str, given: str) -> dict[str, str]:
         key, equals, value = (part.strip() for part in pair.partition("="))
         key = key.replace("-", "_")
         if not (key and equals and value):
-            raise UsageError(f'pass "{wanted}": "{pair}" is no setting; expected NAME:KEY=VALUE,KEY=VALUE')
+            raise UsageError(f'pass "{wanted}": "{pair}" is not a setting; expected NAME:KEY=VALUE,KEY=VALUE')
         if key in values:
             raise UsageError(f'pass "{wanted}": {key} is set twice')
         values[key] = value

@@ -1,27 +1,33 @@
-"""Optimal operation fusion: neighbours in a topological order become one, so that the edges that are left cost least.
+"""Celeritas' operation fusion: cut a topological order into clusters at optimal breakpoints.
 
 H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas: Fast optimizer for large dataflow graphs, 2022, arXiv:2208.00184, sections
 5.1.1 to 5.1.3, Algorithm 1, equations 4 to 6. The tasks in CPD-TOPO order (`placeopt.model.topological_orders`) are cut
-up at Kernighan's optimal breakpoints (`placeopt.passes.breakpoints`): clusters of at most R tasks and M bytes, such
-that the transfers between clusters take the least time in all. All edges go forward in the order, so the graph of the
-clusters has no cycle (the paper's Lemma 2). What a fused task is: `placeopt.passes.contraction`.
+at Kernighan's optimal breakpoints into clusters of at most R tasks and M bytes. All edges go forward in the order, so
+the cluster graph has no cycle (Lemma 2). `placeopt.passes.contraction` defines the fused task.
 
-What the paper leaves open, and departures from it:
+Breakpoints: B. W. Kernighan: Optimal sequential partitions of graphs. Journal of the ACM 18(1):34-40, 1971,
+doi:10.1145/321623.321627. Let v_j be the node at position j, cost(i, j) the weight of the edges from v_i..v_{j-1} to
+v_j and later nodes, S(j) the least cost of cutting all nodes before j, and P(j) the cut before j that achieves it. Then
+S(j) = min over i of S(i) + cost(i, j), for all i such that v_i..v_{j-1} may be one cluster. Any part of a cluster may
+be a cluster, so the first such i, `low[j]`, does not decrease with j. When j grows by one, the weight that a node still
+sends onwards loses the edges that end just before j (the last sum of equation 5); cost(i, j) adds up these weights from
+j - 1 downwards. O(e + sum of j - low[j]), in integers: the optimum is exact.
 
-- M is a share of the smallest capacity that a device states, of those with room for the largest task: a fused task is
-  to be small on whichever of them it comes to stand, and a device for small tasks only does not keep everything small.
-  Without any capacity, M is no limit. A task larger than M is a cluster of its own.
-- Transfer times are means over pairs of distinct devices, as in the CCR (`placeopt.model.levels`), here in thousandths
-  of a tick (in ticks where these would not fit into 62 bits): the dynamic programme is exact. Every edge counts, also
-  where one transfer may serve several. Among equally good breakpoints, those with the longest last cluster are taken.
-- A cluster has a device that may run all of its groups, and no separated tasks.
-- The paper colocates by placing the rest of a group where its first task went, which would tear clusters apart. Here
-  the groups that meet in a cluster become one. Left to itself that ends with a single group for a model in training,
-  where every forward task shares a group with its backward task, whose neighbours are others. So groups of several
-  tasks are united only as long as they take up no more than the same share of a device: in bytes as above, and in
-  mean durations of the sum over all tasks divided by m, or than the largest of them by so much more. Where that fails
-  in some cluster, breakpoints are found anew, with no two of the groups that are left in one cluster.
-- At the end, a cluster for which no device has room, with all that must stand there too, is cut in turn.
+Details that the paper leaves open, and departures:
+
+- M is a share of the smallest capacity among the devices that have enough memory for the largest task. A fused task is
+  thus small on each of them, and a device for small tasks does not keep all clusters small. Without capacities M is
+  unlimited. A task larger than M is a cluster by itself.
+- Transfer times are means over pairs of distinct devices, as in the CCR (`placeopt.model.levels`), in thousandths of a
+  tick (in ticks if these exceed 62 bits), so the dynamic program is exact. Every edge counts, even if one transfer
+  serves several. Among equally good breakpoints, the one with the longest last cluster is chosen.
+- Some device may run all groups of a cluster, and a cluster has no separated tasks.
+- The paper colocates the rest of a group with its first task, which would split clusters. Here the groups that meet in
+  a cluster are united. For a training graph, where each forward task shares a group with its backward task, this alone
+  would leave a single group. A union of groups with several tasks is therefore limited to M bytes, and to the same
+  share of the total mean duration per device, or (1 + share) times its largest group. If groups in some cluster cannot
+  be united, the breakpoints are recomputed such that no two remaining groups share a cluster.
+- Finally, a cluster that no device can hold together with its group is cut again.
 
 O(n (R + m) + e log e + n log n).
 """
@@ -39,11 +45,10 @@ from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.levels import PARTS_OF_A_TICK, mean_durations, mean_transfers
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.topological_orders import ORDERS, OrderName
-from placeopt.passes.breakpoints import optimal_breakpoints, windows
 from placeopt.passes.contraction import Clusters, contraction
 from placeopt.passes.protocol import Reduction
-from placeopt.passes.rebuilding import at_odds
-from placeopt.passes.uniting import Unions, find, may_unite, unions, unite
+from placeopt.passes.rebuilding import contradictory
+from placeopt.passes.uniting import Unions, find, initial_unions, may_unite, unite
 from placeopt.solver import Settings
 
 
@@ -52,8 +57,8 @@ class CeleritasFusion(Settings):
 
     name: ClassVar[str] = "celeritas-fusion"
     exact: ClassVar[bool] = False
-    summary: ClassVar[str] = "neighbours in CPD-TOPO order become one, such that transfers between clusters cost least"
-    gives_up: ClassVar[str] = "placements that part a cluster, other tasks in between, data sent before it has ended"
+    summary: ClassVar[str] = "fuses neighbours in CPD-TOPO order such that transfers between clusters cost least"
+    gives_up: ClassVar[str] = "schedules that split a cluster, run other tasks in between, or send data before it ends"
     citation: ClassVar[str] = """@article{xu2022celeritas,
   author  = {Hengwei Xu and Yong Liao and Haiyong Xie and Pengyuan Zhou},
   title   = {Celeritas: Fast Optimizer for Large Dataflow Graphs},
@@ -65,13 +70,13 @@ class CeleritasFusion(Settings):
     range: int = Field(default=200, ge=1)
     """R: the most tasks of a cluster."""
     memory: float = Field(default=0.25, gt=0, le=1)
-    """M: the most that a cluster takes up, as a share of the memory of the smallest device that holds every task."""
+    """M: the most memory of a cluster, as a share of the memory of the smallest device that can hold every task."""
     order: OrderName = "cpd-topo"
-    """The topological order whose neighbours are fused: the paper's, or one of those that it compares with."""
+    """The topological order whose neighbours are fused: the paper's order, or one that the paper compares with."""
 
     def apply(self, problem: Problem) -> Reduction | None:
         """The problem of the clusters."""
-        if problem.n_tasks == 0 or at_odds(problem):
+        if problem.n_tasks == 0 or contradictory(problem):
             return None
         fused = fusion(problem, self.range, self.memory, self.order)
         if len(fused.clusters.start) > problem.n_tasks:
@@ -81,19 +86,18 @@ class CeleritasFusion(Settings):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fusion:
-    """Clusters in the order of their tasks, and the colocation groups (n,), those that meet in a cluster united."""
+    """Clusters in the order of their tasks, and the colocation groups (n,) after uniting."""
 
     clusters: Clusters
     group: Int
 
 
 def fusion(problem: Problem, longest: int, share: float, name: OrderName = "cpd-topo") -> Fusion:
-    """The clusters of at most `longest` neighbours in the order of that name that take up at most this share of a
-    device."""
+    """Cut the order `name` into clusters of at most `longest` tasks that take at most this share of a device."""
     n, order = problem.n_tasks, ORDERS[name](problem)
     most = memory_limit(problem, share)
-    first = _breakpoints(problem, order, unions(problem), problem.group, longest, most)
-    groups = unions(problem)
+    first = _breakpoints(problem, order, initial_unions(problem), problem.group, longest, most)
+    groups = initial_unions(problem)
     several = np.bincount(problem.group) > 1
     if several.any() and _met(problem, order, first, groups, several, share):
         units = groups.parent[problem.group]
@@ -105,23 +109,23 @@ def fusion(problem: Problem, longest: int, share: float, name: OrderName = "cpd-
 
 
 def memory_limit(problem: Problem, share: float) -> int:
-    """Bytes that a cluster may have, UNLIMITED where no device that counts states a capacity."""
+    """Most bytes of a cluster; UNLIMITED if no device that counts has a capacity."""
     counts = problem.capacity >= problem.memory.max()
     least = int(problem.capacity[counts].min() if counts.any() else problem.capacity.min())
     return UNLIMITED if least == UNLIMITED else int(least * share)
 
 
 def _steps(problem: Problem) -> int:
-    """Elementary steps of looking at every task on every device."""
+    """Elementary steps of a loop over all tasks and devices."""
     return problem.n_tasks * (8 + 3 * problem.n_devices)
 
 
 def _breakpoints(
     problem: Problem, order: Int, groups: Unions, group: Int, longest: int, most: int, together: Bool | None = None
 ) -> Bool:
-    """(n,) whether a cluster begins at the position in `order`, at the optimal breakpoints.
+    """(n,), whether a cluster starts at the position in `order`, for the optimal breakpoints.
 
-    The groups (n,) are the unions of `groups`. No two of them meet in tasks that `together` (n,) selects.
+    The groups (n,) are the unions of `groups`. Tasks of two groups that `together` (n,) selects do not share a cluster.
     """
     n, m = problem.n_tasks, problem.n_devices
     ends = group[problem.separation]
@@ -142,7 +146,7 @@ def _breakpoints(
 
 
 def _runs(unit: Int, together: Bool) -> Int:
-    """(n,) by position, the first one from which on all tasks that `together` selects are of the same unit."""
+    """(n,) for each position, the first from which on all tasks that `together` selects are of one unit."""
     low = np.zeros(len(unit), dtype=np.int64)
     some = np.flatnonzero(together)
     other = 1 + np.flatnonzero(unit[some][1:] != unit[some][:-1])
@@ -151,7 +155,7 @@ def _runs(unit: Int, together: Bool) -> Int:
 
 
 def _met(problem: Problem, order: Int, first: Bool, groups: Unions, several: Bool, share: float) -> bool:
-    """Unite the groups of several tasks that meet in clusters; whether some meet that may not be united."""
+    """Unite the groups of several tasks that meet in clusters; return whether some could not be united."""
     work = np.zeros(problem.n_groups)
     np.add.at(work, problem.group, mean_durations(problem))
     most = share * float(work.sum()) / problem.n_devices
@@ -167,8 +171,8 @@ def unite_meeting(
 ) -> bool:  # fmt: skip
     """Unite groups that `several` (g,) selects where tasks of them meet between two `first` (n,) positions.
 
-    A union has up to `most` of `work` (g,), or `growth` times that of the largest group in it, `core` (g,); both follow
-    the unions. Whether some meet all the same that are not united.
+    A union has at most `most` of `work` (g,), or `growth` times the work of its largest group, `core` (g,); both arrays
+    follow the unions. Return whether some groups that meet could not be united.
     """
     torn, unit = False, -1
     for j in range(len(order)):
@@ -195,7 +199,7 @@ def unite_meeting(
 
 @kernel(find, may_unite, unite, allocates=False)
 def unite_clusters(groups: Unions, order: Int, group: Int, first: Bool) -> None:
-    """Unite all groups that meet between two `first` (n,) positions; another cluster begins where that may not be."""
+    """Unite all groups that meet between two `first` (n,) positions; split the cluster if that is not allowed."""
     unit = -1
     for j in range(len(order)):
         other = find(groups.parent, group[order[j]])
@@ -211,3 +215,81 @@ def unite_clusters(groups: Unions, order: Int, group: Int, first: Bool) -> None:
             unit = other
     for g in range(len(groups.parent)):
         groups.parent[g] = find(groups.parent, g)
+
+
+def optimal_breakpoints(source: Int, target: Int, weight: Int, low: Int) -> Bool:
+    """(n,), whether a cluster starts at the position, 0 included, such that the edges between clusters weigh least.
+
+    Of equally good solutions, the one with the longest last cluster, then the longest before it, and so on.
+
+    Parameters
+    ----------
+    source, target, weight
+        (e,) positions of both ends, source first in the sequence, and an integer weight.
+    low
+        (n + 1,) the first position from which all nodes before j may be one cluster; below j for j > 0, non-decreasing.
+    """
+    n = len(low) - 1
+    by_target = np.argsort(target, kind="stable")
+    in_start = np.searchsorted(target[by_target], np.arange(n + 1)).astype(np.int64)
+    onwards = np.zeros(n, dtype=np.int64)
+    np.add.at(onwards, source, weight)
+    least, cut = np.zeros(n + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
+    steps = len(source) + int((np.arange(n + 1) - low).sum())
+    least_cuts.select(steps)(in_start, source[by_target], weight[by_target], low, onwards, least, cut)
+    first = np.zeros(n, dtype=np.bool_)
+    j = n
+    while j > 0:
+        j = int(cut[j])
+        first[j] = True
+    return first
+
+
+@kernel(allocates=False)
+def least_cuts(in_start: Int, source: Int, weight: Int, low: Int, onwards: Int, least: Int, cut: Int) -> None:
+    """Fill S in `least` (n + 1,) and P in `cut` (n + 1,).
+
+    `onwards` (n,) is initially the total weight out of each node; in_start[j]..in_start[j + 1] are the edges into v_j.
+    """
+    for j in range(1, len(low)):
+        for k in range(in_start[j - 1], in_start[j]):
+            onwards[source[k]] -= weight[k]
+        cost = onwards[j - 1]
+        best, place = least[j - 1] + cost, j - 1
+        for i in range(j - 2, low[j] - 1, -1):
+            cost += onwards[i]
+            if least[i] + cost <= best:
+                best, place = least[i] + cost, i
+        least[j], cut[j] = best, place
+
+
+@kernel(allocates=False)
+def windows(
+    sequence: Int, group: Int, memory: Int, feasible: Bool, apart_start: Int, apart: Int,
+    longest: int, most: int, barred: Int, latest: Int, low: Int,
+) -> None:  # fmt: skip
+    """Fill `low` (n + 1,) for clusters of at most `longest` tasks and `most` bytes that one device may run.
+
+    `feasible` (g, m) and the separations, group k from apart[apart_start[k]:apart_start[k + 1]], refer to groups (n,).
+    A task larger than `most` is a cluster by itself. `barred` (m,) and `latest` (g,), -1 at first, hold the last
+    position of a task that the device may not run, and of the group.
+    """
+    first, held, room = 0, 0, 0
+    for j in range(len(sequence)):
+        i = sequence[j]
+        g = group[i]
+        common = j
+        for d in range(len(barred)):
+            if not feasible[g, d]:
+                barred[d] = j
+            common = min(common, barred[d] + 1)
+        first = max(first, common, j + 1 - longest)
+        for k in range(apart_start[g], apart_start[g + 1]):
+            first = max(first, latest[apart[k]] + 1)
+        latest[g] = j
+        held += memory[i]
+        while (held > most and room < j) or room < first:
+            held -= memory[sequence[room]]
+            room += 1
+        first = max(first, room)
+        low[j + 1] = first

@@ -1,4 +1,4 @@
-"""Passes one after another, and a schedule's way through all of them."""
+"""Apply passes in order, and map schedules through all of them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from placeopt.passes.catalog import find_pass, pass_settings, pass_text
 from placeopt.passes.protocol import Pass, Reduction
 
 WORTHWHILE = 100
-"""Exact passes go on as long as a sweep through all of them makes the problem smaller by one part in this many."""
+"""Exact passes are repeated as long as a round makes the problem smaller by at least one part in this many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a problem is; `choices` are its pairs of a group and a device that may run it."""
+    """The size of a problem; `choices` counts pairs of a group and a device that may run it."""
 
     tasks: int
     edges: int
@@ -31,19 +31,18 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What passes did to a problem.
+    """Summary of the passes that changed a problem.
 
     Attributes
     ----------
     names
-        Those that changed something, in order of first application, each with the settings that were changed:
-        `find_pass` takes them as they are.
+        The passes in order of first application, each with its non-default settings, as `find_pass` accepts them.
     exact
         Whether all of them keep the optimum.
     before, after
-        The problem's size.
+        The sizes of the original and the reduced problem.
     settings
-        All settings of those that have any, by the entry in `names`.
+        All settings, by the entry in `names`, of the passes that have settings.
     """
 
     names: tuple[str, ...]
@@ -65,7 +64,7 @@ def size_of(problem: Problem) -> Size:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One application of a pass: from the problem `before` it to that of its reduction."""
+    """One application of a pass to the problem `before`."""
 
     applied: Pass
     before: Problem
@@ -73,7 +72,7 @@ class Step:
 
     @property
     def name(self) -> str:
-        """The pass, with the settings that were changed."""
+        """The pass with its non-default settings."""
         return pass_text(self.applied)
 
     @property
@@ -84,14 +83,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """The passes that changed something, in order; those that did not are left out.
+    """The passes that changed something, in order.
 
     Attributes
     ----------
     original
-        The problem before all.
+        The problem before all passes.
     steps
-        One for each application.
+        One entry for each application of a pass.
     """
 
     original: Problem
@@ -99,7 +98,7 @@ class Chain:
 
     @property
     def problem(self) -> Problem:
-        """The problem after all passes; the original one without any."""
+        """The problem after all passes."""
         return self.steps[-1].reduction.problem if self.steps else self.original
 
     @property
@@ -109,36 +108,33 @@ class Chain:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The passes applied, each once, in order of first application."""
+        """The applied passes, each once, in order of first application."""
         return tuple(dict.fromkeys(step.name for step in self.steps))
 
     @property
     def applied(self) -> Applied:
-        """What the chain did, without the problems."""
+        """A summary of the chain without the problems."""
         settings = {step.name: chosen for step in self.steps if (chosen := pass_settings(step.applied))}
         return Applied(self.names, self.exact, size_of(self.original), size_of(self.problem), settings)
 
     @property
     def inexact(self) -> tuple[str, ...]:
-        """Those of them that may lose the optimum."""
+        """The applied passes that may lose the optimum."""
         return tuple(dict.fromkeys(step.name for step in self.steps if not step.exact))
 
     def restore(self, schedule: Schedule) -> Schedule:
-        """A schedule of the original from one of `problem` in which every task is on a device that may run it."""
+        """Map a schedule of `problem` to the original; it must place every task on a device that may run it."""
         return list(self.restorations(schedule))[-1]
 
     def restorations(self, schedule: Schedule) -> Iterator[Schedule]:
-        """The schedule in `problem`, then before the last step, ..., at last in the original."""
+        """The schedule in `problem`, then in the problem before each step, last step first."""
         yield schedule
         for step in reversed(self.steps):
             schedule = step.reduction.restore(schedule)
             yield schedule
 
     def project(self, schedule: Schedule) -> Schedule | None:
-        """A schedule of `problem` from one of the original; None where it has no counterpart there.
-
-        A schedule that places a task on a device that may not run it has none.
-        """
+        """Map a schedule of the original to `problem`; None if it has no counterpart or uses an infeasible device."""
         if self.steps and not _placed(self.original, schedule):
             return None
         projected: Schedule | None = schedule
@@ -150,13 +146,12 @@ class Chain:
 
 
 def apply_passes(problem: Problem, passes: Iterable[str | Pass]) -> Chain:
-    """The passes, or those of these names, applied in order; neighbouring exact ones again until they have next to
-    nothing left to do.
+    """Apply passes, given as objects or by name, in order; adjacent exact passes are repeated while that is worthwhile.
 
     Raises
     ------
     UsageError
-        If there is no pass of some name, or it has no such setting.
+        If a pass or one of its settings is unknown.
     """
     found = [find_pass(each) for each in passes]
     steps: list[Step] = []
@@ -184,7 +179,7 @@ def _exhausted(problem: Problem, passes: Sequence[Pass], steps: list[Step]) -> P
 
 
 def _weight(problem: Problem) -> int:
-    """What sweeps make smaller."""
+    """The size measure that decides whether another round is worthwhile."""
     return problem.n_tasks + problem.n_edges + problem.n_groups + int(problem.feasible.sum())
 
 

@@ -1,29 +1,29 @@
-"""Makes one task of each colocation group, where the value of a schedule hangs on the placement alone.
+"""Contract each colocation group to one task, if the objective depends only on the placement.
 
-Applies when the objective has no makespan, no task has a deadline and memory is counted by `sum`. **Then any
-placement that keeps feasible devices, groups, separation and capacities can be scheduled**: all tasks one after
-another in topological order, each when it has been released and its data has arrived. And no metric looks at times.
-So the problem is one of placements:
+The pass applies if the objective has no makespan, no task has a deadline, and memory is counted by `sum`. **Any
+placement with feasible devices, groups, separation and capacities then has a feasible schedule**: run all tasks one
+after another in topological order, each after its release time and after its data has arrived. No metric depends on
+times. Hence:
 
-- Release times and contention do not matter; edges only cost, and those that cost nothing (within a group, or
-  without payload where no latency counts) and their order do not matter either.
-- A group's durations, memory and relocation add up on the device of the group. Of `energy`, which rounds up for each
-  task, they do so only if the rounded sum is the sum of the rounded; else the group stays as it is.
-- An edge may leave from and arrive at any task of a group. Consumers of a group that share an output of a producer
-  have one transfer: one edge is enough. Edges of their own are a transfer each, which stay apart unless ticks and
-  energy are proportional to bytes.
-- A task has one shared output. So a group keeps, beside the task that is the whole of it, one empty task for every
-  further producer whose output tasks of other groups share.
-- Contracted groups may form a cycle, which edges must not. Where a group lies on one, all its in-edges arrive at
-  the task that is the whole of it and all its out-edges leave from others, which have no in-edges: so no path leads
-  through the group. If its tasks do not suffice for that, it stays as it is.
+- Release times and contention are irrelevant. Edges matter only by their cost. Free edges (within a group, or without
+  payload where no latency counts) are irrelevant too.
+- Durations, memory and relocation of a group add up on its device. `energy` is rounded up per task: if the rounded sum
+  differs from the sum of the rounded values, the group stays unchanged.
+- An edge may start and end at any task of the groups. Consumers in one group that share an output need one transfer, so
+  one edge is enough. Unshared edges are one transfer each. They are merged only if ticks and energy are proportional to
+  bytes.
+- A task has one shared output. A contracted group therefore has one main task, and keeps an empty task for each further
+  producer whose output is shared with other groups.
+- Contracted groups may form a cycle, but edges must not. In a group on a cycle of groups, all in-edges end at the main
+  task and all out-edges start at other tasks, which have no in-edges. No path then leads through the group. If the
+  group has too few tasks for this, it stays unchanged.
 
-**Proof.** By the above, feasible placements of the groups are the same in both problems, and every metric has the
-same value: loads, durations, memory, energy and relocation add up by groups, and the transfers are the same, of the
-same bytes between the same devices. The reduced problem has no cycle: one would lead through contracted groups off all
-cycles of groups, through tasks left as they are, or through both; the first contradicts the choice of these groups, the
-second the original, and with the third some contracted group would lie on a cycle of groups. A schedule is restored
-by re-timing the placement in topological order. ∎
+**Proof.** By the statement above, both problems have the same feasible placements of groups. Every metric has the same
+value: loads, durations, memory, energy and relocation add up by group, and the same bytes move between the same
+devices. The reduced problem has no cycle. By construction, no path leads through a contracted group that lies on a
+cycle of groups. So a cycle visits only unchanged tasks and contracted groups off all cycles of groups. If it visits
+such a group, the group lies on a cycle of groups: a contradiction. Otherwise it is a cycle of the original. A schedule
+is restored by re-timing the placement in topological order. ∎
 
 O((n + e) log(n + e) + n m).
 """
@@ -42,22 +42,22 @@ from placeopt.model.objective import task_energy
 from placeopt.model.problem import UNLIMITED, Problem, ratio_ceil
 from placeopt.model.schedule import Schedule
 from placeopt.passes.protocol import Reduction
-from placeopt.passes.rebuilding import Edges, at_odds, edges_of, rebuilt
+from placeopt.passes.rebuilding import Edges, contradictory, edges_of, rebuilt
 from placeopt.simulation import retime
 
 
 class ContractGroups:
-    """Contracts colocation groups where only the placement counts."""
+    """Contracts colocation groups if only the placement matters."""
 
     name: ClassVar[str] = "contract-groups"
     exact: ClassVar[bool] = True
-    summary: ClassVar[str] = "makes one task of each group and drops timing, where only the placement counts"
+    summary: ClassVar[str] = "contracts each group to one task and drops timing, if only the placement matters"
     citation: ClassVar[str] = ""
 
     def apply(self, problem: Problem) -> Reduction | None:
         """The problem of the groups."""
         timed = "makespan" in problem.objective.metrics or (problem.deadline != UNLIMITED).any()
-        if problem.n_tasks == 0 or timed or problem.memory_model == "peak" or at_odds(problem):
+        if problem.n_tasks == 0 or timed or problem.memory_model == "peak" or contradictory(problem):
             return None
         edges = _costly(problem)
         roles = _roles(problem, edges)
@@ -73,14 +73,14 @@ class ContractGroups:
             edges=joined,
             feasible=allowed[problem.group],
             **{
-                name: _gathered(roles.whole, getattr(problem, name))
+                name: _gathered(roles.main, getattr(problem, name))
                 for name in ("duration", "resident", "output", "scratch", "relocation")
             },
             release=np.zeros_like(problem.release),
-            separation=roles.whole[problem.separation],
+            separation=roles.main[problem.separation],
             contention="none",
         )
-        placed = roles.whole[kept] == kept
+        placed = roles.main[kept] == kept
 
         def restore(schedule: Schedule) -> Schedule:
             where = np.zeros(problem.n_groups, dtype=np.int64)
@@ -90,11 +90,11 @@ class ContractGroups:
         def project(schedule: Schedule) -> Schedule | None:
             try:
                 return _in_order(reduced, schedule.device[kept])
-            except UsageError:  # the groups are not together
+            except UsageError:  # some group is split
                 return None
 
-        told = f"{int((~roles.kept).sum())} tasks contracted into {int(placed.sum())}, timing dropped"
-        return Reduction(reduced, restore, project, told)
+        explanation = f"{int((~roles.kept).sum())} tasks contracted into {int(placed.sum())}, timing dropped"
+        return Reduction(reduced, restore, project, explanation)
 
 
 def _in_order(problem: Problem, device: Int) -> Schedule:
@@ -105,7 +105,7 @@ def _in_order(problem: Problem, device: Int) -> Schedule:
 
 
 def _costly(problem: Problem) -> Edges:
-    """The edges between groups whose transfer can cost anything."""
+    """The edges between groups whose transfer may cost something."""
     metrics = set(problem.objective.metrics)
     edges = edges_of(problem)
     apart = ~np.eye(problem.n_devices, dtype=np.bool_)
@@ -121,12 +121,10 @@ def _costly(problem: Problem) -> Edges:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Roles:
-    """(n,) each: the task that is the whole of a task's group, those that its own and its shared out-edges leave
-    from."""
+    """Roles of tasks, (n,) each."""
 
-    whole: Int
-    own: Int
-    shared: Int
+    main: Int  # the main task of the task's group
+    own: Int  # where the task's unshared out-edges start
     kept: Bool
 
 
@@ -134,31 +132,31 @@ def _roles(problem: Problem, edges: Edges) -> _Roles:
     n, group, tasks = problem.n_tasks, problem.group, np.arange(problem.n_tasks)
     sharing = np.zeros(n, dtype=np.bool_)
     sharing[edges.source[edges.shared]] = True
-    sending = np.zeros(problem.n_groups, dtype=np.bool_)  # groups with out-edges of their own
+    sending = np.zeros(problem.n_groups, dtype=np.bool_)  # groups with unshared out-edges
     sending[group[edges.source[~edges.shared]]] = True
 
-    # By group: the first task, the first that shares its output, the first two that do not.
+    # By group: the first task, the first with a shared output, the first two without.
     first = _first(problem, np.ones(n, dtype=np.bool_))
     plain = _first(problem, ~sharing)
     second = _first(problem, ~sharing & (tasks != plain[group]))
     sharer = _first(problem, sharing)
     cyclic = _on_cycles(problem, edges)
     lone = np.bincount(group, minlength=problem.n_groups) == 1
-    own = np.where(sharer < n, sharer, second)  # leave a group on a cycle from a task that is not the whole of it
+    own = np.where(sharer < n, sharer, second)  # on a cycle: not the main task
     stays = lone | ~_adds_up(problem) | (cyclic & ((plain == n) | (sending & (own == n))))
-    off = np.where(sharer < n, sharer, first)  # the whole of a group off all cycles shares the first of its outputs
-    whole = np.where(cyclic, plain, off)
-    own = np.where(cyclic, own, whole)
+    off = np.where(sharer < n, sharer, first)  # off all cycles: the main task keeps the first shared output
+    main = np.where(cyclic, plain, off)
+    own = np.where(cyclic, own, main)
 
     kept = sharing.copy()
-    kept[whole[~stays]] = True
+    kept[main[~stays]] = True
     kept[own[~stays & sending]] = True
     kept |= stays[group]
-    return _Roles(np.where(stays[group], tasks, whole[group]), np.where(stays[group], tasks, own[group]), tasks, kept)
+    return _Roles(np.where(stays[group], tasks, main[group]), np.where(stays[group], tasks, own[group]), kept)
 
 
 def _first(problem: Problem, mask: Bool) -> Int:
-    """(g,) the first task of each group that the mask selects, n where there is none."""
+    """(g,) the first task of each group that the mask selects, n if there is none."""
     first = np.full(problem.n_groups, problem.n_tasks, dtype=np.int64)
     some = np.flatnonzero(mask)
     np.minimum.at(first, problem.group[some], some)
@@ -166,7 +164,7 @@ def _first(problem: Problem, mask: Bool) -> Int:
 
 
 def _adds_up(problem: Problem) -> Bool:
-    """(g,), whether the energy of the group's work in one piece is that of its tasks."""
+    """(g,), whether the energy of the whole group is the sum over its tasks, despite rounding."""
     if "energy" not in problem.objective.metrics:
         return np.ones(problem.n_groups, dtype=np.bool_)
     shape = (problem.n_groups, problem.n_devices)
@@ -178,7 +176,7 @@ def _adds_up(problem: Problem) -> Bool:
 
 
 def _on_cycles(problem: Problem, edges: Edges) -> Bool:
-    """(g,), whether the group lies on a cycle of groups, or on a way from one cycle to another."""
+    """(g,), whether the group lies on a cycle of groups or on a path between two cycles."""
     count = problem.n_groups
     stuck = np.ones(count, dtype=np.bool_)
     for source, target in ((edges.source, edges.target), (edges.target, edges.source)):
@@ -193,9 +191,9 @@ def _on_cycles(problem: Problem, edges: Edges) -> Bool:
 
 
 def _joined(problem: Problem, edges: Edges, roles: _Roles) -> Edges:
-    """The edges between the tasks that are kept."""
-    source = np.where(edges.shared, roles.shared[edges.source], roles.own[edges.source])
-    target = roles.whole[edges.target]
+    """The edges between the tasks that stay."""
+    source = np.where(edges.shared, edges.source, roles.own[edges.source])
+    target = roles.main[edges.target]
     edges = edges.between(source, target)
     if len(source) == 0:
         return edges
@@ -209,15 +207,15 @@ def _joined(problem: Problem, edges: Edges, roles: _Roles) -> Edges:
 
 
 def _proportional(problem: Problem) -> bool:
-    """Whether what counts of transfers is proportional to their bytes, without rounding."""
+    """Whether the counted cost of a transfer is proportional to its bytes, without rounding."""
     metrics = set(problem.objective.metrics)
     if "total_cost" in metrics and (problem.latency.any() or (problem.byte_ticks_den != 1).any()):
         return False
     return "energy" not in metrics or bool((problem.byte_energy_den == 1).all())
 
 
-def _gathered(whole: Int, amounts: Int) -> Int:
-    """Amounts (n, ...) added up at the task that is the whole of each group."""
+def _gathered(main: Int, amounts: Int) -> Int:
+    """Amounts (n, ...) added up at the main task of each group."""
     total = np.zeros_like(amounts)
-    np.add.at(total, whole, amounts)
+    np.add.at(total, main, amounts)
     return total

@@ -1,27 +1,27 @@
-"""Contraction: clusters of tasks as one task each, which runs them one after another.
+"""Contract clusters of tasks to one task each, which runs them one after another.
 
-What the fused task of a cluster is:
+The fused task of a cluster has
 
-- Duration: the sum of the durations, per device; feasible where all of them are. No gap stands between them.
-- Memory, never less than what the tasks hold: `resident` and `output` add up, since a fused task starts no later than
-  each of its tasks and its output is held until the last consumer of any of them has its data. `scratch` adds up under
-  the `sum` memory model; under `peak` the largest counts, as they run one at a time.
-- Relocation: the sum of the tasks' own.
-- Release time and deadline: such that all tasks keep theirs. A task that stands behind others need not wait
-  for its own release time at the start of the fused task, by what those take at least.
-- Edges within a cluster are gone. Those between two clusters become one whose payload is the sum, so that no
-  transfer of it takes longer than the whole. A task has one shared output: of several producers with shared
-  outputs in a cluster the one that saves the most bytes keeps its own, as a shared edge of its own to each
-  cluster; the others' go into the sum, once to each cluster.
-- A fused task is backward of another if all its tasks are backward tasks of tasks of that cluster.
+- as duration on a device, the sum of the durations; feasible devices are those of all tasks;
+- memory at least that of its tasks. `resident` and `output` add up: the fused task starts no later than its tasks and
+  holds its output until the last consumer has received it. `scratch` adds up under `sum`; under `peak` the largest
+  counts, because only one of the tasks runs at a time;
+- as relocation, the sum over the tasks;
+- a release time and a deadline such that all tasks keep theirs. The release time of a task counts less the least
+  durations of the tasks before it in the cluster, the deadline plus those of the tasks after it;
+- no edges inside the cluster. Edges to one other cluster become one edge with the total payload, so each transfer takes
+  no longer than the sum. A task has one shared output: of several producers with shared outputs, the one that saves the
+  most bytes keeps its output as a separate shared edge to each cluster. The other shared outputs are added to the sum
+  once per cluster;
+- the role of a backward task if all of its tasks are backward tasks of tasks of one other cluster.
 
-Clusters must be such that no cycle comes of it; and each within one colocation group and without separated pairs, or
-the groups united before.
+Contracting the clusters must not create a cycle. Each cluster must lie within one (perhaps united) colocation group and
+hold no separated pair.
 
-**Restored schedules are valid** where the reduced one is, before re-timing already (ports contending: after): the tasks
-of a cluster run in the place of the fused one in a topological order, start no earlier than it, where all data has
-arrived that any of them needs from outside, and end no later, before which none of theirs is sent. Memory holds by
-the above. ∎
+**Restored schedules are valid** if the reduced one is, also before re-timing (with port contention, after it). The
+tasks of a cluster replace the fused task in topological order. They start no earlier than it does, when all data from
+outside has arrived, and end no later; none of their data is sent before its end. The memory rule holds by the
+definition above. ∎
 
 O(n m + e log e) and one `build_problem`.
 """
@@ -38,38 +38,29 @@ from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, durations
 from placeopt.passes.protocol import Reduction
+from placeopt.passes.rebuilding import DEVICE_FIELDS, LINK_FIELDS, SETTINGS
 from placeopt.passes.uniting import keeps_groups
 from placeopt.simulation import retime
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
-    """Which tasks become one.
+    """A partition of the tasks."""
 
-    Attributes
-    ----------
-    label
-        (n,) cluster of each task, 0..c-1; the fused tasks stand in this order.
-    sequence
-        (n,) the tasks cluster by cluster, those of each in a topological order.
-    start
-        (c + 1,) cluster k is sequence[start[k]:start[k + 1]].
-    """
-
-    label: Int
-    sequence: Int
-    start: Int
+    label: Int  # (n,) cluster of each task, 0..c-1; the fused tasks have this order
+    sequence: Int  # (n,) the tasks cluster by cluster, each cluster in topological order
+    start: Int  # (c + 1,) cluster k is sequence[start[k]:start[k + 1]]
 
 
 def clusters(label: Int, order: Int) -> Clusters:
-    """Clusters by label (n,), each in the order (n,) of all tasks, a topological one."""
+    """Clusters by label (n,), each in the given topological order (n,) of all tasks."""
     sequence = order[np.argsort(label[order], kind="stable")]
     count = int(label.max(initial=-1)) + 1
     return Clusters(label, sequence, np.searchsorted(label[sequence], np.arange(count + 1)).astype(np.int64))
 
 
 def contraction(problem: Problem, made: Clusters, group: Int | None = None) -> Reduction:
-    """The problem of the fused tasks; `group` (n,) the colocation groups, where they have been united."""
+    """The reduction to the fused tasks; `group` (n,) replaces the colocation groups, if given."""
     reduced = contracted(problem, made, problem.group if group is None else group)
 
     def restore(schedule: Schedule) -> Schedule:
@@ -84,8 +75,8 @@ def contraction(problem: Problem, made: Clusters, group: Int | None = None) -> R
         start = np.minimum.reduceat(schedule.start[made.sequence], first)
         return retime(reduced, Schedule(schedule.device[made.sequence[first]], start))
 
-    told = f"{problem.n_tasks} -> {reduced.n_tasks} tasks, {problem.n_edges} -> {reduced.n_edges} edges"
-    return Reduction(reduced, restore, project, told)
+    explanation = f"{problem.n_tasks} -> {reduced.n_tasks} tasks, {problem.n_edges} -> {reduced.n_edges} edges"
+    return Reduction(reduced, restore, project, explanation)
 
 
 def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
@@ -102,12 +93,8 @@ def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
         return np.asarray(how.reduceat(amounts[made.sequence], made.start[:-1]), dtype=np.int64)
 
     return build_problem(
-        name=problem.name,
-        description=problem.description,
-        resolution=problem.resolution,
+        **{name: getattr(problem, name) for name in (*SETTINGS, *DEVICE_FIELDS, *LINK_FIELDS)},
         task_names=_names(problem, made, first),
-        device_names=problem.device_names,
-        device_types=problem.device_types,
         duration=duration,
         feasible=feasible,
         resident=gathered(problem.resident),
@@ -115,31 +102,19 @@ def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
         scratch=gathered(problem.scratch, scratch),
         release=release,
         deadline=deadline,
-        capacity=problem.capacity,
         edges=np.column_stack((source, target)),
         payload=payload,
         shared=shared,
-        latency=problem.latency,
-        byte_ticks_num=problem.byte_ticks_num,
-        byte_ticks_den=problem.byte_ticks_den,
-        power_num=problem.power_num,
-        power_den=problem.power_den,
-        byte_energy_num=problem.byte_energy_num,
-        byte_energy_den=problem.byte_energy_den,
         relocation=gathered(problem.relocation) if problem.relocation.any() else None,
-        runs_before_next_change=problem.runs_before_next_change,
         group=group[first],
         separation=made.label[problem.separation],
         forward=_forward(problem, made, first),
-        objective=problem.objective,
-        contention=problem.contention,
-        memory_model=problem.memory_model,
     )
 
 
 @kernel(allocates=False)
 def add_up(label: Int, duration: Int, feasible: Bool, total: Int, everywhere: Bool) -> None:
-    """Durations (n, m) added up by label in `total` (c, m), and where all of a label are feasible."""
+    """Add up durations (n, m) by label in `total` (c, m); `everywhere` (c, m): whether all tasks may run there."""
     for i in range(len(label)):
         k = label[i]
         for d in range(duration.shape[1]):
@@ -148,7 +123,7 @@ def add_up(label: Int, duration: Int, feasible: Bool, total: Int, everywhere: Bo
 
 
 def _names(problem: Problem, made: Clusters, first: Int) -> list[str]:
-    """The name of the first task of each cluster, and how many more there are; no name twice."""
+    """The first task's name and the number of further tasks for each cluster; unique."""
     more = np.diff(made.start) - 1
     names = [
         f"{problem.task_names[i]} +{k}" if k else problem.task_names[i]
@@ -163,7 +138,7 @@ def _names(problem: Problem, made: Clusters, first: Int) -> list[str]:
 
 
 def _beside(made: Clusters, ticks: Int) -> tuple[Int, Int]:
-    """(n, ...) what the tasks of its cluster before each take, and those behind it; tasks take `ticks` (n, ...)."""
+    """(n, ...) total `ticks` (n, ...) of the tasks before and after each task in its cluster."""
     in_turn = ticks[made.sequence]
     done = np.cumsum(in_turn, axis=0)
     before = done - in_turn
@@ -175,7 +150,7 @@ def _beside(made: Clusters, ticks: Int) -> tuple[Int, Int]:
 
 
 def _windows(problem: Problem, made: Clusters, feasible: Bool) -> tuple[Int | None, Int | None]:
-    """(c,) release times and deadlines of the fused tasks; None where no task has any."""
+    """(c,) release times and deadlines of the fused tasks; None if no task has any."""
     released, due = bool(problem.release.any()), bool((problem.deadline != UNLIMITED).any())
     if not (released or due):
         return None, None
@@ -190,7 +165,7 @@ def _windows(problem: Problem, made: Clusters, feasible: Bool) -> tuple[Int | No
 
 
 def _forward(problem: Problem, made: Clusters, first: Int) -> Int:
-    """(c,) the cluster whose tasks those of each cluster are backward tasks of; its own index where there is none."""
+    """(c,) the cluster of the forward tasks of each backward cluster; its own index for the others."""
     of = made.label[problem.forward]
     backward = problem.forward != np.arange(problem.n_tasks)
     fits = np.logical_and.reduceat((backward & (of == of[first][made.label]))[made.sequence], made.start[:-1])
@@ -200,12 +175,12 @@ def _forward(problem: Problem, made: Clusters, first: Int) -> Int:
 
 
 def _edges(problem: Problem, label: Int, count: int) -> tuple[Int, Int, Int, Bool]:
-    """Edges between clusters: source, target, payload, whether shared."""
+    """The edges between clusters: source, target, payload, shared."""
     outside = np.flatnonzero(label[problem.edge_source] != label[problem.edge_target])
     source, target = problem.edge_source[outside], label[problem.edge_target[outside]]
     payload, shared = problem.payload[outside], problem.shared[outside]
     if shared.any():
-        # One transfer of a shared output serves a whole cluster: its further edges there go.
+        # One transfer of a shared output serves a whole cluster: drop its other edges to that cluster.
         arrival = source * count + target
         again = np.zeros(len(outside), dtype=np.bool_)
         among = np.flatnonzero(shared)
@@ -222,7 +197,7 @@ def _edges(problem: Problem, label: Int, count: int) -> tuple[Int, Int, Int, Boo
 
 
 def _sharer(problem: Problem, label: Int, count: int, source: Int) -> Int:
-    """(c,) the task of each cluster that keeps a shared output, -1 for none; `source` holds that of each transfer."""
+    """(c,) the task of each cluster that keeps its shared output, -1 for none; `source` has one entry per transfer."""
     size = np.zeros(problem.n_tasks, dtype=np.int64)
     size[problem.edge_source[problem.shared]] = problem.payload[problem.shared]
     transfers = np.bincount(source, minlength=problem.n_tasks)

@@ -1,32 +1,32 @@
-"""Removes edges that follow from others, as far as they only say when a task may start.
+"""Remove edges whose timing follows from other edges.
 
-Edge u -> v asks for start(v) >= end(u) + t(p, a, b), where t are the ticks that its payload p takes from u's device
-a to v's device b, 0 if they are the same. Along a path each task starts when the one before has ended and its data
-has arrived. So the edge follows from the others if there is another path from u to v
+Edge u -> v requires start(v) >= end(u) + t(p, a, b). Here t(p, a, b) is the number of ticks for its payload p from u's
+device a to v's device b; it is 0 if a = b. Along a path, each task starts after the previous one has ended and its data
+has arrived. The edge therefore follows from the others if there is another path from u to v
 
-- of any edges: where u and v share a group, or no two devices take any ticks for p (an edge without payload and
-  latency);
-- of which a *covering* part leads from a task of u's group to one of v's, over edges that each have at least p as
-  their payload or stay within a group: any path where the links keep the triangle inequality, else a single edge.
+- over arbitrary edges, if u and v share a group or p takes no ticks between any two devices;
+- otherwise with a *covering* part from a task of u's group to a task of v's group: each of its edges carries at least p
+  or stays within a group. If the links satisfy the triangle inequality the part may be any path, else it must be a
+  single edge.
 
-**Proof.** In the first case t = 0, and durations are not negative. In the second, if a = b, the same. Else the
-covering part begins on a and ends on b, and on its way over devices a = d_0, d_1, ..., d_k = b its transfers take
-at least sum t(p, d_i, d_{i+1}) >= t(p, a, b): transfers grow with the payload, and t = latency + ceil(p x rate)
-keeps the triangle inequality where latency and rate do, since ceil(x + y) <= ceil(x) + ceil(y). (An edge within a
-group has d_i = d_{i+1}.) Before and after it times do not decrease. Edges are removed one after another, each
-justified by those that are left. ∎
+**Proof.** In the first case t = 0, and durations are not negative. In the second case, a = b gives t = 0 again.
+Otherwise the covering part starts on a, ends on b, and visits devices a = d_0, d_1, ..., d_k = b. Its transfers take at
+least sum t(p, d_i, d_{i+1}) >= t(p, a, b): transfer times grow with the payload, and t = latency + ceil(p x rate)
+satisfies the triangle inequality if latency and rate do, since ceil(x + y) <= ceil(x) + ceil(y). An edge within a group
+has d_i = d_{i+1}. Times do not decrease before and after the part. Edges are removed one by one, each justified by the
+remaining ones. ∎
 
-So the feasible starts stay as they are, for every placement. The rest must not look at the edge:
+The feasible start times thus stay the same for every placement. Nothing else may depend on the edge:
 
-- `peak`: u has no output (an output is held until its last consumer has it);
-- `port` contention: u and v share a group, so that the edge never is a transfer;
-- metrics that count transfers (total cost, communication, energy): the same, or the edge has no payload and takes
+- `peak`: u has no output, because an output is held until its last consumer has received it;
+- `port` contention: u and v share a group, so the edge is never a transfer;
+- metrics that count transfers (total cost, communication, energy): as for `port`, or the edge has no payload and takes
   no ticks.
 
-Then every schedule keeps its feasibility and its objective: exact, also with release times and deadlines.
+Every schedule then keeps its feasibility and objective, also with release times and deadlines: the pass is exact.
 
-Paths are looked for by depth-first search among tasks on levels below v's, over at most LOOKED edges, so that the
-pass takes O(LOOKED e) at worst; an edge for which that is not enough stays, which is exact too.
+A depth-first search over tasks on levels below v's looks for a path. It visits at most BUDGET edges, so the pass takes
+O(BUDGET e). If the limit is reached the edge stays, which is exact too.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import (
     counts_transfers,
     edges_of,
+    keeps_triangle_inequality,
+    output_is_free,
     projected_transfers,
     rebuilt,
     restored_transfers,
-    silent,
-    triangular,
 )
 
-LOOKED = 256
-"""Edges looked at for one edge, at most."""
+BUDGET = 256
+"""Most edges visited to justify removing one edge."""
 
 ANY = -1
 """Payload of an edge that any path implies."""
@@ -73,7 +73,7 @@ class DominatedEdges:
         source, target = problem.edge_source, problem.edge_target
         inside = problem.group[source] == problem.group[target]
         idle = _takes_no_ticks(problem)
-        removable = silent(problem)[source]
+        removable = output_is_free(problem)[source]
         if problem.contention == "port":
             removable &= inside
         elif counts_transfers(problem):
@@ -82,11 +82,11 @@ class DominatedEdges:
         if not removable.any():
             return None
         alive = np.ones(problem.n_edges, dtype=np.bool_)
-        drop_implied.select(int(removable.sum()) * LOOKED // 8)(
+        drop_implied.select(int(removable.sum()) * BUDGET // 8)(
             problem.out_start, source, target, problem.group,
             path_lengths(problem.order, problem.out_start, target, np.ones(problem.n_tasks, dtype=np.int64)),
             np.where(inside | idle, ANY, problem.payload), np.where(inside, problem.payload.max(), problem.payload),
-            removable, triangular(problem), LOOKED, alive,
+            removable, keeps_triangle_inequality(problem), BUDGET, alive,
         )  # fmt: skip
         if alive.all():
             return None
@@ -100,7 +100,7 @@ class DominatedEdges:
             transfers = projected_transfers(problem, schedule, reduced, schedule.device, origin)
             return Schedule(schedule.device, schedule.start, transfers)
 
-        return Reduction(reduced, restore, project, f"{int((~alive).sum())} edges that follow from others removed")
+        return Reduction(reduced, restore, project, f"{int((~alive).sum())} edges that others imply removed")
 
 
 def _takes_no_ticks(problem: Problem) -> Bool:
@@ -114,14 +114,14 @@ def _takes_no_ticks(problem: Problem) -> Bool:
 @kernel()
 def drop_implied(
     out_start: Int, edge_source: Int, edge_target: Int, group: Int, level: Int,
-    asked: Int, covers: Int, removable: Bool, triangular: bool, looked: int, alive: Bool,
+    required: Int, covers: Int, removable: Bool, keeps_triangle_inequality: bool, budget: int, alive: Bool,
 ) -> None:  # fmt: skip
-    """Clear `alive` (e,) for edges that paths over other living edges imply.
+    """Clear `alive` (e,) for edges that paths over other remaining edges imply.
 
-    `asked` (e,) is the payload that a covering part must have, ANY for none; `covers` (e,) the payload that an edge
-    passes for as a part. A task is reached in one of three states: 1, along a path that has covered nothing yet;
-    2, on a covering part that began in u's group; 3, after one that ended in v's. A higher state can do all that
-    a lower one can.
+    `required` (e,) is the payload that a covering part must carry, or ANY. `covers` (e,) is the payload
+    that an edge counts for in such a part. The state of a task is 1 on a path that has covered nothing, 2 on a covering
+    part that started in u's group, and 3 after a part that ended in v's group. A higher state allows everything that a
+    lower one does.
     """
     n = len(group)
     state = np.zeros(n, dtype=np.int64)
@@ -131,10 +131,10 @@ def drop_implied(
         if not removable[edge]:
             continue
         u, v = edge_source[edge], edge_target[edge]
-        count, top, left = 1, 1, looked
+        count, top, left = 1, 1, budget
         touched[0] = u
         stack[0] = u
-        state[u] = 3 if asked[edge] < 0 else 2
+        state[u] = 3 if required[edge] < 0 else 2
         found = False
         while top > 0 and left > 0 and not found:
             top -= 1
@@ -150,11 +150,13 @@ def drop_implied(
                 new = 1
                 if reached == 3:
                     new = 3
-                elif reached == 2 and covers[e] >= asked[edge] and (triangular or group[x] == group[u]):
+                elif (
+                    reached == 2 and covers[e] >= required[edge] and (keeps_triangle_inequality or group[x] == group[u])
+                ):
                     new = 3 if group[y] == group[v] else 2
                 if new < 3 and group[y] == group[u]:
                     new = 2
-                elif new == 2 and not triangular:
+                elif new == 2 and not keeps_triangle_inequality:
                     new = 1
                 if y == v:
                     if new == 3:

@@ -1,4 +1,4 @@
-"""What a pass is: the protocol that ours and third parties' implement."""
+"""The protocol of passes, built-in and third-party."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from placeopt.model.schedule import Schedule
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduction:
-    """What a pass made of a problem, and the way between the two.
+    """The result of a pass: the reduced problem and the mappings between both problems.
 
     Attributes
     ----------
     problem
         The smaller or easier problem.
     restore
-        Maps a schedule of `problem` to one of the original. Every task of it is on a device that may run it; times
-        may break rules, and then those of the result do.
+        Maps a schedule of `problem` to the original. The schedule must use feasible devices. If its times break rules,
+        the times of the result may break rules too.
     project
-        Maps a schedule of the original to one of `problem`, to start from; None where it has no counterpart there.
+        Maps a schedule of the original to `problem`, as a warm start; None if it has no counterpart.
     explanation
-        What changed, in a clause for people.
+        What changed, as a clause for people.
     """
 
     problem: Problem
@@ -37,20 +37,20 @@ class Reduction:
 class Pass(Protocol):
     """A rewrite of problems; register its class under the entry point group `placeopt.passes`.
 
-    Two more things a class may have, and need not: `gives_up`, a line on what is lost where it is not exact; and
-    settings, by being a `placeopt.solver.Settings`, whose fields they are.
+    A class may also define `gives_up`, a line on what an inexact pass loses. It may have settings: it then derives from
+    `placeopt.solver.Settings`, and its fields are the settings.
 
     Attributes
     ----------
     name
-        As users give it: `--pass NAME`.
+        The name in `--pass NAME`.
     exact
-        Whether it keeps the optimum: same feasibility, same best value, and restored schedules keep their objective.
-        Exact passes are repeated as long as that is worth it, others run once.
+        Whether the pass keeps the optimum: same feasibility, same best value, and restored schedules keep their
+        objective value. Exact passes are repeated while that is worthwhile; other passes run once.
     summary
         One line.
     citation
-        BibTeX of the paper it implements, empty for folklore.
+        BibTeX of the paper, empty for folklore.
     """
 
     name: ClassVar[str]
@@ -59,5 +59,5 @@ class Pass(Protocol):
     citation: ClassVar[str]
 
     def apply(self, problem: Problem) -> Reduction | None:
-        """The reduction, or None where the pass has nothing to do."""
+        """The reduction, or None if the pass changes nothing."""
         ...

@@ -1,5 +1,4 @@
-"""Parts that passes share: a problem rebuilt from some of its tasks, edges and devices, and its transfers carried
-along."""
+"""Rebuild a problem from some of its tasks, edges and devices, and carry its transfers along."""
 
 from __future__ import annotations
 
@@ -16,10 +15,20 @@ from placeopt.model.memory import limited
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 
+SETTINGS = (
+    "name", "description", "resolution", "runs_before_next_change", "objective", "contention", "memory_model",
+)  # fmt: skip
+DEVICE_FIELDS = ("device_names", "device_types", "capacity", "power_num", "power_den")
+LINK_FIELDS = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den")
+"""Fields of a problem: of the whole, one entry per device, and one per pair of devices."""
+
+LARGEST_NETWORK = 256
+"""Most devices for which the triangle inequality is checked."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
-    """Edges on their way from one problem to the next; `origin` (e,) is the edge each was before."""
+    """Edges of a problem under construction; `origin` (e,) is the index of each edge in the original problem."""
 
     source: Int
     target: Int
@@ -28,18 +37,18 @@ class Edges:
     origin: Int
 
     def kept(self, which: Any) -> Edges:
-        """Those that a mask or an index array selects."""
+        """The edges that a mask or an index array selects."""
         return Edges(
             self.source[which], self.target[which], self.payload[which], self.shared[which], self.origin[which]
         )
 
     def between(self, source: Int, target: Int) -> Edges:
-        """The same with other ends."""
+        """The same edges with other ends."""
         return replace(self, source=source, target=target)
 
 
 def edges_of(problem: Problem) -> Edges:
-    """The problem's own edges."""
+    """The edges of a problem."""
     source, target = problem.edge_source, problem.edge_target
     return Edges(source, target, problem.payload, problem.shared, np.arange(problem.n_edges))
 
@@ -47,11 +56,11 @@ def edges_of(problem: Problem) -> Edges:
 def rebuilt(
     problem: Problem, *, edges: Edges | None = None, tasks: Int | None = None, devices: Int | None = None, **arrays: Any
 ) -> tuple[Problem, Int]:
-    """The problem with some arrays replaced, some tasks and devices left out; and the origin (e,) of its edges.
+    """The problem with arrays replaced and tasks and devices removed; and the original index (e,) of each edge.
 
-    `tasks` and `devices` are the indices that stay, ascending. All arrays, and the ends of the edges, are given by
-    the indices of `problem`; a separated pair follows its tasks, which must stay. A backward task whose forward task
-    goes is none any more.
+    `tasks` and `devices` are the indices to keep, ascending. All arrays and the ends of `edges` use the indices of
+    `problem`. The tasks of separated pairs must be kept. A backward task whose forward task is removed becomes an
+    ordinary task.
     """
     tasks = np.arange(problem.n_tasks) if tasks is None else tasks
     devices = np.arange(problem.n_devices) if devices is None else devices
@@ -69,49 +78,39 @@ def rebuilt(
 
     cells = np.ix_(tasks, devices)
     result = build_problem(
-        name=problem.name,
-        description=problem.description,
-        resolution=problem.resolution,
+        **{name: arrays.pop(name, getattr(problem, name)) for name in SETTINGS},
         task_names=[problem.task_names[i] for i in tasks.tolist()],
         device_names=[problem.device_names[d] for d in devices.tolist()],
         device_types=[problem.device_types[d] for d in devices.tolist()],
         **{name: of(name, *cells) for name in ("duration", "feasible", "relocation")},
         **{name: of(name, tasks) for name in ("resident", "output", "scratch", "release", "deadline", "group")},
         **{name: of(name, devices) for name in ("capacity", "power_num", "power_den")},
-        **{name: of(name, *between) for name in _LINKS},
+        **{name: of(name, *between) for name in LINK_FIELDS},
         edges=np.column_stack((edges.source, edges.target)),
         payload=edges.payload,
         shared=edges.shared,
         separation=place[arrays.pop("separation", problem.separation)],
         forward=np.where(forward < 0, np.arange(len(tasks)), forward),
-        runs_before_next_change=problem.runs_before_next_change,
-        objective=problem.objective,
-        contention=arrays.pop("contention", problem.contention),
-        memory_model=problem.memory_model,
     )
     assert not arrays, f"unknown arrays {list(arrays)}"
     return result, edges.origin
 
 
-_LINKS = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den")
-
-
 def restored_transfers(problem: Problem, reduced: Schedule, device: Int, origin: Int) -> Transfers | None:
-    """The table of transfers of the original, when its tasks are on `device` and edge k of the reduced was
-    origin[k]."""
+    """The transfers of the original with its tasks on `device`; edge k of the reduced problem was edge origin[k]."""
     if reduced.transfers is None or problem.contention == "none":
         return None
     table = reduced.transfers
     sound = (table.edge >= 0) & (table.edge < len(origin))
-    stands_for = edge_transfers(problem, device)
-    edge, first = np.unique(stands_for[origin[table.edge[sound]]], return_index=True)
+    transfer_of = edge_transfers(problem, device)
+    edge, first = np.unique(transfer_of[origin[table.edge[sound]]], return_index=True)
     return Transfers(edge[edge >= 0], table.start[sound][first][edge >= 0])
 
 
 def projected_transfers(
     problem: Problem, schedule: Schedule, reduced: Problem, device: Int, origin: Int
 ) -> Transfers | None:
-    """The table of transfers in the reduced problem, with its tasks on `device`; None where some are unknown."""
+    """The transfers of the reduced problem with its tasks on `device`; None if the start of one is unknown."""
     table = schedule.transfers
     if table is None or problem.contention == "none":
         return None
@@ -119,77 +118,69 @@ def projected_transfers(
     sound = (table.edge >= 0) & (table.edge < problem.n_edges)
     starts[table.edge[sound]] = table.start[sound]
     needed = np.flatnonzero(edge_transfers(reduced, device) == np.arange(reduced.n_edges))
-    stands_for = edge_transfers(problem, schedule.device)[origin[needed]]
-    known = (stands_for >= 0) & (starts[stands_for] >= 0)
-    return Transfers(needed, starts[stands_for]) if known.all() else None
+    transfer_of = edge_transfers(problem, schedule.device)[origin[needed]]
+    known = (transfer_of >= 0) & (starts[transfer_of] >= 0)
+    return Transfers(needed, starts[transfer_of]) if known.all() else None
 
 
 def counts_transfers(problem: Problem) -> bool:
-    """Whether the objective counts what moves between devices, be it in ticks, bytes or energy."""
+    """Whether the objective counts transfers, in ticks, bytes or energy."""
     return bool({"total_cost", "communication", "energy"} & set(problem.objective.metrics))
 
 
-def relocating(problem: Problem) -> Bool:
-    """(n,), whether it matters to the objective by its relocation alone where a task is."""
+def relocation_matters(problem: Problem) -> Bool:
+    """(n,), whether the objective depends on the task's device through its relocation."""
     if "relocation" not in problem.objective.metrics:
         return np.zeros(problem.n_tasks, dtype=np.bool_)
     return np.asarray(problem.relocation.any(axis=1))
 
 
-def silent(problem: Problem) -> Bool:
-    """(n,), whether nothing hangs on how long the task's output is held.
+def output_is_free(problem: Problem) -> Bool:
+    """(n,), whether it does not matter how long the task's output is held.
 
-    Always under `sum` and where no device has a limit, else for tasks without output.
+    True under the `sum` memory model, without capacities, and for tasks without output.
     """
     if problem.memory_model == "sum" or not limited(problem):
         return np.ones(problem.n_tasks, dtype=np.bool_)
     return np.asarray(problem.output == 0)
 
 
-def standing(problem: Problem) -> Int:
-    """(n,) bytes that count on the task's device however it is scheduled, if it takes no time and is `silent`.
-
-    None where no device has a limit: no capacity and no metric looks at them then.
-    """
+def permanent_memory(problem: Problem) -> Int:
+    """(n,) bytes that a zero-time, `output_is_free` task always takes on its device; 0 if no device has a capacity."""
     if not limited(problem):
         return np.zeros(problem.n_tasks, dtype=np.int64)
     return problem.memory if problem.memory_model == "sum" else problem.resident
 
 
-def at_odds(problem: Problem) -> bool:
-    """Whether a separation stands within a group, or a group has no device: nothing is feasible then."""
+def contradictory(problem: Problem) -> bool:
+    """Whether a separated pair shares a group, or a group has no device: no schedule is feasible then."""
     ends = problem.group[problem.separation]
     return bool((ends[:, 0] == ends[:, 1]).any() or not problem.group_feasible().any(axis=1).all())
 
 
 def least_durations(problem: Problem, allowed: Bool) -> Int:
-    """(n,) ticks that the task takes at least on the devices (g, m) allowed for its group; 0 without any."""
+    """(n,) the shortest duration of each task on the devices (g, m) that its group may use; 0 if there are none."""
     where = allowed[problem.group]
     least = np.where(where, problem.duration, UNLIMITED).min(axis=1, initial=UNLIMITED)
     return np.where(where.any(axis=1), least, 0)
 
 
-def quiet_zero_time(problem: Problem, allowed: Bool) -> Bool:
-    """(n,), whether the task takes no time on any device (g, m) allowed for its group, nor holds up an output.
+def movable_zero_time(problem: Problem, allowed: Bool) -> Bool:
+    """(n,), whether the task takes no time on any device (g, m) of its group, and its start affects no held output.
 
-    Under `peak` neither it nor any producer of it has an output that would be held for longer or less if it ran at
-    another time.
+    Under `peak`, neither the task nor any of its producers may have an output: its lifetime could change.
     """
-    silent_task = silent(problem)
+    silent_task = output_is_free(problem)
     quiet = silent_task & ~(problem.duration.astype(np.bool_) & allowed[problem.group]).any(axis=1)
     quiet[problem.edge_target[~silent_task[problem.edge_source]]] = False
     return np.asarray(quiet & (problem.deadline >= 0))
 
 
-LARGEST_NETWORK = 256
-"""Devices up to which links are checked for the triangle inequality."""
+def keeps_triangle_inequality(problem: Problem) -> bool:
+    """Whether no detour over a third device is shorter, in latency or in rate (ticks per byte).
 
-
-def triangular(problem: Problem) -> bool:
-    """Whether no way over a third device is shorter: in latency and in rate, ticks per byte.
-
-    O(k^3) for k devices, of each class three at most: they stand for all, as a way over a third device meets no more.
-    False, not looked at, where k is above LARGEST_NETWORK.
+    Checks at most three devices of each class: they represent all detours. O(k^3) for these k devices; False,
+    unchecked, if k exceeds LARGEST_NETWORK.
     """
     label = problem.device_class
     seen = np.zeros(problem.n_devices, dtype=np.int64)
@@ -208,7 +199,7 @@ def triangular(problem: Problem) -> bool:
         unit = math.lcm(unit, each)
         if unit.bit_length() > 256:
             return False
-    rate = num * (unit // den)  # in parts of a tick: whole numbers
+    rate = num * (unit // den)  # integers, in 1 / unit of a tick per byte
     if int(rate.max()) < 2**62:
         rate = rate.astype(np.int64)
     ways = problem.latency[between], rate
@@ -217,8 +208,7 @@ def triangular(problem: Problem) -> bool:
 
 @kernel(allocates=False)
 def earliest_starts(order: Int, out_start: Int, edge_target: Int, least: Int, start: Int) -> None:
-    """Raise `start` (n,), the release times at first, to what follows along paths of tasks that take `least`
-    ticks."""
+    """Propagate earliest starts along paths; `start` (n,) initially holds release times, `least` (n,) the durations."""
     for i in order:
         end = start[i] + least[i]
         for e in range(out_start[i], out_start[i + 1]):
@@ -228,7 +218,7 @@ def earliest_starts(order: Int, out_start: Int, edge_target: Int, least: Int, st
 
 @kernel(allocates=False)
 def latest_ends(order: Int, out_start: Int, edge_target: Int, least: Int, end: Int) -> None:
-    """Lower `end` (n,), the deadlines at first, to what the deadlines of later tasks leave."""
+    """Propagate latest ends backwards along paths; `end` (n,) initially holds deadlines, `least` (n,) the durations."""
     for k in range(len(order) - 1, -1, -1):
         i = order[k]
         for e in range(out_start[i], out_start[i + 1]):

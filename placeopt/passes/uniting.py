@@ -1,8 +1,8 @@
-"""Uniting colocation groups, two at a time, as long as what comes of it can stand somewhere.
+"""Unite colocation groups pairwise, where one device can still run the result.
 
-Two groups become one only if some device may run all of their tasks and has room for them all (counted as under the
-`sum` memory model, which is cautious under `peak`), and no separation stands between them. That every group has its
-device does not say that all find room together: passes that unite groups are not exact.
+Two groups are united only if some device may run all their tasks and has enough memory for them, and no separated pair
+lies across them. Memory is counted as under the `sum` model, which is conservative under `peak`. Each group then has a
+device on its own, but all groups together may not fit: passes that unite groups are not exact.
 """
 
 from __future__ import annotations
@@ -21,35 +21,25 @@ from placeopt.passes.rebuilding import rebuilt
 
 
 class Unions(NamedTuple):
-    """Groups while they are united; g of them, m devices, k separated pairs.
+    """Groups in a union-find structure; g groups, m devices, k separated pairs.
 
-    Attributes
-    ----------
-    parent
-        (g,) another group of the same union, its own index for the smallest: `find` follows it.
-    feasible
-        (g, m) of a union's smallest group: whether every task may run on the device.
-    memory
-        (g,) of a union's smallest group: bytes of all tasks.
-    capacity
-        (m,) as in `Problem`.
-    first, last, further, other
-        (g,), (g,), (2k,), (2k,): the separated pairs of a union's smallest group as a list, each with the group at its
-        other end; -1 where it ends.
+    A union is represented by its smallest group.
     """
 
-    parent: Int
-    feasible: Bool
-    memory: Int
-    capacity: Int
+    parent: Int  # (g,) another group of the same union; the representative's own index. `find` follows it
+    feasible: Bool  # (g, m) for representatives: whether every task of the union may run on the device
+    memory: Int  # (g,) for representatives: bytes of all tasks
+    capacity: Int  # (m,) as in `Problem`
+    # (g,), (g,), (2k,), (2k,): for representatives, the separated pairs of the union as a linked list. `other` is the
+    # group at the other end; -1 ends the list
     first: Int
     last: Int
     further: Int
     other: Int
 
 
-def unions(problem: Problem) -> Unions:
-    """The groups of a problem, none of them united yet."""
+def initial_unions(problem: Problem) -> Unions:
+    """The groups of a problem, each a union by itself."""
     g = problem.n_groups
     memory = group_memory(problem)
     ends = problem.group[problem.separation]
@@ -66,8 +56,8 @@ def unions(problem: Problem) -> Unions:
 
 
 def united(problem: Problem, left: Int, right: Int) -> Unions:
-    """The groups of a problem once left[k] and right[k] are united in turn, where they may be."""
-    groups = unions(problem)
+    """The groups of a problem after uniting left[k] and right[k] in turn, where allowed."""
+    groups = initial_unions(problem)
     run = unite_pairs.select((len(left) + problem.n_groups) * (1 + problem.n_devices))
     run(groups, left, right)
     return groups
@@ -75,7 +65,7 @@ def united(problem: Problem, left: Int, right: Int) -> Unions:
 
 @kernel(allocates=False)
 def find(parent: Int, i: int) -> int:
-    """The smallest group of the union that i is in."""
+    """The representative of group i."""
     while parent[i] != i:
         parent[i] = parent[parent[i]]
         i = parent[i]
@@ -84,7 +74,7 @@ def find(parent: Int, i: int) -> int:
 
 @kernel(find, allocates=False)
 def may_unite(groups: Unions, a: int, b: int) -> bool:
-    """Whether the unions of a and b, each the smallest of its own, may become one."""
+    """Whether the unions with the representatives a and b may be united."""
     k = groups.first[a]
     while k >= 0:
         if find(groups.parent, groups.other[k]) == b:
@@ -99,7 +89,7 @@ def may_unite(groups: Unions, a: int, b: int) -> bool:
 
 @kernel(allocates=False)
 def unite(groups: Unions, a: int, b: int) -> None:
-    """Make one union of those of a and b, each the smallest of its own."""
+    """Unite the unions with the representatives a and b."""
     into, other = min(a, b), max(a, b)
     groups.parent[other] = into
     groups.memory[into] += groups.memory[other]
@@ -115,7 +105,7 @@ def unite(groups: Unions, a: int, b: int) -> None:
 
 @kernel(find, may_unite, unite, allocates=False)
 def unite_pairs(groups: Unions, left: Int, right: Int) -> None:
-    """Unite each pair of groups that may be; `parent` ends as the smallest of each union."""
+    """Unite each pair of groups, if allowed; `parent` ends as the representative of each group's union."""
     for k in range(len(left)):
         a, b = find(groups.parent, left[k]), find(groups.parent, right[k])
         if a != b and may_unite(groups, a, b):
@@ -125,14 +115,14 @@ def unite_pairs(groups: Unions, left: Int, right: Int) -> None:
 
 
 def keeps_groups(group: Int, device: Int) -> bool:
-    """Whether a placement (n,) gives all tasks of each group (n,) one device."""
+    """Whether a placement (n,) puts all tasks of each group (n,) on one device."""
     home = np.zeros(int(group.max(initial=-1)) + 1, dtype=np.int64)
     home[group] = device
     return bool((home[group] == device).all())
 
 
 def regrouped(problem: Problem, groups: Unions) -> Reduction | None:
-    """The problem with its groups united; None if none are."""
+    """The problem with its groups united; None if no groups were united."""
     if (groups.parent == np.arange(problem.n_groups)).all():
         return None
     group = groups.parent[problem.group]

@@ -1,50 +1,4 @@
-"""Removes tasks that take no time, where a task of their group can stand in for them.
-
-z is a task that takes no time on every device that its group may use. Three rules, each followed through whole
-chains at once:
-
-1. All producers of z share its group and are, after earlier removals, one task p: z runs when p ends.
-2. All consumers of z share its group and are one task c: z runs when c starts.
-3. All neighbours of z share its group and z has no producers: it runs at tick 0; or no consumers: when its last
-producer ends.
-
-The edges of a removed task become edges of the one that stands in for it (in rule 3 none are left to carry over),
-so there are never more than before. Its memory, relocation, release time (rule 2) and deadline (rules 1 and 3) go there
-too.
-
-Exact under every objective, both contentions and both memory models, under these **conditions**, else the task stays:
-
-- `peak`: neither z nor any of its producers has an `output`, so that nothing hangs on when z ends;
-- rule 1 and 3: the release time of z is implied, no later than that of p and p's least duration (0 without
-  producers);
-- rule 2: the deadline of z is implied, unlimited or no earlier than the latest start that c's own leaves;
-- rule 3: z has no memory and no relocation that count and is in no separated pair, for it leaves the problem
-  altogether;
-- rule 1, where transfers cost or contend: at most one of p and those that it stands in for has an output shared
-  outside the group, for one task has one shared output.
-
-**Proof.** *From the original to the reduced problem*: take a feasible schedule and leave z out. Rule 1: a consumer
-c of z starts at or after end(z) + t >= end(p) + t, t being the ticks of the transfer, the same for p and z, which
-share a device: so the edge p -> c with z's payload holds, and so does p's new deadline, as end(p) <= end(z). Rule 2
-is its mirror image, with start(c) >= end(z) >= release(z). Under port contention the same transfers between the
-same devices run at the same times: those sent by z may be sent by p, those received by z before start(z) <=
-start(c).
-
-*Back*: put z where the rules say. Its tick is that at which a task on its own device ends (1, 3) or starts (2), or
-tick 0, so it lies strictly inside no other: whatever ran across it would overlap that task. Producers have ended
-and their data has arrived by then: in rules 1 and 3 they are on the device and the last ends then, in rule 2 the
-data has arrived for c. Consumers of z in rule 1 start when the data of p has arrived, the same tick; in rule 2 c
-starts then; in rule 3 they start at 0 or later. The release time and the deadline of z hold by the conditions.
-
-*Values*: the makespan is the same, since z ends no later than some other task or at tick 0. Transfers are the same:
-edges within a group are none, and the others keep their payload, the devices at both ends, and whether they share a
-transfer (two shared edges of one producer to the same task become one, and were one transfer). Durations, loads and
-the energy of computing of z are 0. Its relocation to the device of its group is counted with that of the task that
-stands in for it. Its memory, held on the device of its group for as long as before, is that of that task too; under
-`peak` only its `resident` counts, as its scratch is held for no time and no output of p or z is held at all. ∎
-
-O(n + e).
-"""
+"""Two exact passes for tasks that take no time: one removes them, one moves them into the group of a neighbour."""
 
 from __future__ import annotations
 
@@ -54,41 +8,89 @@ import numpy as np
 
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.problem import Problem
+from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, durations
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import (
     Edges,
-    at_odds,
+    contradictory,
     counts_transfers,
     edges_of,
+    keeps_triangle_inequality,
     least_durations,
+    movable_zero_time,
+    permanent_memory,
     projected_transfers,
-    quiet_zero_time,
     rebuilt,
-    relocating,
+    relocation_matters,
     restored_transfers,
-    standing,
 )
 
 KERNEL_STEPS = 4
-"""Elementary steps of a kernel for each task and edge, for the choice between plain and compiled code."""
+"""Elementary steps of a kernel per task and edge, for the choice between plain and compiled code."""
 
-NOBODY = -1
-"""Stands in for a task of rule 3."""
+REMOVED = -1
+"""Representative of a task that rule 3 removes."""
+
+EARLY, LATE = 1, 2
+"""When the proof runs a task that joined: as its last producer ends, or as its first consumer starts."""
 
 
 class ZeroTime:
-    """Removes zero-time tasks beside which a task of their group stands."""
+    """Removes zero-time tasks that a task of their group can represent.
+
+    Let z be a task that takes no time on any device that its group may use. Three rules, applied to whole chains at
+    once:
+
+    1. All producers of z share its group and are, after earlier removals, one task p. Then z runs when p ends.
+    2. All consumers of z share its group and are one task c. Then z runs when c starts.
+    3. All neighbours of z share its group. If z has no producers, it runs at tick 0; if it has no consumers, it runs
+       when its last producer ends.
+
+    The edges of a removed task are moved to its representative p or c (rule 3 leaves none), so the number of edges does
+    not grow. The representative also takes over memory, relocation, release time (rule 2) and deadline (rules 1 and 3).
+
+    The pass is exact under every objective, contention and memory model. Tasks that violate a **condition** stay:
+
+    - `peak`: neither z nor any producer of z has an `output`, so nothing depends on the end of z;
+    - rules 1 and 3: the release time of z is implied, that is, no later than the release time of p plus its least
+      duration (0 without producers);
+    - rule 2: the deadline of z is implied, that is, unlimited or no earlier than the latest start that c's deadline
+      allows;
+    - rule 3: z has no memory and no relocation that matter and is in no separated pair, since it leaves the problem;
+    - rule 1, if transfers cost or contend: of p and the tasks that p represents, at most one has an output shared with
+      other groups, since a task has only one shared output.
+
+    **Proof.** *From the original to the reduced problem*: remove z from a feasible schedule. Rule 1: let t be the
+    transfer time to a consumer c of z, the same from p and z because they share a device. Then start(c) >= end(z) + t
+    >= end(p) + t, so the new edge p -> c with z's payload holds; so does p's new deadline, as end(p) <= end(z). Rule 2
+    is symmetric, with start(c) >= end(z) >= release(z). With port contention, the same transfers run between the same
+    devices at the same times: p may send those of z, and data received before start(z) <= start(c) may be received by
+    c.
+
+    *Back*: insert z as the rules say. At that tick a task on its device ends (1, 3) or starts (2), or the tick is 0. So
+    z lies strictly inside no other task: that task would overlap. Producers have ended and their data has arrived: in
+    rules 1 and 3 they are on the same device; in rule 2 the data has arrived for c. In rule 1 the consumers of z start
+    when the data of p has arrived, at the same tick; in rule 2, c starts then; in rule 3 they start at 0 or later.
+    Release time and deadline of z hold by the conditions.
+
+    *Values*: the makespan is equal, since z ends no later than another task or at tick 0. Transfers are equal: edges
+    within a group cause none, and the others keep payload, devices and sharing (two shared edges of one producer to the
+    same task become one; they were one transfer). Duration, load and computing energy of z are 0. Its relocation and
+    memory count on the same device, for as long, with its representative. Under `peak` only `resident` counts, because
+    its scratch is held for no time and neither p nor z holds an output. ∎
+
+    O(n + e).
+    """
 
     name: ClassVar[str] = "zero-time"
     exact: ClassVar[bool] = True
-    summary: ClassVar[str] = "removes tasks that take no time, where a task of their group can stand in for them"
+    summary: ClassVar[str] = "removes zero-time tasks that a task of their group can represent"
     citation: ClassVar[str] = ""
 
     def apply(self, problem: Problem) -> Reduction | None:
-        """The problem without those tasks: first those that a producer stands in for, then those of a consumer."""
-        if problem.n_tasks == 0 or at_odds(problem):
+        """The problem without these tasks: first those represented by a producer, then by a consumer."""
+        if problem.n_tasks == 0 or contradictory(problem):
             return None
         first = _reduction(problem, forwards=True)
         second = _reduction(problem if first is None else first.problem, forwards=False)
@@ -96,26 +98,26 @@ class ZeroTime:
 
 
 def _composed(first: Reduction, second: Reduction) -> Reduction:
-    """One reduction after the other, as one."""
+    """Two reductions as one."""
 
     def project(schedule: Schedule) -> Schedule | None:
         halfway = first.project(schedule)
         return None if halfway is None else second.project(halfway)
 
-    told = f"{first.explanation}, then {second.explanation}"
-    return Reduction(second.problem, lambda schedule: first.restore(second.restore(schedule)), project, told)
+    explanation = f"{first.explanation}, then {second.explanation}"
+    return Reduction(second.problem, lambda schedule: first.restore(second.restore(schedule)), project, explanation)
 
 
 def _reduction(problem: Problem, *, forwards: bool) -> Reduction | None:
     allowed = problem.group_feasible()
-    candidate = quiet_zero_time(problem, allowed)
+    candidate = movable_zero_time(problem, allowed)
     if not candidate.any():
         return None
-    free = standing(problem) == 0
+    free = permanent_memory(problem) == 0
     free[problem.separation] = False
-    free &= ~relocating(problem)
+    free &= ~relocation_matters(problem)
     release, deadline = problem.release.copy(), problem.deadline.copy()
-    stand_in = np.arange(problem.n_tasks)
+    representative = np.arange(problem.n_tasks)
     least = least_durations(problem, allowed)
     given = (
         problem.order,
@@ -128,39 +130,41 @@ def _reduction(problem: Problem, *, forwards: bool) -> Reduction | None:
     work = KERNEL_STEPS * (problem.n_tasks + problem.n_edges)
     if forwards:
         sharing = _sharing(problem)
-        join_producers.select(work)(*given, problem.group, candidate, free, least, sharing, release, deadline, stand_in)
+        join_producers.select(work)(
+            *given, problem.group, candidate, free, least, sharing, release, deadline, representative
+        )
     else:
-        join_consumers.select(work)(*given, problem.group, candidate, free, least, release, deadline, stand_in)
-    kept = np.flatnonzero(stand_in == np.arange(problem.n_tasks))
+        join_consumers.select(work)(*given, problem.group, candidate, free, least, release, deadline, representative)
+    kept = np.flatnonzero(representative == np.arange(problem.n_tasks))
     if len(kept) == problem.n_tasks:
         return None
 
-    moved = np.flatnonzero((stand_in != np.arange(problem.n_tasks)) & (stand_in != NOBODY))
+    moved = np.flatnonzero((representative != np.arange(problem.n_tasks)) & (representative != REMOVED))
     resident = problem.resident.copy()
-    np.add.at(resident, stand_in[moved], standing(problem)[moved])
+    np.add.at(resident, representative[moved], permanent_memory(problem)[moved])
     relocation = problem.relocation.copy()
-    np.add.at(relocation, stand_in[moved], problem.relocation[moved])
+    np.add.at(relocation, representative[moved], problem.relocation[moved])
     reduced, origin = rebuilt(
         problem,
         tasks=kept,
-        edges=_joined(problem, stand_in),
+        edges=_joined(problem, representative),
         feasible=allowed[problem.group],
         resident=resident,
         relocation=relocation,
         release=release,
         deadline=deadline,
-        separation=stand_in[problem.separation],
+        separation=representative[problem.separation],
     )
     return Reduction(
         reduced,
-        lambda schedule: _restored(problem, schedule, kept, stand_in, origin, forwards=forwards),
+        lambda schedule: _restored(problem, schedule, kept, representative, origin, forwards=forwards),
         lambda schedule: _projected(problem, schedule, reduced, kept, origin),
-        f"{problem.n_tasks - len(kept)} tasks that take no time left to a {'producer' if forwards else 'consumer'}",
+        f"{problem.n_tasks - len(kept)} zero-time tasks represented by a {'producer' if forwards else 'consumer'}",
     )
 
 
 def _sharing(problem: Problem) -> Bool:
-    """(n,), whether the task has an output that tasks of other groups share and that costs or contends."""
+    """(n,), whether the task shares an output with tasks of other groups, if transfers cost or contend."""
     sharing = np.zeros(problem.n_tasks, dtype=np.bool_)
     if counts_transfers(problem) or problem.contention == "port":
         outside = problem.group[problem.edge_source] != problem.group[problem.edge_target]
@@ -171,9 +175,10 @@ def _sharing(problem: Problem) -> Bool:
 @kernel(allocates=False)
 def join_producers(
     order: Int, in_start: Int, in_edge: Int, out_start: Int, edge_source: Int, edge_target: Int,
-    group: Int, candidate: Bool, free: Bool, least: Int, sharing: Bool, release: Int, deadline: Int, stand_in: Int,
+    group: Int, candidate: Bool, free: Bool, least: Int, sharing: Bool,
+    release: Int, deadline: Int, representative: Int,
 ) -> None:  # fmt: skip
-    """Rules 1 and 3 (no producers) for every candidate, producers first; changes the last four arrays."""
+    """Apply rules 1 and 3 (no producers) to every candidate, producers first; changes the last four arrays."""
     for z in order:
         if not candidate[z]:
             continue
@@ -183,7 +188,7 @@ def join_producers(
             if group[p] != group[z]:
                 joins = False
                 break
-            p = stand_in[p]
+            p = representative[p]
             if p >= 0 and p != producer:
                 if producer >= 0:
                     joins = False
@@ -199,21 +204,21 @@ def join_producers(
                     joins = False
                     break
             if joins:
-                stand_in[z] = -1
+                representative[z] = -1
             continue
         if release[z] > release[producer] + least[producer] or (sharing[z] and sharing[producer]):
             continue
         sharing[producer] = sharing[producer] or sharing[z]
         deadline[producer] = min(deadline[producer], deadline[z])
-        stand_in[z] = producer
+        representative[z] = producer
 
 
 @kernel(allocates=False)
 def join_consumers(
     order: Int, in_start: Int, in_edge: Int, out_start: Int, edge_source: Int, edge_target: Int,
-    group: Int, candidate: Bool, free: Bool, least: Int, release: Int, deadline: Int, stand_in: Int,
+    group: Int, candidate: Bool, free: Bool, least: Int, release: Int, deadline: Int, representative: Int,
 ) -> None:  # fmt: skip
-    """Rules 2 and 3 (no consumers) for every candidate, consumers first; changes the last three arrays."""
+    """Apply rules 2 and 3 (no consumers) to every candidate, consumers first; changes the last three arrays."""
     for i in range(len(order) - 1, -1, -1):
         z = order[i]
         if not candidate[z]:
@@ -224,7 +229,7 @@ def join_consumers(
             if group[c] != group[z]:
                 joins = False
                 break
-            c = stand_in[c]
+            c = representative[c]
             if c >= 0 and c != consumer:
                 if consumer >= 0:
                     joins = False
@@ -236,7 +241,7 @@ def join_consumers(
             if deadline[z] < deadline[consumer] - least[consumer]:
                 continue
             release[consumer] = max(release[consumer], release[z])
-            stand_in[z] = consumer
+            representative[z] = consumer
             continue
         implied = 0
         for k in range(in_start[z], in_start[z + 1]):
@@ -246,25 +251,25 @@ def join_consumers(
                 break
             implied = max(implied, release[p] + least[p])
         if joins and free[z] and release[z] <= implied:
-            stand_in[z] = -1
+            representative[z] = -1
             for k in range(in_start[z], in_start[z + 1]):
                 p = edge_source[in_edge[k]]
                 deadline[p] = min(deadline[p], deadline[z])
 
 
-def _joined(problem: Problem, stand_in: Int) -> Edges:
-    """The edges between those that stand in; none within a task, and a shared one to the same task once."""
+def _joined(problem: Problem, representative: Int) -> Edges:
+    """The edges between representatives, without those inside a task; shared edges between the same tasks once."""
     edges = edges_of(problem)
-    source, target = stand_in[edges.source], stand_in[edges.target]
+    source, target = representative[edges.source], representative[edges.target]
     inside = problem.group[edges.source] == problem.group[edges.target]
     moved = source != edges.source
-    # One task has one shared output: within a group nothing moves, and where transfers neither cost nor contend a moved
-    # edge may as well have its own.
+    # A task has one shared output. A moved edge need not share it within a group, where nothing is transferred, or if
+    # transfers neither cost nor contend.
     shared = edges.shared & ~inside
     if not counts_transfers(problem) and problem.contention == "none":
         shared &= ~moved
     edges = Edges(source, target, edges.payload, shared, edges.origin)
-    edges = edges.kept((source != target) & (source != NOBODY) & (target != NOBODY))
+    edges = edges.kept((source != target) & (source != REMOVED) & (target != REMOVED))
     inside = problem.group[edges.source] == problem.group[edges.target]
     key = np.stack((edges.source, edges.target, edges.payload, edges.shared | inside))
     order = np.lexsort((edges.origin, *key))
@@ -274,24 +279,24 @@ def _joined(problem: Problem, stand_in: Int) -> Edges:
 
 
 def _restored(
-    problem: Problem, schedule: Schedule, kept: Int, stand_in: Int, origin: Int, *, forwards: bool
+    problem: Problem, schedule: Schedule, kept: Int, representative: Int, origin: Int, *, forwards: bool
 ) -> Schedule:
     start = np.zeros(problem.n_tasks, dtype=np.int64)
     start[kept] = schedule.start
-    where = problem.group_feasible().argmax(axis=1)  # of a group that nothing is left of, any device it may use
+    where = problem.group_feasible().argmax(axis=1)  # any allowed device for groups that lost all tasks
     where[problem.group[kept]] = schedule.device
     device = where[problem.group]
-    moved = np.flatnonzero((stand_in != np.arange(problem.n_tasks)) & (stand_in != NOBODY))
+    moved = np.flatnonzero((representative != np.arange(problem.n_tasks)) & (representative != REMOVED))
     ticks = durations(problem, device)
-    start[moved] = start[stand_in[moved]] + (ticks[stand_in[moved]] if forwards else 0)
+    start[moved] = start[representative[moved]] + (ticks[representative[moved]] if forwards else 0)
     if not forwards:
-        _set_ends(problem, stand_in, start, ticks)
+        _set_ends(problem, representative, start, ticks)
     return Schedule(device, start, restored_transfers(problem, schedule, device, origin))
 
 
-def _set_ends(problem: Problem, stand_in: Int, start: Int, ticks: Int) -> None:
-    """Start what nobody stands in for when its last producer ends."""
-    for z in problem.order[stand_in[problem.order] == NOBODY].tolist():
+def _set_ends(problem: Problem, representative: Int, start: Int, ticks: Int) -> None:
+    """Start each task without a representative when its last producer ends."""
+    for z in problem.order[representative[problem.order] == REMOVED].tolist():
         producers = problem.edge_source[problem.in_edge[problem.in_start[z] : problem.in_start[z + 1]]]
         start[z] = (start[producers] + ticks[producers]).max(initial=0)
 
@@ -299,3 +304,151 @@ def _set_ends(problem: Problem, stand_in: Int, start: Int, ticks: Int) -> None:
 def _projected(problem: Problem, schedule: Schedule, reduced: Problem, kept: Int, origin: Int) -> Schedule:
     device = schedule.device[kept]
     return Schedule(device, schedule.start[kept], projected_transfers(problem, schedule, reduced, device, origin))
+
+
+class Relays:
+    """Moves zero-time tasks that are alone in their group into a neighbour's group, if no other device is better.
+
+    Let z be a zero-time task alone in its group. It has no memory and no relocation that matter and is in no separated
+    pair. Let g be a group such that z may run wherever g may. Then z joins g in these cases:
+
+    1. all neighbours of z are in g;
+    2. all producers of z are in g, and no consumer gets more bytes from z than z gets from each producer;
+    3. all consumers of z are in g, and z gets from no producer more bytes than each consumer gets from z.
+
+    Cases 2 and 3 require that transfers neither cost nor contend (contention `none`; no total cost, communication or
+    energy in the objective) and that the links satisfy the triangle inequality in latency and rate.
+
+    **Conditions** on times: either z can run when its last producer ends, because its release time is implied (no later
+    than some producer's release plus least duration, 0 without producers); or z has consumers and no deadline, and runs
+    when its first consumer starts. Case 2 needs the former, case 3 the latter. Under `peak`, neither z nor any of its
+    producers has an `output`.
+
+    Exact under every objective, contention and memory model. **Proof.** The reduced problem keeps the schedules with z
+    on the device a of g, with the same objective values. Take a feasible schedule of the original with z on device x.
+    Move z to a, to the tick that the conditions name. At that tick a task on a ends or starts (or it is tick 0), so z
+    lies strictly inside no other task.
+
+    Case 1: the data of the producers is there when they end, and consumers start no earlier than before. Transfers from
+    and to z disappear, which frees ports and saves their cost. Case 2: let p be a producer with payload r, and let a
+    consumer on b get q <= r bytes. It started no earlier than end(p) + t(r, a, x) + t(q, x, b) >= end(p) + t(q, a, x) +
+    t(q, x, b) >= end(p) + t(q, a, b), so it may still start then. Case 3: the r <= q bytes of a producer on d arrive on
+    a by end(p) + t(r, d, a) <= end(p) + t(r, d, x) + t(r, x, a) <= end(p) + t(r, d, x) + t(q, x, a) <= start(c) for
+    every consumer c.
+
+    No duration, load or memory moves with z. The makespan stays equal, because another task starts or ends when z runs.
+    Tasks join one after another, each in the problem that the previous steps leave. ∎
+
+    O((n + e) + n m).
+    """
+
+    name: ClassVar[str] = "relays"
+    exact: ClassVar[bool] = True
+    summary: ClassVar[str] = "moves single zero-time tasks into a neighbour's group if no other device is better"
+    citation: ClassVar[str] = ""
+
+    def apply(self, problem: Problem) -> Reduction | None:
+        """The problem with fewer groups."""
+        if problem.n_edges == 0 or contradictory(problem):
+            return None
+        allowed = problem.group_feasible()
+        candidate = (
+            movable_zero_time(problem, allowed) & (permanent_memory(problem) == 0) & ~relocation_matters(problem)
+        )
+        candidate[problem.separation] = False
+        size = np.bincount(problem.group)
+        candidate &= size[problem.group] == 1
+        if not candidate.any():
+            return None
+        moves_free = (
+            not counts_transfers(problem) and problem.contention == "none" and keeps_triangle_inequality(problem)
+        )
+        group, when = problem.group.copy(), np.zeros(problem.n_tasks, dtype=np.int64)
+        work = problem.n_tasks + problem.n_edges + int(candidate.sum()) * problem.n_devices
+        join_neighbours.select(work)(
+            problem.order, problem.in_start, problem.in_edge, problem.out_start, problem.edge_source,
+            problem.edge_target, problem.payload, allowed, candidate, problem.release, problem.deadline,
+            least_durations(problem, allowed), moves_free, UNLIMITED, size, group, when,
+        )  # fmt: skip
+        joined = problem.order[when[problem.order] > 0]
+        if len(joined) == 0:
+            return None
+        feasible = problem.feasible.copy()
+        feasible[joined] = allowed[group[joined]]
+        reduced, origin = rebuilt(problem, group=group, feasible=feasible)
+
+        def project(schedule: Schedule) -> Schedule:
+            moved = _moved(problem, schedule, group, when, joined)
+            table = projected_transfers(problem, schedule, reduced, moved.device, origin)
+            return Schedule(moved.device, moved.start, table)
+
+        explanation = f"{len(joined)} zero-time tasks moved into a neighbour's group"
+        return Reduction(reduced, lambda schedule: schedule, project, explanation)
+
+
+@kernel(allocates=False)
+def join_neighbours(
+    order: Int, in_start: Int, in_edge: Int, out_start: Int, edge_source: Int, edge_target: Int, payload: Int,
+    allowed: Bool, candidate: Bool, release: Int, deadline: Int, least: Int, moves_free: bool, unlimited: int,
+    size: Int, group: Int, when: Int,
+) -> None:  # fmt: skip
+    """Apply the cases, producers first: update `group` (n,) and the `size` (g,); `when` (n,) is EARLY, LATE or 0."""
+    for z in order:
+        own = group[z]
+        if not candidate[z] or size[own] > 1:
+            continue
+        # The common group of all producers, -1 if there are several, -2 without producers; likewise for consumers.
+        before, after, implied = -2, -2, 0
+        least_in, most_in, least_out, most_out = unlimited, -1, unlimited, -1
+        for k in range(in_start[z], in_start[z + 1]):
+            e = in_edge[k]
+            p = edge_source[e]
+            before = group[p] if before == -2 or before == group[p] else -1
+            implied = max(implied, release[p] + least[p])
+            least_in, most_in = min(least_in, payload[e]), max(most_in, payload[e])
+        for e in range(out_start[z], out_start[z + 1]):
+            c = edge_target[e]
+            after = group[c] if after == -2 or after == group[c] else -1
+            least_out, most_out = min(least_out, payload[e]), max(most_out, payload[e])
+        early = release[z] <= implied
+        late = after != -2 and deadline[z] == unlimited
+        target = -1
+        if before == after or after == -2:
+            target = before
+        elif before == -2:
+            target = after
+        if target < 0 or not (early or late):
+            target = -1
+            if moves_free and before >= 0 and after != -2 and early and least_in >= most_out:
+                target, late = before, False
+            elif moves_free and after >= 0 and before != -2 and late and most_in <= least_out:
+                target, early = after, False
+        if target < 0:
+            continue
+        fits = True
+        for d in range(allowed.shape[1]):
+            if allowed[target, d] and not allowed[own, d]:
+                fits = False
+                break
+        if fits:
+            size[own] -= 1
+            size[target] += 1
+            group[z] = target
+            when[z] = 1 if early else 2
+
+
+def _moved(problem: Problem, schedule: Schedule, group: Int, when: Int, joined: Int) -> Schedule:
+    """The schedule with the joined tasks placed as in the proof, one after another."""
+    device, start = schedule.device.copy(), schedule.start.copy()
+    ticks = durations(problem, device)
+    stays = when == 0
+    where = np.zeros(problem.n_groups, dtype=np.int64)
+    where[group[stays]] = device[stays]
+    for z in joined.tolist():
+        if when[z] == EARLY:
+            producers = problem.edge_source[problem.in_edge[problem.in_start[z] : problem.in_start[z + 1]]]
+            start[z] = (start[producers] + ticks[producers]).max(initial=0)
+        else:
+            start[z] = start[problem.edge_target[problem.out_start[z] : problem.out_start[z + 1]]].min()
+    device[joined] = where[group[joined]]
+    return Schedule(device, start)

@@ -12,7 +12,7 @@ from placeopt.kernels import prepared
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import edge_transfers
-from placeopt.simulation.loops import FIFO, fill_ticks, make_case, make_work, run_events, run_fifo
+from placeopt.simulation.loops import FIFO, fill_ticks, make_instance, make_work, run_events, run_fifo
 from placeopt.simulation.run import steps_of
 
 
@@ -47,13 +47,13 @@ class Simulator:
 
     def __init__(self, problem: Problem, evaluations: int, noise: float, rng: Generator) -> None:
         self.problem, self.noise, self.ledger = problem, noise, Ledger()
-        self._rng, self._case, self._work = rng, make_case(problem), make_work(problem)
-        steps = steps_of(problem, self._case.port) * evaluations
-        case, work = self._case, self._work
+        self._rng, self._instance, self._work = rng, make_instance(problem), make_work(problem)
+        steps = steps_of(problem, self._instance.port) * evaluations
+        instance, work = self._instance, self._work
         self._fill = fill_ticks.select(steps, chunked=True)
-        self._filled = prepared(self._fill, case), prepared(self._fill, work)
-        self._move: Any = (run_events if case.port else run_fifo).select(steps, chunked=True)
-        self._moved = prepared(self._move, case.graph), prepared(self._move, work)
+        self._filled = prepared(self._fill, instance), prepared(self._fill, work)
+        self._move: Any = (run_events if instance.port else run_fifo).select(steps, chunked=True)
+        self._moved = prepared(self._move, instance.graph), prepared(self._move, work)
 
     def run(self, device: Int) -> Run:
         """Execute a placement (n,) without checking it."""
@@ -65,11 +65,11 @@ class Simulator:
         return self._execute(device, 0.0).makespan
 
     def _execute(self, device: Int, noise: float) -> Run:
-        case, work = self._case, self._work
+        instance, work = self._instance, self._work
         self._fill(self._filled[0], device, self._filled[1])
         if noise:
             self._disturb(device, noise)
-        rule = (FIFO, True) if case.port else ()
+        rule = (FIFO, True) if instance.port else ()
         makespan = self._move(self._moved[0], device, *rule, self._moved[1])
         start = work.start.copy()
         return Run(start, start + work.task_ticks, work.edge_ticks.copy(), int(makespan))

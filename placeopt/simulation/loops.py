@@ -1,8 +1,8 @@
-"""Hot loops of the simulation: event heaps, ports, device queues.
+"""Kernels of the simulation: event heaps, ports, device queues.
 
-Every loop works on arrays that its caller allocates once (`Work`) and may use again, so that a
-search can run one simulation after another inside its own compiled loop. Any integer ticks are
-fine as long as the makespan fits into 64 bits: heaps compare (tick, code) in two arrays, nothing is packed.
+They use arrays that the caller allocates once (`Work`) and may reuse, so a search can run many simulations inside its
+own compiled loop. Any integer ticks are valid if the makespan fits into 64 bits: heaps compare (tick, code) in two
+arrays without packing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FIFO, PRIORITY, ORDER = 0, 1, 2
 
 
 class Graph(NamedTuple):
-    """A problem's graph and the release times of its tasks: what holds wherever they run. Fields as in `Problem`."""
+    """The graph and release times of a problem, independent of the placement. Fields as in `Problem`."""
 
     edge_source: Int
     edge_target: Int
@@ -30,8 +30,8 @@ class Graph(NamedTuple):
     release: Int
 
 
-class Case(NamedTuple):
-    """All that a simulation needs to know of a problem, as one argument of a compiled loop."""
+class Instance(NamedTuple):
+    """The data of a problem that a simulation needs, as one argument of a compiled loop."""
 
     graph: Graph
     duration: Int
@@ -43,68 +43,48 @@ class Case(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Arrays of one simulation: what it reads, what it answers, what it scribbles on.
+    """Arrays of one simulation: inputs, outputs and scratch space."""
 
-    Attributes
-    ----------
-    task_ticks, edge_ticks
-        In: (n,) ticks of each task on its device, (e,) ticks of each edge's transfer.
-    rank
-        In, unless FIFO: (n,) under PRIORITY the smallest of a device's ready tasks goes first; under
-        ORDER the position of the task on its device, 0, 1, ... on each.
-    start
-        Out: (n,) ticks; -1 where a task was never started (a deadlock).
-    moves
-        Out, with ports: (e,) tick at which the edge's transfer starts; -1 for edges without one of their own.
-    waiting, ready
-        (n,) inputs still missing; tick of the latest input so far, or the release time if that is later.
-    time, code
-        (n,) the heap of coming events.
-    key, queued
-        (n,) the ready tasks of each device, in the device's segment: a heap by `key` under PRIORITY,
-        else in the order in which they start.
-    length, begun
-        (m,) tasks queued, tasks begun (always 0 under PRIORITY, where a task leaves its heap).
-    free
-        (m,) tick at which the device is free; with events, 1 while it is busy.
-    send, receive
-        (m,) ticks at which the ports are free.
-    sent_by, sent_at
-        (m,) the last producer that sent its shared output to the device, and the arrival.
-    segment
-        (m + 1,) where each device's segment begins, and the end of the last.
-    """
-
+    # In: (n,) ticks of each task on its device, (e,) ticks of each edge's transfer
     task_ticks: Int
     edge_ticks: Int
+    # In, unless FIFO: (n,) under PRIORITY, the device's ready task with the smallest rank goes first; under ORDER, the
+    # position 0, 1, ... of the task on its device
     rank: Int
-    start: Int
-    moves: Int
+    start: Int  # Out: (n,) ticks; -1 for a task that never starts (a deadlock)
+    moves: Int  # Out, with ports: (e,) start tick of the edge's transfer; -1 for edges without a separate transfer
+    # (n,) number of missing inputs; tick of the latest input so far, or the release time if later
     waiting: Int
     ready: Int
+    # (n,) the heap of future events
     time: Int
     code: Int
+    # (n,) the ready tasks of each device, in the device's segment: a heap by `key` under PRIORITY, otherwise in the
+    # order in which they start
     key: Int
     queued: Int
+    # (m,) tasks queued, tasks started (always 0 under PRIORITY, where a task leaves its heap)
     length: Int
     begun: Int
-    free: Int
+    free: Int  # (m,) tick at which the device is free; with events, 1 while it is busy
+    # (m,) ticks at which the ports are free
     send: Int
     receive: Int
+    # (m,) the last producer that sent its shared output to the device, and the arrival
     sent_by: Int
     sent_at: Int
-    segment: Int
+    segment: Int  # (m + 1,) start of each device's segment, and the end of the last
 
 
 def make_graph(problem: Problem) -> Graph:
-    """The problem's graph as kernels take it."""
+    """The problem's graph for kernels."""
     return Graph._make(getattr(problem, name) for name in Graph._fields)
 
 
-def make_case(problem: Problem) -> Case:
-    """The problem as `fifo_makespan` takes it."""
-    arrays = (getattr(problem, name) for name in Case._fields[1:-1])
-    return Case._make((make_graph(problem), *arrays, problem.contention == "port"))
+def make_instance(problem: Problem) -> Instance:
+    """The problem for `fifo_makespan`."""
+    arrays = (getattr(problem, name) for name in Instance._fields[1:-1])
+    return Instance._make((make_graph(problem), *arrays, problem.contention == "port"))
 
 
 def make_work(problem: Problem) -> Work:
@@ -120,7 +100,7 @@ def make_work(problem: Problem) -> Work:
 
 @kernel(allocates=False)
 def push(time: Int, code: Int, size: int, tick: int, item: int) -> None:
-    """Add (tick, item) to a binary heap of `size` entries, the least first."""
+    """Add (tick, item) to a binary min-heap of `size` entries."""
     hole = size
     while hole > 0:
         parent = (hole - 1) >> 1
@@ -133,12 +113,12 @@ def push(time: Int, code: Int, size: int, tick: int, item: int) -> None:
     code[hole] = item
 
 
-@kernel(allocates=False)
+@kernel(push, allocates=False)
 def pop(time: Int, code: Int, size: int) -> None:
-    """Remove the least entry, which leaves `size` of them.
+    """Remove the minimum; `size` entries remain.
 
-    The hole left by the least sinks to a leaf, then the last entry rises from there (Wegener's
-    bottom-up heap): one comparison a level, and the last entry seldom rises far.
+    The hole sinks to a leaf, then the last entry rises from there (Wegener's bottom-up heap): one comparison per level,
+    and the last entry rarely rises far.
     """
     tick, item = time[size], code[size]
     hole, child = 0, 1
@@ -150,44 +130,36 @@ def pop(time: Int, code: Int, size: int) -> None:
         code[hole] = code[child]
         hole = child
         child = 2 * hole + 1
-    while hole > 0:
-        parent = (hole - 1) >> 1
-        if time[parent] < tick or (time[parent] == tick and code[parent] < item):
-            break
-        time[hole] = time[parent]
-        code[hole] = code[parent]
-        hole = parent
-    time[hole] = tick
-    code[hole] = item
+    push(time, code, hole, tick, item)
 
 
 @kernel(transfer_ticks, allocates=False)
-def fill_ticks(case: Case, device: Int, work: Work) -> None:
+def fill_ticks(instance: Instance, device: Int, work: Work) -> None:
     """Fill `work.task_ticks` and `work.edge_ticks` for a placement. O(n + e)."""
-    graph, edge_ticks = case.graph, work.edge_ticks
+    graph, edge_ticks = instance.graph, work.edge_ticks
     for i in range(len(device)):
         source = device[i]
-        work.task_ticks[i] = case.duration[i, source]
+        work.task_ticks[i] = instance.duration[i, source]
         for k in range(graph.out_start[i], graph.out_start[i + 1]):
             target = device[graph.edge_target[k]]
             if target == source:
                 edge_ticks[k] = 0
             else:
                 edge_ticks[k] = transfer_ticks(
-                    case.payload[k],
-                    case.latency[source, target],
-                    case.byte_ticks_num[source, target],
-                    case.byte_ticks_den[source, target],
+                    instance.payload[k],
+                    instance.latency[source, target],
+                    instance.byte_ticks_num[source, target],
+                    instance.byte_ticks_den[source, target],
                 )
 
 
 @kernel(push, pop, allocates=False)
 def run_fifo(graph: Graph, device: Int, work: Work) -> int:
-    """Makespan in ticks, first in first out and transfers that never wait; fills `work.start`.
+    """Makespan in ticks, first in first out, with transfers that never wait; fills `work.start`.
 
-    On every device tasks start in the order in which they became ready, so one heap over all
-    tasks, by (ready tick, index), replaces the queues and events of a simulation: what a task
-    makes ready is ready no earlier than itself. O(n log n + e).
+    Tasks start on every device in the order in which they become ready. One heap over all tasks by (ready tick, index)
+    therefore replaces queues and events: what a task makes ready is ready no earlier than the task itself. O(n log n +
+    e).
     """
     edge_target, task_ticks, edge_ticks = graph.edge_target, work.task_ticks, work.edge_ticks
     waiting, ready, free, start = work.waiting, work.ready, work.free, work.start
@@ -226,8 +198,8 @@ def run_fifo(graph: Graph, device: Int, work: Work) -> int:
 def run_events(graph: Graph, device: Int, discipline: int, port: bool, work: Work) -> int:
     """Makespan in ticks, event by event; fills `work.start` and, with ports, `work.moves`.
 
-    Event i < n is the end of task i, event n + i that it becomes ready: the arrival of its last input, or its
-    release. At one tick, what ends comes first, then what becomes ready, each by index. O((n + e) log n + n m).
+    Event i < n is the end of task i, event n + i the tick at which it becomes ready (last input or release). At one
+    tick, ends come first, then ready tasks, each by index. O((n + e) log n + n m).
     """
     edge_ticks, moves, waiting, ready = work.edge_ticks, work.moves, work.waiting, work.ready
     time, code, key, queued = work.time, work.code, work.key, work.queued
@@ -291,7 +263,7 @@ def run_events(graph: Graph, device: Int, discipline: int, port: bool, work: Wor
                 queued[segment[d] + length[d]] = i
             length[d] += 1
         first, last = d, d + 1
-        if discipline == PRIORITY:  # choose only when all events of the tick are known
+        if discipline == PRIORITY:  # choose after all events of the tick
             first, last = 0, (m if events == 0 or time[0] > tick else 0)
         for d in range(first, last):
             place = segment[d] if discipline == PRIORITY else segment[d] + begun[d]
@@ -314,10 +286,10 @@ def run_events(graph: Graph, device: Int, discipline: int, port: bool, work: Wor
 def repair_keys(
     graph: Graph, topological: Int, representative: Int, task_start: Int, task_end: Int, move_start: Int, move_end: Int
 ) -> None:
-    """Raise the keys (start, end), in place, so that none is below a predecessor's. O(n + e).
+    """Raise the keys (start, end) in place so that none is below a predecessor's. O(n + e).
 
-    Predecessors of a task are its producers and their transfers to it, that of a transfer is its
-    producer. In a valid schedule nothing changes: what ends by tick t has a key up to (t, t).
+    Predecessors of a task are its producers and their transfers to it; the predecessor of a transfer is its producer.
+    Valid schedules do not change: what ends by tick t has a key of at most (t, t).
     """
     for i in topological:
         for k in range(graph.out_start[i], graph.out_start[i + 1]):
@@ -334,11 +306,10 @@ def repair_keys(
 
 @kernel(allocates=False)
 def replay(graph: Graph, nodes: Int, representative: Int, device: Int, work: Work) -> None:
-    """Start every node as early as its release and those before it allow. Fills `work.start`, `work.moves`. O(n + e).
+    """Start every node as early as its release and predecessors allow; fills `work.start` and `work.moves`. O(n + e).
 
-    Node i < n is task i, node n + k the transfer of edge k. `nodes` lists them with each after its
-    predecessors; devices and ports serve them in that order. `representative` is -1 for edges
-    whose data goes through no port.
+    Node i < n is task i, node n + k the transfer of edge k. `nodes` lists each after its predecessors; devices and
+    ports serve them in that order. `representative` is -1 for edges whose data uses no port.
     """
     start, moves, task_ticks, edge_ticks = work.start, work.moves, work.task_ticks, work.edge_ticks
     free, send, receive, edge_source = work.free, work.send, work.receive, graph.edge_source
@@ -370,12 +341,12 @@ def replay(graph: Graph, nodes: Int, representative: Int, device: Int, work: Wor
 
 
 @kernel(fill_ticks, run_fifo, run_events, allocates=False)
-def fifo_makespan(case: Case, device: Int, work: Work) -> int:
+def fifo_makespan(instance: Instance, device: Int, work: Work) -> int:
     """Makespan in ticks of a placement, first in first out, under the problem's own contention.
 
-    For search loops: no allocation, nothing checked. `device` (n,) int64 must hold feasible devices.
+    For search loops: no allocation, no checks. `device` (n,) int64 must hold feasible devices.
     """
-    fill_ticks(case, device, work)
-    if case.port:
-        return run_events(case.graph, device, FIFO, True, work)
-    return run_fifo(case.graph, device, work)
+    fill_ticks(instance, device, work)
+    if instance.port:
+        return run_events(instance.graph, device, FIFO, True, work)
+    return run_fifo(instance.graph, device, work)

@@ -1,4 +1,4 @@
-"""Many runs of one placement whose durations and transfer times vary."""
+"""Repeated runs of one placement with random durations and transfer times."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from placeopt.model.schedule import edge_transfers
 from placeopt.simulation.run import Discipline, Run, checked_placement
 
 MOST_RUNS = 10_000_000
-"""Runs at most: their makespans take 80 MB."""
+"""Most runs: their makespans take 80 MB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyRuns:
-    """What many runs of one placement came to.
+    """The makespans of repeated runs of one placement.
 
     Attributes
     ----------
     makespans
-        (runs,) int64 ticks, in the order in which they were drawn.
+        (runs,) int64 ticks, in the order of the runs.
     """
 
     makespans: Int
@@ -46,7 +46,7 @@ class NoisyRuns:
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of the makespan in ticks (of the runs themselves: divided by their number)."""
+        """Standard deviation of the makespan in ticks (population: divided by the number of runs)."""
         return float(self.makespans.std())
 
     def quantile(self, q: float) -> float:
@@ -67,25 +67,24 @@ def simulate_noisy(
     priority: ArrayLike | None = None,
     order: ArrayLike | None = None,
 ) -> NoisyRuns:
-    """Makespans of `runs` executions whose durations and transfer times vary.
+    """Makespans of `runs` executions with random durations and transfer times.
 
-    A task or transfer of w ticks takes a time uniform in [w (1 - noise), w (1 + noise)], drawn
-    independently and rounded to the nearest tick (GiPH, Hu et al. 2023, appendix B.5); release times do
-    not vary. The draws
-    come from NumPy's default generator, run after run, tasks first, then transfers by edge, so
-    that a seed means the same numbers on every machine. Other arguments as for `simulate`.
+    A task or transfer of w ticks takes a time uniform in [w (1 - noise), w (1 + noise)], drawn independently and
+    rounded to the nearest tick (GiPH, Hu et al. 2023, appendix B.5). Release times do not vary. Draws come from NumPy's
+    default generator, run after run, tasks first, then transfers by edge: a seed gives the same numbers on every
+    machine. Other arguments as for `simulate`.
 
     Raises
     ------
     UsageError
-        As `simulate` does, and if `noise` is not in [0, 1), `runs` is not in [1, MOST_RUNS], or `seed` below 0.
+        As in `simulate`; also if `noise` is not in [0, 1), `runs` is not in [1, MOST_RUNS], or `seed` is negative.
     """
     if not 0 <= noise < 1:
         raise UsageError(f"noise: {noise} is out of range; expected a share from 0 to less than 1")
     if not 1 <= runs <= MOST_RUNS:
         raise UsageError(f"runs: {runs} is out of range; expected a whole number from 1 to {MOST_RUNS:,}")
     if seed < 0:
-        raise UsageError(f"seed: {seed} is negative; expected an integer from 0 up")
+        raise UsageError(f"seed: {seed} is negative; expected 0 or more")
     run = Run(problem, checked_placement(problem, device))
     run.prepare(discipline, priority, order, runs)
     representative = edge_transfers(problem, run.device)
@@ -97,7 +96,7 @@ def simulate_noisy(
     makespans = np.empty(runs, dtype=np.int64)
     for index in range(runs):
         share = noise * (2 * generator.random(n + len(drawn)) - 1)
-        # Round the difference, not the sum: floats do not hold every count of ticks, integers do.
+        # Round the difference, not the sum: floats cannot represent every number of ticks.
         run.work.task_ticks[:] = task_mean + np.rint(task_mean * share[:n]).astype(np.int64)
         run.work.edge_ticks[remote] = edge_mean + np.rint(edge_mean * share[n:][draw]).astype(np.int64)
         makespans[index] = run.execute()

@@ -1,38 +1,40 @@
-"""One placement being executed: arguments checked, loops chosen, work arrays filled."""
+"""Execute one placement: check arguments, choose loops, fill work arrays; and evaluate many placements for searches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placeopt.errors import UsageError, listing, suggestion
+from placeopt.kernels import prepared
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 from placeopt.simulation import loops
-from placeopt.simulation.loops import make_case, make_work
+from placeopt.simulation.loops import Instance, Work, fifo_makespan, make_instance, make_work
 
 Discipline = Literal["fifo", "priority", "order"]
 
-# Elementary steps of one simulation per task and edge, measured on plain Python: without events, with them.
 STEPS, EVENT_STEPS = 6, 12
+"""Elementary steps of a simulation per task and edge, without and with events, measured in plain Python."""
 
 
 class Run:
-    """A placement with its work arrays, ready for one simulation after another."""
+    """A placement with its work arrays, for repeated simulations."""
 
     def __init__(self, problem: Problem, device: Int) -> None:
         self.problem, self.device = problem, device
-        self.case, self.work = make_case(problem), make_work(problem)
-        self.graph, self.port = self.case.graph, self.case.port
-        loops.fill_ticks.select(steps_of(problem, events=False))(self.case, device, self.work)
+        self.instance, self.work = make_instance(problem), make_work(problem)
+        self.graph, self.port = self.instance.graph, self.instance.port
+        loops.fill_ticks.select(steps_of(problem, events=False))(self.instance, device, self.work)
 
     @property
     def zero_ticks(self) -> bool:
-        """Whether any task, or transfer through a port, takes no time at all."""
+        """Whether any task, or transfer through a port, takes no time."""
         remote = self.device[self.problem.edge_source] != self.device[self.problem.edge_target]
         return not self.work.task_ticks.all() or (self.port and not self.work.edge_ticks[remote].all())
 
@@ -40,7 +42,9 @@ class Run:
         """Check the discipline's arguments and choose the loops for `runs` executions."""
         problem, known = self.problem, get_args(Discipline)
         if discipline not in known:
-            raise UsageError(f"discipline: no {discipline!r}; expected {listing(known)}{suggestion(discipline, known)}")
+            raise UsageError(
+                f"discipline: unknown {discipline!r}; expected {listing(known)}{suggestion(discipline, known)}"
+            )
         for name, values in (("priority", priority), ("order", order)):
             if values is None and name == discipline:
                 raise UsageError(f"{name}: missing; discipline {name!r} needs a number per task")
@@ -50,7 +54,7 @@ class Run:
         if priority is not None:
             self.code = loops.PRIORITY
             numbers = checked_numbers("priority", priority, problem.n_tasks)
-            # Sorted backwards and reversed: the highest first, the lower index among equals.
+            # Sort backwards and reverse: the highest first, ties by lower index.
             by_priority = problem.n_tasks - 1 - np.argsort(numbers[::-1], kind="stable")[::-1]
             self.work.rank[by_priority] = np.arange(problem.n_tasks)
         elif order is not None:
@@ -75,18 +79,18 @@ class Run:
         return span
 
     def schedule(self) -> Schedule:
-        """What the work arrays hold."""
+        """The schedule in the work arrays."""
         if not self.port:
             return Schedule(self.device, self.work.start)
         edges = np.flatnonzero(self.work.moves >= 0)
         return Schedule(self.device, self.work.start, Transfers(edges, self.work.moves[edges]))
 
     def _deadlock(self) -> UsageError:
-        """Who waits for whom in a sequence that cannot be run.
+        """An error that names two tasks in a circular wait.
 
-        The next task of a stuck device misses a producer, which is stuck as well: behind the next
-        task of its own device, or as that. Following this leads round a circle, and since the
-        edges alone have none, some producer on it stands behind a task that waits for it.
+        The next task of a stuck device lacks the output of a producer, which is stuck as well: behind or as the next
+        task of its own device. Following this leads to a cycle. The edges alone have none, so some producer on it comes
+        after a task that waits for it.
         """
         problem, start, rank = self.problem, self.work.start, self.work.rank
         stuck = np.flatnonzero(start < 0)
@@ -107,7 +111,7 @@ class Run:
         )
 
     def booked_in_sequence(self, schedule: Schedule) -> Schedule:
-        """The sequences of a schedule without transfers, run with ports that serve first what is booked first."""
+        """Run the sequences of a schedule without transfers; ports serve transfers in the order of booking."""
         no_transfers = np.full(self.problem.n_edges, -1, dtype=np.int64)
         self.set_sequence(self._nodes(schedule, no_transfers))
         self.code, self.steps = loops.ORDER, steps_of(self.problem, events=True)
@@ -136,7 +140,7 @@ class Run:
         repair(self.graph, problem.order, representative, start, end, move, move_end)
         moves = np.flatnonzero(representative == np.arange(problem.n_edges))
         position = _inverse(problem.order)
-        # Of a task and its own transfers, all at one tick, the task comes first: the sort is stable.
+        # The sort is stable: a task comes before its own transfers at the same tick.
         by_key = np.lexsort(
             (
                 np.concatenate((position, position[problem.edge_source[moves]])),
@@ -160,7 +164,7 @@ def _inverse(permutation: Int) -> Int:
 
 
 def checked_placement(problem: Problem, device: Sequence[int] | Int) -> Int:
-    """(n,) the placement as an array of its own, or a UsageError that says what is wrong with it."""
+    """(n,) the placement as a new array; raises UsageError if it is invalid."""
     given = np.asarray(device)
     if given.shape != (problem.n_tasks,):
         raise UsageError(f"device: has shape {given.shape}; expected one device for each of {problem.n_tasks} tasks")
@@ -186,10 +190,51 @@ def checked_placement(problem: Problem, device: Sequence[int] | Int) -> Int:
 
 
 def checked_numbers(name: str, values: ArrayLike, length: int) -> NDArray[Any]:
-    """(n,) the numbers as an array, or a UsageError that says what is wrong with them."""
+    """(n,) the numbers as an array; raises UsageError if they are invalid."""
     numbers = np.asarray(values)
     if numbers.shape != (length,):
         raise UsageError(f"{name}: has shape {numbers.shape}; expected a number for each of {length} tasks")
     if numbers.dtype.kind not in "iuf" or (numbers.dtype.kind == "f" and np.isnan(numbers).any()):
-        raise UsageError(f"{name}: holds something else than numbers ({numbers.dtype}); expected integers or floats")
+        raise UsageError(f"{name}: holds {numbers.dtype}, not numbers; expected integers or floats")
     return numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluator:
+    """FIFO makespans of many placements, computed one after another with shared work arrays (so in one thread only).
+
+    Inside a compiled loop call `fifo_makespan(instance, device, work)` directly.
+    """
+
+    problem: Problem
+    instance: Instance
+    work: Work
+    function: Callable[[Any, Int, Any], int]
+    given: tuple[Any, Any]
+    """Instance and work as the function accepts them."""
+
+    def __call__(self, device: Sequence[int] | Int) -> int:
+        """Makespan in ticks; `device` (n,) must hold feasible devices, which is not checked.
+
+        Raises
+        ------
+        UsageError
+            If the length is wrong or a device does not exist.
+        """
+        given = np.asarray(device)
+        if (
+            given.shape != (self.problem.n_tasks,)
+            or int(given.min(initial=0)) < 0
+            or int(given.max(initial=-1)) >= self.problem.n_devices
+        ):
+            checked_placement(self.problem, given)  # raises the error
+        instance, work = self.given
+        return int(self.function(instance, np.array(given, dtype=np.int64), work))
+
+
+def make_evaluator(problem: Problem, evaluations: int = 1) -> Evaluator:
+    """An Evaluator for a search of about `evaluations` placements: many justify compiled code."""
+    instance = make_instance(problem)
+    run = fifo_makespan.select(steps_of(problem, instance.port) * evaluations, chunked=True)
+    work = make_work(problem)
+    return Evaluator(problem, instance, work, run, (prepared(run, instance), prepared(run, work)))

@@ -198,7 +198,7 @@ def _answer(run: Run, chain: Chain) -> Answer:
 
         with BoundProver(chain.problem, options) as prover:
             answer = solver.solve(chain.problem, prover.options, run.settings)
-        return prover.concluded(answer)
+        return prover.with_bound(answer)
     except InternalError as error:
         raise run.disagreement(str(error)) from error
 

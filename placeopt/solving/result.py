@@ -1,15 +1,15 @@
-"""What a solve returns: why it stopped, the verified schedule, the objective, the certified gap."""
+"""The result of a solve: termination, verified schedule, objective, lower bound and gap."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from placeopt.errors import counted, visible
 from placeopt.io.plan import write_plan
-from placeopt.model.metrics import DeviceUse
+from placeopt.model.metrics import DeviceUse, device_uses
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.objective import Value
 from placeopt.model.problem import Problem, rounding_text
@@ -40,37 +40,76 @@ if TYPE_CHECKING:
 
 
 MEMBERS = 6
-"""Members of a portfolio that are shown, best first."""
+"""Members of a portfolio to show, best first."""
 
 SLOWED = 0.1
-"""Share of a solve during which kernels were compiled, from which on the result reports it."""
+"""Report compilation if kernels were compiled during at least this share of the solve."""
 
 VARYING = {
-    "clock": "no: the clock ended it, so that another run may find another schedule",
-    "threads": "no: several threads searched; with --workers 1 the same seed gives the same schedule",
+    "clock": "no: the time limit ended the run, so another run may find another schedule",
+    "threads": "no: several threads searched; with --workers 1, the same seed gives the same schedule",
 }
 """Texts for `Result.varies_by`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WallTime:
-    """Seconds spent on each stage; None where a stage was not this call's."""
+    """Seconds spent on each stage; None for a stage that was not part of the call."""
 
     load: float | None = None
     build: float | None = None
     solve: float | None = None
     compiling: float | None = None
-    """The part of `solve` in which kernels were being compiled, and plain Python ran in their place."""
+    """The part of `solve` during which kernels were compiled and plain Python ran instead of them."""
     verify: float | None = None
     bound: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The answer to a problem.
+    """The verified result of one solver on one problem. Absent values are None.
 
-    `termination` says why the solver stopped; `feasible` is what the verifier says of the schedule, None without one.
-    `objective`, `bound` and `gap` are those of the objective's first level; absent is None.
+    Attributes
+    ----------
+    problem
+        The problem as given, before passes.
+    solver
+        The name of the solver.
+    termination
+        Why the solver stopped.
+    schedule
+        The best schedule, re-timed; None if there is none.
+    feasible
+        Whether the verifier accepts the schedule; None without a schedule.
+    violations
+        Every rule that the schedule violates.
+    values
+        The objective of the schedule, one value per level.
+    bound
+        The best proven lower bound of the objective's first level.
+    bound_source
+        The name of its source: a bound of `placeopt.bounds`, or a solver.
+    makespan
+        Ticks.
+    seed, settings
+        As used by the solver.
+    message
+        Remarks of the solver for people.
+    stats
+        Numbers that the algorithm reports, such as nodes or iterations.
+    wall_time
+        Seconds of each stage.
+    versions
+        Versions of Python, placeopt and its engines.
+    devices
+        Tasks, busy time and memory of each device.
+    passes
+        What passes did to the problem before the solver ran.
+    progress
+        Every incumbent and lower bound that the solver reported, in order; empty behind passes that may lose the
+        optimum.
+    varies_by
+        Why another run with the same seed may give another schedule: "clock" or "threads"; empty if it cannot.
     """
 
     problem: Problem
@@ -80,7 +119,6 @@ class Result:
     feasible: bool | None
     violations: tuple[Violation, ...]
     values: tuple[Value, ...] | None
-    """The objective, one value a level."""
     bound: Value | None
     bound_source: str | None
     makespan: int | None
@@ -92,11 +130,8 @@ class Result:
     versions: Mapping[str, str]
     devices: tuple[DeviceUse, ...] = field(default=())
     passes: Applied | None = None
-    """What passes did to the problem before the solver saw it."""
     progress: tuple[Progress, ...] = ()
-    """Every incumbent and bound that the solver told of, in order; none behind passes that may lose the optimum."""
     varies_by: str = ""
-    """Why another run with the same seed may give another schedule: "clock" or "threads"; empty if it may not."""
 
     @property
     def objective(self) -> Value | None:
@@ -105,17 +140,17 @@ class Result:
 
     @property
     def gap(self) -> float | None:
-        """(objective - bound) / objective: the schedule is at most this much above the optimum, as a share of it."""
+        """(objective - bound) / objective: no schedule is better by a larger share; None if not feasible."""
         return relative_gap(self.objective, self.bound) if self.feasible else None
 
     @property
     def repeatable(self) -> bool:
-        """Whether the same problem, settings, seed and workers give this schedule again."""
+        """Whether another run with the same problem, settings, seed and workers gives the same schedule."""
         return not self.varies_by
 
     @property
     def placement(self) -> dict[str, str] | None:
-        """The name of each task's device by the task's name; None without a schedule."""
+        """The device of each task, by name; None without a schedule."""
         if self.schedule is None:
             return None
         devices = self.problem.device_names
@@ -132,44 +167,44 @@ class Result:
         return _html(self)
 
     def summary(self) -> str:
-        """What `placeopt solve` prints: the problem, the objective and its gap, the devices, the verdict."""
+        """The text that `placeopt solve` prints: problem, objective, gap, devices, verdict."""
         return _summary(self)
 
     def to_frame(self, rows: Rows = "tasks", *, unit: Unit = "tick") -> pd.DataFrame:
-        """The schedule as a pandas data frame; without rows if there is no schedule.
+        """Return the schedule as a pandas data frame; it has no rows without a schedule.
 
         Parameters
         ----------
         rows
-            "tasks": task, device, type (of the device), start, end, duration, ready (when its last input is there, and
-            its release time over), memory (bytes that it counts for under the `sum` model: resident + output + scratch,
-            which follow), received (bytes that come from other devices for it).
+            "tasks": task, device, type (of the device), start, end, duration, ready (the later of its release time and
+            the arrival of its last input), memory (bytes under the `sum` model: the sum of resident, output and
+            scratch, which follow), received (bytes received from other devices).
             "devices": device, type, tasks, busy, memory (bytes, under the problem's memory model), capacity (bytes).
-            "transfers": producer, consumer, sender, receiver, start, end, duration, payload (bytes), serves (how many
-            consumers there; the first of them is named).
+            "transfers": producer, consumer, sender, receiver, start, end, duration, payload (bytes), serves (number of
+            consumers on the receiving device; the first one is named).
         unit
-            Of all times: "tick" (whole numbers), or "s", "ms", "us", "ns" (floats).
+            The unit of all times: "tick" (integers), or "s", "ms", "us", "ns" (floats).
 
         Raises
         ------
         MissingExtraError
             If pandas is not installed.
         UsageError
-            If there are no such rows, or no such unit.
+            If `rows` or `unit` is another text.
         """
         from placeopt.views.frames import result_frame
 
         return result_frame(self.problem, self.solver, self.schedule, self.devices, rows, unit)
 
     def plot(self, kind: str = "gantt", path: str | PathLike[str] | None = None, *, title: str = "") -> Picture:
-        """A picture, a matplotlib Figure that notebooks show: "gantt", "memory", "graph" or "convergence".
+        """Draw a matplotlib Figure: "gantt", "memory", "graph" or "convergence".
 
-        With a path it is written there too, as PNG, SVG or PDF by its suffix.
+        With a path, also write it to that file, as PNG, SVG or PDF by its suffix.
 
         Raises
         ------
         UsageError
-            If there is no such kind or format, it needs a schedule and there is none, or the file cannot be written.
+            If the kind or the format is unknown, a schedule is missing, or the file cannot be written.
         MissingExtraError
             If matplotlib is not installed.
         """
@@ -207,7 +242,7 @@ class Result:
         return float(self.problem.resolution)
 
     def to_dict(self, *, plan: bool = True) -> dict[str, Any]:
-        """The result as plain data, ready for JSON; `plan=False` leaves out placement and starts."""
+        """Return the result as plain data for JSON; `plan=False` omits placement and starts."""
         problem, schedule = self.problem, self.schedule
         document: dict[str, Any] = {
             "problem": problem.name,
@@ -232,25 +267,8 @@ class Result:
             "rounding": None if problem.rounding is None else problem.rounding.to_dict(),
             "makespan": self.makespan,
             "message": self.message,
-            "wall_time": {
-                "load": self.wall_time.load,
-                "build": self.wall_time.build,
-                "solve": self.wall_time.solve,
-                "compiling": self.wall_time.compiling,
-                "verify": self.wall_time.verify,
-                "bound": self.wall_time.bound,
-            },
-            "devices": [
-                {
-                    "name": use.name,
-                    "type": use.type,
-                    "tasks": use.tasks,
-                    "busy": use.busy,
-                    "memory": use.memory,
-                    "capacity": use.capacity,
-                }
-                for use in self.devices
-            ],
+            "wall_time": asdict(self.wall_time),
+            "devices": [asdict(use) for use in self.devices],
             "passes": None if self.passes is None else self.passes.to_dict(),
             "stats": dict(self.stats),
             "versions": dict(self.versions),
@@ -264,7 +282,7 @@ class Result:
 
 
 def relative_gap(objective: Value | None, bound: Value | None) -> float | None:
-    """(objective - bound) / objective; 0 when both are 0, None when either is unknown."""
+    """(objective - bound) / objective; 0 if both are 0, None if one is unknown."""
     if objective is None or bound is None:
         return None
     if objective == 0:
@@ -277,8 +295,21 @@ def number(value: Value | None) -> int | float | None:
     return value if value is None or isinstance(value, int) else float(value)
 
 
+def with_schedule(result: Result, schedule: Schedule, values: tuple[Value, ...], makespan: int | None) -> Result:
+    """The result with another schedule, which the verifier found feasible."""
+    return replace(
+        result,
+        schedule=schedule,
+        feasible=True,
+        violations=(),
+        values=values,
+        makespan=makespan,
+        devices=device_uses(result.problem, schedule),
+    )
+
+
 def result_facts(result: Result) -> list[tuple[str, str]]:
-    """Labels and texts: why the solver stopped, what passes did, the objective, its bound and gap."""
+    """Labels and texts of the result: termination, passes, objective, bound, gap."""
     problem = result.problem
     metric = first_metric(problem)
     seconds = result.wall_time.solve or 0.0
@@ -308,12 +339,12 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
 def _compiling_text(compiling: float, seconds: float) -> str:
     return (
         f"{min(compiling, seconds):.2f} s of the {seconds:.2f} s: plain Python ran while kernels were compiled, once "
-        "on this machine; another run finds more, and `placeopt warm` compiles all kernels"
+        "per machine; the next run searches faster, and `placeopt warm` compiles all kernels"
     )
 
 
 def _portfolio_facts(result: Result) -> list[tuple[str, str]]:
-    """Which member of a portfolio found the schedule, and the best of what the members came up with."""
+    """The member of a portfolio that found the schedule, and the best values of all members."""
     if not result.stats.get("found by"):
         return []
     metric, resolution = first_metric(result.problem), result.problem.resolution
@@ -328,7 +359,7 @@ def _portfolio_facts(result: Result) -> list[tuple[str, str]]:
 
 
 def verdict_lines(result: Result) -> list[str]:
-    """What the verifier says, the first violations in full."""
+    """The verdict of the verifier, with the first violations."""
     if result.feasible is None:
         return ["no schedule"]
     if result.feasible:
@@ -341,7 +372,7 @@ def verdict_lines(result: Result) -> list[str]:
 
 
 def _text(result: Result) -> str:
-    """The result as `repr` shows it."""
+    """The text of `repr`."""
     words = [result.termination.value]
     if result.objective is not None:
         metric = first_metric(result.problem)
@@ -353,7 +384,7 @@ def _text(result: Result) -> str:
 
 
 def _summary(result: Result) -> str:
-    """All that `placeopt solve` prints, in plain text."""
+    """The text of `print`."""
     facts = result_facts(result)
     wide = max(len(label) for label, _ in facts)
     lines = [problem_line(result.problem), *(f"{label:<{wide}}  {text}".rstrip() for label, text in facts)]
@@ -363,14 +394,14 @@ def _summary(result: Result) -> str:
 
 
 def _html(result: Result) -> str:
-    """The result as a notebook shows it."""
+    """The HTML of notebooks."""
     parts = [facts_table(result_facts(result))]
     if result.devices:
         busiest = sorted(range(len(result.devices)), key=lambda d: -result.devices[d].busy)[:SHOWN]
         cells = _cells(result)
         parts.append(grid_table(DEVICE_HEADERS, [cells[d] for d in sorted(busiest)], left=2))
     if len(result.devices) > SHOWN:
-        parts.append(note(f"and {counted(len(result.devices) - SHOWN, 'device')} with no more to do"))
+        parts.append(note(f"and {counted(len(result.devices) - SHOWN, 'device')} that are less busy"))
     return framed(problem_line(result.problem), *parts, *map(note, verdict_lines(result)))
 
 

@@ -11,7 +11,7 @@ from placeopt.errors import UsageError
 from placeopt.solver import Options, Settings, Solver, checked_settings
 
 LONGEST = 10**9
-"""The largest limit that may be given; engines count in nanoseconds, in 64 bits."""
+"""The largest time limit; engines count nanoseconds in 64 bits."""
 
 
 def make_options(
@@ -23,12 +23,12 @@ def make_options(
     names: Mapping[str, str] | None = None,
     **rest: Any,
 ) -> Options:
-    """Options with their numbers checked; see `solve`. `names` has other names of arguments for messages.
+    """Check the numbers of `solve` and return its options; `names` has other names of arguments for messages.
 
     Raises
     ------
     UsageError
-        If a number makes no sense.
+        If a number is wrong.
     """
 
     def name(argument: str) -> str:
@@ -45,7 +45,7 @@ def make_options(
 
 
 def read_settings(solver: Solver, values: Mapping[str, Any], keywords: Sequence[str] = ()) -> Settings:
-    """A solver's settings, checked; values may be text, as on the command line. See `checked_settings`.
+    """Check the settings of a solver; values may be text, as on the command line. See `checked_settings`.
 
     Raises
     ------

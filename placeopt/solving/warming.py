@@ -1,4 +1,4 @@
-"""Compile kernels in advance: for images, clusters and CI, and before a comparison.
+"""Compile kernels in advance, for images, clusters and CI, and before a comparison.
 
 Solvers run on small problems in plain Python, which records the kernels that they call and the types of the arguments.
 These kernels are then compiled in separate processes.
@@ -27,21 +27,21 @@ TASKS = 16
 """Tasks of a small problem."""
 
 WORK, LIMIT, BOUNDING = 0.1, 1.0, 10.0
-"""CPU seconds of a search on it, which on a busy machine take longer; seconds of a search and of bounds at most."""
+"""CPU seconds of a search on a small problem; the limits of a search and of bounds in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Warmed:
-    """What `warm` did.
+    """The answer of `warm`.
 
     Attributes
     ----------
     kernels
-        Number of kernels that are compiled now.
+        Number of kernels that are now compiled.
     failed
-        Why the others are not, by name.
+        The error of each other kernel, by name.
     seconds
-        How long it took.
+        Wall time.
     """
 
     kernels: int
@@ -56,7 +56,7 @@ def warm(
     on_progress: Callable[[int, int], None] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Warmed:
-    """Compile the kernels of solvers, and of what runs before and after them, unless they are in the cache.
+    """Compile the kernels of solvers, passes, bounds and simulation, unless they are in the cache.
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ def warm(
     around
         Whether to compile the kernels of passes, bounds and simulation, too.
     on_progress
-        Called with the number of kernels that are done, and of all kernels.
+        Called with the number of compiled kernels and the number of all kernels.
     should_stop
-        Asked every POLL seconds; once true, kernels whose compilation has not begun are left out.
+        Called every POLL seconds; once true, no further compilation is started.
 
     Raises
     ------
@@ -95,9 +95,9 @@ def warm(
 def kernel_calls(
     solvers: Sequence[str] | None = None, *, around: bool = True, should_stop: Callable[[], bool] = lambda: False
 ) -> list[Call]:
-    """Every kernel that the solvers, and what runs before and after them, call, with the signatures of the calls.
+    """The kernels that solvers, passes, bounds and simulation call, with the signatures of the calls.
 
-    Once `should_stop` is true, those found so far.
+    Once `should_stop` is true, the kernels found so far.
     """
     from placeopt.solver.registry import find_solver, solver_names
 
@@ -117,7 +117,7 @@ def kernel_calls(
 
 
 def _run(problem: Problem, solver: str) -> None:
-    """Solve a small problem, if the solver supports it."""
+    """Solve a small problem if the solver supports it."""
     from placeopt.solver.registry import find_solver
     from placeopt.solving.pipeline import solve
 
@@ -146,18 +146,18 @@ def _run_around(problem: Problem) -> None:
 
 
 def _play(problem: Problem, calls: Sequence[Call]) -> None:
-    """Solve Baechi's linear programme as for a large problem, if a solver did: small ones need fewer kernels."""
-    from placeopt.bounding.sct import programme_of, solution_of
+    """Solve Baechi's linear programme as for a large problem, which needs more kernels, if a solver used it."""
+    from placeopt.bounding.sct import program_of, solution_of
     from placeopt.bounding.sct.core import reach
 
     if any(kernel is reach for kernel, _ in calls):
-        solution_of(programme_of(problem), rounds=1, small=0)
+        solution_of(program_of(problem), rounds=1, small=0)
 
 
 def small_problems() -> Iterator[Problem]:
-    """Problems on which every kernel is called.
+    """Problems that together call every kernel.
 
-    One has tasks of no length and little memory, the other has ports, groups and deadlines.
+    One has tasks of zero duration and little memory; the other has ports, groups and deadlines.
     """
     from placeopt.generate.layered_graphs import layered_problem
 

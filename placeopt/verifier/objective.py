@@ -1,4 +1,4 @@
-"""The objective recomputed: every metric from the definitions, none from the code that solvers use."""
+"""Recompute the objective from the definitions of the metrics, without code that solvers use."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def makespan_of(view: View) -> int:
 
 
 def _total_cost(view: View) -> int:
-    """Ticks of all tasks and all transfers, one that serves several consumers once."""
+    """Ticks of all tasks and all transfers; a transfer that serves several consumers counts once."""
     return total(view.duration) + total(view.ticks[moved_edges(view)])
 
 
 def _max_load(view: View) -> int:
-    """Ticks of computing on the busiest device."""
+    """Computing ticks of the busiest device."""
     return max(per_device(view, view.duration), default=0)
 
 
@@ -30,7 +30,7 @@ def _communication(view: View) -> int:
 
 
 def _energy(view: View) -> int:
-    """Nanojoules of computing and of moving data, each task and each transfer rounded up."""
+    """Nanojoules of computing and transfers, each task and each transfer rounded up."""
     problem, device, moved = view.problem, view.device, moved_edges(view)
     link = device[problem.edge_source[moved]], device[problem.edge_target[moved]]
     computing = scaled_up(view.duration, problem.power_num[device], problem.power_den[device])
@@ -39,10 +39,7 @@ def _energy(view: View) -> int:
 
 
 def _memory_balance(view: View) -> int:
-    """Largest used fraction of a stated capacity, in parts per million, rounded up.
-
-    A capacity of no bytes counts as one byte.
-    """
+    """Largest used fraction of a stated capacity, in ppm, rounded up; a capacity of 0 counts as one byte."""
     return max(
         (
             -(-used * PARTS // max(capacity, 1))
@@ -54,7 +51,7 @@ def _memory_balance(view: View) -> int:
 
 
 def _relocation(view: View) -> int:
-    """Ticks of moving every task from where it is now to its device and starting it up there, one after the other."""
+    """Ticks to move every task from its current device to its new one and start it there, one after another."""
     return sum(ticks[d] for ticks, d in zip(view.problem.relocation.tolist(), view.device.tolist(), strict=True))
 
 
@@ -70,7 +67,7 @@ _METRICS: dict[Metric, Callable[[View], int]] = {
 
 
 def objective_of(view: View) -> tuple[int | Fraction, ...]:
-    """The weighted sum of metrics on each level; a whole number is an int."""
+    """The weighted sum of metrics on each level; an integral value is an int."""
     levels: list[int | Fraction] = []
     for terms in view.problem.objective.levels:
         value = sum((Fraction(term.weight) * _METRICS[term.metric](view) for term in terms), Fraction(0))

@@ -1,4 +1,4 @@
-"""What the verifier reports."""
+"""The verifier's report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 
 
 class Rule(enum.StrEnum):
-    """What a schedule must keep; defined in the table at the top of the module, in its order."""
+    """The rules for schedules, in the order of the table in `placeopt.verifier`."""
 
     PLACEMENT = "placement"
     FEASIBILITY = "feasibility"
@@ -27,12 +27,11 @@ class Rule(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One rule broken at one place.
+    """One violated rule at one place.
 
-    `task` is the one at fault (for a transfer, its producer), `other_task` the one it is at odds
-    with, `edge` the edge whose data comes too late or moves wrongly. `amount` says by how much: the
-    ticks something is too early or too late, the bytes too many, how far a claim is off. None where it
-    does not apply.
+    `task` is the task at fault (for a transfer, its producer), `other_task` the task that it conflicts with, `edge` the
+    edge whose data is late or moves wrongly. `amount` is the size of the violation: ticks too early or too late, bytes
+    too many, error of a claim. Fields that do not apply are None.
     """
 
     rule: Rule
@@ -46,17 +45,16 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the verifier found.
+    """The result of a verification.
 
     Attributes
     ----------
     violations
-        All of them, in the order of the rules, then by task, device and edge.
+        All violations, in the order of the rules, then by task, device and edge.
     objective
-        The objective recomputed, one number a level; None where a task has no device, or one
-        that may not run it.
+        The recomputed objective, one number per level; None if a task has no device or one that may not run it.
     makespan
-        Ticks until the last task ends, 0 without tasks; None where `objective` is.
+        Ticks until the last task ends, 0 without tasks; None if `objective` is None.
     """
 
     violations: tuple[Violation, ...]
@@ -65,5 +63,5 @@ class Report:
 
     @property
     def feasible(self) -> bool:
-        """Whether the schedule keeps every rule."""
+        """Whether the schedule satisfies every rule."""
         return not self.violations

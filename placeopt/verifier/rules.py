@@ -1,4 +1,4 @@
-"""The rules, one function each; defined in the table of `placeopt.verifier`."""
+"""The rules, one function each; `placeopt.verifier` defines them in a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from placeopt.verifier.view import View, overlaps, used_memory, well_formed
 
 
 def malformed(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """placement: devices and starts are arrays with one entry per task (else nothing more can be said)."""
+    """placement: devices and starts are arrays with one entry per task (otherwise nothing else is checked)."""
     for name, array in (("device", schedule.device), ("start", schedule.start)):
         if array.shape != (problem.n_tasks,):
             expected = f"expected ({problem.n_tasks},), one entry per task"
@@ -25,7 +25,7 @@ def malformed(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 def _placement(view: View) -> Iterator[Violation]:
     """placement: 0 <= device < m for every task."""
     m = view.problem.n_devices
-    expected = f"expected 0 to {m - 1}" if m else "the problem has none"
+    expected = f"expected 0 to {m - 1}" if m else "the problem has no devices"
     for task in np.flatnonzero(~view.placed).tolist():
         message = f"{view.task(task)} has device {view.schedule.device[task]}; {expected}"
         yield Violation(Rule.PLACEMENT, message, task=task)
@@ -47,7 +47,7 @@ def _start(view: View) -> Iterator[Violation]:
 
 
 def _release(view: View) -> Iterator[Violation]:
-    """release: start >= release, for the tasks with one after tick 0 (for the others `start` says it)."""
+    """release: start >= release, for tasks with a release time after tick 0 (`start` covers the others)."""
     release = view.problem.release
     early = view.placed & (release > 0) & (view.start < release)
     for task in np.flatnonzero(early).tolist():
@@ -60,7 +60,7 @@ def _release(view: View) -> Iterator[Violation]:
 
 
 def _deadline(view: View) -> Iterator[Violation]:
-    """deadline: end <= deadline, for the tasks that state one."""
+    """deadline: end <= deadline, for tasks with a deadline."""
     deadline = view.problem.deadline
     late = view.placed & (deadline != UNLIMITED) & (view.end > deadline)
     for task in np.flatnonzero(late).tolist():
@@ -72,10 +72,10 @@ def _deadline(view: View) -> Iterator[Violation]:
 
 
 def _overlap(view: View) -> Iterator[Violation]:
-    """overlap: of two tasks on a device, one has ended when the other starts.
+    """overlap: of two tasks on a device, one ends before the other starts.
 
-    Reported for each task that starts while an earlier one runs, with the one that ends last;
-    the amount is how many ticks later it would have to start.
+    Reported for each task that starts while an earlier one runs, with the one that ends last; the amount is the number
+    of ticks by which the task starts too early.
     """
     tasks = np.flatnonzero(view.placed)
     for late, busy in overlaps(view.device[tasks], view.start[tasks], view.end[tasks]):
@@ -90,11 +90,11 @@ def _overlap(view: View) -> Iterator[Violation]:
 
 
 def _precedence(view: View) -> Iterator[Violation]:
-    """precedence: for each edge, the consumer's start >= the arrival of the data.
+    """precedence: for each edge, the consumer starts no earlier than the data arrives.
 
-    On one device the data arrives when the producer ends. Between devices it arrives
-    latency + ceil(payload * num / den) ticks after the transfer starts: when the producer ends
-    without contention, as the table of transfers says with it.
+    On one device the data arrives when the producer ends. Between devices it arrives latency + ceil(payload * num /
+    den) ticks after the transfer starts: at the producer's end without contention, otherwise as in the table of
+    transfers.
     """
     late = view.known & (view.start[view.problem.edge_target] < view.arrival)
     for edge in np.flatnonzero(late).tolist():
@@ -113,22 +113,26 @@ def _precedence(view: View) -> Iterator[Violation]:
 
 
 def _transfer(view: View) -> Iterator[Violation]:
-    """transfer: under port contention the table has one row for each needed transfer, and no other.
+    """transfer: under port contention the table has one row for each required transfer, and no other row.
 
-    A row names the edge that moves, the lowest one where a transfer serves several, and starts when
-    the producer has ended or later. Without contention there is no table.
+    A row names the edge that moves, the lowest one if a transfer serves several, and starts no earlier than the
+    producer ends. Without contention there is no table.
     """
     problem, table = view.problem, view.schedule.transfers
     needed = view.carrier == np.arange(problem.n_edges)
     if problem.contention == "none":
         if table is not None:
-            yield Violation(Rule.TRANSFER, "the schedule has a table of transfers, the problem no contention")
+            yield Violation(Rule.TRANSFER, "the schedule has a table of transfers, but the problem has no contention")
     elif table is None:
-        message = f"the schedule has no table of transfers; under port contention it needs one, of {needed.sum()} rows"
+        count = int(needed.sum())
+        rows = "1 row" if count == 1 else f"{count} rows"
+        message = f"the schedule has no table of transfers; port contention requires one with {rows}"
         yield Violation(Rule.TRANSFER, message)
     elif not well_formed(table):
         shapes = f"{table.edge.shape} for edge and {table.start.shape} for start"
-        yield Violation(Rule.TRANSFER, f"the table of transfers has shapes {shapes}; expected two equal lengths")
+        yield Violation(
+            Rule.TRANSFER, f"the table of transfers has shapes {shapes}; expected two arrays of equal length"
+        )
     else:
         yield from _missing_and_early_transfers(view, needed)
         yield from _needless_transfers(view, table, needed)
@@ -137,13 +141,13 @@ def _transfer(view: View) -> Iterator[Violation]:
 def _missing_and_early_transfers(view: View, needed: Bool) -> Iterator[Violation]:
     for edge in np.flatnonzero(needed & ~view.booked).tolist():
         source, target = view.ends(edge)
-        message = f"{view.edge(edge)} moves from {view.on(source)} to {view.on(target)} and has no transfer"
+        message = f"{view.edge(edge)} needs a transfer from {view.on(source)} to {view.on(target)} and has none"
         yield Violation(Rule.TRANSFER, message, task=source, other_task=target, edge=edge)
     for edge in np.flatnonzero(view.booked & (view.sent < view.end[view.problem.edge_source])).tolist():
         source, target = view.ends(edge)
         sent, end = int(view.sent[edge]), int(view.end[source])
         message = (
-            f"the transfer of {view.edge(edge)} starts at tick {sent}, its producer ends at tick {end}: "
+            f"the transfer of {view.edge(edge)} starts at tick {sent}, before its producer ends at tick {end}: "
             f"{_ticks(end - sent)} too early"
         )
         yield Violation(Rule.TRANSFER, message, task=source, other_task=target, edge=edge, amount=end - sent)
@@ -153,7 +157,7 @@ def _needless_transfers(view: View, table: Transfers, needed: Bool) -> Iterator[
     edges, counts = np.unique(table.edge, return_counts=True)
     for edge, rows in zip(edges.tolist(), counts.tolist(), strict=True):
         if not 0 <= edge < view.problem.n_edges:
-            message = f"a transfer is of edge {edge}; the problem has {view.problem.n_edges} edges"
+            message = f"a transfer names edge {edge}; the problem has {view.problem.n_edges} edges"
             yield Violation(Rule.TRANSFER, message, edge=edge)
             continue
         source, target = view.ends(edge)
@@ -163,17 +167,17 @@ def _needless_transfers(view: View, table: Transfers, needed: Bool) -> Iterator[
             message = f"{view.edge(edge)} has {rows} transfers; expected 1"
         elif view.moves[edge]:
             carrier = view.edge(int(view.carrier[edge]))
-            message = f"{view.edge(edge)} is served by the transfer of {carrier} and has one of its own"
+            message = f"{view.edge(edge)} is served by the transfer of {carrier} and also has a separate one"
         else:
-            message = f"{view.edge(edge)} stays on {view.on(source)} and has a transfer"
+            message = f"{view.edge(edge)} stays on {view.on(source)} but has a transfer"
         yield Violation(Rule.TRANSFER, message, task=source, other_task=target, edge=edge)
 
 
 def _port(view: View) -> Iterator[Violation]:
-    """port: of two transfers that one device sends, one has ended when the other starts; so of two it receives.
+    """port: of two transfers that a device sends, one ends before the other starts; likewise for two that it receives.
 
-    Reported for each transfer that starts while an earlier one occupies the port, with the one
-    that ends last; the amount is how many ticks later it would have to start.
+    Reported for each transfer that starts while an earlier one occupies the port, with the one that ends last; the
+    amount is the number of ticks by which the transfer starts too early.
     """
     edges = np.flatnonzero(view.booked)
     sent, arrival = view.sent[edges], view.arrival[edges]
@@ -183,8 +187,8 @@ def _port(view: View) -> Iterator[Violation]:
             edge, other, device = int(edges[late]), int(edges[busy]), int(port[late])
             start, free = int(sent[late]), int(arrival[busy])
             message = (
-                f"the transfer of {view.edge(edge)} starts at tick {start}, when {view.problem.device_names[device]} "
-                f"{verb} that of {view.edge(other)} until tick {free}: {_ticks(free - start)} too early"
+                f"the transfer of {view.edge(edge)} starts at tick {start}, but {view.problem.device_names[device]} "
+                f"{verb} the transfer of {view.edge(other)} until tick {free}: {_ticks(free - start)} too early"
             )
             task, other_task, amount = view.ends(edge)[0], view.ends(other)[0], free - start
             yield Violation(
@@ -193,18 +197,18 @@ def _port(view: View) -> Iterator[Violation]:
 
 
 def _memory(view: View) -> Iterator[Violation]:
-    """memory: each device that states a capacity needs no more than it.
+    """memory: a device with a capacity needs no more than that.
 
-    Under `sum` a device needs the resident, output and scratch bytes of all its tasks. Under `peak`
-    it needs the most that is live at one tick: `resident` always, `scratch` in [start, end), `output`
-    in [start, freed), where freed is the last of the task's own end, the ends of its consumers on the
-    device, and the arrivals at those elsewhere.
+    Under `sum` a device needs the resident, output and scratch bytes of all its tasks. Under `peak` it needs the
+    maximum over ticks of the live bytes: `resident` always, `scratch` in [start, end), `output` in [start, freed). Here
+    freed is the latest of the task's own end, the ends of its consumers on the device, and the arrivals at other
+    devices.
     """
     for device, (used, tick) in enumerate(used_memory(view)):
         name, capacity = view.problem.device_names[device], int(view.problem.capacity[device])
         if capacity != UNLIMITED and used > capacity:
             when = f" at tick {tick}" if view.problem.memory_model == "peak" else ""
-            message = f"{name} needs {used} bytes{when} and has {capacity}: {used - capacity} too many"
+            message = f"{name} needs {used} bytes{when} but has {capacity}: {used - capacity} too many"
             yield Violation(Rule.MEMORY, message, device=device, amount=used - capacity)
 
 
@@ -227,14 +231,16 @@ def _separation(view: View) -> Iterator[Violation]:
     first, second = view.problem.separation.T
     together = view.placed[first] & view.placed[second] & (view.device[first] == view.device[second])
     for task, other in view.problem.separation[together].tolist():
-        message = f"{view.task(task)} and {view.task(other)} are both on {view.on(task)}; they must be apart"
+        message = (
+            f"{view.task(task)} and {view.task(other)} are both on {view.on(task)}; they must be on different devices"
+        )
         yield Violation(Rule.SEPARATION, message, task=task, other_task=other, device=int(view.device[task]))
 
 
 def claim_broken(
     problem: Problem, objective: Sequence[int | Fraction], claim: Sequence[int | Fraction]
 ) -> Iterator[Violation]:
-    """objective: the claim has the recomputed number on every level."""
+    """objective: the claim equals the recomputed value on every level."""
     if len(claim) != len(objective):
         expected = f"{len(objective)}, one number for each level of the objective ({problem.objective})"
         message = f"the claim has length {len(claim)}; expected {expected}"
@@ -243,7 +249,7 @@ def claim_broken(
     for level, (said, value) in enumerate(zip(claim, objective, strict=True), start=1):
         if said != value:
             off = value - said
-            message = f"level {level} of the objective ({problem.objective}) is {value}; claimed was {said}"
+            message = f"level {level} of the objective ({problem.objective}) is {value}; the claim states {said}"
             yield Violation(Rule.OBJECTIVE, message, amount=abs(int(off)) if off % 1 == 0 else None)
 
 

@@ -1,4 +1,4 @@
-"""A schedule with everything that several rules need worked out anew, exactly."""
+"""Recompute exactly, from a schedule, everything that several rules need."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, Transfers
 
 Exact = NDArray[Any]
-"""Whole numbers: int64, or Python integers where a result might not fit."""
+"""Integers: int64, or Python integers if a result might overflow."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A schedule with everything that several rules need worked out.
+    """A schedule with everything that several rules need, recomputed.
 
-    `device` is 0 where the task is not `placed`; times of such tasks mean nothing. An edge is `known`
-    when both its tasks are placed and `moves` when they are on different devices; `carrier` is then
-    the edge in whose name the transfer runs, else -1.
+    `device` is 0 for tasks that are not `placed`; times of such tasks mean nothing. An edge is `known` if both its
+    tasks are placed, and `moves` if they are on different devices. `carrier` is then the edge that represents its
+    transfer, else -1.
     """
 
     problem: Problem
@@ -105,10 +105,10 @@ def view_of(problem: Problem, schedule: Schedule) -> View:
 
 
 def _carriers(problem: Problem, device: Int, moves: Bool) -> Int:
-    """(e,) the edge in whose name each edge's data moves, -1 where it does not.
+    """(e,) the edge that represents the transfer of each edge's data, -1 if nothing is transferred.
 
-    An edge with a payload of its own moves by itself. Shared edges of one producer to one device
-    are one transfer, in the name of the lowest of them.
+    An unshared edge represents itself. Shared edges of one producer to one device are one transfer, represented by the
+    lowest of them.
     """
     carrier = np.where(moves, np.arange(problem.n_edges), -1)
     together = np.flatnonzero(moves & problem.shared)
@@ -122,7 +122,7 @@ def _carriers(problem: Problem, device: Int, moves: Bool) -> Int:
 
 
 def _rows(problem: Problem, schedule: Schedule, carrier: Int) -> tuple[Int, Int]:
-    """The carriers that the table of transfers has a row for, and the start in the first such row."""
+    """The carriers that have a row in the table of transfers, and the start in the first such row."""
     table = schedule.transfers
     if problem.contention == "none" or table is None or not well_formed(table):
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -134,12 +134,12 @@ def _rows(problem: Problem, schedule: Schedule, carrier: Int) -> tuple[Int, Int]
 
 
 def moved_edges(view: View) -> Int:
-    """(t,) the edges in whose name a transfer runs."""
+    """(t,) the edges that represent a transfer."""
     return np.flatnonzero(view.carrier == np.arange(view.problem.n_edges))
 
 
 def used_memory(view: View) -> list[tuple[int, int]]:
-    """For each device, the bytes it needs and the first tick at which it needs them (0 under `sum`)."""
+    """For each device, the bytes that it needs and the first tick at which it needs them (0 under `sum`)."""
     problem = view.problem
     if problem.memory_model == "sum":
         return [(used, 0) for used in per_device(view, problem.resident, problem.output, problem.scratch)]
@@ -153,8 +153,8 @@ def used_memory(view: View) -> list[tuple[int, int]]:
     device = np.tile(view.device[tasks], 4)
     tick = np.concatenate((view.start[tasks], view.start[tasks], view.end[tasks], freed[tasks]))
     change = np.concatenate((scratch, output, -scratch, -output))
-    # At one tick what is freed comes before what is taken: the running sum then never exceeds what is
-    # live before the tick or from it on, so its maximum is the peak.
+    # At one tick, releases come before allocations: the running sum then never exceeds the live bytes before or after
+    # the tick, so its maximum is the peak.
     order = np.lexsort((change, tick, device))
     bounds = np.searchsorted(device[order], np.arange(problem.n_devices + 1))
     needs = []
@@ -170,11 +170,10 @@ def used_memory(view: View) -> list[tuple[int, int]]:
 
 
 def overlaps(resource: Int, start: Exact, end: Exact) -> list[tuple[int, int]]:
-    """The intervals that start while an earlier one on the same resource is unfinished, each with the
-    first of those that end last.
+    """The intervals that start while an earlier one on the same resource is unfinished.
 
-    In order of (start, end), an interval overlaps an earlier one if and only if that ends after its
-    start, so the latest end so far decides.
+    Each is paired with the first of the earlier ones that end last. In order of (start, end), an interval overlaps an
+    earlier one if and only if that one ends after its start, so the latest end so far decides.
     """
     order = np.lexsort((end, start, resource))
     found: list[tuple[int, int]] = []
@@ -187,7 +186,7 @@ def overlaps(resource: Int, start: Exact, end: Exact) -> list[tuple[int, int]]:
 
 
 def per_device(view: View, *amounts: Int) -> list[int]:
-    """For each device, the amounts of its tasks added up."""
+    """For each device, the total amount of its tasks."""
     most = sum(total(amount) for amount in amounts)
     sums = exact(np.zeros(view.problem.n_devices, dtype=np.int64), most)
     for amount in amounts:
@@ -200,7 +199,7 @@ def well_formed(table: Transfers) -> bool:
 
 
 def exact(values: Exact, largest: int) -> Exact:
-    """A copy as int64, or as Python integers where numbers up to `largest` would not fit."""
+    """A copy as int64, or as Python integers if numbers up to `largest` do not fit."""
     return values.astype(np.int64 if largest < 2**63 else object)
 
 

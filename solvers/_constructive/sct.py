@@ -10,11 +10,11 @@ from pydantic import Field
 
 from placeopt.bounding.sct import (
     Favourites,
-    Programme,
     Ratios,
+    SctProgram,
     Solution,
     favourites_of,
-    programme_of,
+    program_of,
     ratios_of,
     solution_of,
 )
@@ -58,7 +58,7 @@ class SctSettings(Settings):
 class Relaxed:
     """The programme of a problem, solved and rounded."""
 
-    programme: Programme
+    programme: SctProgram
     solution: Solution
     favourites: Favourites
     ratios: Ratios
@@ -113,10 +113,10 @@ class Relaxed:
 
 def relaxed(problem: Problem, options: Options, settings: SctSettings) -> Relaxed:
     """The paper's programme for a problem, solved as the settings ask; whatever stops it, there is an answer."""
-    programme = programme_of(problem)
+    programme = program_of(problem)
     solution = None
     if settings.integral:
-        from placeopt.bounding.sct.integral import integral_solution
+        from placeopt.bounding.sct.solution import integral_solution
 
         solution = integral_solution(
             programme,

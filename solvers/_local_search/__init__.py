@@ -1,23 +1,25 @@
-"""The core of every search: schedules as an order and a placement, changed a little and timed again from there.
+"""The core of every search: incremental evaluation of an order and a placement.
 
 A state is a topological order of the tasks and a device for each group. Its schedule starts every task, in that order,
-as soon as its device, its release and its data allow; under ports the transfers that a task waits for are booked when
-its turn comes. The order may be that of the starts, so no schedule is out of reach that wastes no time.
+as soon as its device, its release and its data allow. Under ports, the transfers to a task are booked at its turn. The
+order may be that of the starts, so every schedule without unnecessary waiting can be reached.
 
-    case        what stands still: the problem's arrays as kernels take them, and the weights of the objective
-    state       what a search changes: order, placement, times, and sums over them kept up to date
+    instance    the problem's arrays for kernels, and the weights of the objective
+    state       order, placement, times, and sums that are updated incrementally
     conversion  from a schedule to a state and back
-    decoding    times from the first position that a change touches, given up once they are too late
-    moving      a group to another device with all sums, a task to another place in the order; and back
+    decoding    times from the first position that a change affects
+    moving      changes of the placement and the order, and how to reverse them
     proposals   the moves of a search
-    walk        moves tried and accepted at falling temperatures
-    tabu        the best of some moves made each round, and not taken back for a while
+    walk        moves accepted at falling temperatures
+    tabu        rounds of tabu search
+    search      walkers on several threads, each with one cooling after the other
+    strategies  the coolings of annealing and of iterated local search, and their tuning
 
-Kernels read and write NamedTuples of arrays; all they need is allocated once. Compiled and plain code do the same.
+Kernels read and write NamedTuples of arrays that are allocated once. Compiled and plain code give the same results.
 """
 
-from .case import Case, make_case
 from .conversion import current_schedule, load, make_state
+from .instance import Instance, make_instance
 from .state import State
 
-__all__ = ["Case", "State", "current_schedule", "load", "make_case", "make_state"]
+__all__ = ["Instance", "State", "current_schedule", "load", "make_instance", "make_state"]

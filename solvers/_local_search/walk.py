@@ -1,4 +1,4 @@
-"""A walk through states: moves tried one after the other, accepted at temperatures that fall."""
+"""Walk through states: try moves one after the other, and accept them at falling temperatures."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import math
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 
-from .case import Case
 from .decoding import decode, look_ahead
+from .instance import Instance
 from .moving import accept
-from .proposals import draw, drawn, find_critical, undo
+from .proposals import draw, find_critical, propose_random, undo
 from .state import ACCEPTED, COST, FIXED, GUIDE, HELD, KNOWN, NEWS, PENALTY, State
 
 AHEAD = 16
-"""Moves after which what follows each task is worked out again."""
+"""Moves between two computations of `State.after`."""
 
 REFRESH = 64
-"""Accepted moves after which the critical chain is looked for again."""
+"""Accepted moves between two computations of the critical path."""
 
 
 @kernel(allocates=False)
-def hold(state: State, worth: float) -> None:
-    """Keep the state as the best so far."""
+def keep_best(state: State, worth: float) -> None:
+    """Store the state as the best so far."""
     state.cost[HELD] = worth
     state.number[NEWS] = 1
     for p in range(len(state.order)):
@@ -31,9 +31,9 @@ def hold(state: State, worth: float) -> None:
         state.best_home[g] = state.home[g]
 
 
-@kernel(draw, drawn, undo, decode, look_ahead, accept, find_critical, hold, allocates=False)
+@kernel(draw, propose_random, undo, decode, look_ahead, accept, find_critical, keep_best, allocates=False)
 def walk(
-    case: Case,
+    instance: Instance,
     state: State,
     shares: Int,
     begin: int,
@@ -43,22 +43,21 @@ def walk(
     cold: float,
     enough: float,
 ) -> int:
-    """Try the moves `begin` to `end` of a walk of `rounds` moves; how many were evaluated.
+    """Try the moves `begin` to `end` of a walk of `rounds` moves; return how many were evaluated.
 
-    Several calls that make up a walk do the same as one. Temperatures fall from `hot` to `cold` along it. Those of 0
-    accept what does not cost more, infinite ones accept everything. `shares` (6,) are the percentages of the kinds of
-    moves, added up. The best state that breaks no rule replaces the one held if it costs less; at `enough` or less the
-    walk ends.
+    A walk may be split into several calls. Temperatures fall from `hot` to `cold` along it. A temperature of 0 accepts
+    moves that do not increase the cost; an infinite one accepts every move. `shares` (6,) are the cumulative
+    percentages of the kinds of moves. A better feasible state becomes the best; at a cost of `enough` the walk ends.
     """
     n = len(state.order)
     evaluated = 0
     if begin == 0:
         state.number[ACCEPTED] = 0
     for at in range(begin, end):
-        if at % AHEAD == 0 and case.timed and state.number[KNOWN] > 0:
-            look_ahead(case, state)
+        if at % AHEAD == 0 and instance.timed and state.number[KNOWN] > 0:
+            look_ahead(instance, state)
         fixed = state.cost[FIXED]
-        first = drawn(case, state, shares)
+        first = propose_random(instance, state, shares)
         if first >= n:
             continue
         limit = state.cost[COST]
@@ -66,20 +65,20 @@ def walk(
             limit = hot
         elif hot > 0:
             limit -= hot * (cold / hot) ** (at / rounds) * math.log(1.0 - draw(state, 1 << 24) / (1 << 24))
-        value = decode(case, state, first, limit)
+        value = decode(instance, state, first, limit)
         evaluated += 1
         if value > limit:
-            undo(case, state)
+            undo(instance, state)
             state.cost[FIXED] = fixed
             continue
         state.cost[COST] = value
         accept(state)
         worth = value - state.cost[GUIDE]
         if state.cost[PENALTY] == 0.0 and worth < state.cost[HELD]:
-            hold(state, worth)
+            keep_best(state, worth)
             if worth <= enough:
                 break
-        if state.number[ACCEPTED] % REFRESH == 0 and case.timed:
-            find_critical(case, state)
+        if state.number[ACCEPTED] % REFRESH == 0 and instance.timed:
+            find_critical(instance, state)
         state.number[ACCEPTED] += 1
     return evaluated

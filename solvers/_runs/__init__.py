@@ -1,1 +1,1 @@
-"""What exact solvers and searches share: incumbents, warm starts, validity, coarser ticks."""
+"""What exact solvers and searches share: incumbents, runs, validity, coarser ticks."""

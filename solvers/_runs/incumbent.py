@@ -1,4 +1,4 @@
-"""The best schedule seen so far and the best bound, for solvers that improve both over time."""
+"""Keep the best schedule and the best bound of a run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from placeopt.solver import Clock, Options, Progress
 
 
 class Incumbent:
-    """Keeps the best and tells whoever watches; may be called from several threads.
+    """The best schedule and the best bound so far; reports both, and may be called from several threads.
 
-    `found_by` is the message with which the best schedule came, `bound_by` who proved the bound.
+    `found_by` is the message that came with the best schedule, `bound_by` the source of the bound.
     """
 
     def __init__(self, problem: Problem, options: Options, clock: Clock) -> None:
@@ -26,7 +26,7 @@ class Incumbent:
         self._lock = threading.Lock()
 
     def offer(self, schedule: Schedule, message: str = "") -> bool:
-        """Take a schedule if it is better; whether it was."""
+        """Keep a schedule if it is better than the best; return whether it is."""
         values = evaluate(self.problem, schedule)
         with self._lock:
             if self.values is not None and values >= self.values:
@@ -36,7 +36,7 @@ class Incumbent:
             return True
 
     def raise_bound(self, bound: Value, source: str = "") -> None:
-        """Take a proven lower bound of the first level if it is better."""
+        """Keep a proved lower bound of the first level if it is better than the best."""
         with self._lock:
             if self.bound is None or bound > self.bound:
                 self.bound, self.bound_by = bound, source

@@ -1,11 +1,10 @@
-"""The same problem in longer ticks, where nothing is lost: small numbers suit exact solvers.
+"""Scale a problem to longer ticks without loss: exact solvers work better with small numbers.
 
-Let g divide every duration, every transfer that a placement may need, every release time and, where the objective
-counts it, all relocation. Take a schedule and
-round each start, of tasks and transfers, down to a multiple of g. Rounding down keeps order and commutes with adding
-multiples of g, so precedence, what holds a device or a port one at a time, and release times still hold, and nothing
-ends later: deadlines hold, also when they are rounded down themselves, and no metric grows. Memory live at tick
-k g is what was live at tick k g + g - 1. So some best schedule has multiples of g only, and counts in ticks of g.
+Let g divide every duration, every possible transfer, every release time and, where the objective counts it, all
+relocation. Take a schedule and round each start, of tasks and transfers, down to a multiple of g. Rounding down keeps
+order and commutes with adding multiples of g. So precedence, the exclusive use of devices and ports, and release times
+still hold. Nothing ends later: deadlines hold, even rounded down, and no metric grows. Memory live at tick k g was live
+at tick k g + g - 1. So some optimal schedule has multiples of g only, and ticks of g suffice.
 """
 
 from __future__ import annotations
@@ -20,29 +19,32 @@ import numpy as np
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Transfers
+from placeopt.solver import Answer, Options
+
+from .device_classes import class_ends
 
 IN_TICKS = ("makespan", "total_cost", "max_load", "relocation")
-"""Metrics that are counted in ticks."""
+"""Metrics in ticks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coarse:
-    """A problem in ticks of `unit` old ones; its objective has the values of the old one."""
+    """A problem in ticks of `unit` original ones; its objective has the original values."""
 
     problem: Problem
     unit: int
 
     def fine(self, schedule: Schedule) -> Schedule:
-        """A schedule of it in old ticks."""
+        """Return a schedule of it in original ticks."""
         return _scaled(schedule, lambda ticks: ticks * self.unit)
 
     def coarse(self, schedule: Schedule) -> Schedule:
-        """A schedule in old ticks as one of it."""
+        """Return a schedule in original ticks as one of it."""
         return _scaled(schedule, lambda ticks: ticks // self.unit)
 
 
 def coarsened(problem: Problem) -> Coarse:
-    """The problem in the longest ticks that lose nothing, often its own. O(p k^2) for p different payloads."""
+    """Return the problem in the longest ticks without loss, often its own. O(p k^2) for p different payloads."""
     unit = _common(problem)
     if unit <= 1:
         return Coarse(problem, 1)
@@ -71,12 +73,19 @@ def coarsened(problem: Problem) -> Coarse:
     return Coarse(replace(problem, resolution=resolution, objective=Objective(levels), **arrays), unit)
 
 
+def solve_coarsened(problem: Problem, options: Options, solve: Callable[[Problem, Options], Answer]) -> Answer:
+    """Solve the coarsened problem, and return the answer with its schedule in original ticks."""
+    found = coarsened(problem)
+    if found.unit == 1:
+        return solve(problem, options)
+    initial = None if options.initial is None else found.coarse(options.initial)
+    answer = solve(found.problem, replace(options, initial=initial))
+    return answer if answer.schedule is None else replace(answer, schedule=found.fine(answer.schedule))
+
+
 def _common(problem: Problem) -> int:
-    """The greatest common divisor of all ticks, 0 if there are none."""
-    label = problem.device_class
-    first = np.unique(label, return_index=True)[1]
-    # The last device of each class: another than the first wherever there is another.
-    last = problem.n_devices - 1 - np.unique(label[::-1], return_index=True)[1]
+    """Return the greatest common divisor of all ticks, 0 if there are none."""
+    first, last = class_ends(problem)
     payload = np.unique(problem.payload)[:, None, None]
     moving = problem.transfer(payload, first[:, None], last[None, :])
     times = [problem.duration, problem.release, problem.latency, moving]
@@ -86,7 +95,7 @@ def _common(problem: Problem) -> int:
 
 
 def _divided(num: Int, den: Int, by_num: int, by_den: int) -> tuple[Int, Int] | None:
-    """num * by_num / (den * by_den) in lowest terms; None where they need more bits than a `Problem` has for them."""
+    """Return num * by_num / (den * by_den) in lowest terms; None where it exceeds the integers of a `Problem`."""
     ratios = [Fraction(int(a) * by_num, int(b) * by_den) for a, b in zip(num.flat, den.flat, strict=True)]
     if any(ratio.numerator * ratio.denominator >= 2**62 for ratio in ratios):
         return None

@@ -1,20 +1,35 @@
-"""Whether a schedule can be trusted as a start: the solvers' own check, for a wrong one would make bounds wrong.
+"""Check the schedules that solvers start from or accept; a wrong one would make bounds wrong.
 
-The verdict that counts is the verifier's, which shares nothing with this.
+The check is independent of the verifier, which decides what is reported as feasible.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+
 import numpy as np
 
+from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.model.memory import fits
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, arrivals, durations, edge_ticks, edge_transfers
+from placeopt.simulation import retime
+
+
+def valid_forms(problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
+    """Yield a schedule with recomputed times, then as it is, each only if it is valid."""
+    with suppress(UsageError):  # not a placement of this problem
+        again = retime(problem, schedule)
+        if valid(problem, again):
+            yield again
+    if valid(problem, schedule):
+        yield schedule
 
 
 def valid(problem: Problem, schedule: Schedule) -> bool:
-    """Whether a schedule keeps every rule of its problem. O((n + e) log(n + e))."""
+    """Return whether a schedule is feasible. O((n + e) log(n + e))."""
     device, start = schedule.device, schedule.start
     if device.shape != (problem.n_tasks,) or start.shape != device.shape:
         return False
@@ -36,7 +51,7 @@ def valid(problem: Problem, schedule: Schedule) -> bool:
 
 
 def _transfers_valid(problem: Problem, schedule: Schedule) -> bool:
-    """Under port contention: each needed transfer once, after its producer, one at a time on each port."""
+    """Return whether, under port contention, each needed transfer runs once, after its producer, alone on its ports."""
     transfers, device = schedule.transfers, schedule.device
     if problem.contention == "none":
         return transfers is None
@@ -57,8 +72,8 @@ def _transfers_valid(problem: Problem, schedule: Schedule) -> bool:
 
 
 def _disjoint(resource: Int, start: Int, end: Int) -> bool:
-    """Whether no interval starts on its resource before an earlier one has ended."""
+    """Return whether intervals on the same resource do not overlap."""
     order = np.lexsort((end, start, resource))
     same = np.diff(resource[order]) == 0
-    # In order of (start, end), if no neighbours overlap no others do.
+    # Sorted by (start, end), intervals overlap only if neighbours do.
     return bool((start[order][1:] >= end[order][:-1])[same].all())

@@ -1,1 +1,1 @@
-"""Schedules to start from: heuristics, segments of topological orders, one device after the other."""
+"""Schedules to start from: heuristics, segments of topological orders, single devices."""

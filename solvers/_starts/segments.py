@@ -1,20 +1,20 @@
-"""A schedule for graphs that are nearly chains and too large for one device: consecutive pieces, a device each.
+"""Cut graphs that are nearly chains, and too large for one device, into segments with a device each.
 
-The tasks are put into a topological order, which is cut into segments. Each runs on one device and all of its tasks fit
-there; a device with room for everything may have several segments, any other just one. What is minimised is the time
-if everything ran one after the other: durations, and at each cut the longest transfer across it. On a chain that is the
-makespan, and the cuts are the best there are; the more a graph is not one, the rougher the guess.
+A topological order of the tasks is cut into segments. Each runs on one device with enough memory; a device with memory
+for all tasks may have several segments, any other only one. The serial time is minimised: durations plus, at each cut,
+the longest transfer across it. On a chain that is the makespan, and the cuts are optimal. The less a graph resembles a
+chain, the less accurate this is.
 
 Dynamic programming, as for cutting layers into the stages of a pipeline (D. Narayanan et al.: PipeDream, SOSP 2019,
 doi:10.1145/3341301.3359646, section 3.1), here for the sum instead of the longest stage and with memory. With
 
-    F[p, s, c]   least time of the first p tasks, the last of them on class c, where s tells how many devices of each
-                 class with too little room for everything are taken,
+    F[p, s, c]   least time of the first p tasks, the last of them on class c, where s is the number of used devices of
+                 each class with too little memory for all tasks,
     W[p, c]      durations of the first p tasks on class c,
     C[q, a, c]   the longest transfer from class a to class c of an edge across the cut before task q,
 
 F[p, s, c] = W[p, c] + min over q, a of (F[q, s', a] + C[q, a, c] - W[q, c]), where tasks q..p-1 fit on a device of
-class c and s' is s with a device of c less. O(n s k (k + n')) for k classes and n' tasks on a device.
+class c and s' is s with one device of c less. O(n s k (k + n')) for k classes and n' tasks on a device.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from placeopt.model.topological_orders import dfs_topo
 from .._constructive.heft import on_placement
 
 MOST_STATES = 256
-"""Combinations of devices taken that are told apart; networks with more are left to other heuristics."""
+"""Largest number of states s; networks with more have no segments."""
 
 MOST_STEPS, MOST_LOOPS = 200_000_000, 1_000_000
-"""Additions and comparisons in NumPy, and rounds of a loop around it: about a second each."""
+"""Largest numbers of NumPy additions, and of rounds of Python loops: about a second each."""
 
 
 def segmented(problem: Problem) -> Iterator[Schedule]:
-    """Schedules of consecutive segments, of the breadth-first order and of the depth-first one.
+    """Yield schedules of consecutive segments, of the breadth-first order and of the depth-first one.
 
-    None where no memory is tight, where groups of several tasks must share a device, or where none fits. They keep
-    feasibility and memory under the `sum` model, but know nothing of separation.
+    There are none where no memory is tight, where groups of several tasks must share a device, or where none fits. They
+    respect feasibility and memory under the `sum` model, but ignore separation.
     """
     if problem.n_groups < problem.n_tasks or problem.n_tasks == 0 or problem.n_devices == 0:
         return
@@ -53,14 +53,14 @@ def segmented(problem: Problem) -> Iterator[Schedule]:
 
 
 def _cut(problem: Problem, order: Int) -> Int | None:
-    """(n,) the device of each task; None if there is nothing to cut, no way to do it, or too much to try."""
+    """Return the device (n,) of each task; None if there is nothing to cut, no solution, or too much work."""
     n, label = problem.n_tasks, problem.device_class
     devices = [np.flatnonzero(label == c).tolist() for c in range(int(label.max()) + 1)]
     k = len(devices)
     leader = [members[0] for members in devices]
     held = np.concatenate(([0], np.cumsum(problem.memory[order])))
     tight = [bool(problem.capacity[d] < held[-1]) for d in leader]
-    # A state is a mixed-radix number: how many devices of each tight class are taken.
+    # A state is a mixed-radix number: the used devices of each tight class.
     radix = [len(members) + 1 if scarce else 1 for members, scarce in zip(devices, tight, strict=True)]
     states = math.prod(radix)
     if not any(tight) or states > MOST_STATES or k * k * problem.n_edges > MOST_LOOPS:
@@ -110,7 +110,7 @@ def _cut(problem: Problem, order: Int) -> Int | None:
 
 
 def _first_tasks(problem: Problem, order: Int, held: Int, device: int) -> Int:
-    """(n + 1,) for each p, the least q such that tasks q..p-1 of the order may all run on the device and fit."""
+    """Return, for each p (n + 1,), the least q such that tasks q..p-1 of the order may run on the device and fit."""
     n = len(order)
     q = (
         np.searchsorted(held, held - problem.capacity[device])
@@ -122,7 +122,7 @@ def _first_tasks(problem: Problem, order: Int, held: Int, device: int) -> Int:
 
 
 def _crossing(problem: Problem, order: Int, devices: list[list[int]], tight: list[bool]) -> Float:
-    """(n, k, k) the longest transfer from a device of one class to another of the other, of an edge across each cut."""
+    """Return the longest transfer (n, k, k) between devices of two classes, over the edges across each cut."""
     n, k = len(order), len(devices)
     position = np.empty(n, dtype=np.int64)
     position[order] = np.arange(n)

@@ -1,4 +1,4 @@
-"""Serial schedules on one device, for the solver that returns them and those that start from them."""
+"""Find the best schedule of all tasks on one device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from placeopt.simulation import simulate
 
 
 def best_serial(problem: Problem) -> tuple[Schedule | None, str]:
-    """The best schedule of all tasks on one device; None and what rules out each if there is none."""
+    """Return the best schedule of all tasks on one device; None and the obstacle of each device if there is none."""
     if len(problem.separation):
         first, second = (problem.task_names[i] for i in problem.separation[0])
         return None, f"no single device will do: {first} and {second} must be apart"
@@ -31,7 +31,7 @@ def best_serial(problem: Problem) -> tuple[Schedule | None, str]:
         schedules = _orders(problem, d)
         needs = [int(used_memory(problem, schedule)[d]) for schedule in schedules]
         if min(needs) > problem.capacity[d] and problem.memory_model == "peak":
-            # What is live at one time depends on the order; depth first frees outputs sooner.
+            # Live memory depends on the order; depth first releases outputs sooner.
             schedules.append(_serial(problem, d, dfs_topo(problem)))
             needs.append(int(used_memory(problem, schedules[-1])[d]))
         fitting = [schedule for schedule, need in zip(schedules, needs, strict=True) if need <= problem.capacity[d]]
@@ -48,11 +48,11 @@ def best_serial(problem: Problem) -> tuple[Schedule | None, str]:
 
 
 def _orders(problem: Problem, device: int) -> list[Schedule]:
-    """Schedules on one device in orders that differ where there are release times or deadlines.
+    """Return schedules on one device; their orders differ only with release times or deadlines.
 
-    As the tasks stand in `Problem.order`; as they become ready, which no order beats in makespan, for the device only
-    idles while nothing that is left can run; and, where that misses a deadline, of those that are ready the one with
-    the earliest deadline first (J. R. Jackson's rule), its own or one that leaves it no later for what follows.
+    The orders are `Problem.order`; that in which tasks become ready, which minimises the makespan because the device
+    idles only while no task is ready; and, where that misses a deadline, the earliest deadline first among ready tasks
+    (J. R. Jackson's rule), where successors tighten the deadlines of their predecessors.
     """
     schedules = [_serial(problem, device, problem.order)]
     everywhere = np.full(problem.n_tasks, device)
@@ -60,7 +60,7 @@ def _orders(problem: Problem, device: int) -> list[Schedule]:
         schedules.append(simulate(problem, everywhere))
     if lateness(problem, schedules[-1]):
         end = makespan(problem, schedules[-1])
-        # Ticks from the end of each task to `end` if its deadline and those of all that follows are to be kept.
+        # Ticks from the end of each task to `end` so that it and its successors meet their deadlines.
         tail = path_lengths(
             problem.order[::-1].copy(),
             problem.in_start,
@@ -73,11 +73,11 @@ def _orders(problem: Problem, device: int) -> list[Schedule]:
 
 
 def _serial(problem: Problem, device: int, order: Int) -> Schedule:
-    """One task after the other on one device, each as soon as it may."""
+    """Return the schedule that runs tasks in an order on one device, each as early as possible."""
     ticks, release = problem.duration[order, device], problem.release[order]
     start = np.empty(problem.n_tasks, dtype=np.int64)
     before = np.cumsum(ticks) - ticks
-    # The latest of all releases so far, each with what is done between it and the task.
+    # The latest of all releases so far, each with the work between it and the task.
     start[order] = before + np.maximum.accumulate(release - before)
     nothing = np.empty(0, dtype=np.int64)
     transfers = Transfers(nothing, nothing) if problem.contention == "port" else None

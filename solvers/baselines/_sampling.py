@@ -20,7 +20,7 @@ from placeopt.kernels import runs_compiled
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, lateness
-from placeopt.simulation import fifo_makespan, make_case, make_work, simulate
+from placeopt.simulation import fifo_makespan, make_instance, make_work, simulate
 from placeopt.solver import Answer, Clock, Options, Termination
 
 from .._constructive.construction import Constructed, as_answer, no_room
@@ -87,7 +87,7 @@ class _Search:
         self.told: tuple[int, int] | None = None
         self.looked = 0
         groups = self.groups = grouped(problem)
-        self.case, self.work = make_case(problem), make_work(problem)
+        self.case, self.work = make_instance(problem), make_work(problem)
         options_of, option = np.nonzero(groups.feasible)
         self.rules = Rules(
             problem.group,

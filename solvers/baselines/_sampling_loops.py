@@ -11,7 +11,7 @@ from typing import NamedTuple
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 from placeopt.model.problem import transfer_ticks
-from placeopt.simulation import Case, Work, fifo_makespan
+from placeopt.simulation import Instance, Work, fifo_makespan
 
 MODULUS = 2**31 - 1
 """Of the random numbers."""
@@ -168,7 +168,7 @@ def mix_home(rules: Rules, state: State, changes: int) -> None:
 
 
 @kernel(transfer_ticks, allocates=False)
-def finish(case: Case, rules: Rules, device: Int, work: Work, i: int, d: int) -> int:
+def finish(case: Instance, rules: Rules, device: Int, work: Work, i: int, d: int) -> int:
     """Tick at which task i would end on device d if it could start with its last input.
 
     `work` holds the times of the placement `device` (n,). Members of the task's group come along.
@@ -191,7 +191,7 @@ def finish(case: Case, rules: Rules, device: Int, work: Work, i: int, d: int) ->
 
 
 @kernel(draw, rivalled, finish, allocates=False)
-def relocate(case: Case, rules: Rules, state: State, work: Work) -> bool:
+def relocate(case: Instance, rules: Rules, state: State, work: Work) -> bool:
     """Take a random task, and its group, to the device where it ends first; whether that is another than now."""
     i = draw(state.numbers, len(state.device))
     k, a = rules.group[i], state.device[i]
@@ -216,7 +216,7 @@ def relocate(case: Case, rules: Rules, state: State, work: Work) -> bool:
 
 
 @kernel(copy, draw_home, mix_home, relocate, fifo_makespan, allocates=False)
-def sample(case: Case, rules: Rules, state: State, work: Work, count: int, steps: int, tries: int) -> None:
+def sample(case: Instance, rules: Rules, state: State, work: Work, count: int, steps: int, tries: int) -> None:
     """Look at so many placements and keep the best: by lateness, then by makespan, first in first out.
 
     After each placement that is drawn come `steps` moves; a call goes on where the last one ended. Without `tries`

@@ -14,7 +14,7 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.model.topological_orders import ORDERS, OrderName
 from placeopt.passes.celeritas_fusion import CeleritasFusion
-from placeopt.passes.rebuilding import at_odds
+from placeopt.passes.rebuilding import contradictory
 from placeopt.simulation import retime
 from placeopt.solver import Answer, Options
 
@@ -82,7 +82,7 @@ def answered_coarse(problem: Problem, options: Options, fusion: CeleritasFusion,
             told = "the devices are too full for clusters: tasks were placed one by one"
             found = Constructed(found.schedule, f"{told}; {found.note}" if found.note else told)
     may_fit = not options.strict or problem.memory_model == "peak"
-    if found.schedule is None and may_fit and not at_odds(coarse):
+    if found.schedule is None and may_fit and not contradictory(coarse):
         effort = placers[0].overfilled(coarse)
         if effort is not None:
             schedule = restored(effort)

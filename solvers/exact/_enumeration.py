@@ -1,20 +1,20 @@
-"""All placements of a tiny problem, and for each all orders: a depth-first search that gives up what cannot be better.
+"""Enumerate all placements of a tiny problem and all orders of each, by a depth-first search with pruning.
 
-Placement: the colocation groups in turn, each on every device that it may use, that has room for it beside the groups
-placed before, and on which none is that must be apart from it; of interchangeable devices without any group only the
-first is tried. A placement is given up where the work on one device, as a makespan, and the relocation so far leave
-nothing better than the best: every level of the objective only grows with both.
+Placement: the colocation groups in turn, each on every feasible device with enough memory left and without a group that
+is separated from it. Of interchangeable devices without any group only the first is tried. A placement is pruned where
+the load of one device, as a makespan, and the relocation so far cannot improve the incumbent: every level of the
+objective is non-decreasing in both.
 
-Order: operations are the tasks and, where ports contend, the transfers that the placement needs; a transfer occupies
-the port that sends and the port that receives. They are appended in every order in which no start is before the last
-one, each as early as its release time, what comes before it, its device and its ports allow. That finds the best
-schedule of the placement: take one in which nothing can start earlier while the order on each device and port stays.
-Appended by their starts, of equal ones those that come first, its operations get the same starts again, for each starts
-when something ends that was appended before it, or at its release. A deadline only forbids, and a schedule that keeps
-it keeps it when operations start earlier. A partial order is given up where an operation can only be late, or where the
-way from one to the end, or the work left on one device, makes it no better than the best.
+Order: operations are the tasks and, under port contention, the transfers that the placement needs. A transfer occupies
+the sending port and the receiving port. Operations are appended in every order of non-decreasing starts, each as early
+as its release time, its predecessors, its device and its ports allow. That finds the best schedule of the placement:
+take one in which nothing can start earlier while the order on each device and port stays. Appended by start,
+predecessors first among equal ones, its operations get the same starts, because each starts at its release or when an
+operation ends that was appended before it. A schedule that meets its deadlines still does when operations start
+earlier. A partial order is pruned where an operation must be late, or where the path from an operation to the end, or
+the remaining work of a device, shows that it cannot improve the incumbent.
 
-Memory counts as under the `sum` model: it does not depend on the order.
+Memory is that of the `sum` model, which does not depend on the order.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from placeopt.model.schedule import Schedule, Transfers, edge_ticks, edge_transf
 from .._constructive.groups import grouped, possible
 
 COUNTED: tuple[Metric, ...] = ("makespan", "relocation")
-"""Metrics that an objective may be made of."""
+"""Metrics that an objective may contain."""
 
-ASK = 1000
-"""Steps between questions whether to stop."""
+CHECK_EVERY = 1000
+"""Steps between two calls of `stop`."""
 
 
 class StoppedError(Exception):
-    """The search was told to stop."""
+    """The caller stopped the search."""
 
 
 class Enumeration:
@@ -48,10 +48,10 @@ class Enumeration:
     Attributes
     ----------
     least
-        The least value known, of a schedule found or known before, None if there is none: a whole number for each level
-        of the objective, `_scale` times its value.
+        The value of the incumbent, None without one: an integer for each level of the objective, `_scale` times its
+        value.
     moved
-        Ticks of relocation of the placement at hand, as far as it is settled.
+        Ticks of relocation of the current partial placement.
     """
 
     def __init__(
@@ -59,14 +59,13 @@ class Enumeration:
     ) -> None:
         self.problem, self._stop, self._found = problem, stop, found
         self.placements = self.steps = self.moved = 0
-        levels = [{term.metric: Fraction(0) for term in level} for level in problem.objective.levels]
-        for weights, level in zip(levels, problem.objective.levels, strict=True):
-            for term in level:
-                weights[term.metric] += term.weight
-        self._scale = [math.lcm(*(weight.denominator for weight in weights.values())) for weights in levels]
+        weights = [
+            [sum((term.weight for term in level if term.metric == metric), Fraction(0)) for metric in COUNTED]
+            for level in problem.objective.levels
+        ]
+        self._scale = [math.lcm(*(weight.denominator for weight in level)) for level in weights]
         self._weights = [
-            tuple(int(weights.get(metric, 0) * scale) for metric in COUNTED)
-            for weights, scale in zip(levels, self._scale, strict=True)
+            tuple(int(weight * scale) for weight in level) for level, scale in zip(weights, self._scale, strict=True)
         ]
         self.least: tuple[int, ...] | None = None
         if known is not None:
@@ -74,42 +73,42 @@ class Enumeration:
 
     @property
     def bound(self) -> Value:
-        """The first level of the least value known."""
+        """The first level of the value of the incumbent."""
         assert self.least is not None
         return simplified(Fraction(self.least[0], self._scale[0]))
 
     def run(self) -> None:
-        """Go through everything.
+        """Search to the end.
 
         Raises
         ------
         StoppedError
-            If `stop` said so; what has been found stands.
+            If `stop` returned true; the incumbent is kept.
         """
-        self._ask()
+        self._check_stop()
         for device in self._placements():
             self.placements += 1
             _Orders(self, device).append(0, 0)
 
     def step(self) -> None:
-        """Count a step; now and then ask whether to stop."""
+        """Count a step, and regularly check whether to stop."""
         self.steps += 1
-        if self.steps % ASK == 0:
-            self._ask()
+        if self.steps % CHECK_EVERY == 0:
+            self._check_stop()
 
     def improves(self, makespan: int) -> bool:
-        """Whether a schedule of the placement at hand that lasts so long is better than the best known."""
+        """Return whether a schedule of the current placement with this makespan improves the incumbent."""
         return self.least is None or self._value(makespan, self.moved) < self.least
 
     def take(self, schedule: Schedule, makespan: int) -> None:
-        """A schedule that improves on all before."""
+        """Make a schedule the incumbent."""
         self.least = self._value(makespan, self.moved)
         self._found(schedule)
 
     def _value(self, makespan: int, relocation: int) -> tuple[int, ...]:
         return tuple(a * makespan + b * relocation for a, b in self._weights)
 
-    def _ask(self) -> None:
+    def _check_stop(self) -> None:
         if self._stop():
             raise StoppedError
 
@@ -186,7 +185,7 @@ class _Orders:
                 self.carrier.append(sender[e])
             self.before[j].append((move[sender[e]], 0))
         self.release = problem.release.tolist() + [0] * len(self.carrier)
-        # Ticks from an operation's start to the end of all that follows; its latest start in time for all deadlines.
+        # Ticks from an operation's start to the end of its successors; its latest start that meets all deadlines.
         self.tail = list(self.ticks)
         due = problem.deadline.tolist() + [UNLIMITED] * len(self.carrier)
         self.latest = [end - ticks for end, ticks in zip(due, self.ticks, strict=True)]
@@ -208,7 +207,7 @@ class _Orders:
             self.latest[b] = min(self.latest[b], self.latest[o] - lag - self.ticks[b])
 
     def append(self, last: int, makespan: int) -> None:
-        """Try every way to append the operations that wait to those that started by tick `last`."""
+        """Append the remaining operations in every order to those that start by tick `last`."""
         self.search.step()
         candidates = []
         length = makespan
@@ -242,7 +241,7 @@ class _Orders:
                 self.left[r] += self.ticks[o]
 
     def _earliest(self, o: int) -> tuple[int, bool]:
-        """The tick from which an operation can start as far as is decided, and whether all is that it waits for."""
+        """Return a lower bound of an operation's start, and whether all its predecessors have been appended."""
         earliest, ready = self.release[o], True
         for r in self.resources[o]:
             earliest = max(earliest, self.free[r])

@@ -1,13 +1,13 @@
-"""Brute force: every placement and every order of a tiny problem, for what nobody has to believe.
+"""brute-force: a reference solver for tiny problems that enumerates every placement and every order.
 
-Nothing but a depth-first search that gives up what cannot be better than the best;
-`placeopt_solvers.exact._enumeration` tells why what it leaves is complete. It shares no bound and no model with
-`cp-sat` and `milp`. Like theirs, its problem has been through the exact passes unless they are turned off.
+It is a depth-first search that prunes what cannot improve the incumbent; `placeopt_solvers.exact._enumeration` states
+why it is complete. It shares no bound and no model with `cp-sat` and `milp`. Like theirs, its problem has been through
+the exact passes unless they are turned off.
 
-The number of combinations is that of placements, the product over colocation groups of the devices that they may use,
-times the orders of all operations: n! for n tasks, (n + e)! with the transfers of e edges where ports contend. Of more
-than `limit` the problem is refused, for the search may then take long: cp-sat is meant for those. Of the metrics it
-knows makespan and relocation, which a part of a placement and an order bounds from below.
+The number of combinations is the number of placements, a product over colocation groups of the devices that they may
+use, times the orders of all operations: n! for n tasks, (n + e)! with the transfers of e edges under port contention. A
+problem with more than `limit` is refused, because the search may then take long. The objective may contain makespan and
+relocation, for which a partial placement and a partial order give lower bounds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pydantic import Field
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Info, Options, Settings, Termination
 
-from .._runs.solve_run import ExactRun, nothing_to_place
+from .._runs.solve_run import SolveRun, nothing_to_place
 from .._starts.warm_start import best_start
 from ._enumeration import COUNTED, Enumeration, StoppedError
 
@@ -33,7 +33,7 @@ class BruteForceSettings(Settings):
 
 
 class BruteForce:
-    """Proves optimality and infeasibility of tiny problems by trying everything."""
+    """Proves optimality and infeasibility of tiny problems by enumeration."""
 
     name: ClassVar[str] = "brute-force"
     info: ClassVar[Info] = Info(
@@ -51,10 +51,10 @@ class BruteForce:
     settings_type: ClassVar[type[Settings]] = BruteForceSettings
 
     def solve(self, problem: Problem, options: Options, settings: BruteForceSettings) -> Answer:
-        """The best schedule there is, or what was found of it when the time was up."""
+        """Return the best schedule, or the best one found within the limits."""
         if problem.n_tasks == 0:
             return nothing_to_place(problem)
-        run = ExactRun(problem, options)
+        run = SolveRun(problem, options)
         start = best_start(problem, options.initial, heuristics=False)
         if start is not None:
             run.best.offer(start, "start")
@@ -65,12 +65,12 @@ class BruteForce:
                 f"placements and orders, more than the limit of {magnitude(math.log10(settings.limit))}; use cp-sat, "
                 "or raise the setting limit"
             )
-        search = Enumeration(problem, start, lambda: run.halted() is not None, run.best.offer)
+        search = Enumeration(problem, start, run.stopped, run.best.offer)
         ending: Termination | None = None
         try:
             search.run()
         except StoppedError:
-            ending = run.halted() or Termination.TIME_LIMIT
+            ending = run.stop_reason() or Termination.TIME_LIMIT
         run.stats = {"placements": search.placements, "steps": search.steps}
         if ending is not None:
             return run.ended(ending)
@@ -81,7 +81,7 @@ class BruteForce:
 
 
 def combinations(problem: Problem) -> float:
-    """Logarithm, to base 10, of the placements times the orders, before anything is given up."""
+    """Return the decimal logarithm of the number of placements times the number of orders, before pruning."""
     operations = problem.n_tasks + (problem.n_edges if problem.contention == "port" else 0)
     options = problem.group_feasible().sum(axis=1)
     orders = math.lgamma(operations + 1) / math.log(10)
@@ -89,5 +89,5 @@ def combinations(problem: Problem) -> float:
 
 
 def magnitude(logarithm: float) -> str:
-    """10 to this power for people: in full up to ten million."""
+    """Return 10 to a power as text, in full up to ten million."""
     return f"{10**logarithm:,.0f}" if logarithm < 7 else f"{10 ** (logarithm % 1):.1f}e{int(logarithm)}"

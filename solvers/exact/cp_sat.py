@@ -1,14 +1,13 @@
-"""The exact solver: everything in one CP-SAT model, level by level of the objective.
+"""cp-sat: an exact solver that models the whole problem in CP-SAT.
 
-Starts are shared by one optional interval per feasible device; a literal per pair of groups says
-whether they are on different devices, and pays for transfers between them (`_cp_placement`, `_cp_timing`,
-`_cp_moves`); memory is a knapsack or a cumulative resource (`_cp_memory`). CP-SAT is that of OR-Tools (L. Perron, F.
-Didier, S. Gay: The CP-SAT-LP solver, CP 2023, doi:10.4230/LIPIcs.CP.2023.3). What makes it fast here: complete
-hints, symmetry breaking between interchangeable devices, and heads, tails and bounds from `placeopt.bounding.quick`.
+A task has one start, shared by one optional interval per feasible device. A literal per pair of groups says whether
+they are on different devices, and implies the transfers between them (`_cp_sat.placement`, `timing`, `transfers`).
+Memory is a knapsack or a cumulative resource (`_cp_sat.memory`). CP-SAT is that of OR-Tools (L. Perron, F. Didier, S.
+Gay: The CP-SAT-LP solver, CP 2023, doi:10.4230/LIPIcs.CP.2023.3). Complete hints, symmetry breaking between
+interchangeable devices, and heads, tails and bounds from `placeopt.bounding.quick` make it fast.
 
-The incumbent is kept here, not in CP-SAT: whatever happens, the best schedule ever seen is returned, that of
-the heuristics it starts from included. A lexicographic objective is solved level by level, each with the values
-of those before it as limits and hinted with the best schedule so far.
+The best schedule ever seen is returned, including that of the heuristics at the start. A lexicographic objective is
+minimised level by level, each with the values of the levels before as limits and the incumbent as hint.
 """
 
 from __future__ import annotations
@@ -32,14 +31,10 @@ class CpSat:
         guarantee="optimal",
         complexity="exponential; a model of O((n + e) m) literals and rows",
         citation="""@inproceedings{perron2023cpsat,
-  author    = {Laurent Perron and Fr{\\'e}d{\\'e}ric Didier and Steven Gay},
-  title     = {The {CP-SAT-LP} Solver},
+  author = {Laurent Perron and Fr{\\'e}d{\\'e}ric Didier and Steven Gay},
+  title = {The {CP-SAT-LP} Solver},
   booktitle = {29th International Conference on Principles and Practice of Constraint Programming (CP 2023)},
-  series    = {LIPIcs},
-  volume    = {280},
-  pages     = {3:1--3:2},
-  year      = {2023},
-  doi       = {10.4230/LIPIcs.CP.2023.3}
+  series = {LIPIcs}, volume = {280}, pages = {3:1--3:2}, year = {2023}, doi = {10.4230/LIPIcs.CP.2023.3}
 }""",
         exact=True,
         anytime=True,
@@ -50,7 +45,7 @@ class CpSat:
     settings_type: ClassVar[type[Settings]] = CpSatSettings
 
     def solve(self, problem: Problem, options: Options, settings: CpSatSettings) -> Answer:
-        """The best schedule found and the bound proved within the limits."""
+        """Return the best schedule found and the bound proved within the limits."""
         if problem.n_tasks == 0:
             return nothing_to_place(problem)
         return solved(problem, options, settings)

@@ -1,19 +1,19 @@
-"""The linear programme of Small Communication Times on its own: its value, favourite pairs, ratios, and a bound.
+"""sct-lp: the linear program of Small Communication Times, with its favourite pairs, ratios, and a lower bound.
 
 C. Hanen, A. Munier: An approximation algorithm for scheduling dependent tasks on m processors with small communication
 delays. Discrete Applied Mathematics 108 (2001) 239-257, doi:10.1016/S0166-218X(00)00179-7 (first at IEEE ETFA 1995,
 section 3.2), as B. Jeon et al.: Baechi: Fast device placement of machine learning graphs. SoCC 2020,
-doi:10.1145/3419111.3421302, section 2.4, equation 2, relaxes and rounds it. The maths and what differs from the papers
-stand in `placeopt.bounding.sct`.
+doi:10.1145/3419111.3421302, section 2.4, equation 2, relaxes and rounds it. `placeopt.bounding.sct` states
+the formulas and the departures from the papers.
 
-The programme is of as many devices as anyone could want. So there is a schedule only where the devices at hand are
-enough: each chain of favourites gets a device of its own, in order of its first task, and every task starts when its
-data is there. That is SCT for an unlimited number of devices, within (2 + 2 rho) / (2 + rho) of the optimum where the
-SCT assumption holds and x is rounded at 1/2; at Baechi's 0.1 within (1 + rho) / (1 + rho / 10). Elsewhere the answer
-holds no schedule; `m-sct` makes one of the same favourites.
+The program assumes an unlimited number of devices. So the answer has a schedule only where there are enough devices:
+each chain of favourites gets its own device, in order of its first task, and every task starts when its data arrives.
+That is SCT for an unlimited number of devices, within (2 + 2 rho) / (2 + rho) of the optimum where the SCT assumption
+holds and x is rounded at 1/2; at Baechi's 0.1 within (1 + rho) / (1 + rho / 10). Otherwise the answer has no schedule;
+`m-sct` constructs one from the same favourites.
 
-The bound is that of a programme of the same form, shortened so that every schedule satisfies it
-(`placeopt.bounding.sct.bound`); the paper's own value is a bound only with equal devices and rho <= 1.
+The bound is that of a program of the same form, shortened so that every schedule satisfies it
+(`placeopt.bounding.sct`). The paper's value is a bound only with equal devices and rho <= 1.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class SctLpSettings(SctSettings):
     """Settings of sct-lp."""
 
     certify: bool = True
-    """Whether the shortened programme is solved too, for a bound of the makespan."""
+    """Whether the shortened program is solved, too, for a bound of the makespan."""
 
 
 class SctLp:
-    """Solves the programme; a schedule only where every chain of favourites can have a device."""
+    """Solves the program; has a schedule only where every chain of favourites can have its own device."""
 
     name: ClassVar[str] = "sct-lp"
     info: ClassVar[Info] = Info(
-        summary="the linear programme of Small Communication Times: favourite children, ratios, a certified bound",
+        summary="the linear program of Small Communication Times: favourite children, ratios, a certified bound",
         family="relaxations",
         guarantee="a bound of the makespan; with enough devices, where the ratio of m-sct holds, a schedule within "
         "(2 + 2 rho) / (2 + rho)",
@@ -57,7 +57,7 @@ class SctLp:
     settings_type: ClassVar[type[SctLpSettings]] = SctLpSettings
 
     def solve(self, problem: Problem, options: Options, settings: SctLpSettings) -> Answer:
-        """What the programme says of the problem."""
+        """Return the results of the program."""
         if problem.n_tasks == 0 or problem.n_devices == 0:
             nothing = np.zeros(0, dtype=np.int64)
             return Answer(Termination.COMPLETED, Schedule(nothing, nothing) if problem.n_tasks == 0 else None)
@@ -88,28 +88,23 @@ class SctLp:
 
 
 def _obstacle(problem: Problem, count: int) -> str:
-    """Why not every one of `count` chains of favourites has a device of its own."""
+    """Return why not each of `count` chains of favourites has its own device."""
     if count > problem.n_devices:
-        return f"favourites form {count:,} chains, each for a device of its own, and there are {problem.n_devices}"
-    return "feasibility, memory, groups or separation keep some chain of favourites from a device of its own"
+        return f"favourites form {count:,} chains, which need a device each, and there are {problem.n_devices}"
+    return "feasibility, memory, groups or separation prevent that each chain of favourites has its own device"
 
 
 def _chains(favourites: Favourites, order: Int) -> tuple[Int, int]:
-    """(n,) the chain of favourites that each task is in, 0.. in the topological order of their first tasks."""
-    chain = np.full(len(order), -1, dtype=np.int64)
-    count = 0
-    parent, number = favourites.parent.tolist(), chain.tolist()
+    """Return the chain (n,) of each task, numbered in the topological order of first tasks, and their number."""
+    count, number, parent = 0, [-1] * len(order), favourites.parent.tolist()
     for i in order.tolist():
-        if parent[i] >= 0:
-            number[i] = number[parent[i]]
-        else:
-            number[i] = count
-            count += 1
+        number[i] = count if parent[i] < 0 else number[parent[i]]
+        count += parent[i] < 0
     return np.array(number, dtype=np.int64), count
 
 
 def _own_devices(problem: Problem, chain: Int, count: int) -> Int | None:
-    """(n,) a device for each chain, in order; None where there are too few, or something forbids it."""
+    """Return the device (n,) of each task if each chain has its own; None where that is infeasible."""
     if count > problem.n_devices:
         return None
     groups = grouped(problem)

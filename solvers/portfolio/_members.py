@@ -1,38 +1,38 @@
-"""The heuristics of the portfolio: which are tried, behind which passes, and for which sizes.
+"""The heuristics of the portfolio, with passes and limits of size.
 
-What they pay was measured one by one: on tight networks the best is hardly ever heft, and on each graph another. The
-ready lists that look at all pairs of a task and a device, and the passes that unite tasks, win where memory is tight or
-transfers are dear; `single` wins where no transfer pays.
+Each was measured on its own: on networks with tight memory heft is rarely the best, and the
+best one differs between graphs. Ready lists over all pairs of a task and a device, and passes that join tasks, win
+where memory is tight or transfers are expensive; `single` wins where no transfer pays off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from placeopt.bounding.heuristics import heuristic_schedule
-from placeopt.errors import UsageError
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.simulation import retime
 from placeopt.solver import Options
 
-from .._runs.validity import valid
+from .._runs.validity import valid_forms
 from .._starts.segments import segmented
 
 STEP, MOST = 1e-6, 0.4
-"""Seconds of a step in plain Python (an edge or a task, and a device), and the most that a heuristic that has compiled
-code takes in it."""
+"""Seconds of a step (an edge or a task, and a device) in plain Python; most seconds in plain Python of a heuristic that
+has compiled code."""
 
 SHARE = 0.05
-"""Of the time limit that a heuristic may take by estimate; others are left out. The first two are tried always."""
+"""Share of the time limit that the estimate of a heuristic may take; heuristics with larger estimates do not run."""
 
 ALWAYS = 2
+"""Heuristics that always run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A heuristic behind passes; `rate` are microseconds of a step in compiled code, None without any."""
+    """A heuristic after passes; `rate` are microseconds of a step in compiled code, None without compiled code."""
 
     solver: str
     rate: float | None = 0.1
@@ -40,13 +40,13 @@ class Member:
 
     @property
     def name(self) -> str:
-        """As reports have it: heft behind coplace."""
+        """The name in reports, such as "heft behind coplace"."""
         return f"{self.solver} behind {', '.join(self.passes)}" if self.passes else self.solver
 
     def seconds(self, problem: Problem) -> float:
-        """What it takes, estimated from the size alone."""
+        """Estimate its seconds from the size of the problem."""
         steps = float(problem.n_tasks + problem.n_edges) * problem.n_devices
-        if self.rate is None:  # pairs of ready tasks and devices again and again
+        if self.rate is None:  # all pairs of ready tasks and devices in every step
             return steps * STEP * max(1.0, problem.n_tasks / 300)
         return min(steps * STEP, MOST) + steps * self.rate * 1e-6
 
@@ -78,33 +78,22 @@ MEMBERS = (
     Member("gdl", None, ("celeritas-fusion",)),
     Member("wba", None, ("celeritas-fusion",)),
 )
-"""In the order in which they are tried."""
+"""In the order in which they run."""
 
 
 def affordable(problem: Problem, limit: float) -> tuple[Member, ...]:
-    """Those that a time limit has room for, by size alone."""
+    """Return the members that fit into a time limit, by the size of the problem."""
     return tuple(member for at, member in enumerate(MEMBERS) if at < ALWAYS or member.seconds(problem) <= SHARE * limit)
 
 
 def schedules(member: Member, problem: Problem, seed: int) -> Iterator[Schedule]:
-    """What a member finds, re-timed or as it is, as far as it is valid."""
-    yield from _checked(problem, heuristic_schedule(member.solver, problem, Options(seed=seed), member.passes))
+    """Yield the schedule of a member if it is valid, with recomputed times if possible."""
+    schedule = heuristic_schedule(member.solver, problem, Options(seed=seed), member.passes)
+    if schedule is not None:
+        yield from islice(valid_forms(problem, schedule), 1)
 
 
 def segments(problem: Problem) -> Iterator[Schedule]:
-    """Consecutive pieces of the graph, a device each."""
+    """Yield valid schedules of consecutive segments."""
     for schedule in segmented(problem):
-        yield from _checked(problem, schedule)
-
-
-def _checked(problem: Problem, schedule: Schedule | None) -> Iterator[Schedule]:
-    if schedule is None:
-        return
-    try:
-        again = retime(problem, schedule)
-    except UsageError:  # no placement of this problem
-        return
-    for each in (again, schedule):
-        if valid(problem, each):
-            yield each
-            return
+        yield from islice(valid_forms(problem, schedule), 1)

@@ -1,4 +1,4 @@
-"""One run of the portfolio: whose turn it is, for how long, and when it ends."""
+"""One run of the portfolio: the order and length of turns, and the end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from placeopt.bounding.bound_prover import BoundProver
 from placeopt.bounding.portfolio import bounds
@@ -14,72 +15,58 @@ from placeopt.kernels import WaitingStoppedError, compilation, impatient
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
-from placeopt.solver import Answer, Clock, Options, Termination
+from placeopt.solver import Answer, Options, Termination
 
-from .._local_search.cooling import COLD as FALL
-from .._local_search.cooling import annealer, coolings
-from .._local_search.descents import descender, descents
-from .._local_search.search import LOADING, Cooling, Search, any_start, rounds_in, searched, sufficient
-from .._runs.incumbent import Incumbent
-from .._runs.solve_run import ExactRun
+from .._local_search.search import LOADING, Cooling, Coolings, MakeWalker, Walker, any_start, rounds_in, search_from
+from .._local_search.strategies import ANNEALING, annealer, coolings, descender, descents
+from .._runs.solve_run import SolveRun, sufficient
 from .._runs.validity import valid
+from .._starts.warm_start import annealed_start
+from ..exact._cp_sat.identical_devices import pools
+from ..exact._cp_sat.limits import model_size
+from ..exact._cp_sat.run import CpSatSettings, solved
+from ..search._lns.search import improve
 from ._members import affordable, schedules, segments
 from ._standings import Standings
 from ._windows import ADVANCE, Sweep, Window, windowed
 
-PATIENCE = 60.0
-"""Seconds that it plans for where there is no time limit."""
 
-QUICK = 0.3
-"""Of the time limit after which no further heuristic begins: only where kernels are not compiled yet."""
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Parameters of the portfolio; shares are of the time limit. `benchmarks/portfolio.py` measures their effect."""
 
-SMALL = 60
-"""Tasks up to which CP-SAT has its turn before the search: mostly it proves the optimum at once."""
+    planned: float = 60.0  # seconds to plan for without a time limit
+    quick: float = 0.3  # share after which no further heuristic begins; matters while kernels are not compiled
+    small: int = 60  # tasks up to which CP-SAT runs before the searches: it mostly proves the optimum at once
+    exact: float = 0.15  # share of CP-SAT
+    exact_first: float = 0.4  # share of CP-SAT where it runs first
+    exact_longest: float = 10.0  # largest number of seconds of CP-SAT
+    building: float = 2e-4  # seconds to build a literal, interval or row of CP-SAT's model
+    unit: float = 2.0  # seconds of a unit of CP-SAT's deterministic time: unit + size / weight
+    weight: float = 400
+    searching: float = 0.5  # share of the searches with one worker; the rest is for bounds
+    turns: int = 8  # turns of the searches
+    shortest: float = 0.5  # least number of seconds of a turn
+    longest: float = 8.0  # largest number of seconds of a turn
+    cooling: int = 300  # moves per task below which a turn makes a descent, too short to cool
+    large: int = 6_000  # tasks above which only windows improve a schedule, where they apply
+    sweep: float = 0.6  # share of the searches for one pass of windows
+    window: tuple[float, float] = (0.05, 1.0)  # least and largest number of seconds of a window
+    cutting: float = 5e-7  # seconds per task and edge to cut a window out and to insert its result
+    warm: float = 1.5  # first temperature in a window, as a part of its value divided by its tasks
+    starts: int = 4  # schedules that annealing starts from before it continues with the best
+    first_turn: float = 0.5  # share of a turn for each of them
 
-FIRST, FIRST_OF_SMALL, LONGEST = 0.15, 0.4, 10.0
-"""Part of the time that a turn of CP-SAT gets, that it gets where it comes first, and seconds at most."""
 
-BUILDING = 2e-4
-"""Seconds that go by for each literal, interval and row of CP-SAT's model before it searches; larger models than a turn
-has time for are not made."""
-
-UNIT, WEIGHT = 2.0, 400
-"""Seconds of a unit of CP-SAT's deterministic time: so many, and one for each so many literals, intervals and rows."""
-
-SEARCHING = 0.5
-"""Part of the time that one worker plans for the search; bounds have what is left."""
-
-TURNS = 8
-"""Turns that the search is cut into."""
-
-SHORTEST, LONG = 0.5, 8.0
-"""Seconds of a turn, at least and at most."""
-
-COLD = 300
-"""Moves for each task below which a turn does not heat up: there would be no time to cool."""
-
-LARGE = 6_000
-"""Tasks above which windows alone improve a schedule, where they apply."""
-
-SWEEP, EACH = 0.6, (0.05, 1.0)
-"""Part of the planned work that takes windows once through the graph; seconds of a window, at least and at most."""
-
-KEEPING = 5e-7
-"""Seconds for each task and edge that it takes to cut a window out and to fit it in again."""
-
-WARM = 1.5
-"""First temperature in a window, as a part of its value shared out over its tasks."""
-
-STARTS, BRIEF = 4, 0.5
-"""Schedules that annealing starts from before it goes on with the best, and their part of a turn."""
+TUNING = Tuning()
 
 
 @dataclass(slots=True)
-class Searcher:
-    """A member that improves schedules: `rate` is what its last turn gained, in parts of the value a second.
+class ImprovementOperator:
+    """A member that improves schedules; `rate` is the gain of its last turn per second, as a share of the value.
 
-    A turn takes a schedule to start from, seconds and a seed, and returns the seconds that it meant to take. Before its
-    rate counts, there are `trials` to come.
+    `turn` takes a schedule to start from, seconds and a seed, and returns the planned seconds. The rate counts only
+    after `trials` turns.
     """
 
     name: str
@@ -89,15 +76,15 @@ class Searcher:
     rate: float | None = None
 
     def learn(self, before: float | None, after: float | None, seconds: float) -> None:
-        """Take in what a turn gained."""
+        """Update the rate after a turn."""
         self.trials -= 1
         self.rate = 1.0 if before is None and after is not None else 0.0
         if before and after is not None:
             self.rate = (before - after) / abs(before) / seconds
 
 
-class Run(ExactRun):
-    """One solve; with a prover that proves bounds beside it, or without."""
+class Run(SolveRun):
+    """One solve, with or without a prover that proves bounds in parallel."""
 
     best: Standings
 
@@ -105,60 +92,60 @@ class Run(ExactRun):
         super().__init__(problem, options)
         self.best = Standings(problem, options, self.clock)
         self.prover = prover
-        self.span = PATIENCE if options.planned_seconds is None else options.planned_seconds
+        self.span = TUNING.planned if options.planned_seconds is None else options.planned_seconds
         if options.workers > 1:
             self.varies_by = "threads"
         self.least = best_bound(problem)
         self.proved: Termination | None = None
         self.turns, self.worked = 0, 0.0
-        self.length = min(max(SEARCHING * self.span / TURNS, SHORTEST), LONG)
+        self.length = min(max(TUNING.searching * self.span / TUNING.turns, TUNING.shortest), TUNING.longest)
         self.sweep: Sweep | None = None
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
-        self.walker: Search | None = None
-        self.searchers: list[Searcher] = []
+        self.walker: Walker | None = None
+        self.operators: list[ImprovementOperator] = []
         timed = problem.objective.single == "makespan"
         if timed and windowed(problem):
-            self.searchers.append(Searcher("windows", self._slide, needs_schedule=True))
-        if not self.searchers or problem.n_tasks <= LARGE:
-            self.searchers.append(Searcher("annealing", self._anneal, trials=STARTS))
-            self.searchers.append(Searcher("local-search", self._descend))
+            self.operators.append(ImprovementOperator("windows", self._slide, needs_schedule=True))
+        if not self.operators or problem.n_tasks <= TUNING.large:
+            self.operators.append(ImprovementOperator("annealing", self._anneal, trials=TUNING.starts))
+            self.operators.append(ImprovementOperator("local-search", self._descend))
             if timed:
-                self.searchers.append(Searcher("lns", self._repair, needs_schedule=True))
+                self.operators.append(ImprovementOperator("lns", self._repair, needs_schedule=True))
 
     def answer(self) -> Answer:
-        """The best schedule and bound of all members, and why there is no better."""
-        self._tried()
-        small, compiling = self.problem.n_tasks <= SMALL, self._compiling()
+        """Return the best schedule and bound of all members, and why the run ended."""
+        self._run_heuristics()
+        small, compiling = self.problem.n_tasks <= TUNING.small, self._compiling()
         steps: tuple[tuple[bool, Callable[[], None]], ...] = (
-            (not small and not compiling, lambda: self._search(STARTS)),
-            (True, lambda: self._exact(FIRST_OF_SMALL if small else FIRST)),
+            (not small and not compiling, lambda: self._search(TUNING.starts)),
+            (True, lambda: self._exact(TUNING.exact_first if small else TUNING.exact)),
             (True, lambda: self._search(None)),
             (self.prover is None, self._bound),
         )
         for wanted, step in steps:
-            if wanted and not self._over():
+            if wanted and not self.stop_reason():
                 step()
         return self._concluded()
 
     @property
     def threads(self) -> int:
-        """Threads that the prover leaves."""
+        """Threads that the prover does not use."""
         beside = self.prover.workers if self.prover is not None and self.prover.busy else 0
         return max(self.options.workers - beside, 1)
 
-    def _tried(self) -> None:
-        """The initial schedule and the heuristics' turns."""
+    def _run_heuristics(self) -> None:
+        """Offer the initial schedule and those of the heuristics."""
         initial = self.options.initial
         if initial is not None and valid(self.problem, initial):
             self._offer(initial, "initial")
         for at, member in enumerate(affordable(self.problem, self.span)):
-            # Heft has its turn whatever the limit and the initial schedule.
-            if at and (self._over() or self.clock.elapsed > QUICK * self.span):
+            # Heft always runs, regardless of the limit and the initial schedule.
+            if at and (self.stop_reason() or self.clock.elapsed > TUNING.quick * self.span):
                 self.varies_by = self.varies_by or "clock"
                 return
-            # Heft is run in plain Python if need be: something has to be there.
-            patience = impatient(lambda: self._over() is not None) if at else nullcontext()
+            # Heft does not wait for compiled code, so that there is a schedule early.
+            patience = impatient(self.stopped) if at else nullcontext()
             with self.best.turn(member.name), patience, suppress(WaitingStoppedError):
                 for schedule in schedules(member, self.problem, self.options.seed):
                     self._offer(schedule, member.name)
@@ -170,14 +157,14 @@ class Run(ExactRun):
                 self._offer(schedule, "segments")
 
     def _load(self) -> None:
-        """Have the kernel of the moves loaded, or compiled, while heuristics have their turns."""
+        """Start to load or compile the kernel of the moves while heuristics run."""
         start = self.best.schedule
-        if start is not None and self.problem.n_tasks > SMALL and self.span >= 1.0:
+        if start is not None and self.problem.n_tasks > TUNING.small and self.span >= 1.0:
             self.walker = annealer(self.problem, start, 0, rounds_in(self.problem, self.length), 0)
             self._compiling()
 
     def _compiling(self) -> bool:
-        """Whether the kernel of the moves is being compiled, so that the order of turns is another than usual."""
+        """Return whether the kernel of the moves is being compiled, which changes the order of turns."""
         if self.walker is None:
             return False
         self.walker.step(0, 0, 1, 0.0, 0.0, -math.inf)
@@ -187,41 +174,36 @@ class Run(ExactRun):
         return True
 
     def _remember(self, schedule: Schedule) -> None:
-        """Keep a schedule for annealing to start from, if it is among the best that differ in value."""
+        """Keep a schedule as a start of annealing, if it is among the best that differ in value."""
         values = evaluate(self.problem, schedule)
-        if self.problem.n_tasks <= LARGE and all(values != known for known, _ in self.starts):
-            self.starts = sorted([*self.starts, (values, schedule)], key=lambda start: start[0])[:STARTS]
+        if self.problem.n_tasks <= TUNING.large and all(values != known for known, _ in self.starts):
+            self.starts = sorted([*self.starts, (values, schedule)], key=lambda start: start[0])[: TUNING.starts]
 
     def _offer(self, schedule: Schedule, name: str) -> None:
         if self.best.offer(schedule, name) and self.best.bound is None:
-            # Bounds of an infeasible problem mean nothing: they count once there is a schedule.
+            # Only now: bounds of an infeasible problem mean nothing.
             self.best.raise_bound(self.least.value, self.least.name)
 
     def _exact(self, share: float) -> None:
-        """CP-SAT's turn, if its model is not too large for it."""
-        from ..exact._cp_sat.identical_devices import pools
-        from ..exact._cp_sat.limits import model_size
-
-        seconds = min(share * self.span, LONGEST)
-        most = int(seconds / BUILDING)
+        """Run CP-SAT if its model is not too large for its turn."""
+        seconds = min(share * self.span, TUNING.exact_longest)
+        most = int(seconds / TUNING.building)
         if self.problem.n_edges > most:
             return
         size = model_size(pools(self.problem, True).problem)
         if size > most:
             return
-        from ..exact._cp_sat.run import CpSatSettings, solved
-
         remaining = self.clock.remaining
         alone = self.options.workers == 1
         options = replace(
             self.options,
-            # With one worker the work ends it, not the clock.
+            # With one worker, its work ends the turn, not the clock.
             time_limit=remaining if alone or (remaining is not None and remaining < seconds) else seconds,
             workers=self.threads,
             initial=self.best.schedule,
             on_progress=self.best.overhear("cp-sat"),
         )
-        work = seconds / (UNIT + size / WEIGHT) if alone else None
+        work = seconds / (TUNING.unit + size / TUNING.weight) if alone else None
         settings = CpSatSettings(hint=self.best.schedule is None, work=work)
         with self.best.turn("cp-sat"):
             answer = solved(self.problem, options, settings)
@@ -233,55 +215,55 @@ class Run(ExactRun):
             self.proved = answer.termination
 
     def _search(self, most: int | None) -> None:
-        """Turns of the searchers: as much work as is planned, or until time is up; at most so many turns."""
-        work = SEARCHING * self.span if self.options.workers == 1 else self.span
+        """Run turns of the operators, for the planned work or until the time limit, and at most `most` turns."""
+        work = TUNING.searching * self.span if self.options.workers == 1 else self.span
         endless = self.options.workers > 1 and self.clock.limit is not None
         prover = self.prover
         asked = False
-        while (endless or self.worked < work) and not self._over() and (most is None or self.turns < most):
+        while (endless or self.worked < work) and not self.stop_reason() and (most is None or self.turns < most):
             self._turn()
-            if prover is not None and not asked and not prover.busy and not self._over():
-                # On several threads CP-SAT proves bounds that it does not find on one.
-                self._exact(FIRST)
+            if prover is not None and not asked and not prover.busy and not self.stop_reason():
+                # With more threads, CP-SAT may prove a bound that it did not prove before.
+                self._exact(TUNING.exact)
                 asked = True
 
     def _turn(self) -> None:
-        """The turn of who gained most in its last turn, new ones first; where nobody gained anything, of each."""
+        """Run the operator with the highest rate, new ones first; without any gain, each in turn."""
         start = self.best.schedule or any_start(self.problem)
         if start is None:
             self.proved = Termination.FAILED
             self.message = "no placement keeps all groups and separations on feasible devices"
             return
-        able = [each for each in self.searchers if self.best.schedule is not None or not each.needs_schedule]
-        if self._compiling():  # plain Python makes too few moves to gain anything
+        able = [each for each in self.operators if self.best.schedule is not None or not each.needs_schedule]
+        if self._compiling():  # plain Python makes too few moves for a gain
             able = [each for each in able if each.name == "lns"] or able
-        able = able or [Searcher("annealing", self._anneal)]
+        able = able or [ImprovementOperator("annealing", self._anneal)]
         rates = [math.inf if each.rate is None or each.trials > 0 else each.rate for each in able]
-        searcher = able[rates.index(max(rates)) if any(rates) else self.turns % len(able)]
+        operator = able[rates.index(max(rates)) if any(rates) else self.turns % len(able)]
         before = self._value()
-        with self.best.turn(searcher.name):
-            seconds = searcher.turn(start, self.length, self.options.seed + self.turns)
+        with self.best.turn(operator.name):
+            seconds = operator.turn(start, self.length, self.options.seed + self.turns)
         self.worked += seconds
-        searcher.learn(before, self._value(), seconds)
+        operator.learn(before, self._value(), seconds)
         self.turns += 1
 
     def _anneal(self, start: Schedule, seconds: float, number: int) -> float:
-        """A turn of annealing, or of a descent where the graph is too large to cool in time.
+        """Run a turn of annealing, or of a descent where the graph is too large to cool in time.
 
-        The first turns are short, each from another heuristic's schedule: from which of them annealing gets furthest
-        cannot be told from their values.
+        The first turns are short, each from another heuristic's schedule: their values do not show which is the best
+        start.
         """
         at = self.annealed
         self.annealed += 1
-        if at < STARTS:
-            seconds *= BRIEF
+        if at < TUNING.starts:
+            seconds *= TUNING.first_turn
             start = self.starts[at][1] if at < len(self.starts) else start
-        cold = rounds_in(self.problem, seconds) < COLD * self.problem.n_tasks
+        cold = rounds_in(self.problem, seconds) < TUNING.cooling * self.problem.n_tasks
         self._walk(start, seconds, number, "annealing", annealer, descent if cold else _cooled(at))
         return seconds
 
     def _descend(self, start: Schedule, seconds: float, number: int) -> float:
-        """A turn of iterated local search."""
+        """Run a turn of iterated local search."""
         self._walk(start, seconds, number, "local-search", descender, descents)
         return seconds
 
@@ -291,92 +273,80 @@ class Run(ExactRun):
         seconds: float,
         number: int,
         name: str,
-        make: Callable[[Problem, Schedule, int, int, int], Search],
-        cooled: Callable[[Problem, int, int], Iterator[Cooling]],
+        make: MakeWalker,
+        cooled: Coolings,
     ) -> None:
-        """A turn of a search by moves."""
-        rounds = max(rounds_in(self.problem, seconds), 1)
-        walked = searched(
+        """Run a search by moves."""
+        outcome = search_from(
             self.problem,
             start,
             make,
-            lambda worker: cooled(self.problem, worker, rounds),
+            cooled,
             self.best,
+            max(rounds_in(self.problem, seconds), 1),
+            self.stopped,
             enough=sufficient(self.problem, float(self._bound_known()), self.options.gap_limit),
             seed=number,
             workers=self.threads,
-            moves=rounds,
-            stopped=lambda: self._over() is not None,
             patience=seconds + LOADING,
             message=name,
         )
-        if walked.cut:
+        if outcome.cut:
             self.varies_by = self.varies_by or "clock"
 
     def _slide(self, start: Schedule, seconds: float, number: int) -> float:
-        """Windows, on from where the last turn ended."""
+        """Continue the sweep of windows."""
         problem = self.problem
         if self.sweep is None or self.sweep.state.span > makespan(problem, start):
             self.sweep = Sweep(problem, start)
-        planned = SWEEP * SEARCHING * self.span * ADVANCE / problem.n_tasks
-        each = min(max(planned, EACH[0]), EACH[1])
+        planned = TUNING.sweep * TUNING.searching * self.span * ADVANCE / problem.n_tasks
+        each = min(max(planned, TUNING.window[0]), TUNING.window[1])
+
+        def cooled(part: Problem, number: int, rounds: int) -> Iterator[Cooling]:  # noqa: ARG001 - as `coolings`
+            hot = TUNING.warm / part.n_tasks
+            yield Cooling(rounds, hot, hot * ANNEALING.fall)
 
         def solve(window: Window, at: int) -> Schedule | None:
-            best = Incumbent(window.problem, Options(), Clock(None))
-            best.offer(window.schedule)
-            rounds = rounds_in(window.problem, each)
-            hot = WARM / window.problem.n_tasks
-            walked = searched(
+            found, cut = annealed_start(
                 window.problem,
                 window.schedule,
-                annealer,
-                lambda _: iter([Cooling(rounds, hot, hot * FALL)]),
-                best,
+                each,
+                number + at,
+                self.stopped,
                 bound=window.bound,
-                seed=number + at,
-                moves=rounds * problem.n_tasks // ADVANCE,
-                stopped=lambda: self._over() is not None,
-                patience=each + LOADING,
+                moves=rounds_in(window.problem, each) * problem.n_tasks // ADVANCE,
+                cooled=cooled,
             )
-            if walked.cut:
+            if cut:
                 self.varies_by = self.varies_by or "clock"
-            return None if best.schedule is window.schedule else best.schedule
+            return found
 
         left = seconds
-        while left > 0 and not self._over():
+        while left > 0 and not self.stop_reason():
             self.sweep.step(solve, self.threads)
             self._offer(self.sweep.state.schedule, "windows")
-            left -= each + KEEPING * (problem.n_tasks + problem.n_edges)
+            left -= each + TUNING.cutting * (problem.n_tasks + problem.n_edges)
         return seconds
 
     def _repair(self, start: Schedule, seconds: float, number: int) -> float:
-        """A turn of large neighbourhood search."""
-        from ..search._lns.search import improve
-
-        improve(
-            self.problem,
-            start,
-            seconds,
-            number,
-            lambda: self._over() is not None,
-            lambda schedule: self._offer(schedule, "lns"),
-            self.threads,
-        )
+        """Run a turn of large neighbourhood search."""
+        better = partial(self._offer, name="lns")
+        improve(self.problem, start, seconds, number, self.stopped, better, self.threads)
         return seconds
 
     def _bound(self) -> None:
-        """Slow bounds in the time that is left; the schedule stands."""
+        """Prove slow bounds in the remaining time."""
         values, remaining = self.best.values, self.clock.remaining
         if values is None:
             return
         with self.best.turn("bounds"):
             bounds(
                 self.problem,
-                time_limit=self.span * (1 - SEARCHING) if remaining is None else remaining,
+                time_limit=self.span * (1 - TUNING.searching) if remaining is None else remaining,
                 workers=1,
                 known=values[0],
                 on_bound=lambda bound: self.best.raise_bound(bound.value, bound.name),
-                should_stop=lambda: self._over() is not None,
+                should_stop=self.stopped,
             )
 
     def _value(self) -> float | None:
@@ -385,33 +355,23 @@ class Run(ExactRun):
     def _bound_known(self) -> float:
         return float(self.best.bound if self.best.bound is not None else self.least.value)
 
-    def _over(self) -> Termination | None:
-        """Why to stop now, None to go on."""
-        return self.proved or self._enough() or self.halted()
-
-    def _enough(self) -> Termination | None:
-        """How to end where the schedule held is as good as wanted."""
-        values, bound = self.best.values, self.best.bound
-        if values is None or bound is None or len(values) > 1:
-            return None
-        if values[0] == bound:
-            return Termination.OPTIMAL
-        limit = self.options.gap_limit
-        return Termination.COMPLETED if limit is not None and values[0] - bound <= limit * values[0] else None
+    def stop_reason(self) -> Termination | None:
+        """Return why to stop now; None to continue."""
+        return self.proved or self.first_level_reached(self.best.bound) or super().stop_reason()
 
     def _concluded(self) -> Answer:
-        why = self._over() or (Termination.COMPLETED if self.best.schedule is not None else Termination.FAILED)
+        why = self.stop_reason() or (Termination.COMPLETED if self.best.schedule is not None else Termination.FAILED)
         self.stats = {"found by": self.best.found_by, "members": self.best.table()}
         if why is Termination.FAILED and not self.message:
-            self.message = "no member found a schedule that keeps every rule, and none proved that there is none"
+            self.message = "no member found a feasible schedule or proved that there is none"
         return replace(self.ended(why), bound_source=self.best.bound_by)
 
 
-def _cooled(turn: int) -> Callable[[Problem, int, int], Iterator[Cooling]]:
-    """Coolings whose temperatures go with the turns, whatever the seed."""
+def _cooled(turn: int) -> Coolings:
+    """Return coolings whose temperatures depend on the turn, not on the seed."""
     return lambda problem, worker, rounds: coolings(problem, turn + worker, rounds)
 
 
-def descent(problem: Problem, number: int, rounds: int) -> Iterator[Cooling]:  # noqa: ARG001 - as coolings have it
-    """Moves that cost nothing, and no others."""
+def descent(problem: Problem, number: int, rounds: int) -> Iterator[Cooling]:  # noqa: ARG001 - as `coolings`
+    """Yield a descent: one cooling that accepts only moves that do not increase the cost."""
     yield Cooling(rounds, 0.0, 0.0)

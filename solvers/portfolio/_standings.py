@@ -1,4 +1,4 @@
-"""Who holds the best schedule and the best bound, and what each member of a portfolio came up with."""
+"""Keep the best schedule and the best bound of a portfolio, and the results of its members."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .._runs.incumbent import Incumbent
 
 @dataclass(slots=True)
 class Entry:
-    """What a member found best, first level only, and the seconds that it took."""
+    """A member's best value of the first level, and its seconds."""
 
     name: str
     value: Value | None = None
@@ -26,7 +26,7 @@ class Entry:
 
 
 class Standings(Incumbent):
-    """The incumbent of a portfolio, with an entry for each of its members in the order of their turns."""
+    """The incumbent of a portfolio, with an entry for each member in the order of their first turns."""
 
     def __init__(self, problem: Problem, options: Options, clock: Clock) -> None:
         super().__init__(problem, options, clock)
@@ -34,7 +34,7 @@ class Standings(Incumbent):
         self._heard: Value | None = None
 
     def offer(self, schedule: Schedule, message: str = "") -> bool:
-        """Take a schedule of the member that the message names if it is better; whether it was."""
+        """Keep a schedule of the member named by the message if it is better; return whether it is."""
         entry = self._entries.setdefault(message, Entry(message))
         value = evaluate(self.problem, schedule)[0]
         if entry.value is None or value < entry.value:
@@ -43,7 +43,7 @@ class Standings(Incumbent):
 
     @contextmanager
     def turn(self, name: str) -> Iterator[None]:
-        """Take the time of a member's turn."""
+        """Measure a member's turn."""
         entry = self._entries.setdefault(name, Entry(name))
         begin = time.monotonic()
         try:
@@ -52,7 +52,7 @@ class Standings(Incumbent):
             entry.seconds += time.monotonic() - begin
 
     def overhear(self, name: str) -> Callable[[Progress], None]:
-        """For a member that tells of values and bounds on its way and hands over the schedule at its end."""
+        """Return a callback for a member that reports values and bounds while it runs, and its schedule at the end."""
 
         def hear(progress: Progress) -> None:
             if progress.bound is not None and self.values is not None:
@@ -67,7 +67,7 @@ class Standings(Incumbent):
         return hear
 
     def table(self) -> list[dict[str, Any]]:
-        """The entries as plain data."""
+        """Return the entries as plain data."""
         return [
             {"name": entry.name, "value": _plain(entry.value), "seconds": round(entry.seconds, 4)}
             for entry in self._entries.values()

@@ -1,12 +1,11 @@
-"""A sweep through a large graph: window after window of the sequence annealed as a small problem of its own.
+"""Sweep through a large graph: anneal one window of the sequence after the other as a small problem.
 
-A move in a graph of many thousand tasks has to time all that follows anew, and there is time for a few moves a task
-only; in a window of some hundred tasks it costs next to nothing (rolling horizon: S. Sethi, G. Sorger: A theory of
-rolling horizon decision making, Annals of Operations Research 29, 1991, doi:10.1007/BF02283607). What stands before a
-window comes into its problem as two things: a task on each device until the device is free, and the producers of its
-tasks, on a ghost of their device that has the device's links and is busy with nothing. What stands behind it stays as
-it is; a window's outcome is taken if the whole schedule is no longer with it. Windows overlap by half, so that the end
-of each is thought over.
+In a graph of many thousand tasks, a move changes the times of all later tasks, and there is time only for a few moves
+per task. In a window of some hundred tasks a move is cheap (rolling horizon: S. Sethi, G. Sorger: A theory of rolling
+horizon decision making, Annals of Operations Research 29, 1991, doi:10.1007/BF02283607). The problem of a window
+contains two kinds of earlier tasks: one on each device until the device is free, and the producers of its tasks, on a
+copy of their device that has the device's links and is idle. Later tasks do not change. The result of a window is
+accepted unless the whole schedule becomes longer. Windows overlap by half, so that the end of each is revised.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ ADVANCE = 300
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
-    """A stretch of a schedule as a problem of its own: its tasks are the first ones of that.
+    """A window of a schedule as a problem, whose first tasks are those of the window.
 
-    `bound` are ticks that it takes at least: all its devices at work until the end.
+    `bound` is a lower bound of its makespan in ticks, from the total load.
     """
 
     tasks: Int
@@ -45,7 +44,7 @@ class Window:
 
 
 def windowed(problem: Problem) -> bool:
-    """Whether windows stand for themselves: tasks that share nothing but devices, links and memory."""
+    """Return whether windows apply: tasks share only devices, links and memory, and there are enough of them."""
     return (
         problem.contention == "none"
         and problem.memory_model == "sum"
@@ -57,7 +56,7 @@ def windowed(problem: Problem) -> bool:
 
 
 def window_of(state: State, first: int, last: int) -> Window:
-    """The positions [first, last) of a schedule's sequence as a problem of their own."""
+    """Return the window of the positions [first, last) of a schedule's sequence."""
     problem, m = state.problem, state.problem.n_devices
     tasks = state.sequence[first:last]
     place = np.full(problem.n_tasks, -1, dtype=np.int64)
@@ -65,7 +64,7 @@ def window_of(state: State, first: int, last: int) -> Window:
     into = np.flatnonzero(place[problem.edge_target] >= 0)
     source, target = problem.edge_source[into], place[problem.edge_target[into]]
     before = np.unique(source[place[source] < 0])
-    free = state.around(first, last).free
+    free = state.boundary(first, last).free
     origin = int(min(state.end[before].min(initial=UNLIMITED), free.min(initial=UNLIMITED), state.start[tasks].min()))
     free = np.maximum(free - origin, 0)
     place[before] = len(tasks) + np.arange(len(before))
@@ -75,7 +74,7 @@ def window_of(state: State, first: int, last: int) -> Window:
     duration, feasible = np.zeros((n, 2 * m), dtype=np.int64), np.zeros((n, 2 * m), dtype=np.bool_)
     duration[: len(tasks), :m] = problem.duration[tasks]
     feasible[: len(tasks), :m] = problem.feasible[tasks]
-    feasible[np.arange(len(tasks), n), device[len(tasks) :]] = True  # what stands before stays where it is
+    feasible[np.arange(len(tasks), n), device[len(tasks) :]] = True  # earlier tasks keep their device
     duration[np.arange(n - m, n), np.arange(m)] = free
     release, deadline = np.zeros(n, dtype=np.int64), np.full(n, UNLIMITED)
     release[: len(tasks)] = np.maximum(problem.release[tasks] - origin, 0)
@@ -107,7 +106,7 @@ def window_of(state: State, first: int, last: int) -> Window:
 
 
 class Sweep:
-    """Goes through a graph window after window, and from the front again.
+    """Improves one window after the other, and starts again at the end.
 
     Attributes
     ----------
@@ -121,7 +120,7 @@ class Sweep:
         self._round = 0
 
     def step(self, solve: Callable[[Window, int], Schedule | None], lanes: int) -> None:
-        """The next window of each lane; lanes are equal parts of the graph, one solved beside the other."""
+        """Improve the next window of each lane; lanes are equal parts of the graph, solved in parallel."""
         n = self.problem.n_tasks
         lanes = max(min(lanes, n // (SIZE + ADVANCE)), 1)
         length = -(-n // lanes)
@@ -137,7 +136,7 @@ class Sweep:
         self._take(list(zip(firsts, windows, found, strict=True)))
 
     def _take(self, found: list[tuple[int, Window, Schedule | None]]) -> None:
-        """Keep each part with which the whole is no longer."""
+        """Accept each result with which the whole schedule is not longer."""
         problem, span = self.problem, self.state.span
         device, sequence = self.state.device, self.state.sequence
         rank = positions(problem.order)

@@ -1,51 +1,63 @@
-"""What searches share around their loop: where they begin, when they end, and what they answer."""
+"""What the searches by moves share around their loop: the start, the limits, and the answer."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 
 from pydantic import Field
 
 from placeopt.bounding.quick import best_bound
 from placeopt.model.problem import Objective, Problem
-from placeopt.model.schedule import Schedule
-from placeopt.solver import Answer, Clock, Options, Settings, Termination
+from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings, Termination
 
-from .._local_search.search import Cooling, Search, any_start, rounds_in, searched, sufficient
-from .._runs.incumbent import Incumbent
+from .._local_search.search import Coolings, MakeWalker, any_start, rounds_in, search_from
+from .._runs.solve_run import SolveRun, sufficient
 from .._starts.warm_start import best_start
 
 DEFAULT = 10.0
-"""Seconds worth of moves where neither a time limit nor a number of rounds is given."""
+"""Seconds worth of moves without a time limit and without a number of rounds."""
 
 BRIEF = 1.0
-"""Seconds; below such a limit there is no time to load compiled code, and plain code searches."""
+"""Seconds of the time limit below which plain code searches, because loading compiled code takes too long."""
 
 SHARE = 0.85
-"""Of the time limit that one worker's moves are to take: it ends by their number, not by the clock."""
+"""Share of the time limit for which one worker plans its moves; it ends by their number, not by the clock."""
 
 
 class SearchSettings(Settings):
     """Settings of every search."""
 
     rounds: int | None = Field(default=None, gt=0)
-    """Moves that each worker tries. Without it, as many as the time limit has room for: with one worker a number that
-    depends on the problem and the limit alone, so that the same seed gives the same schedule; with more, until the
-    limit. With neither, as many as a core tries in about ten seconds."""
+    """Moves that each worker tries. By default, as many as fit into the time limit: with one worker a number that
+    depends only on the problem and the limit, so that the same seed gives the same schedule; with more workers, until
+    the limit. Without a time limit, as many as a core tries in about ten seconds."""
+
+
+def search_info(summary: str, citation: str) -> Info:
+    """Return the description of a search."""
+    return Info(
+        summary=summary,
+        family="search",
+        guarantee="none",
+        complexity="O(n + e) a move at most, as many as time allows",
+        citation=citation,
+        anytime=True,
+        warm_start=True,
+        metrics=ALL_METRICS,
+        combined=True,
+    )
 
 
 def search(
     problem: Problem,
     options: Options,
     settings: SearchSettings,
-    make: Callable[[Problem, Schedule, int, int, int], Search],
-    coolings: Callable[[Problem, int, int], Iterator[Cooling]],
+    make: MakeWalker,
+    coolings: Coolings,
 ) -> Answer:
-    """Search with the walkers that `make` gives and with `coolings` of a worker, by its number and its moves."""
-    clock = Clock(options.time_limit)
-    best = Incumbent(problem, options, clock)
-    bound = best_bound(problem).value
+    """Search with walkers from `make` that follow `coolings`."""
+    run = SolveRun(problem, options)
+    best, bound = run.best, best_bound(problem).value
     start = best_start(problem, options.initial, True)
     if start is not None:
         best.offer(start, "start" if options.initial is None else "initial")
@@ -55,38 +67,31 @@ def search(
     if problem.n_tasks == 0:
         return Answer(Termination.OPTIMAL, begin, bound)
     limit = options.planned_seconds
-    endless = settings.rounds is None and limit is not None and options.workers > 1
     seconds = DEFAULT if limit is None else SHARE * limit
     brief = settings.rounds is None and limit is not None and limit < BRIEF
     rounds = settings.rounds or max(rounds_in(problem, seconds, plain=brief), 1)
-
-    def each(number: int) -> Iterator[Cooling]:
-        while True:
-            yield from coolings(problem, number, rounds)
-            if not endless:
-                return
-
-    walked = searched(
+    outcome = search_from(
         problem,
         begin,
         make,
-        each,
+        coolings,
         best,
+        rounds,
+        run.stopped,
         bound=math.ceil(bound) if problem.objective == Objective() else None,
         enough=sufficient(problem, float(bound), options.gap_limit),
         seed=options.seed,
         workers=options.workers,
         moves=0 if brief else rounds,
-        stopped=lambda: options.should_stop() or clock.over,
+        endless=settings.rounds is None and limit is not None and options.workers > 1,
     )
-    message = "" if best.schedule is not None else "no state that was tried keeps all limits of memory and deadlines"
-    if best.values is not None and len(best.values) == 1 and best.values[0] == bound:
-        why = Termination.OPTIMAL
-    elif options.should_stop():
-        why = Termination.INTERRUPTED
-    elif clock.over:
-        why = Termination.TIME_LIMIT
-    else:
-        why = Termination.COMPLETED if best.schedule is not None else Termination.FAILED
-    varies = "threads" if options.workers > 1 else ""
-    return Answer(why, best.schedule, bound, message, {"evaluated": walked.evaluated}, varies_by=varies)
+    found = best.schedule is not None
+    why = Termination.OPTIMAL if best.values == (bound,) else run.stop_reason()
+    return Answer(
+        why or (Termination.COMPLETED if found else Termination.FAILED),
+        best.schedule,
+        bound,
+        "" if found else "no state that was tried meets all memory limits and deadlines",
+        {"evaluated": outcome.evaluated},
+        varies_by="threads" if options.workers > 1 else "",
+    )

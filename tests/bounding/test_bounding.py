@@ -1,4 +1,4 @@
-"""The engine for bounds, the command, and the prover that proves them beside a solver."""
+"""Lower bounds: the portfolio, the command, and the prover that runs alongside a solver."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def chain() -> Problem:
 
 
 def layered() -> Problem:
-    """Twenty-four tasks in four layers on three devices, which no solver here proves at once."""
+    """Twenty-four tasks in four layers on three devices, which no solver proves optimal at once."""
     rng = np.random.default_rng(5)
     edges = [(i, j) for i in range(18) for j in range(6 * (i // 6) + 6, 6 * (i // 6) + 12) if rng.random() < 0.4]
     return build_problem(
@@ -102,7 +102,7 @@ class TestEnergetic:
         problem = build_problem(task_names="ab", device_names="d", duration=[[3], [4]])
         assert energetic_bound(problem, 7).value == energetic_bound(problem, 0).value == 7
         loose = build_problem(task_names="ab", device_names="de", duration=[[3, 3], [4, 4]])
-        assert energetic_bound(loose, 6) == Bound("energetic", 4, "task b takes so long wherever it runs")
+        assert energetic_bound(loose, 6) == Bound("energetic", 4, "task b takes at least this long on any device")
 
     def test_where_another_class_is_cheaper_for_a_part(self) -> None:
         # X may run on a or b; as long as it fills the interval there, b is the cheaper one at some prices.
@@ -125,7 +125,7 @@ class TestEnergetic:
         at = np.array([2])
         assert best_interval.plain(at, at, *arguments, price, worth, 2, 0, 8) == 9
         assert best_interval.compiled()(at, at, *arguments, price, worth, 2, 0, 8) == 9
-        # Nothing is known of an interval that might be empty.
+        # An interval that may be empty proves nothing.
         assert best_interval.plain(at, at, *arguments, price, worth, 2, 0, 4) == 0
 
 
@@ -135,12 +135,12 @@ class TestCompanion:
         monkeypatch.setattr("placeopt.bounding.bound_prover.DELAY", 0.0)
 
     def solved(self, options: Options, schedule: Schedule, value: int) -> Answer:
-        """The answer of a solver that has a schedule at once and then goes on until it is stopped."""
+        """The answer of a solver that finds a schedule at once and then runs until it is stopped."""
         assert options.on_progress is not None
         options.on_progress(Progress(0.0, value, None, "first"))
         end = time.monotonic() + 60
         while not options.should_stop():
-            assert time.monotonic() < end, "nobody stopped it"
+            assert time.monotonic() < end, "the solver was not stopped"
             time.sleep(0.01)
         return Answer(Termination.INTERRUPTED, schedule)
 
@@ -152,7 +152,7 @@ class TestCompanion:
         options = Options(workers=2, time_limit=60, gap_limit=gap, on_progress=heard.append)
         with BoundProver(chain(), options) as prover:
             answer = self.solved(prover.options, Schedule(np.array([0, 0, 1, 1]), np.array([0, 10, 23, 33])), value)
-        answer = prover.concluded(answer)
+        answer = prover.with_bound(answer)
         assert answer.termination is expected
         assert prover.best is not None
         assert answer.bound == prover.best.value >= math.ceil(value * (1 - (gap or 0)))
@@ -164,7 +164,7 @@ class TestCompanion:
         stop.set()
         with BoundProver(chain(), Options(workers=2, should_stop=stop.is_set, on_progress=lambda _: None)) as prover:
             answer = self.solved(prover.options, Schedule(np.zeros(4, np.int64), np.zeros(4, np.int64)), 43)
-        assert prover.concluded(answer).termination is Termination.INTERRUPTED
+        assert prover.with_bound(answer).termination is Termination.INTERRUPTED
 
     def test_does_not_end_a_list_of_objectives(self) -> None:
         levels = Objective(((Term("makespan"),), (Term("communication"),)))
@@ -178,9 +178,9 @@ class TestCompanion:
     def test_keeps_the_better_bound(self) -> None:
         prover = BoundProver(chain(), Options())
         prover.best = Bound("relaxation-lp", 41, "")
-        assert prover.concluded(Answer(Termination.TIME_LIMIT, bound=42)).bound == 42
-        assert prover.concluded(Answer(Termination.TIME_LIMIT, bound=Fraction(81, 2))).bound == 41
-        assert prover.concluded(Answer(Termination.INFEASIBLE)).bound is None
+        assert prover.with_bound(Answer(Termination.TIME_LIMIT, bound=42)).bound == 42
+        assert prover.with_bound(Answer(Termination.TIME_LIMIT, bound=Fraction(81, 2))).bound == 41
+        assert prover.with_bound(Answer(Termination.INFEASIBLE)).bound is None
 
     def test_its_errors_are_told_and_lose_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken(*_: object, **__: object) -> None:
@@ -189,8 +189,8 @@ class TestCompanion:
         monkeypatch.setattr("placeopt.bounding.bound_prover.bounds", broken)
         with BoundProver(chain(), Options()) as prover:
             time.sleep(0.2)
-        answer = prover.concluded(Answer(Termination.TIME_LIMIT, message="tired"))
-        assert answer.message == "tired; no better bounds were proved beside it: ZeroDivisionError: on purpose"
+        answer = prover.with_bound(Answer(Termination.TIME_LIMIT, message="tired"))
+        assert answer.message == "tired; proving better bounds failed: ZeroDivisionError: on purpose"
 
     def test_what_contradicts_itself_is_raised_and_stops_the_solver(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken(*_: object, **__: object) -> None:
@@ -200,7 +200,7 @@ class TestCompanion:
         with BoundProver(chain(), Options()) as prover:
             answer = self.solved(prover.options, Schedule(np.zeros(4, np.int64), np.zeros(4, np.int64)), 43)
         with pytest.raises(po.InternalError, match="two bounds contradict each other"):
-            prover.concluded(answer)
+            prover.with_bound(answer)
 
     @pytest.mark.parametrize("solver", ["tabu", "auto"])
     def test_a_contradiction_is_an_internal_error_of_the_run(
@@ -225,12 +225,12 @@ class TestCompanion:
         with BoundProver(chain(), Options(workers=2, on_progress=hear)) as prover:
             answer = self.solved(prover.options, Schedule(np.zeros(4, np.int64), np.zeros(4, np.int64)), 99)
         with pytest.raises(error, match="the caller broke"):
-            prover.concluded(answer)
+            prover.with_bound(answer)
 
 
 class TestProgress:
     def heard(self, threads: int, reports: int) -> tuple[list[Progress], int]:
-        """What a slow callback hears of several threads, and how many of its calls run at a time."""
+        """The calls of a slow callback from several threads, and how many of them overlap."""
         heard: list[Progress] = []
         inside = most = 0
 
@@ -294,7 +294,7 @@ class TestProgress:
         def hear(progress: Progress) -> None:
             heard.append(progress)
             first.set()
-            time.sleep(0.01 if len(heard) == 1 else 0.0)  # the bounds come now
+            time.sleep(0.01 if len(heard) == 1 else 0.0)  # the bounds are proved now
             assert heard[-1] is progress
 
         monkeypatch.setattr("placeopt.bounding.bound_prover.DELAY", 0.0)
@@ -304,7 +304,7 @@ class TestProgress:
             for value in range(90, 60, -1):
                 prover.options.on_progress(Progress(0.0, value))
             done.wait(60)
-        prover.concluded(Answer(Termination.COMPLETED))
+        prover.with_bound(Answer(Termination.COMPLETED))
         assert len(heard) == 60
         assert [each.elapsed for each in heard] == sorted(each.elapsed for each in heard)
         proved = [each.bound for each in heard if each.bound is not None]
@@ -346,17 +346,17 @@ class TestPipeline:
 
 class TestCommand:
     def test_people_get_a_table(self) -> None:
-        told = run("bounds", PROBLEMS / "five-node.yaml", "-t", "20s", "-w", "1")
-        assert told.code == 0
-        lines = told.out.splitlines()
+        done = run("bounds", PROBLEMS / "five-node.yaml", "-t", "20s", "-w", "1")
+        assert done.code == 0
+        lines = done.out.splitlines()
         assert lines[0].startswith("five-node: 5 tasks")
         assert lines[1].split() == ["bound", "value", "time", "why", "no", "schedule", "is", "better"]
-        assert re.match(r"  critical-path +14 s +0\.\d{3} s +what must come before task", lines[2])
-        assert "relaxation-mip" in told.out
+        assert re.match(r"  critical-path +14 s +0\.\d{3} s +the longest chain of tasks", lines[2])
+        assert "relaxation-mip" in done.out
 
     def test_json(self) -> None:
-        told = run("bounds", PROBLEMS / "five-node.yaml", "-t", "20", "--json")
-        data = json.loads(told.out)
+        done = run("bounds", PROBLEMS / "five-node.yaml", "-t", "20", "--json")
+        data = json.loads(done.out)
         assert list(data) == ["problem", "fingerprint", "objective", "resolution", "infeasible", "bound", "bounds"]
         assert (data["bound"], data["infeasible"], data["objective"]) == (14, None, "makespan")
         assert set(data["bounds"][0]) == {"name", "value", "seconds", "explanation"}
@@ -368,11 +368,11 @@ class TestCommand:
             "placeopt: 1\ndevices: {d: {memory: 3}, e: {memory: 3}}\n"
             "tasks: {'[red]a': {time: 1, memory: 2}, b: {time: 1, memory: 2}, c: {time: 1, memory: 2}}\n"
         )
-        told, data = run("bounds", path), run("bounds", path, "--json")
-        assert told.code == data.code == 1
-        assert "infeasible: " in told.out
+        done, data = run("bounds", path), run("bounds", path, "--json")
+        assert done.code == data.code == 1
+        assert "infeasible: " in done.out
         assert json.loads(data.out)["bounds"] == []
-        assert json.loads(data.out)["infeasible"] in told.out
+        assert json.loads(data.out)["infeasible"] in done.out
 
     @pytest.mark.parametrize(
         ("option", "message"),
@@ -383,10 +383,10 @@ class TestCommand:
         ],
     )
     def test_mistakes(self, option: list[str], message: str) -> None:
-        told = run("bounds", PROBLEMS / "five-node.yaml", *option)
-        assert told.code == 2
-        assert message in told.err
+        done = run("bounds", PROBLEMS / "five-node.yaml", *option)
+        assert done.code == 2
+        assert message in done.err
 
     def test_solve_takes_a_time_for_bounds(self) -> None:
-        told = run("solve", PROBLEMS / "five-node.yaml", "--bound-time", "20s", "--json")
-        assert json.loads(told.out)["bound"] == 14
+        done = run("solve", PROBLEMS / "five-node.yaml", "--bound-time", "20s", "--json")
+        assert json.loads(done.out)["bound"] == 14

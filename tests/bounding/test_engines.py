@@ -1,4 +1,4 @@
-"""HiGHS and SCIP in a process of their own, CP-SAT in a thread: what they answer, how they end."""
+"""HiGHS and SCIP in a separate process, CP-SAT in a thread: results and endings."""
 
 from __future__ import annotations
 
@@ -17,27 +17,18 @@ from ortools.math_opt.python import mathopt
 from ortools.sat.python import cp_model
 
 import placeopt as po
-from placeopt.bounding.engines import cp_sat, process, worker
-from placeopt.bounding.engines.process import EngineError
+from placeopt.bounding.engines import EngineError, cp_sat, process, worker
+from placeopt.bounding.engines.mathopt import Engine, Outcome, run_mathopt
 from placeopt.bounding.engines.watching import watched
 from placeopt.bounding.relaxation import relaxed_bounds
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 
-ENGINES = ("highs", "scip")
-OPTIONS: dict[str, Any] = {
-    "engine": "highs",
-    "hint": None,
-    "seconds": None,
-    "gap": 0.0,
-    "absolute_gap": 0.5,
-    "seed": 0,
-    "workers": 1,
-}
+ENGINES: tuple[Engine, ...] = ("highs", "scip")
 
 
 def knapsack(size: int = 4, room: int = 7) -> model_pb2.ModelProto:
-    """The most value of things that weigh 2, 3, 4, ... and are worth 3, 4, 5, ...: its negative, to minimise."""
+    """A knapsack of items with weights 2, 3, 4, ... and values 3, 4, 5, ..., as a minimisation."""
     model = mathopt.Model()
     taken = [model.add_binary_variable() for _ in range(size)]
     model.add_linear_constraint(sum((i + 2) * each for i, each in enumerate(taken)) <= room)
@@ -46,7 +37,7 @@ def knapsack(size: int = 4, room: int = 7) -> model_pb2.ModelProto:
 
 
 def disjunctions(size: int) -> model_pb2.ModelProto:
-    """Tasks one after the other on a device, the sum of the ends least, with big M: no proof in reasonable time."""
+    """Minimise the sum of the ends of tasks on one device, with big M: too hard to prove in reasonable time."""
     model = mathopt.Model()
     ticks = [3 + 7 * i % 11 for i in range(size)]
     start = [model.add_variable(lb=0, ub=sum(ticks)) for _ in ticks]
@@ -60,49 +51,54 @@ def disjunctions(size: int) -> model_pb2.ModelProto:
 
 
 def run(
-    model: model_pb2.ModelProto, seen: list[Any] | None = None, stop: Any = lambda: False, **options: Any
-) -> dict[str, Any]:
-    told = [] if seen is None else seen
-    return process.run(model, {**OPTIONS, **options}, told.append, told.append, stop)
+    model: model_pb2.ModelProto,
+    seen: list[Any] | None = None,
+    stop: Any = lambda: False,
+    engine: Engine = "highs",
+    **options: Any,
+) -> Outcome:
+    seen = [] if seen is None else seen
+    callbacks = {"on_values": seen.append, "on_bound": seen.append, "should_stop": stop}
+    return run_mathopt(model, engine, **{"absolute_gap": 0.5, **callbacks, **options})
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_optimum(engine: str) -> None:
+def test_an_optimum(engine: Engine) -> None:
     reply = run(knapsack(), engine=engine)
-    assert reply["status"] == "optimal"
-    assert reply["bound"] == pytest.approx(-9)
-    assert reply["values"] == pytest.approx([1, 0, 0, 1], abs=1e-6) or reply["values"] == pytest.approx(
+    assert reply.status == "optimal"
+    assert reply.bound == pytest.approx(-9)
+    assert reply.values == pytest.approx([1, 0, 0, 1], abs=1e-6) or reply.values == pytest.approx(
         [0, 1, 1, 0], abs=1e-6
     )
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_no_solution(engine: str) -> None:
+def test_no_solution(engine: Engine) -> None:
     model = knapsack()
     model.linear_constraints.lower_bounds[0] = 6.5
     model.linear_constraints.upper_bounds[0] = 6.9
-    assert run(model, engine=engine)["status"] == "infeasible"
+    assert run(model, engine=engine).status == "infeasible"
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_time_limit(engine: str) -> None:
+def test_a_time_limit(engine: Engine) -> None:
     reply = run(disjunctions(14), engine=engine, seconds=0.3)
-    assert reply["status"] == "limit"
-    assert reply["bound"] is not None
+    assert reply.status == "limit"
+    assert reply.bound is not None
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_stop_leaves_what_there_is_and_ends_the_process(engine: str) -> None:
+def test_a_stop_keeps_the_best_and_ends_the_process(engine: Engine) -> None:
     seen: list[Any] = []
     process._close_all()
     reply = run(disjunctions(14), seen, lambda: len(seen) > 2, engine=engine)
-    assert reply["stopped"]
-    assert reply["status"] == "limit"
-    assert reply["values"] in seen or reply["bound"] in seen
+    assert reply.stopped
+    assert reply.status == "limit"
+    assert reply.values in seen or reply.bound in seen
     assert process._idle == []
 
 
-def test_a_process_that_is_done_serves_the_next() -> None:
+def test_an_idle_process_serves_the_next_run() -> None:
     process._close_all()
     run(knapsack())
     (first,) = process._idle
@@ -111,25 +107,25 @@ def test_a_process_that_is_done_serves_the_next() -> None:
     assert first is second
     first._process.kill()
     first._process.wait()
-    assert run(knapsack())["status"] == "optimal"
+    assert run(knapsack()).status == "optimal"
     assert first not in process._idle
 
 
-def test_what_an_engine_does_not_take_is_told() -> None:
-    with pytest.raises(EngineError, match="highs broke: TypeError"):
+def test_a_parameter_that_an_engine_rejects_is_reported() -> None:
+    with pytest.raises(EngineError, match="highs failed: TypeError"):
         run(knapsack(), seed="no number")
-    assert run(knapsack())["status"] == "optimal"
+    assert run(knapsack()).status == "optimal"
 
 
-def test_a_process_that_ends_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_process_that_ends_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script = tmp_path / "worker.py"
     script.write_text("import sys; sys.stdin.readline()")
     monkeypatch.setattr(process, "__file__", str(tmp_path / "process.py"))
-    with pytest.raises(EngineError, match="ended before it had an answer"):
+    with pytest.raises(EngineError, match="ended without an answer"):
         run(knapsack(), workers=7)
 
 
-def test_a_process_that_dies_of_a_signal_for_all_of_us_was_stopped(
+def test_a_process_that_dies_of_a_signal_to_the_job_was_stopped(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Slurm and systemd signal all processes of a job: the engine may die before `should_stop` is true."""
@@ -143,7 +139,7 @@ def test_a_process_that_dies_of_a_signal_for_all_of_us_was_stopped(
         return asked[-1] > asked[0] + 0.3
 
     found = run(knapsack(), stop=stop, workers=7)
-    assert found["stopped"]
+    assert found.stopped
 
 
 def test_an_error_in_a_callback_ends_the_process() -> None:
@@ -152,11 +148,11 @@ def test_an_error_in_a_callback_ends_the_process() -> None:
 
     before = len(process._idle)
     with pytest.raises(ValueError, match="enough"):
-        process.run(disjunctions(12), OPTIONS, lambda _: None, fail, lambda: False)
+        run(disjunctions(12), on_bound=fail)
     assert len(process._idle) <= before
 
 
-def test_the_process_ends_when_nobody_listens() -> None:
+def test_the_process_ends_when_its_input_ends() -> None:
     done = subprocess.run(
         [sys.executable, "-I", worker.__file__, json.dumps(sys.path)],
         input="",
@@ -217,7 +213,7 @@ class TestWatched:
 
         def stop() -> None:
             calls.append(1)
-            if len(calls) == 3:  # the first calls come before the search begins, and are lost
+            if len(calls) == 3:  # the first calls come before the search begins and have no effect
                 enough.set()
 
         assert watched(lambda: enough.wait(60), stop, lambda: True) == (True, True)
@@ -246,7 +242,7 @@ class TestWatched:
 
 
 def unfinished(size: int = 40) -> cp_model.CpModel:
-    """Tasks one after the other with precedences, the sum of the ends least: no proof in reasonable time."""
+    """Minimise the sum of the ends of ordered tasks on one device: too hard to prove in reasonable time."""
     model = cp_model.CpModel()
     ticks = [3 + 7 * i % 11 for i in range(size)]
     ends = [model.new_int_var(0, sum(ticks), "") for _ in ticks]
@@ -293,7 +289,7 @@ class TestCpSat:
         outcome = run_cp_sat(model, seconds=0.0)
         assert (outcome.status, outcome.bound) == ("UNKNOWN", None)
 
-    def test_it_stops_when_told(self) -> None:
+    def test_it_stops_when_asked(self) -> None:
         bounds: list[int] = []
         values: list[int] = []
         model = unfinished()
@@ -361,6 +357,6 @@ USERS: dict[str, Callable[[po.Problem], Any]] = {
 
 
 @pytest.mark.parametrize("user", list(USERS))
-def test_everyone_runs_cp_sat_with_all_that_keeps_it_right(user: str, parameters: list[Any]) -> None:
+def test_every_user_runs_cp_sat_with_its_workarounds(user: str, parameters: list[Any]) -> None:
     USERS[user](po.load(PROBLEMS / "sensor-fusion.yaml"))
     assert set(parameters) == {(0, False)}

@@ -1,4 +1,4 @@
-"""Lower bounds and proofs of infeasibility: worked by hand, against brute force, and against linear programming."""
+"""Lower bounds and proofs of infeasibility: by hand, against brute force, and against linear programming."""
 
 from __future__ import annotations
 
@@ -18,9 +18,18 @@ from placeopt.bounding.quick import Bound, best_bound, bounds, prove_infeasible
 from placeopt.bounding.quick.classes import classes_of, subsets
 from placeopt.bounding.quick.deadlines import horizon, narrowed
 from placeopt.bounding.quick.infeasibility import _bins
-from placeopt.bounding.quick.interior import row_prices
+from placeopt.bounding.quick.interior import dual_prices
 from placeopt.bounding.quick.jackson import NONE, best_spread, best_window
-from placeopt.bounding.quick.loads import SAMPLE, Prices, Sharing, good_prices, least_value, pigeonhole, proved, weights
+from placeopt.bounding.quick.loads import (
+    SAMPLE,
+    Prices,
+    Sharing,
+    best_price_bound,
+    candidate_prices,
+    pigeonhole,
+    price_bound,
+    weights,
+)
 from placeopt.bounding.quick.paths import NEVER, earliest_starts, windows
 from placeopt.kernels import Kernel
 from placeopt.model.building import build_problem
@@ -70,7 +79,7 @@ def heft_10() -> Problem:
 class TestAgainstBruteForce:
     @pytest.mark.parametrize("block", range(40))
     def test_bounds_and_proofs_hold(self, block: int) -> None:
-        """100 problems each: no bound above the optimum, no proof against a schedule that exists."""
+        """100 problems each: no bound exceeds the optimum, and no feasible problem is proved infeasible."""
         for number in range(100):
             problem = small_problem(np.random.default_rng([block, number]), times=block % 2 == 1)
             best = optimum(problem)
@@ -84,7 +93,7 @@ class TestAgainstBruteForce:
             for bound in found:
                 assert bound.value <= value[0], (number, bound, value)
                 assert isinstance(bound.value, int) or bound.value.denominator > 1
-            # The oracle itself: its schedule is feasible and has the value it says.
+            # Check the oracle: its schedule is feasible and has the reported value.
             assert verify(problem, schedule, value).feasible
             assert evaluate(problem, schedule) == value
             assert fits(problem, schedule)
@@ -92,7 +101,7 @@ class TestAgainstBruteForce:
     @pytest.mark.parametrize("times", [False, True])
     @pytest.mark.parametrize("metric", METRICS)
     def test_bounds_are_not_idle(self, metric: Metric, times: bool) -> None:
-        """On two in three small problems, at least, the best bound is the optimum itself."""
+        """For at least two thirds of small problems the best bound equals the optimum."""
         hits = []
         for number in range(60):
             problem = small_problem(np.random.default_rng([100, number]), objective(metric), times=times)
@@ -104,7 +113,7 @@ class TestAgainstBruteForce:
 
     @pytest.mark.parametrize("times", [False, True])
     def test_most_infeasible_problems_are_proved(self, times: bool) -> None:
-        """What no quick proof finds is rare among small problems."""
+        """Quick proofs find most infeasible small problems."""
         drawn = (
             small_problem(np.random.default_rng([200, number]), objective("max_load"), times=times)
             for number in range(400)
@@ -117,7 +126,7 @@ class TestAgainstBruteForce:
 class TestTheOracle:
     @pytest.mark.parametrize("times", [False, True])
     def test_it_agrees_with_every_start_on_a_grid(self, times: bool) -> None:
-        """Tiny problems under ports or peak memory: all starts up to a horizon, judged by the verifier."""
+        """Tiny problems under ports or peak memory: all starts up to a horizon, checked by the verifier."""
         compared, late = 0, 0
         for number in range(60):
             problem = tiny_problem(np.random.default_rng([300, number]), times=times)
@@ -129,7 +138,7 @@ class TestTheOracle:
                 late += not on_grid and optimum(untimed) is not None
                 compared += 1
         assert compared >= 20
-        assert (late >= 2) == times  # deadlines decide some of them
+        assert (late >= 2) == times  # some depend on deadlines
 
 
 def tiny_problem(rng: np.random.Generator, *, times: bool = False) -> Problem:
@@ -262,7 +271,7 @@ class TestLoad:
         problem = graph([[2, 4], [2, 4]], objective=objective("max_load"))
         classes = classes_of(problem)
         sharing = Sharing(classes.duration, classes.memory, classes.allowed, classes.size, classes.capacity)
-        assert least_value(sharing) == Fraction(8, 3)
+        assert best_price_bound(sharing) == Fraction(8, 3)
         assert named(problem) == {"load": 3, "packing": 2}
 
     def test_a_group_is_one_piece(self) -> None:
@@ -301,8 +310,8 @@ class TestLoad:
             if optimal is None:
                 continue
             compared += 1
-            value = float(least_value(sharing))
-            # Bytes are whole, so the bound may use a little more than the programme knows of.
+            value = float(best_price_bound(sharing))
+            # Bytes are integers, so the bound may slightly exceed the linear program's value.
             assert value <= optimal * (1 + 1e-9)
             assert value >= optimal * (1 - (1e-9 if n_classes <= 2 and not memory else 1e-6))
         assert compared >= 15
@@ -312,16 +321,19 @@ class TestLoad:
         sharing = random_sharing(rng, 3 * SAMPLE, 4, memory=False)
         use = sharing.amount / sharing.amount.min(axis=1).sum()
         size = sharing.size.astype(np.float64)
-        prices = row_prices(np.zeros(use.shape), use, np.arange(4), size, np.zeros(4), sharing.allowed, 1e-7)
+        prices = dual_prices(np.zeros(use.shape), use, np.arange(4), size, np.zeros(4), sharing.allowed, 1e-7)
         optimal = np.where(sharing.allowed, sharing.amount * prices, np.inf).min(axis=1).sum() / (prices @ size)
-        assert 0.99 * optimal <= float(least_value(sharing)) <= optimal * (1 + 1e-6)
+        assert 0.99 * optimal <= float(best_price_bound(sharing)) <= optimal * (1 + 1e-6)
 
     @pytest.mark.parametrize("magnitude", [10, 10**9, 10**17])
     def test_evaluation_is_exact_however_large_the_numbers(self, magnitude: int) -> None:
         rng = np.random.default_rng(2)
         for _ in range(20):
             sharing = random_sharing(rng, 6, 3, memory=True, largest=magnitude)
-            for prices in (Prices(rng.integers(0, magnitude, 3) + 1, rng.integers(0, 50, 3)), *good_prices(sharing)):
+            for prices in (
+                Prices(rng.integers(0, magnitude, 3) + 1, rng.integers(0, 50, 3)),
+                *candidate_prices(sharing),
+            ):
                 total = sum(
                     min(
                         prices.amount.tolist()[c] * sharing.amount.tolist()[i][c]
@@ -340,7 +352,7 @@ class TestLoad:
                 )
                 scale = sum(prices.amount.tolist()[c] * sharing.size.tolist()[c] for c in range(3))
                 most = sum(max(row) for row in sharing.amount.tolist())
-                assert proved(sharing, prices) == min(max(Fraction(total - stock, scale), 0), most)
+                assert price_bound(sharing, prices) == min(max(Fraction(total - stock, scale), 0), most)
 
 
 def random_sharing(rng: np.random.Generator, n: int, k: int, memory: bool, largest: int = 100) -> Sharing:
@@ -440,9 +452,7 @@ class TestOtherObjectives:
             objective=objective("total_cost"),
         )
         assert bounds(problem) == [
-            Bound(
-                "cheapest", 10, "every group where it is fastest takes 6 ns, the transfers that cannot be avoided 4 ns"
-            )
+            Bound("cheapest", 10, "every group on its fastest device takes 6 ns, unavoidable transfers take 4 ns")
         ]
 
     def test_total_cost_knows_that_the_fast_device_is_small(self) -> None:
@@ -467,7 +477,7 @@ class TestOtherObjectives:
         assert optimum(problem)[0] == (12,)  # type: ignore[index]
 
     def test_a_component_without_a_common_device_is_split(self) -> None:
-        # a and c have no device in common, whatever b does.
+        # a and c have no common device, regardless of b.
         problem = graph(
             [1, 1, 1],
             edges=[(0, 1), (1, 2)],
@@ -546,7 +556,7 @@ class TestEdges:
         late = graph([large, 1], devices=1, release=[large, 0], deadline=[2 * large - 1, UNLIMITED])
         assert best_bound(late).value == 2 * large
         assert prove_infeasible(graph([1 << 40, 1], release=[large, 0], deadline=[large + 1, 9])) is not None
-        # Beyond 2^60 ticks nothing is proved, nor anything wrong.
+        # Beyond 2^60 ticks nothing is proved, and nothing wrong is reported.
         assert prove_infeasible(late) is None
         never = graph([2 * large, 2 * large], release=[4 * large, 0])
         assert best_bound(never).value >= 2 * large
@@ -637,11 +647,13 @@ class TestInfeasibility:
 
     def test_three_tasks_apart_on_two_devices(self) -> None:
         reason = self.reason([1, 1, 1], separation=[(0, 1), (0, 2), (1, 2)])
-        assert reason.startswith("3 tasks (a, b, c) must be on different devices, and those that they fit on (d0, d1)")
+        assert reason.startswith(
+            "3 tasks (a, b, c) must be on different devices, but the devices that they fit on (d0, d1)"
+        )
 
     def test_two_tasks_apart_on_the_same_single_device(self) -> None:
         reason = self.reason([1, 1], feasible=[[1, 0], [1, 0]], separation=[(0, 1)])
-        assert reason.startswith("2 tasks (a, b) must be on different devices, and those that they fit on (d0)")
+        assert reason.startswith("2 tasks (a, b) must be on different devices, but the devices that they fit on (d0)")
 
     def test_tasks_confined_to_some_devices_need_too_much_together(self) -> None:
         # c fits on d2 as well; a and b share d0 and d1 and are 5 bytes of 4.
@@ -652,7 +664,7 @@ class TestInfeasibility:
             resident=[2, 2, 1, 1],
             capacity=[2, 2, 9],
         )
-        assert reason == "the 3 tasks that only fit on d0, d1 need 5 B of memory together, more than the 4 B there is"
+        assert reason == "the 3 tasks that only fit on d0, d1 need 5 B of memory together, more than the 4 B available"
 
     def test_unions_of_confinements_count(self) -> None:
         # a, b on d0 or d1; c on d1 or d2; d on d0 or d2: no pair of devices is too small, the three together are.
@@ -670,7 +682,9 @@ class TestInfeasibility:
     def test_large_and_small_groups_do_not_pack(self) -> None:
         # 20 bytes on 20, but no device that has 7 already takes the 4.
         reason = self.reason([1] * 4, resident=[7, 7, 4, 2], capacity=[10, 10])
-        assert reason == ("the groups that only fit on d0, d1 do not pack into 2 devices of 10 B: they take at least 3")
+        assert reason == (
+            "the groups that only fit on d0, d1 cannot be packed into 2 devices of 10 B: they need at least 3"
+        )
         assert prove_infeasible(graph([1] * 4, resident=[7, 6, 4, 3], capacity=[10, 10])) is None
 
     def test_peak_memory_counts_resident_bytes_and_one_run(self) -> None:
@@ -696,7 +710,7 @@ class TestInfeasibility:
         assert self.reason(rows, deadline=[UNLIMITED, 6], **chain).startswith("task b ends at 7 ns at the earliest")
         # a keeps its own deadline on d0 alone, b, in its group, on d1 alone.
         reason = self.reason([[2, 9], [9, 2]], deadline=[3, 3], group=[0, 0])
-        assert reason == "wherever the group of a, b may run, one of them or of what follows misses a deadline"
+        assert reason == "wherever the group of a, b may run, one of them or of their successors misses a deadline"
 
     def test_a_task_with_a_device_in_time_for_itself_but_not_for_what_follows(self) -> None:
         # b may run on d1 only, where a would end too late at 7; from d0, where it ends at 2, its data arrives at 11.
@@ -704,7 +718,7 @@ class TestInfeasibility:
         problem = graph(rows, edges=[(0, 1)], payload=[9], feasible=allowed, deadline=[5, 9])
         assert optimum(problem) is None
         proof = prove_infeasible(problem)
-        assert str(proof) == "wherever task a may run, it or a task that follows it misses a deadline"
+        assert str(proof) == "wherever task a may run, it or one of its successors misses a deadline"
 
     def test_too_much_work_between_releases_and_deadlines(self) -> None:
         # From 4 to 9 one device is to do 6 ticks of work; a has time before and after.
@@ -712,7 +726,7 @@ class TestInfeasibility:
         reason = self.reason([9, 2, 2, 2], devices=1, **times)
         assert reason == (
             "the 4 tasks that can only run on d0 have too little time between their release times and their deadlines, "
-            "or those of what follows them"
+            "or those of their successors"
         )
         assert prove_infeasible(graph([9, 2, 2, 2], devices=1, **(times | {"deadline": [UNLIMITED, 10, 9, 8]}))) is None
         assert prove_infeasible(graph([9, 2, 2, 2], devices=2, **times)) is None
@@ -722,8 +736,8 @@ class TestInfeasibility:
         rows = [[9, 2], [9, 2]]
         reason = self.reason(rows, deadline=[8, 8], **room)
         assert reason == (
-            "if all deadlines are to be kept, the 2 tasks that only fit on d1 need 6 B of memory together, "
-            "more than the 5 B there is"
+            "if all deadlines are met, the 2 tasks that only fit on d1 need 6 B of memory together, "
+            "more than the 5 B available"
         )
         assert prove_infeasible(graph(rows, deadline=[9, 8], **room)) is None
 
@@ -784,7 +798,7 @@ class TestSubsets:
 
 
 class TestKernels:
-    """The compiled kernels do what the plain ones do."""
+    """Compiled and plain kernels agree."""
 
     def same(self, kernel: Kernel[Any, Any], arguments: Sequence[Any], filled: Sequence[int] = ()) -> None:
         plain, compiled = ([np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments] for _ in range(2))

@@ -1,27 +1,26 @@
-"""The relaxation: its rows hold for every schedule, its bounds for every problem, its cuts do what they are for."""
+"""The relaxation: its rows hold for every schedule, its bounds for every problem, its cuts are effective."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import numpy as np
 import pytest
 from brute_force import METRICS, optimum, small_problem
 
+from placeopt.bounding.engines.linear_program import LinearProgram
 from placeopt.bounding.quick import Bound
 from placeopt.bounding.quick.classes import classes_of
 from placeopt.bounding.relaxation import relaxed_bounds
-from placeopt.bounding.relaxation.chains import Chains
-from placeopt.bounding.relaxation.coarse import GRID, coarse
-from placeopt.bounding.relaxation.covers import Covers, grown_trees
-from placeopt.bounding.relaxation.cycles import Cycles, ways_around
-from placeopt.bounding.relaxation.forks import Forks, blocks
+from placeopt.bounding.relaxation.covers import ChainCuts, CoverCuts, grown_trees
+from placeopt.bounding.relaxation.cycles import CycleCuts, shortest_detours
+from placeopt.bounding.relaxation.forks import ForkCuts, blocks
+from placeopt.bounding.relaxation.integer import GRID, coarse
 from placeopt.bounding.relaxation.kinds import MOST, kinds_of
-from placeopt.bounding.relaxation.model import Relaxation
-from placeopt.bounding.relaxation.network import Network
-from placeopt.bounding.relaxation.programme import Programme, proved
+from placeopt.bounding.relaxation.model import GroupGraph, Relaxation
 from placeopt.model.building import build_problem
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
@@ -35,10 +34,10 @@ def relaxation_of(problem: Problem, known: Value | None = None) -> Relaxation:
 
 
 def cut_at_random(relaxation: Relaxation, rng: np.random.Generator, rounds: int) -> list[int]:
-    """Add the windows and whatever cuts random points violate; how many of each family."""
-    network = Network.of(relaxation)
-    covers = Covers(relaxation, network)
-    families = covers, Chains(relaxation, covers), Cycles(relaxation, network), Forks(relaxation, network)
+    """Add the windows and all cuts that random points violate; return the number of each family."""
+    network = GroupGraph.of(relaxation)
+    covers = CoverCuts(relaxation, network)
+    families = covers, ChainCuts(relaxation, covers), CycleCuts(relaxation, network), ForkCuts(relaxation, network)
     if relaxation.timed:
         relaxation.add_windows()
     upper = np.minimum(np.array(relaxation.programme.upper, dtype=np.float64), 1.0)
@@ -56,12 +55,12 @@ def cut_at_random(relaxation: Relaxation, rng: np.random.Generator, rounds: int)
 
 
 def broken(relaxation: Relaxation, schedule: Schedule) -> list[str]:
-    """What the point of a schedule violates, as text."""
+    """The constraints that the point of a schedule violates, as text."""
     return unkept(relaxation.programme, relaxation.point(schedule).tolist())
 
 
-def unkept(programme: Programme, x: list[int]) -> list[str]:
-    """The rows and bounds that a point does not keep, as text."""
+def unkept(programme: LinearProgram, x: list[int]) -> list[str]:
+    """The rows and bounds that a point violates, as text."""
     found = []
     for place, row in enumerate(programme.rows):
         value = sum(c * x[j] for j, c in zip(row.columns.tolist(), row.coefficients.tolist(), strict=True))
@@ -74,7 +73,7 @@ def unkept(programme: Programme, x: list[int]) -> list[str]:
 
 
 def large_problem(rng: np.random.Generator) -> Problem:
-    """A random problem with more tasks than brute force can take, chains with side branches mostly."""
+    """A random problem too large for brute force, mostly chains with side branches."""
     n, m = int(rng.integers(4, 40)), int(rng.integers(2, 9))
     chain = rng.random() < 0.6
     pairs = set()
@@ -207,8 +206,8 @@ class TestRows:
     def test_an_overfull_placement_breaks_one(self) -> None:
         problem = chain([5, 3, 7], [2, 2])
         relaxation = relaxation_of(problem)
-        network = Network.of(relaxation)
-        cuts = Covers(relaxation, network).violated(np.zeros(relaxation.programme.n_columns))
+        network = GroupGraph.of(relaxation)
+        cuts = CoverCuts(relaxation, network).violated(np.zeros(relaxation.programme.n_columns))
         relaxation.programme.rows.extend(row for _, row in cuts)
         three_and_one = np.array([0, 0, 0, 1])
         assert len(broken(relaxation, simulate(problem, three_and_one))) == 1
@@ -218,7 +217,7 @@ class TestRows:
         # Six tasks of five bytes each, ten bytes a device: three devices, and the chain as a whole says so.
         problem = chain([1] * 5, [10, 10, 10], memory=5)
         relaxation = relaxation_of(problem)
-        chains = Chains(relaxation, Covers(relaxation, Network.of(relaxation)))
+        chains = ChainCuts(relaxation, CoverCuts(relaxation, GroupGraph.of(relaxation)))
         x = np.zeros(relaxation.programme.n_columns)
         x[relaxation.y] = 1.0  # nothing moves
         cuts = chains.violated(x)
@@ -294,7 +293,7 @@ class TestBounds:
         assert alone == racing
 
     def test_times_that_all_share_a_divisor(self) -> None:
-        # CP-SAT counts in millions here; ticks of this size would be beyond what it may get.
+        # CP-SAT counts in millions here; ticks of this size would exceed its limit.
         million = 10**6
         problem = chain([5 * million, 3 * million, 7 * million], [2, 2], duration=10 * million)
         assert {bound.value for bound in relaxed_bounds(problem, workers=2)} == {43 * million}
@@ -320,18 +319,18 @@ class TestKinds:
 class TestProgramme:
     def test_any_multipliers_prove_something_true(self) -> None:
         # minimise 3 x + 2 y, x + y >= 4, x - y = 1, 0 <= x, y <= 10: x = 2.5, y = 1.5 has 10.5.
-        programme = Programme()
+        programme = LinearProgram()
         x, y = programme.add_columns([10, 10], integral=False).tolist()
         programme.objective = {x: 3, y: 2}
         programme.add_row([x, y], [1, 1], 4)
         programme.add_row([x, y], [1, -1], 1, equation=True)
         rng = np.random.default_rng(0)
-        assert max(proved(programme, rng.normal(size=2) * 3) for _ in range(200)) <= 11
-        assert proved(programme, np.array([2.5, 0.5])) == 11  # 10.5, rounded up: the objective is whole
-        assert proved(programme, np.array([-5.0, 0.0])) == 0  # an inequality has no negative multiplier
+        assert max(ceil(programme.safe_dual_bound(rng.normal(size=2) * 3)) for _ in range(200)) <= 11
+        assert ceil(programme.safe_dual_bound([2.5, 0.5])) == 11  # 10.5, rounded up: the objective is whole
+        assert ceil(programme.safe_dual_bound([-5.0, 0.0])) == 0  # an inequality has no negative multiplier
 
     def test_a_column_named_twice_counts_twice(self) -> None:
-        programme = Programme()
+        programme = LinearProgram()
         (x,) = programme.add_columns([10], integral=True).tolist()
         programme.add_row([x, x], [1, 2], 4)
         assert programme.rows[0].coefficients.tolist() == [3]
@@ -352,14 +351,14 @@ class TestCuts:
         compared = 0
         for _ in range(20):
             relaxation = relaxation_of(large_problem(rng))
-            network, groups = Network.of(relaxation), relaxation.problem.n_groups
+            network, groups = GroupGraph.of(relaxation), relaxation.problem.n_groups
             pairs = len(relaxation.low)
             memory, outside = relaxation.kinds.classes.group_memory, rng.random(groups)
             ends, moved = rng.random(pairs) * 0.3, rng.random(pairs)
             results = []
             for grow, search in (
-                (grown_trees.plain, ways_around.plain),
-                (grown_trees.compiled(), ways_around.compiled()),
+                (grown_trees.plain, shortest_detours.plain),
+                (grown_trees.compiled(), shortest_detours.compiled()),
             ):
                 tree = [np.full((groups, 256), -1) for _ in range(3)]
                 size, value = np.zeros(groups, np.int64), np.zeros(groups)

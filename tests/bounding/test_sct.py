@@ -1,4 +1,4 @@
-"""The linear programme of Small Communication Times: solved, settled, rounded; what it proves."""
+"""The linear program of Small Communication Times: solution, settled optimum, rounding, bounds."""
 
 from __future__ import annotations
 
@@ -15,36 +15,34 @@ from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import bounds as quick_bounds
 from placeopt.bounding.quick import narrowed_classes
 from placeopt.bounding.sct import (
-    Programme,
+    SctProgram,
     Solution,
     certain,
     favourites,
     favourites_of,
-    programme_of,
+    program_of,
     ratios_of,
     sct_bound,
     solution,
     solution_of,
 )
-from placeopt.bounding.sct.core import core_of, heads, reach, reduced
+from placeopt.bounding.sct.core import core_of, heads, merged, reach, reduced
 from placeopt.bounding.sct.favourites import rounded
-from placeopt.bounding.sct.game import fresh, game_of, played
-from placeopt.bounding.sct.integral import integral_solution
-from placeopt.bounding.sct.proof import fill, longest, proved, sides_of, split
-from placeopt.bounding.sct.symmetry import merged
+from placeopt.bounding.sct.game import fill, flow_bound, game_of, initial_state, longest, run_rounds, sides_of, split
+from placeopt.bounding.sct.solution import integral_solution
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 
 
-def programme(
+def program(
     length: list[int], edges: dict[tuple[int, int], int], *, fixed: dict[tuple[int, int], int] | None = None
-) -> Programme:
+) -> SctProgram:
     """Tasks in a topological order, and transfers by their ends."""
     pairs = sorted(edges)
     n, e = len(length), len(pairs)
     rival = np.ones(e, dtype=np.bool_)
-    return Programme(
+    return SctProgram(
         parts=1,
         order=np.arange(n),
         length=np.array(length, dtype=np.int64),
@@ -59,9 +57,9 @@ def programme(
     )
 
 
-def random_programme(rng: np.random.Generator, n: int, share: float = 0.3) -> Programme:
+def random_program(rng: np.random.Generator, n: int, share: float = 0.3) -> SctProgram:
     edges = {(i, j): int(rng.integers(0, 12)) for i in range(n) for j in range(i + 1, n) if rng.random() < share}
-    found = programme(rng.integers(0, 10, n).tolist(), edges)
+    found = program(rng.integers(0, 10, n).tolist(), edges)
     if rng.random() < 0.5:
         return found
     return replace(
@@ -74,8 +72,8 @@ def random_programme(rng: np.random.Generator, n: int, share: float = 0.3) -> Pr
     )
 
 
-def longest_path(given: Programme, y: np.ndarray) -> float:
-    """w of a point, the plain way."""
+def longest_path(given: SctProgram, y: np.ndarray) -> float:
+    """w of a point, computed directly."""
     start = given.release.astype(float)
     w = 0.0
     for i in given.order.tolist():
@@ -88,8 +86,8 @@ def longest_path(given: Programme, y: np.ndarray) -> float:
     return w
 
 
-def reference(given: Programme) -> float:
-    """The optimum by the equations as they stand in the paper, in another engine's own words."""
+def reference(given: SctProgram) -> float:
+    """The optimum of the paper's equations by another engine."""
     from ortools.linear_solver import pywraplp
 
     solver = pywraplp.Solver.CreateSolver("GLOP")
@@ -111,8 +109,8 @@ def reference(given: Programme) -> float:
     return float(w.solution_value())
 
 
-def check(given: Programme, found: Solution) -> None:
-    """The point is feasible, and its value and bound are what they are said to be."""
+def check(given: SctProgram, found: Solution) -> None:
+    """Check that the point is feasible, and its value and bound."""
     assert ((found.y >= 0) & (found.y <= 1)).all()
     for end, rival in ((given.source, given.out_rival), (given.target, given.in_rival)):
         used = np.bincount(end, weights=found.y * rival, minlength=len(given.length))
@@ -121,7 +119,7 @@ def check(given: Programme, found: Solution) -> None:
     assert found.bound <= Fraction(found.value) * (1 + Fraction(1, 10**9))
 
 
-def every_matching(given: Programme) -> int:
+def every_matching(given: SctProgram) -> int:
     """The least w over all whole y."""
     best = None
     for y in product((0, 1), repeat=len(given.source)):
@@ -135,28 +133,28 @@ def every_matching(given: Programme) -> int:
 
 
 def test_a_fork_shares_its_favourite() -> None:
-    # Both children wait for half of their transfers: 4 + 6/2 + 5. The second is longer by one where it is no favourite.
-    found = solution_of(programme([4, 5, 5], {(0, 1): 6, (0, 2): 6}))
+    # Both children wait for half of their transfers: 4 + 6/2 + 5. The second is longer by one if it is not a favourite.
+    found = solution_of(program([4, 5, 5], {(0, 1): 6, (0, 2): 6}))
     assert found.value == pytest.approx(12)
     assert found.bound == 12
     assert found.y == pytest.approx([0.5, 0.5])
 
 
 def test_a_chain_hides_all() -> None:
-    found = solution_of(programme([4, 5, 6], {(0, 1): 100, (1, 2): 100}))
+    found = solution_of(program([4, 5, 6], {(0, 1): 100, (1, 2): 100}))
     assert (found.value, found.bound, found.method) == (15, 15, "reductions")
     assert found.y.tolist() == [1, 1]
 
 
 def test_nothing_at_all() -> None:
-    found = solution_of(programme([], {}))
+    found = solution_of(program([], {}))
     assert (found.value, found.bound, found.gap) == (0, 0, 0)
-    assert solution_of(programme([0, 0], {(0, 1): 0})).value == 0
+    assert solution_of(program([0, 0], {(0, 1): 0})).value == 0
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_optimum_is_that_of_the_equations(seed: int) -> None:
-    given = random_programme(np.random.default_rng(seed), 12)
+    given = random_program(np.random.default_rng(seed), 12)
     found = solution_of(given)
     check(given, found)
     assert found.value == pytest.approx(reference(given), rel=1e-6)
@@ -167,7 +165,7 @@ def test_the_optimum_is_that_of_the_equations(seed: int) -> None:
 def test_the_game_comes_as_close_as_it_says(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solution, "SMALL", 0)
     monkeypatch.setattr(solution, "LARGE", 0)
-    given = random_programme(np.random.default_rng(seed), 16)
+    given = random_program(np.random.default_rng(seed), 16)
     found = solution_of(given, tolerance=1e-3, rounds=2000)
     check(given, found)
     best = reference(given)
@@ -178,7 +176,7 @@ def test_the_game_comes_as_close_as_it_says(seed: int, monkeypatch: pytest.Monke
 
 def test_play_stops_when_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solution, "SMALL", 0)
-    given = random_programme(np.random.default_rng(3), 20)
+    given = random_program(np.random.default_rng(3), 20)
     found = solution_of(given, tolerance=0.0, rounds=150)
     assert found.rounds == 150
     check(given, found)
@@ -190,7 +188,7 @@ def test_play_stops_when_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_slow_game_is_left_to_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solution, "SMALL", 0)
     monkeypatch.setattr(solution, "SLOW", 100)
-    given = random_programme(np.random.default_rng(3), 20)
+    given = random_program(np.random.default_rng(3), 20)
     found = solution_of(given, tolerance=1e-9)
     assert found.rounds == 100
     assert found.gap < 1e-9
@@ -198,7 +196,7 @@ def test_a_slow_game_is_left_to_the_engine(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("seed", range(20))
 def test_reductions_leave_the_optimum(seed: int) -> None:
-    given = random_programme(np.random.default_rng(100 + seed), 14)
+    given = random_program(np.random.default_rng(100 + seed), 14)
     best = reference(given)
     core, _ = core_of(given)
     for bound in (0.0, best * 0.9, best):
@@ -217,7 +215,7 @@ def test_equal_branches_become_one() -> None:
     edges = {(0, 1 + h): 7 for h in range(heads_)}
     edges |= {(1 + h, 65 + h): 3 for h in range(heads_)}
     edges |= {(65 + h, n - 1): 7 for h in range(heads_)}
-    given = programme([2] + [5] * (n - 2) + [2], edges)
+    given = program([2] + [5] * (n - 2) + [2], edges)
     core, _ = core_of(given)
     left, became = merged(core)
     assert left.n_tasks == 6  # with the first and the last
@@ -232,8 +230,8 @@ def test_equal_branches_become_one() -> None:
 
 
 def test_tasks_that_only_seem_equal_stay_apart() -> None:
-    """Two rings of the same degrees and path lengths, of 4 and of 6: refinement cannot tell, and need not."""
-    given = programme(
+    """Two rings of the same degrees and path lengths, of 4 and of 6: refinement cannot distinguish them."""
+    given = program(
         [1] * 10,
         {(0, 5): 2, (0, 6): 2, (1, 6): 2, (1, 5): 2, (2, 7): 2, (2, 8): 2, (3, 8): 2, (3, 9): 2, (4, 9): 2, (4, 7): 2},
     )
@@ -245,14 +243,14 @@ def test_tasks_that_only_seem_equal_stay_apart() -> None:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_whole_favourites_on_trees(seed: int) -> None:
-    """CP-SAT equals all matchings; the relaxation is no larger, and where its settled y is whole it is the same."""
+    """CP-SAT equals all matchings; the relaxation is at most as large, and equal if its settled y is integral."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 10))
     parent = [int(rng.integers(0, j)) for j in range(1, n)]
     pairs = [(p, j) for j, p in enumerate(parent, 1)]
     if seed % 2:
         pairs = [(n - 1 - j, n - 1 - p) for p, j in pairs]
-    given = programme(rng.integers(1, 10, n).tolist(), {pair: int(rng.integers(0, 10)) for pair in pairs})
+    given = program(rng.integers(1, 10, n).tolist(), {pair: int(rng.integers(0, 10)) for pair in pairs})
     whole = integral_solution(given)
     assert whole is not None
     check(given, whole)
@@ -267,7 +265,7 @@ def test_whole_favourites_on_trees(seed: int) -> None:
 @pytest.mark.parametrize("seed", [11, 14, 29])
 def test_large_numbers_have_the_same_whole_favourites(seed: int) -> None:
     """Presolve called one of these infeasible, and had wrong optima of the others."""
-    small = random_programme(np.random.default_rng(seed), 25)
+    small = random_program(np.random.default_rng(seed), 25)
     unit = 2**30
     times = {name: getattr(small, name) * unit for name in ("length", "release", "tail", "fixed", "hidden")}
     found, large = integral_solution(small), integral_solution(replace(small, **times))
@@ -279,7 +277,7 @@ def test_large_numbers_have_the_same_whole_favourites(seed: int) -> None:
 
 def test_whole_favourites_stop_when_told() -> None:
     rng = np.random.default_rng(0)
-    given = programme(
+    given = program(
         rng.integers(1, 100, 150).tolist(),
         {(i, j): int(rng.integers(1, 100)) for i in range(150) for j in range(i + 1, min(i + 12, 150))},
     )
@@ -296,15 +294,15 @@ def test_whole_favourites_stop_when_told() -> None:
 
 def test_some_relaxations_are_whole_and_some_are_not() -> None:
     """A fork with one long branch is whole: the long one is the favourite. Equal branches are not."""
-    long = programme([1, 9, 2], {(0, 1): 4, (0, 2): 4})
+    long = program([1, 9, 2], {(0, 1): 4, (0, 2): 4})
     assert solution_of(long).value == pytest.approx(every_matching(long)) == 10
-    equal = programme([1, 9, 9], {(0, 1): 4, (0, 2): 4})
+    equal = program([1, 9, 9], {(0, 1): 4, (0, 2): 4})
     assert (solution_of(equal).value, every_matching(equal)) == (pytest.approx(12), 14)
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_settled_optimum_does_not_depend_on_the_way_to_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = random_programme(np.random.default_rng(200 + seed), 12)
+    given = random_program(np.random.default_rng(200 + seed), 12)
     found = solution_of(given)
     mine = favourites_of(given, found)
     assert longest_path(given, mine.y) <= found.value * (1 + 1e-6)
@@ -318,7 +316,7 @@ def test_the_settled_optimum_does_not_depend_on_the_way_to_it(seed: int, monkeyp
 
 @pytest.mark.parametrize("seed", range(10))
 def test_what_is_settled_without_the_engine_is_feasible_and_as_good(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = random_programme(np.random.default_rng(300 + seed), 14)
+    given = random_program(np.random.default_rng(300 + seed), 14)
     found = solution_of(given)
     best = favourites_of(given, found)
     monkeypatch.setattr(favourites, "SMALL", 0)
@@ -330,7 +328,7 @@ def test_what_is_settled_without_the_engine_is_feasible_and_as_good(seed: int, m
 
 
 def test_favourites_are_pairs() -> None:
-    given = random_programme(np.random.default_rng(7), 30)
+    given = random_program(np.random.default_rng(7), 30)
     found = favourites_of(given, solution_of(given))
     assert len(found.pairs) == (found.child >= 0).sum() == (found.parent >= 0).sum() > 0
     for i, j in found.pairs.tolist():
@@ -339,7 +337,7 @@ def test_favourites_are_pairs() -> None:
 
 
 def test_rounding_at_other_thresholds_is_repaired() -> None:
-    given = programme([1, 1, 1, 1], {(0, 2): 5, (0, 3): 5, (1, 3): 5})
+    given = program([1, 1, 1, 1], {(0, 2): 5, (0, 3): 5, (1, 3): 5})
     y = np.array([0.4, 0.6, 0.4])
     child, parent = rounded(given, y, 0.1)
     assert (child == -1).all()
@@ -382,12 +380,12 @@ def test_durations_and_transfers_are_means() -> None:
         byte_ticks_num=np.ones((3, 3), dtype=np.int64),
         release=np.array([0, 2]),
     )
-    given = programme_of(problem)
+    given = program_of(problem)
     assert given.parts == 1024
     assert (given.length / given.parts).tolist() == pytest.approx([13 / 3, 6.5], abs=1e-3)
     assert (given.hidden / given.parts).tolist() == pytest.approx([13.5])  # two edges: the longer, 10 + 21 / 6
     assert (given.release / given.parts).tolist() == [0, 2]
-    assert programme_of(uniform(2, 3, [(0, 1)], 5, 4)).parts == 1
+    assert program_of(uniform(2, 3, [(0, 1)], 5, 4)).parts == 1
 
 
 def test_ratios_of_the_classics() -> None:
@@ -404,7 +402,7 @@ def test_ratios_of_the_classics() -> None:
 
 
 def test_ratios_at_other_thresholds() -> None:
-    """What is no favourite has x >= t: it takes (k + c) / (k + t c) times as long as in the programme, at most."""
+    """An edge that is not a favourite has x >= t: at most (k + c) / (k + t c) times as long as in the program."""
     problem = uniform(2, 10, [(0, 1)], 5, 5)
     assert ratios_of(problem, 0.1).sct_infinite == Fraction(20, 11)
     assert ratios_of(problem, 0.9) == ratios_of(problem)
@@ -466,12 +464,12 @@ def test_the_bound_is_never_above_the_optimum(part: int) -> None:
 
 
 def test_whole_transfers_would_be_no_bound() -> None:
-    """Four short tasks after one: they are best run one after another where they are, long transfers and all."""
+    """Four short tasks after one: with long transfers, it is best to run them one after another on one device."""
     problem = uniform(5, 2, [(0, j) for j in range(1, 5)], 2, 20)
     best = optimum(problem)
     assert best is not None
     assert best[0][0] == 10
-    assert solution_of(programme_of(problem)).value > 10
+    assert solution_of(program_of(problem)).value > 10
     assert sct_bound(narrowed_classes(problem))[0] <= 10
 
 
@@ -512,7 +510,7 @@ def ternary(depth: int, duration: int, delay: int) -> Problem:
 
 
 def test_forks_and_joins_together_beat_the_other_bounds() -> None:
-    """At each of two forks and two joins two of three branches wait; the quick bounds know of one kind only."""
+    """At each of two forks and two joins two of three branches wait; the quick bounds account for one kind only."""
     problem = ternary(2, 10, 9)
     found = {bound.name: bound.value for bound in bounds(problem, time_limit=20)}
     quick = quick_bounds(problem)[0].value
@@ -531,10 +529,10 @@ def test_only_a_makespan_is_bounded() -> None:
 
 def test_compiled_kernels_agree_with_plain_ones() -> None:
     problem = layered_problem(40, 3, ccr=1.0, seed=3)
-    core, _ = merged(core_of(programme_of(problem))[0])
+    core, _ = merged(core_of(program_of(problem))[0])
     game = game_of(core)
-    plain, compiled = fresh(game), fresh(game)
-    assert played.plain(game.board, plain, 1, 50, 0.0) == played.compiled()(game.board, compiled, 1, 50, 0.0)
+    plain, compiled = initial_state(game), initial_state(game)
+    assert run_rounds.plain(game.board, plain, 1, 50, 0.0) == run_rounds.compiled()(game.board, compiled, 1, 50, 0.0)
     for left, right in zip(plain, compiled, strict=True):
         assert left.tolist() == right.tolist()
     board, e = game.board, core.n_edges
@@ -542,7 +540,7 @@ def test_compiled_kernels_agree_with_plain_ones() -> None:
     for run, found in zip((split.plain, split.compiled()), parts, strict=True):
         run(board.start, board.target, plain.mean_flow, 1 << 52, found)
     assert parts[0].tolist() == parts[1].tolist()
-    assert proved(game, plain.mean_flow) <= Fraction(longest(core, np.zeros(e)))
+    assert flow_bound(game, plain.mean_flow) <= Fraction(longest(core, np.zeros(e)))
     side = sides_of(core)[0]
     filled = [(np.zeros(e), np.zeros(core.n_tasks)) for _ in range(2)]
     for run, (own, value) in zip((fill.plain, fill.compiled()), filled, strict=True):
@@ -561,4 +559,4 @@ def test_times_up_to_the_largest() -> None:
     problem = uniform(3, 2, [(0, 1), (1, 2)], UNLIMITED // 8, UNLIMITED // 8)
     bound, _ = sct_bound(narrowed_classes(problem))
     assert 0 < bound <= 3 * (UNLIMITED // 8)
-    assert solution_of(programme_of(problem)).value > 0
+    assert solution_of(program_of(problem)).value > 0

@@ -144,6 +144,14 @@ class TestWhileSolving:
         assert "feasible" in done.out
         assert is_plan(new, changed)
 
+    def test_what_if_reports_the_changes_that_are_done(self, patient: Callable[..., None]) -> None:
+        patient(signal.SIGINT)
+        done = run("whatif", HEFT_10, "-s", "patient", "-t", "none")
+        assert done.code == 130
+        assert "as it is" in done.out
+        assert "note: stopped before one more processor, processor twice as fast, twice the bandwidth of" in done.out
+        assert done.out.endswith("no change was examined\n")
+
 
 @pytest.mark.parametrize("place", ["placeopt.io.plan.write_plan", "placeopt.cli.terminal.console.print_result"])
 def test_a_signal_while_the_result_is_saved_or_printed_waits(

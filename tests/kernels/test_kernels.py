@@ -235,7 +235,7 @@ class TestChoice:
         held.set()
 
     def test_a_search_that_is_cut_into_parts_does_the_same(self) -> None:
-        from placeopt_solvers._local_search.cooling import annealer
+        from placeopt_solvers._local_search.strategies import annealer
 
         problem = layered_problem(12, 3, ccr=1.0)
         start = po.solve(problem, "heft").schedule
@@ -407,7 +407,7 @@ class TestResults:
         assert "repeatable" not in settled.summary()
         cut = po.solve(problem, "annealing", workers=1, rounds=10**9, time_limit=0.3)
         assert (cut.repeatable, cut.varies_by, cut.to_dict()["varies_by"]) == (False, "clock", "clock")
-        assert "repeatable   no: the clock ended it" in cut.summary()
+        assert "repeatable   no: the time limit ended the run" in cut.summary()
         raced = po.solve(problem, "annealing", workers=2, rounds=200)
         assert raced.varies_by == "threads"
         assert "with --workers 1 the same seed gives the same schedule" in raced.summary()

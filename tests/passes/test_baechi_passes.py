@@ -15,8 +15,8 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes import apply_passes, find_pass
 from placeopt.passes.contraction import add_up
-from placeopt.passes.rebuilding import at_odds
-from placeopt.passes.uniting import unions, unite_pairs
+from placeopt.passes.rebuilding import contradictory
+from placeopt.passes.uniting import initial_unions, unite_pairs
 from placeopt.simulation import retime
 from placeopt.solver import Options
 from placeopt.solver.registry import find_solver
@@ -52,7 +52,7 @@ def groups(problem: Problem) -> list[list[int]]:
 
 @pytest.mark.parametrize("block", range(3))
 def test_restored_schedules_are_valid(block: int) -> None:
-    """Under `sum` and without deadlines, whatever the reduced problem accepts; and the way back to it."""
+    """Under `sum` without deadlines, schedules of the reduced problem are valid once restored; and the way back."""
     heft, seen = find_solver("heft"), dict.fromkeys(INEXACT, 0)
     for seed in range(60 * block, 60 * block + 60):
         problem = trainable_problem(np.random.default_rng(seed))
@@ -75,7 +75,7 @@ def test_restored_schedules_are_valid(block: int) -> None:
 
 @pytest.mark.parametrize("block", range(2))
 def test_fused_tasks_hold_enough_under_peak(block: int) -> None:
-    """A restored schedule is valid as it is, before anything is timed anew."""
+    """A restored schedule is valid before re-timing."""
     heft, seen = find_solver("heft"), 0
     for seed in range(60 * block, 60 * block + 60):
         problem = trainable_problem(np.random.default_rng(seed), peak=True)
@@ -101,7 +101,7 @@ def test_next_to_nothing(name: str, tasks: int, devices: int) -> None:
 def test_compiled_code_agrees() -> None:
     problem = trainable_problem(np.random.default_rng(3), most=40)
     left, right = np.random.default_rng(0).integers(0, problem.n_groups, (2, 30))
-    plain, compiled = unions(problem), unions(problem)
+    plain, compiled = initial_unions(problem), initial_unions(problem)
     unite_pairs.plain(plain, left, right)
     unite_pairs.compiled()(compiled, left, right)
     label = np.arange(problem.n_tasks) // 2
@@ -148,7 +148,7 @@ class TestCoplace:
         assert groups(reduced(problem, "coplace")) == [[0, 1, 2], [3]]
 
     def test_backward_tasks_come_first(self) -> None:
-        # 2 is backward of 0: with it there is no room for the consumer 1 any more.
+        # 2 is backward of 0: with it, consumer 1 does not fit any more.
         given: dict[str, Any] = {"resident": ints(2, 2, 2), "capacity": ints(4, 4), "forward": ints(0, 1, 0)}
         problem = problem_of(3, [(0, 1), (1, 2)], **given)
         assert groups(reduced(problem, "coplace")) == [[0, 2], [1]]
@@ -197,7 +197,7 @@ class TestFuse:
     def test_repeated_until_nothing_is_left(self) -> None:
         for seed in range(60):
             after = apply_passes(trainable_problem(np.random.default_rng(seed), most=25), ["fuse"]).problem
-            if at_odds(after):
+            if contradictory(after):
                 continue
             ends = np.unique(np.column_stack((after.edge_source, after.edge_target)), axis=0)
             outs, ins = (np.bincount(column, minlength=after.n_tasks) for column in ends.T)
@@ -301,7 +301,7 @@ class TestForward:
         regrouped = reduced(self.step(capacity=ints(4, 4), **given), "forward")
         assert regrouped.n_tasks == 5
         assert groups(regrouped) == [[0, 3], [1], [2], [4]]
-        # With room for all, t1 and t2 must be apart all the same: both stay, and what does not share a group.
+        # All fit, but t1 and t2 must be on different devices: both stay, with all tasks outside their groups.
         left = reduced(self.step(capacity=ints(5, 4), **given), "forward")
         assert left.task_names == ("t0", "t1", "t2", "t4")
 
@@ -326,7 +326,7 @@ def test_solving_behind_all_of_them() -> None:
     assert result.feasible
     assert result.passes is not None
     assert result.passes.names == ("forward", "coplace", "fuse")
-    # A single task is left. Nothing that is proved of it is proved of the problem.
+    # A single task is left. Bounds of the reduced problem are not bounds of the original.
     assert result.passes.after.tasks == 1
     assert not result.passes.exact
     assert result.makespan == 15

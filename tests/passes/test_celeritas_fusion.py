@@ -19,9 +19,16 @@ from placeopt.model.metrics import Grain, ccr, grain
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.topological_orders import cpd_topo
 from placeopt.passes import apply_passes, find_pass
-from placeopt.passes.breakpoints import least_cuts, optimal_breakpoints, windows
-from placeopt.passes.celeritas_fusion import CeleritasFusion, fusion, memory_limit, unite_clusters
-from placeopt.passes.uniting import unions
+from placeopt.passes.celeritas_fusion import (
+    CeleritasFusion,
+    fusion,
+    least_cuts,
+    memory_limit,
+    optimal_breakpoints,
+    unite_clusters,
+    windows,
+)
+from placeopt.passes.uniting import initial_unions
 from placeopt.simulation import retime
 from placeopt.solver import Options
 from placeopt.solver.registry import find_solver
@@ -149,7 +156,7 @@ class TestFusion:
         problem = chain([9, 1, 9, 1, 9, 1, 9], group=ints(0, 1, 2, 3, 1, 0, 4, 5))
         assert clusters(problem, longest=2, share=1.0) == [[0, 1], [2, 3], [4, 5], [6, 7]]
         assert len(np.unique(fusion(problem, 2, 1.0).group)) == 3
-        # With half of that they may not meet: better breakpoints are looked for with both cut apart.
+        # With half of that they may not meet: breakpoints are recomputed with both separated.
         assert clusters(problem, longest=2, share=0.5) == [[0], [1], [2, 3], [4], [5], [6, 7]]
         assert len(np.unique(fusion(problem, 2, 0.5).group)) == 4
 
@@ -165,7 +172,7 @@ class TestFusion:
         # Each pair may share a device, all three may not: the last cluster must not tie 2 to the group of 0 and 1.
         problem = chain([9, 0, 9], group=ints(0, 1, 2, 0), resident=ints(2, 2, 2, 2), capacity=ints(7, 7))
         first = np.array([True, False, True, False])
-        groups = unions(problem)
+        groups = initial_unions(problem)
         unite_clusters(groups, problem.order, problem.group, first)
         assert first.tolist() == [True, False, True, True]
         assert groups.parent.tolist() == [0, 0, 2]
@@ -194,7 +201,7 @@ class TestFusion:
 
     @pytest.mark.parametrize("block", range(3))
     def test_restored_schedules_are_valid(self, block: int) -> None:
-        """Under `sum` and without deadlines, whatever the reduced problem accepts, whose graph has no cycle."""
+        """Under `sum` without deadlines, restored schedules are valid, and the reduced graph has no cycle."""
         heft, seen = find_solver("heft"), 0
         for seed in range(60 * block, 60 * block + 60):
             problem = trainable_problem(np.random.default_rng(seed))

@@ -1,4 +1,4 @@
-"""Settings of passes: how they are given, checked and told; what is listed of a pass."""
+"""Settings of passes: parsing, checks, reports, and listings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Fewer(Settings):
 
 
 class Plain:
-    """One that has none, nor says what it gives up."""
+    """A pass without settings or a `gives_up` line."""
 
     name: ClassVar[str] = "plain"
     exact: ClassVar[bool] = False
@@ -87,14 +87,14 @@ class TestFinding:
             ("fewer:colour=1", 'pass fewer has no setting "colour"; it has keep, at_least'),
             ("fewer:keep=0", "pass fewer: setting keep = 0: input should be greater than or equal to 1"),
             ("fewer:keep=x", "pass fewer: setting keep = x: input should be a valid integer"),
-            ("fewer:keep", 'pass "fewer:keep": "keep" is no setting; expected NAME:KEY=VALUE,KEY=VALUE'),
-            ("fewer:", 'pass "fewer:": "" is no setting; expected NAME:KEY=VALUE'),
+            ("fewer:keep", 'pass "fewer:keep": "keep" is not a setting; expected NAME:KEY=VALUE,KEY=VALUE'),
+            ("fewer:", 'pass "fewer:": "" is not a setting; expected NAME:KEY=VALUE'),
             ("fewer:keep=1,keep=2", "keep is set twice"),
             ("plain:keep=1", 'pass "plain:keep=1": plain has no settings'),
             ("relays:keep=1", "relays has no settings"),
             ("fewr:keep=1", 'unknown pass "fewr"; did you mean fewer'),
-            (3, "3 is no pass; expected the name of one"),
-            (Plain, "Plain'> is no pass; expected the name of one"),
+            (3, "3 is not a pass; expected a name"),
+            (Plain, "Plain'> is not a pass; expected a name"),
         ],
     )
     def test_mistakes(self, wanted: Any, message: str) -> None:
@@ -108,10 +108,10 @@ class TestSolving:
         assert result.passes is not None
         assert result.passes.names == ("fewer:keep=1,at_least=0.0",)
         assert result.passes.after.devices == 1
-        told = result.to_dict()["passes"]
-        assert told["names"] == ["fewer:keep=1,at_least=0.0"]
-        assert told["settings"] == {"fewer:keep=1,at_least=0.0": {"keep": 1, "at_least": 0.0}}
-        json.dumps(told)
+        data = result.to_dict()["passes"]
+        assert data["names"] == ["fewer:keep=1,at_least=0.0"]
+        assert data["settings"] == {"fewer:keep=1,at_least=0.0": {"keep": 1, "at_least": 0.0}}
+        json.dumps(data)
 
     def test_the_same_pass_twice_with_other_settings(self) -> None:
         chain = apply_passes(problem(), [Fewer(keep=3), Fewer(keep=1)])
@@ -121,7 +121,7 @@ class TestSolving:
     def test_wrong_settings_are_told_before_anything_runs(self) -> None:
         with pytest.raises(po.UsageError, match="did you mean keep"):
             po.solve(problem(), "heft", passes=["fewer:kep=1"])
-        with pytest.raises(po.UsageError, match="7 is no pass"):
+        with pytest.raises(po.UsageError, match="7 is not a pass"):
             po.solve(problem(), "heft", passes=[7])  # type: ignore[list-item]
 
 
@@ -156,9 +156,9 @@ class TestCommandLine:
         path = tmp_path / "two.yaml"
         path.write_text("placeopt: 1\ndevices: {d: {count: 4}}\ntasks: {a: {time: 3}, b: {time: 2}}\n")
         done = run("solve", path, "--pass", "fewer:keep=1,at_least=0", "--json")
-        told = json.loads(done.out)
-        assert told["makespan"] == 5
-        assert told["passes"]["settings"] == {"fewer:keep=1,at_least=0.0": {"keep": 1, "at_least": 0.0}}
+        data = json.loads(done.out)
+        assert data["makespan"] == 5
+        assert data["passes"]["settings"] == {"fewer:keep=1,at_least=0.0": {"keep": 1, "at_least": 0.0}}
         done = run("solve", path, "--pass", "fewer:keep=none")
         assert (done.code, done.out) == (2, "")
         assert "pass fewer: setting keep = none: input should be a valid integer" in done.err

@@ -1,4 +1,4 @@
-"""Passes: what each removes and leaves, that exact ones keep the optimum, and the way back."""
+"""Passes: what each removes and keeps, the optimum under exact passes, and restored schedules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes import EXACT_PASSES, PASSES, Chain, Pass, Reduction, apply_passes, catalog, find_pass, pass_names
-from placeopt.passes.rebuilding import triangular
+from placeopt.passes.rebuilding import keeps_triangle_inequality
 from placeopt.simulation import retime
 from placeopt.solver import Termination
 from placeopt.verifier import verify
@@ -298,10 +298,10 @@ class TestRelays:
         feasible = np.array([[True, False, False], [True, True, True], [False, False, True]])
         far: dict[str, Any] = {"devices": 3, "feasible": feasible, "byte_ticks_num": np.zeros((3, 3))}
         problem = problem_of([1, 0, 1], [(0, 1), (1, 2)], latency=ints(0, 1, 9, 1, 0, 1, 9, 1, 0).reshape(3, 3), **far)
-        assert not triangular(problem)
+        assert not keeps_triangle_inequality(problem)
         assert applied(problem, "relays") is None
         near = problem_of([1, 0, 1], [(0, 1), (1, 2)], latency=ints(0, 5, 9, 5, 0, 5, 9, 5, 0).reshape(3, 3), **far)
-        assert triangular(near)
+        assert keeps_triangle_inequality(near)
         assert applied(near, "relays") is not None
 
     @pytest.mark.parametrize(
@@ -445,7 +445,7 @@ class TestContractGroups:
 
 
 class Halved:
-    """A third party's pass that is not exact: it takes the second half of the devices away."""
+    """A third party's pass that is not exact: it removes the second half of the devices."""
 
     name: ClassVar[str] = "halved"
     exact: ClassVar[bool] = False
@@ -462,7 +462,7 @@ class Halved:
 
 
 class Liar(Halved):
-    """Calls itself exact and puts every task where it likes."""
+    """Claims to be exact but delays every task by a tick."""
 
     name: ClassVar[str] = "liar"
     exact: ClassVar[bool] = True
@@ -600,7 +600,7 @@ class TestCommandLine:
 
     def test_inspect(self, chain_file: Any) -> None:
         text = run("inspect", chain_file).out
-        assert "1 tasks that take no time put into a neighbour's group" in text
+        assert "1 zero-time tasks moved into a neighbour's group" in text
         assert "3 -> 2 tasks" in text
         found = json.loads(run("inspect", chain_file, "--json").out)["exact_passes"]
         assert [step["pass"] for step in found["steps"]] == ["relays", "zero-time"]

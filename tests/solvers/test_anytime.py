@@ -28,10 +28,10 @@ from placeopt.verifier import verify
 
 SEARCHES = ("annealing", "local-search", "tabu")
 FEW = 1200
-"""Moves that plain Python makes in a moment."""
+"""Moves that plain Python makes in milliseconds."""
 
 MANY = 4000
-"""Moves that take it seconds, and are not yet worth compiling for."""
+"""Moves that take seconds in plain Python, too few to compile code."""
 
 
 def never() -> bool:
@@ -40,7 +40,7 @@ def never() -> bool:
 
 @pytest.mark.parametrize("name", SEARCHES)
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
-def test_searches_improve_valid_schedules_whatever_the_objective(name: str, objective: Objective) -> None:
+def test_searches_improve_valid_schedules_for_any_objective(name: str, objective: Objective) -> None:
     better = 0
     for seed in range(2):
         problem = constrained(seed, tight=0.5, contention="port" if seed else "none", objective=objective)
@@ -84,7 +84,7 @@ def test_the_same_seed_gives_the_same_schedule(name: str) -> None:
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_under_brief_limits_plain_code_searches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loading compiled code takes longer than such a limit; moves are counted as slow as they are then."""
+    """Loading compiled code takes longer than such a limit; the speed of plain code is assumed."""
     problem = constrained(1, tight=0.5)
     assert rounds_in(problem, 0.1, plain=True) < rounds_in(problem, 0.1) / 20
 
@@ -98,7 +98,7 @@ def test_under_brief_limits_plain_code_searches(name: str, monkeypatch: pytest.M
 
 
 def test_hash_seeds_make_no_difference() -> None:
-    """Same seed, one worker, a time limit with room: the same schedule in processes that hash differently."""
+    """Same seed, one worker, a time limit with room: the same schedule under different hash seeds."""
     path = Path(__file__).parents[2] / "problems" / "heft-10.yaml"
     code = (
         "import placeopt as po, sys\n"
@@ -121,17 +121,17 @@ def test_hash_seeds_make_no_difference() -> None:
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_workers_share_what_they_find(name: str) -> None:
+def test_workers_share_their_schedules(name: str) -> None:
     problem = constrained(2, tight=0.5)
     alone = po.solve(problem, name, rounds=FEW, workers=1)
     together = po.solve(problem, name, rounds=FEW, workers=3, time_limit=60)
     assert together.feasible
-    optimal = together.termination is Termination.OPTIMAL  # which ends them all at once
+    optimal = together.termination is Termination.OPTIMAL  # which ends all workers at once
     assert optimal or together.stats["evaluated"] > 1.5 * alone.stats["evaluated"]
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_a_search_ends_when_told_and_when_its_start_is_optimal(name: str) -> None:
+def test_a_search_ends_when_stopped_and_when_its_start_is_optimal(name: str) -> None:
     problem = constrained(3)
     told = po.solve(problem, name, rounds=MANY, workers=1, should_stop=lambda: True)
     assert told.termination is Termination.INTERRUPTED
@@ -146,7 +146,7 @@ def test_a_search_ends_when_told_and_when_its_start_is_optimal(name: str) -> Non
 
 
 def crowded(seed: int) -> Problem:
-    """Memory so tight that packing by size alone fails now and then."""
+    """Memory so tight that packing by size alone sometimes fails."""
     rng = np.random.default_rng(seed)
     n, m = 18, 3
     sizes = rng.integers(20, 60, n)
@@ -161,8 +161,8 @@ def crowded(seed: int) -> Problem:
 
 
 @pytest.mark.parametrize("name", ["annealing", "local-search"])
-def test_room_is_found_where_no_start_has_any(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The price of broken limits leads to a schedule that keeps them."""
+def test_feasible_schedules_are_found_from_infeasible_starts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The penalty of violated limits leads to a feasible schedule."""
     monkeypatch.setattr("placeopt_solvers.search._anytime.best_start", lambda *_: None)
     found = 0
     for seed in range(4):
@@ -172,11 +172,11 @@ def test_room_is_found_where_no_start_has_any(name: str, monkeypatch: pytest.Mon
         assert not valid(problem, begin)
         result = po.solve(problem, name, rounds=3000, workers=1, seed=seed)
         found += result.feasible is True
-        assert result.feasible or "limits of memory" in result.message
+        assert result.feasible or "memory limits" in result.message
     assert found >= 3
 
 
-def test_no_placement_at_all_is_told() -> None:
+def test_a_missing_placement_is_reported() -> None:
     problem = build_problem(
         task_names=["a", "b", "c"],
         device_names=["x", "y"],
@@ -196,7 +196,7 @@ def test_starts_are_kept_where_nothing_better_is_found() -> None:
     assert again.makespan <= makespan(problem, first)
 
 
-def test_a_start_that_fits_under_peak_only_is_left_alone() -> None:
+def test_a_start_that_fits_under_peak_only_is_kept() -> None:
     problem = build_problem(
         task_names=["a", "b"],
         device_names=["x", "y"],
@@ -213,7 +213,8 @@ def test_a_start_that_fits_under_peak_only_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_starts_for_exact_solvers_are_better_or_none(seed: int) -> None:
+def test_starts_for_exact_solvers_are_better_or_none(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placeopt_solvers._starts.warm_start.LOADING", 60.0)  # a busy machine cuts nothing short
     problem = small_problem(np.random.default_rng(3000 + seed), Objective())
     start, best = best_start(problem, None, True), optimum(problem)
     if start is None or best is None:

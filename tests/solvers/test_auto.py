@@ -1,4 +1,4 @@
-"""The portfolio: every member's turn, who is named for what, and when it ends."""
+"""The portfolio: the turns of its members, the sources of its results, and its end."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from placeopt_solvers.portfolio import _members as _auto_members
 from placeopt_solvers.portfolio import _run as _auto_run
 from placeopt_solvers.portfolio import _windows as _auto_windows
 from placeopt_solvers.portfolio._members import MEMBERS, affordable, schedules, segments
+from placeopt_solvers.portfolio._run import Tuning
 from placeopt_solvers.portfolio._standings import Standings
 from placeopt_solvers.portfolio._windows import Sweep, Window, window_of
 from placeopt_solvers.portfolio.auto import Auto
@@ -38,7 +39,7 @@ PROBLEMS = Path(__file__).parents[2] / "problems"
 
 
 def tight(tasks: int = 30, devices: int = 3, seed: int = 0, **rest: Any) -> Problem:
-    """A random layered problem whose memory is scarce and whose transfers are dear."""
+    """A random layered problem with tight memory and expensive transfers."""
     return layered_problem(tasks, devices, seed=seed, ccr=2.0, tightness=0.8, width=4, **rest)
 
 
@@ -66,13 +67,13 @@ class TestMembers:
         names = [member.name for member in affordable(tight(), 1e-9)]
         assert names == ["heft", "single"]
         assert len(affordable(tight(), 60)) == len(MEMBERS)
-        # Whatever looks at all pairs of ready tasks and devices again and again has no room on large graphs.
+        # Heuristics that evaluate all pairs of ready tasks and devices in every step are too slow on large graphs.
         large = affordable(layered_problem(20_000, 6, seed=1), 60)
         assert {"etf", "celeritas"} <= {member.name for member in large}
         assert all(member.rate is not None for member in large)
 
-    def test_one_device_wins_where_transfers_are_dear(self) -> None:
-        # b and c end sooner side by side, and heft sees too late that what they send to d takes longer than all that.
+    def test_one_device_wins_where_transfers_are_expensive(self) -> None:
+        # b and c end sooner in parallel; heft does not see that their transfers to d take longer than that saves.
         problem = build_problem(
             task_names="abcd", device_names="xy", duration=[[3, 3], [10, 10], [10, 10], [3, 3]], payload=[5, 5, 20, 20],
             edges=[(0, 1), (0, 2), (1, 3), (2, 3)], byte_ticks_num=np.ones((2, 2), np.int64),
@@ -83,7 +84,7 @@ class TestMembers:
         assert result.stats["found by"] == "single"
         assert next(each["value"] for each in result.stats["members"] if each["name"] == "heft") > 26
 
-    def test_wrong_schedules_are_nobodys(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_wrong_schedules_are_discarded(self, monkeypatch: pytest.MonkeyPatch) -> None:
         problem = tight()
         full = Schedule(np.zeros(problem.n_tasks, np.int64), np.zeros(problem.n_tasks, np.int64))
         monkeypatch.setattr(_auto_members, "heuristic_schedule", lambda *_: full)
@@ -104,7 +105,7 @@ class TestAnswer:
         assert done.stdout.split()[0] == "optimal"
         assert done.stdout.split()[2] == "False"
 
-    def test_names_who_found_it_and_who_proved_it(self) -> None:
+    def test_names_the_sources_of_schedule_and_bound(self) -> None:
         result = solved(po.load(PROBLEMS / "heft-10.yaml"))
         members = {each["name"]: each for each in result.stats["members"]}
         assert result.termination is Termination.OPTIMAL
@@ -130,7 +131,7 @@ class TestAnswer:
         assert {each["name"] for each in result.stats["members"]} <= {member.name for member in MEMBERS}
 
     def test_infeasible_is_proved(self) -> None:
-        # Seven groups of three bytes in three devices of eight: two each at most; no quick proof sees it.
+        # Seven groups of three bytes in three devices of eight: two each at most; no quick proof applies.
         problem = build_problem(
             task_names=[f"t{i}" for i in range(7)], device_names="xyz", duration=np.ones((7, 3), np.int64),
             resident=np.full(7, 3), capacity=np.full(3, 8),
@@ -171,7 +172,7 @@ class TestWindows:
         return problem, State(problem, schedule)
 
     @pytest.mark.parametrize("rest", [{}, {"tightness": 0.8}], ids=["roomy", "tight"])
-    def test_its_schedule_is_the_stretch_of_the_whole(self, rest: dict[str, Any]) -> None:
+    def test_its_schedule_is_the_part_of_the_whole(self, rest: dict[str, Any]) -> None:
         _, state = self.stretch(**rest)
         for first, last in ((0, 20), (15, 40), (45, 60)):
             window = window_of(state, first, last)
@@ -179,7 +180,7 @@ class TestWindows:
             count = last - first
             shift = state.start[window.tasks] - window.schedule.start[:count]
             assert len(np.unique(shift)) == 1
-            # Nothing is cut off from what it waits for: the earliest times are those of the whole.
+            # All dependencies are kept: the earliest times are those of the whole.
             again = retime(window.problem, window.schedule)
             assert np.array_equal(again.start[:count] + shift[0], state.start[window.tasks])
 
@@ -217,8 +218,7 @@ class TestWindows:
         assert seen == set(range(problem.n_tasks))
 
     def test_makes_large_graphs_shorter(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_auto_run, "PATIENCE", 2.0)
-        monkeypatch.setattr(_auto_run, "LARGE", 100)
+        monkeypatch.setattr(_auto_run, "TUNING", Tuning(planned=2.0, large=100))
         monkeypatch.setattr(_auto_windows, "SIZE", 100)
         monkeypatch.setattr(_auto_windows, "ADVANCE", 50)
         problem = layered_problem(600, 4, seed=1, ccr=10.0, width=8)
@@ -246,13 +246,13 @@ class TestLimits:
         assert result.objective <= heard[-1].objective
 
     def test_ends_by_itself_without_a_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_auto_run, "PATIENCE", 1.0)
+        monkeypatch.setattr(_auto_run, "TUNING", Tuning(planned=1.0))
         result = solved(tight(90), time_limit=None)
         assert result.termination in (Termination.COMPLETED, Termination.OPTIMAL)
         assert result.feasible
         assert {"heft", "annealing"} < {each["name"] for each in result.stats["members"]}
 
-    def test_what_is_told_only_gets_better(self) -> None:
+    def test_reported_values_only_improve(self) -> None:
         heard: list[Progress] = []
         solved(tight(90), workers=2, time_limit=3, on_progress=heard.append)
         values = [each.objective for each in heard if each.objective is not None]
@@ -261,7 +261,7 @@ class TestLimits:
 
 
 class TestRepeatable:
-    def test_the_same_again_unless_it_says_otherwise(self) -> None:
+    def test_the_same_result_unless_it_varies(self) -> None:
         problem = replace(tight(120, 4), contention="port", memory_model="peak")
         runs = [solved(problem, time_limit=2) for _ in range(2)]
         for run in runs:
@@ -273,16 +273,16 @@ class TestRepeatable:
             assert first.device.tolist() == second.device.tolist()
             assert first.start.tolist() == second.start.tolist()
 
-    def test_heuristics_left_out_by_the_clock_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_heuristics_omitted_by_the_clock_are_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for later in ("_turn", "_exact", "_search", "_bound"):
             monkeypatch.setattr(_auto_run.Run, later, lambda *_: None)
         assert Auto().solve(tight(), Options(time_limit=60), Settings()).varies_by == ""
-        monkeypatch.setattr(_auto_run, "QUICK", -1.0)
+        monkeypatch.setattr(_auto_run, "TUNING", Tuning(quick=-1.0))
         assert Auto().solve(tight(), Options(time_limit=60), Settings()).varies_by == "clock"
         assert Auto().solve(tight(), Options(time_limit=60, workers=2), Settings()).varies_by == "threads"
 
-    def test_kernels_that_are_being_compiled_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The order of turns is another then."""
+    def test_kernels_that_are_being_compiled_are_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The order of turns differs then."""
         turns: list[str] = []
         for name in ("_search", "_exact"):
             monkeypatch.setattr(_auto_run.Run, name, lambda *_, name=name: turns.append(name))
@@ -292,7 +292,7 @@ class TestRepeatable:
         assert turns == ["_search", "_exact", "_search"]
         turns.clear()
         monkeypatch.setattr(_auto_run.compilation, "pending", lambda: 1)
-        monkeypatch.setattr(_auto_run.Search, "compiled", False)
+        monkeypatch.setattr(_auto_run.Walker, "compiled", False)
         assert Auto().solve(problem, Options(time_limit=60), Settings()).varies_by == "clock"
         assert turns == ["_exact", "_search"]
 
@@ -325,7 +325,8 @@ class TestStandings:
 def test_same_seed_same_schedule_under_other_hashes() -> None:
     program = (
         "import placeopt as po\nfrom placeopt_solvers.portfolio import _run\n"
-        "from placeopt.generate.layered_graphs import layered_problem\n_run.PATIENCE = 1.0\n"  # no clock at all
+        "from placeopt.generate.layered_graphs import layered_problem\n"
+        "_run.TUNING = _run.Tuning(planned=1.0)\n"  # without a time limit
         "problem = layered_problem(70, 3, seed=5, ccr=2.0, tightness=0.8, width=4)\n"
         "result = po.solve(problem, 'auto', workers=1, seed=3)\n"
         "print(result.schedule.device.tolist(), result.schedule.start.tolist())"
@@ -344,7 +345,7 @@ def test_same_seed_same_schedule_under_other_hashes() -> None:
     assert first.count(",") > 100
 
 
-def test_heft_has_its_turn_whatever_the_initial_schedule_and_the_limit() -> None:
+def test_heft_runs_for_any_initial_schedule_and_limit() -> None:
     problem = layered_problem(80, 4, seed=1, ccr=1.0, device_types=2)
     heft = po.solve(problem, "heft")
     slow = po.solve(problem, "met").schedule

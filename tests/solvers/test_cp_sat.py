@@ -1,4 +1,4 @@
-"""The exact solver: known optima, brute force, limits, progress."""
+"""cp-sat: known optima, brute force, limits, progress."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from brute_force import optimum, small_problem
 from ortools.sat.python import cp_model
+from placeopt_solvers._runs.exact_run import relabelled
 from placeopt_solvers._runs.validity import valid
 from placeopt_solvers.exact._cp_sat.limits import limits
 from placeopt_solvers.exact._cp_sat.model import Model
-from placeopt_solvers.exact._cp_sat.placement import relabelled
 from placeopt_solvers.exact._cp_sat.run import CpSatSettings
 from placeopt_solvers.exact.cp_sat import CpSat
 from test_conformance import BRIEF
@@ -68,7 +68,7 @@ def layered(n: int, m: int, seed: int, **rest: Any) -> Problem:
 
 @pytest.mark.skipif(not (DATA / "optimal" / "p2-p4.jsonl").exists(), reason=f"no graphs with proven optima in {DATA}")
 def test_published_optima_are_proved() -> None:
-    """Every fifth of the graphs; benchmarks/optimal_143.py does them all."""
+    """Every fifth graph; benchmarks/optimal_143.py runs all of them."""
     lines = (DATA / "optimal" / "p2-p4.jsonl").read_text().splitlines()
     for line in lines[::5]:
         graph = json.loads(line)
@@ -195,14 +195,14 @@ def test_an_initial_schedule_is_never_lost() -> None:
     assert again.objective <= best.objective
 
 
-def test_an_initial_schedule_without_sense_does_no_harm() -> None:
+def test_an_invalid_initial_schedule_does_no_harm() -> None:
     problem = layered(12, 3, 7)
     junk = Schedule(np.zeros(12, dtype=np.int64), np.zeros(12, dtype=np.int64))
     assert po.solve(problem, "cp-sat", initial=junk).termination is Termination.OPTIMAL
 
 
 def test_infeasible_by_packing_is_proved() -> None:
-    """4, 3, 3 and 2 bytes on two devices of 6: only 4 + 2 and 3 + 3 would fit, and 4 must be apart from 2."""
+    """4, 3, 3 and 2 bytes on two devices of 6: only 4 + 2 and 3 + 3 would fit, and 4 is separated from 2."""
     problem = build_problem(
         task_names=list("abcd"),
         device_names=["x", "y"],
@@ -235,7 +235,7 @@ def test_times_beyond_64_bits_are_refused_not_wrapped() -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_hint_is_complete_and_has_the_value_of_its_schedule(seed: int) -> None:
-    """Fixing every variable to its hint leaves a solution: each knows its value in any schedule."""
+    """Fixing every variable to its hint gives a solution."""
     problem = small_problem(np.random.default_rng(2000 + seed), times=seed % 2 == 1)
     best = optimum(problem)
     if best is None:
@@ -262,7 +262,7 @@ def nothing_known(classes: Classes) -> Windows:
 @pytest.mark.parametrize("contention", ["none", "port"])
 @pytest.mark.parametrize("memory_model", ["sum", "peak"])
 @pytest.mark.parametrize("seed", range(8))
-def test_hints_symmetry_breaking_and_bounds_take_no_optimum_away(
+def test_hints_symmetry_breaking_and_bounds_keep_the_optimum(
     seed: int, memory_model: MemoryModel, contention: Contention, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same optimum without any of them, on problems too large for brute force."""
@@ -293,7 +293,7 @@ def test_an_error_in_a_callback_ends_the_run_and_reaches_the_caller() -> None:
 
 
 def test_ctrl_c_ends_the_run_at_once() -> None:
-    """The caller's thread is the one that waits, so that it gets the signal."""
+    """The caller's thread waits, so that it receives the signal."""
     asked: list[int] = []
 
     def interrupt() -> bool:
@@ -316,7 +316,7 @@ def test_a_gap_reached_is_not_called_optimal() -> None:
 
 
 def test_later_levels_are_proved_too() -> None:
-    """The first level is what it is alone, the others no less than alone."""
+    """The first level equals its own optimum; the others are not less than theirs."""
     levels = tuple((Term(metric),) for metric in ("max_load", "communication", "makespan"))
     problem = layered(8, 2, 11, objective=Objective(levels))
     answer = CpSat().solve(problem, Options(), CpSatSettings())
@@ -331,11 +331,11 @@ def test_later_levels_are_proved_too() -> None:
         assert values[depth] >= least if depth else values[depth] == least
 
 
-def test_what_no_model_can_hold_is_told() -> None:
+def test_numbers_beyond_64_bits_are_reported() -> None:
     problem = replace(layered(6, 2, 0, separation=[(0, 1)]), duration=np.full((6, 2), 2**60))
     answer = CpSat().solve(problem, Options(), CpSatSettings(hint=False))
     assert answer.termination is Termination.FAILED
-    assert re.search("makespan up to .* is beyond what 64 bits add up", answer.message)
+    assert re.search("makespan up to .* exceeds 64-bit sums", answer.message)
 
 
 def test_without_a_device_nothing_runs() -> None:
@@ -352,13 +352,13 @@ def test_a_reported_bound_is_rounded_up_but_never_over(reported: float) -> None:
 
 
 @pytest.mark.parametrize("reported", [-math.inf, math.inf, math.nan])
-def test_what_is_not_finite_is_not_a_bound(reported: float) -> None:
+def test_an_infinite_number_is_not_a_bound(reported: float) -> None:
     assert lower_bound(reported) is None
 
 
 @pytest.mark.parametrize("seed", range(100))
 def test_the_check_of_starts_agrees_with_the_verifier(seed: int) -> None:
-    """On optimal schedules, and on ones with a task or a transfer somewhere else."""
+    """On optimal schedules, and on ones with a changed task or transfer."""
     rng = np.random.default_rng(seed)
     problem = small_problem(rng)
     best = optimum(problem)
@@ -411,7 +411,7 @@ objective: OBJECTIVE
 
 @pytest.mark.parametrize("objective", ["memory_balance", "[memory_balance, makespan]", "[memory_balance, total_cost]"])
 def test_a_bound_on_the_objective_does_not_raise_it(objective: str) -> None:
-    """CP-SAT 9.15 proves 473439 here unless told not to look for rows that include others (google/or-tools #5293)."""
+    """CP-SAT 9.15 proves 473439 here unless the search for included rows is off (google/or-tools #5293)."""
     from placeopt.io.compiler import compile_document
     from placeopt.io.document import parse_document
 
@@ -442,7 +442,7 @@ def test_seconds_in_nanoseconds_are_proved_right(second: int, hint: bool) -> Non
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_deterministic_runs_agree_whatever_the_workers(seed: int) -> None:
+def test_deterministic_runs_agree_for_any_number_of_workers(seed: int) -> None:
     problem = layered(25, 3, seed)
     found = [
         CpSat().solve(problem, Options(seed=7, workers=workers), CpSatSettings(deterministic=True)).schedule
@@ -454,7 +454,7 @@ def test_deterministic_runs_agree_whatever_the_workers(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_rows_of_windows_take_no_optimum_away(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_windows_keep_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(seed)
     problem = layered(10, 3, seed, release=rng.integers(0, 15, 10), latency=rng.integers(0, 9, (3, 3)))
     full = CpSat().solve(problem, Options(time_limit=60), CpSatSettings())
@@ -464,7 +464,7 @@ def test_rows_of_windows_take_no_optimum_away(seed: int, monkeypatch: pytest.Mon
     assert full.bound == bare.bound
 
 
-def test_a_deadline_that_no_heuristic_keeps_is_kept() -> None:
+def test_a_deadline_that_no_heuristic_meets_is_met() -> None:
     """Ranks put the long chain first; the lone task must go before all of it."""
     problem = build_problem(
         task_names=list("abcd"),
@@ -481,8 +481,8 @@ def test_a_deadline_that_no_heuristic_keeps_is_kept() -> None:
     assert verify(problem, answer.schedule).feasible
 
 
-def test_deadlines_that_cannot_be_kept_are_infeasible() -> None:
-    """Two tasks of 4 ticks by tick 7 on one device, or apart with a transfer of 5 between them."""
+def test_deadlines_that_cannot_be_met_are_infeasible() -> None:
+    """Two tasks of 4 ticks by tick 7 on one device, or on two devices with a transfer of 5 between them."""
     problem = build_problem(
         task_names=["a", "b"],
         device_names=["x", "y"],

@@ -1,4 +1,4 @@
-"""brute-force: the oracle's optimum on every problem that it supports, and words where it refuses."""
+"""brute-force: the oracle's optimum on every problem that it supports, and messages where it refuses."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_it_agrees_with_cp_sat_on_larger_problems() -> None:
 
 
 def test_interchangeable_devices_are_tried_once() -> None:
-    # Three alike tasks on three alike devices: by classes 5 placements (partitions of 3) instead of 27.
+    # Three equal tasks on three equal devices: by classes 5 placements (partitions of 3) instead of 27.
     case = problem([[1, 1, 1]] * 3)
     search = Enumeration(case, None, lambda: False, lambda _: None)
     placed = list(search._placements())
@@ -110,7 +110,7 @@ def test_interchangeable_devices_are_tried_once() -> None:
 
 
 def test_a_known_schedule_saves_looking_for_it() -> None:
-    # One placement is as good as the initial one, and none better: nothing more than that is looked at.
+    # One placement is as good as the initial one, and none is better: no other is enumerated.
     case = problem([[2, 3], [2, 3]])
     start = Schedule(np.array([0, 1]), np.array([0, 0]))
     answer = answered(case, initial=start)
@@ -141,7 +141,7 @@ def test_a_refusal_keeps_the_initial_schedule() -> None:
     assert answer.bound is None
 
 
-def test_what_was_found_by_the_time_limit_is_told() -> None:
+def test_schedules_found_by_the_time_limit_are_reported() -> None:
     case = problem([[3, 4], [2, 5], [4, 4], [1, 1], [2, 2], [5, 3], [4, 2], [1, 3]])
     calls = iter([False, True])
     answer = answered(case, should_stop=lambda: next(calls, True))

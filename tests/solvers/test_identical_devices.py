@@ -1,4 +1,4 @@
-"""Classes of devices as one pool: the same optimum, a valid spread, and none where a class cannot be pooled."""
+"""Device classes as pools: the same optimum, valid schedules, and no pool where a class does not allow it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OBJECTIVES = (
 
 
 def cpus_and_accelerator(rng: np.random.Generator, n: int, k: int, **rest: Any) -> Problem:
-    """k CPUs, free among themselves, and an accelerator with little memory."""
+    """k CPUs with free transfers between them, and an accelerator with little memory."""
     edges = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < 0.3]
     links = np.ones((k + 1, k + 1), dtype=np.int64)
     links[:k, :k] = 0
@@ -100,13 +100,13 @@ def test_the_spread_uses_a_device_again_once_it_is_free() -> None:
         {"latency": np.ones((3, 3), dtype=np.int64)},
     ],
 )
-def test_what_cannot_be_pooled_is_left_alone(rest: dict[str, Any]) -> None:
+def test_classes_that_cannot_be_pooled_are_unchanged(rest: dict[str, Any]) -> None:
     problem = cpus_and_accelerator(np.random.default_rng(3), 5, 2, **rest)
     assert pools(problem, True).problem is problem
 
 
 def test_tasks_that_cannot_run_there_do_not_count() -> None:
-    """A group, a separated task and one of no duration, all confined to the accelerator; room for the rest."""
+    """A group, a separated task and one of no duration, all feasible only on the accelerator; memory for the rest."""
     feasible = np.ones((5, 3), dtype=np.bool_)
     feasible[:4, :2] = False
     rest: dict[str, Any] = {"separation": [(0, 1)], "group": np.array([0, 1, 2, 2, 3]), "feasible": feasible}

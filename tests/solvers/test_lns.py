@@ -1,4 +1,4 @@
-"""Large neighbourhood search: exact in its parts, valid and never worse on the whole, the same for the same seed."""
+"""Large neighbourhood search: exact subproblems, valid schedules, never worse, the same for the same seed."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import placeopt_solvers.search._lns.search as lns_search
 import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.heft import heft
 from placeopt_solvers._runs.validity import valid
 from placeopt_solvers._starts.warm_start import best_start
-from placeopt_solvers.search._lns.model import Stretch, changed, part_of, solved
 from placeopt_solvers.search._lns.neighbourhoods import Chooser
 from placeopt_solvers.search._lns.search import Search, improve
 from placeopt_solvers.search._lns.state import State, latest_starts, starts, tails
+from placeopt_solvers.search._lns.subproblem import Neighbourhood, changed, solved, subproblem_of
+from placeopt_solvers.search._lns.tuning import TUNING
 
 import placeopt as po
 from placeopt.model.arrays import Int
@@ -31,11 +31,11 @@ def never() -> bool:
 
 
 def ignored(schedule: Schedule) -> None:
-    """What nobody wants to know."""
+    """Ignore a schedule."""
 
 
 def constrained(seed: int, n: int = 24, m: int = 3, **rest: Any) -> Problem:
-    """A random graph with memory, groups, separation, forbidden devices, release times and unlike links."""
+    """A random graph with memory, groups, separation, forbidden devices, release times and different links."""
     rng = np.random.default_rng(seed)
     edges = [(a, b) for b in range(n) for a in range(max(0, b - 6), b) if rng.random() < 0.3]
     resident = rng.integers(1, 10, n)
@@ -68,10 +68,10 @@ def started(problem: Problem) -> Schedule:
     return retime(problem, start)
 
 
-def passing(state: State, stretch: Stretch, device: Int) -> int:
-    """The makespan that tasks outside a stretch have by themselves, by its plain definition, on new devices."""
+def passing(state: State, area: Neighbourhood, device: Int) -> int:
+    """The makespan of the tasks outside a neighbourhood on new devices, by its definition."""
     problem, position = state.problem, state.position
-    before, behind = position < stretch.first, position >= stretch.last
+    before, behind = position < area.first, position >= area.last
     inside = ~before & ~behind
     ticks = problem.duration[np.arange(problem.n_tasks), device]
     spans = [
@@ -106,8 +106,8 @@ def test_tails_are_the_longest_chains() -> None:
         assert len(state.critical)
 
 
-def test_a_part_tells_the_makespan_of_the_whole() -> None:
-    """What a part promises is what decoding everything gives, for every kind of stretch."""
+def test_a_subproblem_has_the_makespan_of_the_whole() -> None:
+    """The makespan of a subproblem is that of the whole schedule, for every kind of neighbourhood."""
     rng, shorter = np.random.default_rng(5), 0
     for seed in range(12):
         problem = constrained(seed)
@@ -115,25 +115,25 @@ def test_a_part_tells_the_makespan_of_the_whole() -> None:
         chooser = Chooser(problem, seed)
         for kind in chooser.kinds:
             kind.size = float(rng.integers(3, 12))
-            stretch = chooser.stretch(state, kind)
-            part = part_of(state, stretch)
-            found = solved(part, state, 0.2, seed, never)
+            area = chooser.draw(state, kind)
+            sub = subproblem_of(state, area)
+            found = solved(sub, state, 0.2, seed, never)
             assert found.device is not None
-            after = changed(state, part, stretch, found)
+            after = changed(state, sub, area, found)
             device = after.device
             assert valid(problem, after), (seed, kind.name)
-            own = device[part.tasks]
-            end = after.start[part.tasks] + problem.duration[part.tasks, own]
-            promised = int((end + part.tail[np.arange(len(own)), own]).max()) + part.rest
-            assert makespan(problem, after) == max(promised, passing(state, stretch, device)), (seed, kind.name)
+            own = device[sub.tasks]
+            end = after.start[sub.tasks] + problem.duration[sub.tasks, own]
+            promised = int((end + sub.tail[np.arange(len(own)), own]).max()) + sub.rest
+            assert makespan(problem, after) == max(promised, passing(state, area, device)), (seed, kind.name)
             assert makespan(problem, after) <= state.span
             shorter += makespan(problem, after) < state.span
-            fixed = [int(i) for i in part.tasks[~stretch.free]]
+            fixed = [int(i) for i in sub.tasks[~area.free]]
             assert all(device[i] == state.device[i] for i in fixed)
     assert shorter > 5
 
 
-def test_the_whole_as_one_part_is_optimal() -> None:
+def test_the_whole_as_one_neighbourhood_is_optimal() -> None:
     compared = 0
     for seed in range(40):
         problem = small_problem(np.random.default_rng(seed), Objective())
@@ -171,7 +171,7 @@ def test_schedules_are_valid_and_never_worse(rest: dict[str, Any]) -> None:
     assert better
 
 
-def test_deadlines_are_kept_and_found() -> None:
+def test_deadlines_are_met() -> None:
     for seed in range(4):
         free = constrained(seed)
         good = improve(free, started(free), 1.0, seed, never, ignored)
@@ -191,14 +191,14 @@ def test_same_seed_same_schedule() -> None:
     assert np.array_equal(found[0].start, found[1].start)
 
 
-def test_any_seed_will_do() -> None:
-    """OR-Tools takes none above that."""
+def test_any_seed_is_allowed() -> None:
+    """OR-Tools accepts no larger seed."""
     problem = constrained(3)
     found = po.solve(problem, "lns", seed=2**31 - 1, time_limit=1.0, workers=1)
     assert found.feasible
 
 
-def test_workers_share_the_stretches() -> None:
+def test_workers_share_the_neighbourhoods() -> None:
     problem = constrained(1, n=120)
     start = started(problem)
     found = improve(problem, start, 1.0, 0, never, ignored, workers=2)
@@ -206,7 +206,7 @@ def test_workers_share_the_stretches() -> None:
     assert makespan(problem, found) < makespan(problem, start)
 
 
-def test_stops_when_told() -> None:
+def test_stops_when_asked() -> None:
     problem = constrained(2, n=80)
     calls = iter([False] * 30)
     result = po.solve(problem, "lns", should_stop=lambda: next(calls, True))
@@ -245,8 +245,8 @@ def test_compiled_and_plain_kernels_agree() -> None:
     assert answers[0][0] == state.start.tolist()
 
 
-def test_ticks_without_a_need_are_left_out() -> None:
-    """The same problem in ticks a thousand times shorter has the same schedule, and its values are told in them."""
+def test_unnecessarily_short_ticks_are_scaled() -> None:
+    """The same problem in ticks a thousand times shorter has the same schedule, and reports values in its own ticks."""
     problem = constrained(5)
     finer = replace(
         problem,
@@ -261,7 +261,7 @@ def test_ticks_without_a_need_are_left_out() -> None:
         for each in (problem, finer)
     )
     assert plain.objective is not None
-    assert plain.stats["stretches"] > 0
+    assert plain.stats["neighbourhoods"] > 0
     assert fine.objective == plain.objective * 1000
     assert seen[-1] == fine.objective
 
@@ -273,5 +273,5 @@ def test_work_is_counted() -> None:
     assert search.tried == sum(kind.tried for kind in search.chooser.kinds)
     assert search.spent == pytest.approx(sum(kind.seconds for kind in search.chooser.kinds))
     assert search.complete or search.spent >= 0.3
-    assert lns_search.EACH > 0
+    assert TUNING.limit > 0
     assert (arrivals(problem, search.state.schedule) <= search.state.start[problem.edge_target]).all()

@@ -288,7 +288,7 @@ def test_sct_lp_without_a_schedule_says_why() -> None:
     found = po.solve(given, "sct-lp")
     assert found.schedule is None
     assert found.termination is Termination.COMPLETED
-    assert "favourites form 3 chains, each for a device of its own, and there are 2; m-sct makes one" in found.message
+    assert "favourites form 3 chains, which need a device each, and there are 2; m-sct makes one" in found.message
     assert SctLp().solve(given, Options(), SctLpSettings()).bound == 14
     unbound = SctLp().solve(given, Options(), SctLpSettings(certify=False))
     assert unbound.bound is None
@@ -311,7 +311,7 @@ def test_sct_lp_tells_deadlines_that_its_schedule_misses_and_why_it_has_none() -
     assert {violation.rule for violation in found.violations} == {"deadline"}
     assert "misses its deadline by" in found.message
     apart = problem([2, 3], 2, [(0, 1)], [1], separation=[(0, 1)])
-    assert "no schedule: feasibility, memory, groups or separation keep" in po.solve(apart, "sct-lp").message
+    assert "no schedule: feasibility, memory, groups or separation prevent" in po.solve(apart, "sct-lp").message
 
 
 def test_a_star_under_ports_is_placed_without_looking_at_every_pair_again_and_again() -> None:

@@ -1,4 +1,4 @@
-"""The mixed-integer programme: brute force, cp-sat, hints, rounding, bounds, refusals, limits, progress."""
+"""The mixed-integer program: brute force, cp-sat, hints, rounding, bounds, refusals, limits, progress."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
+from placeopt_solvers._runs.exact_run import TooLargeError
 from placeopt_solvers._runs.validity import valid
-from placeopt_solvers.exact._milp import engine as _milp_engine
-from placeopt_solvers.exact._milp.engine import Engine, Limits, Outcome, proved, relaxed
-from placeopt_solvers.exact._milp.linear import BuildStoppedError, Linear, Programme, total
-from placeopt_solvers.exact._milp.model import GAP, Model, TooLargeError, model_size, rounded
+from placeopt_solvers.exact._milp import run as milp_run
+from placeopt_solvers.exact._milp.linear import Linear, Program, total
+from placeopt_solvers.exact._milp.model import GAP, Model, model_size, rounded
+from placeopt_solvers.exact._milp.run import proved
+from placeopt_solvers.exact._milp.settings import MilpSettings
 from placeopt_solvers.exact._milp.times import times_of
-from placeopt_solvers.exact.milp import Milp, MilpSettings
+from placeopt_solvers.exact.milp import Milp
 
 import placeopt as po
+from placeopt.bounding.engines import BuildStoppedError
+from placeopt.bounding.engines.mathopt import Engine, Outcome, mathopt_model, run_glop
 from placeopt.errors import InternalError
 from placeopt.model.building import build_problem
 from placeopt.model.memory import used_memory
@@ -37,7 +41,7 @@ ENGINES: tuple[Engine, ...] = ("highs", "scip")
 
 
 def solve(problem: Problem, *, seed: int = 0, time_limit: float | None = 60, **settings: Any) -> Answer:
-    """milp's own answer, with nothing of the pipeline around it and no start."""
+    """The answer of milp without the pipeline and without a start."""
     options = Options(time_limit=time_limit, seed=seed, workers=1)
     return Milp().solve(problem, options, MilpSettings(**{"hint": False, **settings}))
 
@@ -79,14 +83,14 @@ def check_optimum(problem: Problem, answer: Answer) -> None:
 
 @pytest.mark.parametrize("seed", range(100))
 def test_agrees_with_brute_force(seed: int) -> None:
-    """Every constraint of the spec; benchmarks/agreement.py does a thousand."""
+    """Every constraint of the spec; benchmarks/agreement.py runs a thousand."""
     problem = small_problem(np.random.default_rng(7000 + seed), times=seed % 3 > 0)
     check_optimum(problem, solve(problem, seed=seed, engine=ENGINES[seed % 2]))
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_memory_and_ports_that_decide(seed: int) -> None:
-    """The makespan where the devices have a byte less than the best schedule would take, and ports are narrow."""
+    """The makespan where the devices have a byte less than the best schedule needs, and ports are narrow."""
     rng = np.random.default_rng(7500 + seed)
     problem = small_problem(rng, Objective())
     while problem.n_tasks != 4 or problem.n_devices < 2 or problem.n_edges < 3:
@@ -177,7 +181,7 @@ def test_an_output_is_held_until_its_transfer_arrives(contention: Contention) ->
 
 @pytest.mark.parametrize(("deadline", "least"), [(10, 10), (9, 13)])
 def test_an_output_is_held_while_its_transfer_waits(deadline: int, least: int) -> None:
-    """b's transfer goes first, 1 to 5, for d must end by 7; a's 3 bytes are gone at 9. Then e has room, or before a."""
+    """b's transfer goes first, 1 to 5, as d must end by 7; a releases 3 bytes at 9. Then e fits, or before a."""
     problem = build_problem(
         task_names=list("abcde"),
         device_names=list("xy"),
@@ -195,8 +199,8 @@ def test_an_output_is_held_while_its_transfer_waits(deadline: int, least: int) -
     assert solve(problem).bound == least
 
 
-def test_the_second_level_gives_up_nothing_of_the_first() -> None:
-    """d0 is faster and dearer: least makespan first, then the least energy with it."""
+def test_the_second_level_keeps_the_first() -> None:
+    """d0 is faster and needs more energy: least makespan first, then the least energy with it."""
     levels = tuple((Term(metric),) for metric in ("makespan", "energy"))
     problem = build_problem(
         task_names=["a", "b"],
@@ -251,7 +255,7 @@ def test_published_optima_of_up_to_seven_tasks_are_proved(engine: Engine) -> Non
 
 
 def test_tasks_without_duration_that_start_together_all_hold_their_outputs() -> None:
-    """Three of them at one tick, each with 2 bytes that last until a consumer has run: 6 bytes at once, wherever."""
+    """Three of them at one tick, each with 2 bytes until a consumer has run: 6 bytes at once, on any device."""
     problem = build_problem(
         task_names=list("abcd"),
         device_names=["x"],
@@ -288,11 +292,11 @@ def test_the_length_of_a_tick_makes_no_difference(second: int) -> None:
 # The model
 
 
-def holds(programme: Programme, values: list[float]) -> bool:
-    """Whether every row is kept, in exact arithmetic."""
+def holds(program: Program, values: list[float]) -> bool:
+    """Whether every row holds, in exact arithmetic."""
     exact = [Fraction(value) for value in values]
-    for row in programme.rows:
-        left = sum(a * exact[c] for c, a in row.terms)
+    for row in program.rows:
+        left = sum(a * exact[c] for c, a in zip(row.columns.tolist(), row.coefficients.tolist(), strict=True))
         if left < row.low or (row.equation and left > row.low):
             return False
     return True
@@ -300,7 +304,7 @@ def holds(programme: Programme, values: list[float]) -> bool:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_the_best_schedule_is_a_solution_with_its_value(seed: int) -> None:
-    """Each column knows its value in any schedule; so horizon, windows, big M and symmetry cut no optimum off."""
+    """Each column has a value in any schedule, so horizon, windows, big M and symmetry cut no optimum off."""
     problem = small_problem(np.random.default_rng(8000 + seed), times=seed % 2 > 0)
     best = optimum(problem)
     if best is None:
@@ -309,7 +313,7 @@ def test_the_best_schedule_is_a_solution_with_its_value(seed: int) -> None:
     model = model_of(problem, values[0])
     hint = model.hint(schedule)
     assert hint is not None
-    assert holds(model.programme, hint)
+    assert holds(model.program, hint)
     assert [level.value(Fraction(level.expression.at(hint))) for level in model.levels] == list(values)
     again = model.schedule(hint)
     assert valid(problem, again)
@@ -349,7 +353,7 @@ def test_building_stops_when_the_time_is_up() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_rounding_keeps_every_difference(seed: int) -> None:
-    """Differences that hold up to 1e-6 hold exactly afterwards, and what is whole up to that stays."""
+    """Differences that hold up to 1e-6 hold exactly afterwards, and numbers that are whole up to that do not change."""
     rng = np.random.default_rng(seed)
     whole = rng.integers(0, 50, 30)
     parts = np.append(rng.random(7), 0.5)
@@ -372,13 +376,13 @@ def test_rounding_goes_down_where_it_can() -> None:
 
 
 def test_multipliers_of_the_wrong_sign_prove_nothing() -> None:
-    """x <= 4, the least x is 0: -1 times the row would say 4."""
-    programme = Programme(lambda: False)
-    x = programme.column(0, 10, lambda _: 0)
-    programme.at_least(4, x)
-    assert programme.certified(x, [-1.0]) == 0
-    assert programme.certified(-1 * x, [1.0]) == -4
-    assert programme.certified(-1 * x, [math.nan]) == -10
+    """x <= 4, the least x is 0: -1 times the row would give 4."""
+    program = Program(lambda: False)
+    x = program.column(0, 10, lambda _: 0)
+    program.at_least(4, x)
+    for expression, multiplier, bound in ((x, -1.0, 0), (-1 * x, 1.0, -4), (-1 * x, math.nan, -10)):
+        program.set_objective(expression)
+        assert program.safe_dual_bound([multiplier]) == bound
 
 
 @pytest.mark.parametrize("seed", range(15))
@@ -389,15 +393,15 @@ def test_the_bound_of_the_relaxation_holds_for_any_duals(seed: int) -> None:
     if best is None:
         return
     model = model_of(problem)
-    level, programme = model.levels[0], model.programme
+    level, program = model.levels[0], model.program
+    program.set_objective(level.expression)
     for spread in (0.0, 0.1, 10.0):
-        duals = (spread * rng.standard_normal(len(programme.rows))).tolist()
-        assert level.value(programme.certified(level.expression, duals)) <= best[0][0]
-    limits = Limits(seconds=60, gap=None, seed=0, workers=1, should_stop=lambda: False)
-    found = relaxed(programme.proto(level.expression, relaxed=True), limits)
+        duals = (spread * rng.standard_normal(len(program.rows))).tolist()
+        assert level.value(program.safe_dual_bound(duals)) <= best[0][0]
+    found = run_glop(mathopt_model(program, relaxed=True), seconds=60, should_stop=lambda: False)
     assert found.duals is not None
     assert found.bound is not None
-    bound = programme.certified(level.expression, found.duals)
+    bound = program.safe_dual_bound(found.duals)
     assert level.value(bound) <= best[0][0]
     assert float(bound) == pytest.approx(found.bound, rel=1e-6, abs=1e-6)
 
@@ -422,19 +426,19 @@ def test_a_reported_bound_is_rounded_up_but_never_over(reported: float) -> None:
 
 def test_a_bound_above_a_schedule_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = layered(6, 2, 0)
-    monkeypatch.setattr(_milp_engine, "minimised", lambda *_: Outcome("optimal", bound=1e6))
+    monkeypatch.setattr(milp_run, "run_mathopt", lambda *_, **__: Outcome("optimal", bound=1e6))
     with pytest.raises(InternalError, match=r"highs proves 1000000 for level 1, where a schedule has \d+"):
         solve(problem, hint=True)
 
 
 def test_infeasible_is_an_internal_error_where_there_is_a_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_milp_engine, "minimised", lambda *_: Outcome("infeasible"))
-    with pytest.raises(InternalError, match="scip says that level 1 has no solution, and there is a schedule"):
+    monkeypatch.setattr(milp_run, "run_mathopt", lambda *_, **__: Outcome("infeasible"))
+    with pytest.raises(InternalError, match="scip finds no solution of level 1, although a schedule is known"):
         solve(layered(6, 2, 0), hint=True, engine="scip")
 
 
-def test_an_engine_that_gives_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_milp_engine, "minimised", lambda *_: Outcome("failed", message="numerical trouble"))
+def test_an_engine_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(milp_run, "run_mathopt", lambda *_, **__: Outcome("failed", message="numerical trouble"))
     problem = layered(6, 2, 0)
     for hint, termination in ((True, Termination.COMPLETED), (False, Termination.FAILED)):
         answer = solve(problem, hint=hint)
@@ -445,11 +449,11 @@ def test_an_engine_that_gives_up_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
 # Refusals
 
 
-def test_a_programme_too_large_is_refused_with_the_best_start() -> None:
+def test_a_program_too_large_is_refused_with_the_best_start() -> None:
     result = po.solve(layered(50, 3, 8), "milp", max_size=100)
     assert result.termination is Termination.COMPLETED
     assert result.feasible
-    assert re.match(r"too large for a mixed-integer programme: about [\d,]+ columns", result.message)
+    assert re.match(r"too large for a mixed-integer program: about [\d,]+ columns", result.message)
 
 
 def test_the_size_is_about_right() -> None:
@@ -458,7 +462,7 @@ def test_the_size_is_about_right() -> None:
         problem = layered(10, 3, seed, contention=contention, output=np.ones(10), memory_model="peak")
         problem = replace(problem, capacity=np.full(3, 8))
         model = model_of(problem)
-        size = len(model.programme.columns) + len(model.programme.rows)
+        size = model.program.n_columns + len(model.program.rows)
         assert size / 2 <= model_size(problem, model.times.after) <= 2 * size
 
 
@@ -479,7 +483,7 @@ def test_the_size_is_about_right() -> None:
         ),
     ],
 )
-def test_what_is_not_safe_in_floating_point_is_told(change: dict[str, Any], message: str) -> None:
+def test_numbers_not_safe_in_floating_point_are_reported(change: dict[str, Any], message: str) -> None:
     answer = solve(replace(layered(6, 2, 0, separation=[(0, 1)]), **change))
     assert answer.termination is Termination.FAILED
     assert re.search(message, answer.message)
@@ -507,8 +511,8 @@ def test_a_time_limit_returns_the_best_so_far_with_a_bound(engine: Engine) -> No
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_stop_reaches_an_engine_in_the_midst_of_a_run(engine: Engine) -> None:
-    """It is stopped by what it tells: a schedule that it found itself."""
+def test_a_stop_reaches_a_running_engine(engine: Engine) -> None:
+    """Its own progress stops it: the first schedule that it finds."""
     seen: list[Progress] = []
     result = po.solve(
         layered(14, 3, 4),

@@ -20,7 +20,7 @@ from placeopt.generate.random_graphs import random_document
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Contention, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
-from placeopt.simulation import make_case, make_work, simulate
+from placeopt.simulation import make_instance, make_work, simulate
 from placeopt.solver import Options, Termination
 from placeopt.verifier import verify
 
@@ -126,7 +126,7 @@ class TestMoves:
         run = simulate(problem, at)
         work.start[:] = run.start
         work.task_ticks[:] = problem.duration[np.arange(problem.n_tasks), at]
-        case = make_case(problem)
+        case = make_instance(problem)
         return [int(finish(case, search.rules, at, work, task, d)) for d in range(problem.n_devices)]
 
     def test_finish_times_by_hand(self) -> None:

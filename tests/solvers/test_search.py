@@ -1,4 +1,4 @@
-"""The core of every search: what is kept up to date equals what is worked out anew, and the plain oracles agree."""
+"""The core of every search: incremental values equal recomputed ones, and the plain oracles agree."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import METRICS, small_problem
-from placeopt_solvers._local_search import Case, State, current_schedule, load, make_case, make_state
-from placeopt_solvers._local_search.case import OVERFULL
+from placeopt_solvers._local_search import Instance, State, current_schedule, load, make_instance, make_state
 from placeopt_solvers._local_search.decoding import decode, look_ahead, rewind
-from placeopt_solvers._local_search.moving import accept, settle
+from placeopt_solvers._local_search.instance import OVERFULL
+from placeopt_solvers._local_search.moving import accept, recompute
 from placeopt_solvers._local_search.proposals import EXCHANGE, KINDS, MOVE, SHIFT, SWAP, find_critical, propose, undo
 from placeopt_solvers._local_search.state import (
     COST,
@@ -39,7 +39,7 @@ from placeopt.verifier import verify
 
 
 def constrained(seed: int, n: int = 30, m: int = 4, tight: float = 0.6, **rest: Any) -> Problem:
-    """A random graph with memory, groups, separation, forbidden devices, release times and unlike links."""
+    """A random graph with memory, groups, separation, forbidden devices, release times and different links."""
     rng = np.random.default_rng(seed)
     edges = [(a, b) for b in range(n) for a in range(max(0, b - 6), b) if rng.random() < 0.3]
     shared = np.array([a % 3 == 0 for a, _ in edges], dtype=bool)
@@ -75,8 +75,8 @@ def constrained(seed: int, n: int = 30, m: int = 4, tight: float = 0.6, **rest: 
     )
 
 
-def placed(problem: Problem, seed: int) -> tuple[Case, State]:
-    """A state with a random placement that keeps feasibility, groups and separation."""
+def placed(problem: Problem, seed: int) -> tuple[Instance, State]:
+    """A state with a random placement that respects feasibility, groups and separation."""
     rng = np.random.default_rng(seed)
     allowed = problem.group_feasible()
     while True:
@@ -84,12 +84,12 @@ def placed(problem: Problem, seed: int) -> tuple[Case, State]:
         device = home[problem.group]
         if (device[problem.separation[:, 0]] != device[problem.separation[:, 1]]).all():
             break
-    case = make_case(problem)
-    state = make_state(case, problem, seed)
+    instance = make_instance(problem)
+    state = make_state(instance, problem, seed)
     load(problem, state, simulate(problem, device))
-    settle(case, state)
-    state.cost[COST] = decode(case, state, 0, math.inf)
-    return case, state
+    recompute(instance, state)
+    state.cost[COST] = decode(instance, state, 0, math.inf)
+    return instance, state
 
 
 def snapshot(state: State) -> list[Any]:
@@ -97,12 +97,12 @@ def snapshot(state: State) -> list[Any]:
     return [getattr(state, name).tolist() for name in names]
 
 
-def anew(problem: Problem, case: Case, state: State) -> float:
-    """What the state costs, worked out from its order and homes alone."""
-    other = make_state(case, problem, 0)
+def anew(problem: Problem, instance: Instance, state: State) -> float:
+    """The cost of a state, computed from its order and homes alone."""
+    other = make_state(instance, problem, 0)
     other.order[:], other.home[:] = state.order, state.home
-    settle(case, other)
-    return float(decode(case, other, 0, math.inf))
+    recompute(instance, other)
+    return float(decode(instance, other, 0, math.inf))
 
 
 OBJECTIVES = (
@@ -116,29 +116,29 @@ OBJECTIVES = (
 @pytest.mark.parametrize("contention", ["none", "port"])
 @pytest.mark.parametrize("memory_model", ["sum", "peak"])
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
-def test_costs_after_moves_and_undone_moves_are_those_worked_out_anew(
+def test_costs_after_moves_and_undone_moves_equal_recomputed_ones(
     contention: str, memory_model: str, objective: Objective
 ) -> None:
     problem = constrained(1, contention=contention, memory_model=memory_model, objective=objective)
-    case, state = placed(problem, 5)
+    instance, state = placed(problem, 5)
     rng = np.random.default_rng(7)
     changed = early = 0
     for step in range(150):
-        if step % 5 == 0 and case.timed:
-            look_ahead(case, state)
+        if step % 5 == 0 and instance.timed:
+            look_ahead(instance, state)
         before, fixed, cost = snapshot(state), state.cost[FIXED], state.cost[COST]
-        first = propose(case, state, step % KINDS)
+        first = propose(instance, state, step % KINDS)
         if first >= problem.n_tasks:
             assert snapshot(state) == before
             continue
         early += state.number[KNOWN] <= state.number[LAST] + 1
         limit = cost * float(rng.choice([0.9, 1.0, 1.1])) if step % 4 else math.inf
-        value = decode(case, state, first, limit)
-        fresh = anew(problem, case, state)
+        value = decode(instance, state, first, limit)
+        fresh = anew(problem, instance, state)
         if value > limit:
-            # Given up: it is no better than the limit, and taken back it is what it was.
+            # Rejected: it is not better than the limit, and undoing it restores the state.
             assert fresh > limit or math.isclose(fresh, value)
-            undo(case, state)
+            undo(instance, state)
             state.cost[FIXED] = fixed
             assert snapshot(state) == before
         else:
@@ -147,38 +147,38 @@ def test_costs_after_moves_and_undone_moves_are_those_worked_out_anew(
             accept(state)
             changed += 1
     assert changed > 30
-    assert early > 30 or not case.timed
+    assert early > 30 or not instance.timed
 
 
 @pytest.mark.parametrize("kind", range(KINDS))
 @pytest.mark.parametrize("rest", [{}, {"deadline": np.full(240, 500)}], ids=["", "deadlines"])
 def test_times_join_again_behind_a_change(kind: int, rest: dict[str, Any]) -> None:
-    """On a long order most changes are over long before its end, and what they cost is right all the same."""
+    """On a long order most changes affect few tasks, and the cost is still right."""
     problem = constrained(9, n=240, m=3, tight=2.0, **rest)
-    case, state = placed(problem, 5)
+    instance, state = placed(problem, 5)
     rng = np.random.default_rng(kind)
     joined = given_up = 0
     for step in range(120):
         if step % 7 == 0:
-            look_ahead(case, state)
+            look_ahead(instance, state)
         times = state.end.tolist()
-        first = propose(case, state, kind)
+        first = propose(instance, state, kind)
         if first >= problem.n_tasks:
             continue
         limit = state.cost[COST] + float(rng.choice([-1.0, 0.0, 30.0, 200.0]))
         fixed = state.cost[FIXED]
-        value = decode(case, state, first, limit)
-        fresh = anew(problem, case, state)
+        value = decode(instance, state, first, limit)
+        fresh = anew(problem, instance, state)
         if value > limit:
             assert fresh > limit
             given_up += 1
         else:
             assert math.isclose(value, fresh, rel_tol=1e-12)
             joined += state.number[TIMED] < problem.n_tasks
-        if value > limit or step % 3 == 0:  # taken back although it was good enough: as tabu search does
+        if value > limit or step % 3 == 0:  # undone although it was accepted, as in tabu search
             if value <= limit:
-                rewind(case, state, first)
-            undo(case, state)
+                rewind(instance, state, first)
+            undo(instance, state)
             state.cost[FIXED] = fixed
             assert state.end.tolist() == times
         else:
@@ -193,13 +193,13 @@ def test_times_join_again_behind_a_change(kind: int, rest: dict[str, Any]) -> No
 def test_the_plain_oracles_agree_with_every_metric(seed: int, contention: str) -> None:
     metric = METRICS[seed % len(METRICS)]
     problem = constrained(seed, contention=contention, tight=2.0, objective=Objective(((Term(metric),),)))
-    case, state = placed(problem, seed)
+    instance, state = placed(problem, seed)
     for step in range(40):
-        first = propose(case, state, step % KINDS)
+        first = propose(instance, state, step % KINDS)
         if first < problem.n_tasks:
-            state.cost[COST] = decode(case, state, first, math.inf)
+            state.cost[COST] = decode(instance, state, first, math.inf)
     worth = state.cost[COST] - state.cost[GUIDE] - state.cost[PENALTY]
-    schedule = current_schedule(problem, case, state)
+    schedule = current_schedule(problem, instance, state)
     report = verify(problem, schedule)
     assert report.violations == ()
     (value,) = evaluate(problem, schedule)
@@ -212,14 +212,14 @@ def test_the_plain_oracles_agree_with_every_metric(seed: int, contention: str) -
 
 @pytest.mark.parametrize("contention", ["none", "port"])
 @pytest.mark.parametrize("memory_model", ["sum", "peak"])
-def test_the_penalty_is_the_memory_that_does_not_fit(contention: str, memory_model: str) -> None:
+def test_the_penalty_is_the_memory_above_the_capacity(contention: str, memory_model: str) -> None:
     seen = 0
     for seed in range(12):
         problem = constrained(seed, contention=contention, memory_model=memory_model, tight=0.1 + 0.12 * (seed % 6))
-        case, state = placed(problem, seed)
-        case.weight[OVERFULL] = 3.0
-        decode(case, state, 0, math.inf)
-        schedule = current_schedule(problem, case, state)
+        instance, state = placed(problem, seed)
+        instance.weight[OVERFULL] = 3.0
+        decode(instance, state, 0, math.inf)
+        schedule = current_schedule(problem, instance, state)
         used = (peak_memory if memory_model == "peak" else lambda p, s: sum_memory(p, s.device))(problem, schedule)
         missing = np.maximum(used - problem.capacity, 0).sum()
         assert state.cost[PENALTY] == 3.0 * missing
@@ -229,35 +229,35 @@ def test_the_penalty_is_the_memory_that_does_not_fit(contention: str, memory_mod
 
 def test_lateness_is_a_penalty() -> None:
     problem = constrained(2, tight=2.0, deadline=np.full(30, 40))
-    case, state = placed(problem, 3)
-    schedule = current_schedule(problem, case, state)
+    instance, state = placed(problem, 3)
+    schedule = current_schedule(problem, instance, state)
     end = schedule.start + problem.duration[np.arange(30), schedule.device]
     assert state.cost[PENALTY] == np.maximum(end - 40, 0).sum() > 0
 
 
 def test_separated_groups_exchange_their_devices() -> None:
-    """With two devices, neither of two groups that must be apart can move alone."""
+    """With two devices, neither of two separated groups can move alone."""
     problem = build_problem(
         task_names=["a", "b"],
         device_names=["x", "y"],
         duration=np.array([[3, 1], [1, 3]]),
         separation=[(0, 1)],
     )
-    case, state = placed(problem, 0)
+    instance, state = placed(problem, 0)
     state.home[:] = [0, 1]
-    settle(case, state)
-    assert propose(case, state, MOVE) == 2
-    assert propose(case, state, SWAP) == 0
+    recompute(instance, state)
+    assert propose(instance, state, MOVE) == 2
+    assert propose(instance, state, SWAP) == 0
     assert state.home.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("kind", [MOVE, SWAP, EXCHANGE])
 def test_moves_keep_feasibility_groups_and_separation(kind: int) -> None:
     problem = constrained(4)
-    case, state = placed(problem, 1)
+    instance, state = placed(problem, 1)
     moved = 0
     for _ in range(200):
-        moved += propose(case, state, kind) < problem.n_tasks
+        moved += propose(instance, state, kind) < problem.n_tasks
         device = state.device
         assert problem.feasible[np.arange(30), device].all()
         assert len({int(device[i]) for i in (3, 9, 17)}) == 1
@@ -267,10 +267,10 @@ def test_moves_keep_feasibility_groups_and_separation(kind: int) -> None:
 
 def test_shifts_keep_the_order_topological() -> None:
     problem = constrained(5)
-    case, state = placed(problem, 1)
+    instance, state = placed(problem, 1)
     orders = set()
     for _ in range(100):
-        propose(case, state, SHIFT)
+        propose(instance, state, SHIFT)
         orders.add(tuple(state.order.tolist()))
         assert sorted(state.order.tolist()) == list(range(30))
         assert (state.position[problem.edge_source] < state.position[problem.edge_target]).all()
@@ -283,8 +283,8 @@ def test_shifts_keep_the_order_topological() -> None:
 @pytest.mark.parametrize("contention", ["none", "port"])
 def test_critical_tasks_lead_from_the_end_to_the_beginning(contention: str) -> None:
     problem = constrained(6, contention=contention)
-    case, state = placed(problem, 2)
-    find_critical(case, state)
+    instance, state = placed(problem, 2)
+    find_critical(instance, state)
     chain = state.critical[: state.number[CRITICAL]].tolist()
     end, ticks = state.end, state.ticks
     assert end[chain[0]] == end.max()
@@ -295,15 +295,15 @@ def test_critical_tasks_lead_from_the_end_to_the_beginning(contention: str) -> N
 
 
 @pytest.mark.parametrize("contention", ["none", "port"])
-def test_what_follows_a_task_is_the_rest_of_the_longest_chain(contention: str) -> None:
-    """Without ports some task ends exactly as long before the last one as is said; with them no sooner."""
+def test_ticks_after_a_task_are_the_rest_of_the_longest_path(contention: str) -> None:
+    """Without ports the value is exact; with ports it is a lower bound."""
     problem = constrained(8, contention=contention, tight=2.0)
-    case, state = placed(problem, 4)
-    look_ahead(case, state)
+    instance, state = placed(problem, 4)
+    look_ahead(instance, state)
     follows = state.end + state.after
     assert follows.max() <= state.end.max()
     if contention == "none":
-        find_critical(case, state)
+        find_critical(instance, state)
         chain = state.critical[: state.number[CRITICAL]]
         assert (follows[chain] == state.end.max()).all()
 
@@ -312,28 +312,28 @@ def test_compiled_walks_are_the_same() -> None:
     problem = constrained(7, memory_model="peak", contention="port", objective=OBJECTIVES[1], tight=0.2)
     found = []
     for run in (walk.plain, walk.compiled()):
-        case, state = placed(problem, 1)
-        case.weight[OVERFULL] = 0.5
+        instance, state = placed(problem, 1)
+        instance.weight[OVERFULL] = 0.5
         shares = np.array([30, 40, 62, 76, 92, 100])
-        run(case, state, shares, 0, 300, 300, 20.0, 1.0, -math.inf)
-        run(case, state, shares, 0, 20, 20, math.inf, math.inf, -math.inf)
-        run(case, state, shares, 0, 200, 200, 0.0, 0.0, -math.inf)
+        run(instance, state, shares, 0, 300, 300, 20.0, 1.0, -math.inf)
+        run(instance, state, shares, 0, 20, 20, math.inf, math.inf, -math.inf)
+        run(instance, state, shares, 0, 200, 200, 0.0, 0.0, -math.inf)
         found.append((*snapshot(state), state.cost.tolist(), state.number.tolist(), state.best_order.tolist()))
     assert found[0] == found[1]
     assert found[0][-3][HELD] < math.inf
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_small_problems_with_every_constraint_are_told_as_the_verifier_tells_them(seed: int) -> None:
+def test_small_problems_with_every_constraint_are_judged_as_by_the_verifier(seed: int) -> None:
     problem = small_problem(np.random.default_rng(9000 + seed), OBJECTIVES[seed % len(OBJECTIVES)])
     if not problem.group_feasible().any(axis=1).all() or len(problem.separation):
         return
-    case, state = placed(problem, seed)
+    instance, state = placed(problem, seed)
     for step in range(30):
-        propose(case, state, step % KINDS)
-    state.cost[COST] = anew(problem, case, state)
-    schedule = current_schedule(problem, case, state)
-    decode(case, state, 0, math.inf)
+        propose(instance, state, step % KINDS)
+    state.cost[COST] = anew(problem, instance, state)
+    schedule = current_schedule(problem, instance, state)
+    decode(instance, state, 0, math.inf)
     broken = {each.rule for each in verify(problem, schedule).violations}
     assert broken <= {"memory", "deadline"}
     assert bool(broken) == (state.cost[PENALTY] > 0)

@@ -1,4 +1,4 @@
-"""Cutting a graph into segments: the best there is on chains, and always within memory."""
+"""Cutting a graph into segments: optimal on chains, and always within memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from placeopt.model.schedule import makespan
 
 
 def chain(seed: int, n: int, m: int, **rest: Any) -> Problem:
-    """A chain on m small devices of one kind and, as the last, a slow one without a limit."""
+    """A chain on m small devices of one class and, as the last, a slow one without a limit."""
     rng = np.random.default_rng(seed)
     fast, size = rng.integers(1, 10, n), rng.integers(1, 10, n)
     links = np.full((m, m), 2)
@@ -37,8 +37,7 @@ def chain(seed: int, n: int, m: int, **rest: Any) -> Problem:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_chains_are_cut_where_it_is_cheapest(seed: int) -> None:
-    """Brute force over all placements: segments may come back to a device, which the cut does not consider but for the
-    last; so it can be above the optimum, and is at the best of those that do not come back."""
+    """Brute force over all placements. The cut uses each device but the last once, so it is optimal among those."""
     problem = chain(seed, 6, 3)
     found = list(segmented(problem))
     assert found
@@ -60,7 +59,7 @@ def _of_segments(problem: Problem, home: tuple[int, ...]) -> int:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_whatever_it_returns_is_a_schedule(seed: int) -> None:
+def test_every_result_is_a_schedule(seed: int) -> None:
     problem = small_problem(np.random.default_rng(6000 + seed), Objective())
     if len(problem.separation):
         return
@@ -81,7 +80,7 @@ def test_tasks_that_a_device_may_not_run_end_a_segment() -> None:
 
 
 @pytest.mark.parametrize("rest", [{"group": np.array([0, 1, 2, 0, 3, 4])}, {"capacity": np.full(3, UNLIMITED)}])
-def test_groups_and_roomy_devices_are_left_to_others(rest: dict[str, Any]) -> None:
+def test_groups_and_large_devices_have_no_segments(rest: dict[str, Any]) -> None:
     problem = chain(1, 6, 3)
     arrays = {"resident": problem.resident, "capacity": problem.capacity} | rest
     other = build_problem(

@@ -1,4 +1,4 @@
-"""The best single device."""
+"""single: the best single device."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def test_the_objective_decides() -> None:
         ({"feasible": np.array([[1, 0], [0, 1]], dtype=np.bool_)}, "d0 may not run t1, d1 may not run t0"),
     ],
 )
-def test_no_device_is_told(rest: dict[str, Any], reason: str) -> None:
+def test_reasons_are_reported(rest: dict[str, Any], reason: str) -> None:
     result = po.solve(problem([[1, 1], [1, 1]], **rest), "single")
     assert result.termination is Termination.FAILED
     assert result.schedule is None
     assert reason in result.message
 
 
-def test_a_device_waits_for_release_times_and_meanwhile_runs_what_it_may() -> None:
+def test_a_device_waits_for_release_times_and_meanwhile_runs_other_tasks() -> None:
     # In index order t0 from 4 to 6, then t1 and t2. As they become ready: t1, t2 and then t0.
     result = po.solve(problem([[2], [3], [1]], release=[4, 0, 1]), "single")
     assert result.objective == 6
@@ -71,7 +71,7 @@ def test_the_earliest_deadline_first_where_another_order_is_late() -> None:
     assert result.schedule.start.tolist() == [5, 3, 0, 1]
 
 
-def test_a_device_that_keeps_the_deadlines_is_better_than_a_fast_one() -> None:
+def test_a_device_that_meets_the_deadlines_is_better_than_a_fast_one() -> None:
     result = po.solve(problem([[6, 2], [1, 3]], deadline=[UNLIMITED, 2]), "single")
     assert result.schedule is not None
     assert (result.feasible, result.schedule.device.tolist(), result.objective) == (True, [0, 0], 7)
@@ -84,7 +84,7 @@ def test_peak_memory_may_fit_where_the_sum_does_not() -> None:
     assert po.solve(problem([[1], [1]], **rest), "single").objective == 2
 
 
-def test_a_depth_first_order_is_tried_where_memory_is_short() -> None:
+def test_a_depth_first_order_is_tried_where_memory_is_tight() -> None:
     # Two chains t0 -> t2, t1 -> t3: in index order both outputs of 4 are live at once, depth first only one.
     rest = {
         "edges": [(0, 2), (1, 3)],

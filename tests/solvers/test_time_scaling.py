@@ -1,4 +1,4 @@
-"""Longer ticks: the same optimum, and schedules and values that translate back."""
+"""Longer ticks: the same optimum, and schedules and values that convert back."""
 
 from __future__ import annotations
 
@@ -94,13 +94,13 @@ def test_deadlines_round_down() -> None:
     assert coarsened(two(deadline=np.array([7, 35]))).problem.deadline.tolist() == [1, 5]
 
 
-def test_ratios_that_need_too_many_bits_leave_the_problem_as_it_is() -> None:
+def test_ratios_that_need_too_many_bits_prevent_scaling() -> None:
     problem = replace(two(), power_num=np.array([2**31 - 1, 1]), power_den=np.array([2**30 + 3, 1]))
     assert coarsened(problem).unit == 1
 
 
 def test_large_ticks_are_presolved() -> None:
-    """Seconds in nanoseconds come down to numbers that CP-SAT may presolve."""
+    """Seconds in nanoseconds become numbers that CP-SAT may presolve."""
     problem = replace(two(), duration=np.array([[6, 6], [12, 12]]) * 10**10)
     problem = replace(problem, byte_ticks_num=np.full((2, 2), 2 * 10**10))
     assert coarsened(problem).unit == 6 * 10**10
@@ -108,6 +108,6 @@ def test_large_ticks_are_presolved() -> None:
     assert (result.termination, result.objective) == (Termination.OPTIMAL, 18 * 10**10)
 
 
-def test_without_any_time_ticks_stay() -> None:
+def test_without_any_time_ticks_do_not_change() -> None:
     problem = build_problem(task_names=["a"], device_names=["x"], duration=np.zeros((1, 1), dtype=np.int64))
     assert coarsened(problem).unit == 1

@@ -452,7 +452,7 @@ class TestCommand:
             "  p.yaml:9:57: tasks.b.pin\n"
             "      task b is pinned to gpu\n"
             "      mend: if the task is on one of cpu0, cpu1\n\n"
-            "why: the 2 tasks that only fit on gpu need 5 GiB of memory together, more than the 4 GiB there is\n"
+            "why: the 2 tasks that only fit on gpu need 5 GiB of memory together, more than the 4 GiB available\n"
             "Each change mends the problem alone, unless it says otherwise; solving confirmed it.\n"
         )
 

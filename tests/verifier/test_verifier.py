@@ -1,4 +1,4 @@
-"""The verifier: each rule broken by hand, exact fits, and a naive checker that counts tick by tick."""
+"""The verifier: a hand-made violation of each rule, exact fits, and a naive checker that counts tick by tick."""
 
 from __future__ import annotations
 
@@ -306,42 +306,39 @@ def of_edge(message: str, edge: int, amount: int | None = None) -> Violation:
     return Violation(Rule.TRANSFER, message, task=0, other_task=edge + 1, edge=edge, amount=amount)
 
 
+EARLY = "the transfer of edge 0 (a -> b) starts at tick"
+
+
 @pytest.mark.parametrize(
     ("shared", "rows", "expected"),
     [
-        (False, [(0, 2)], of_edge("edge 1 (a -> c) moves from cpu to gpu and has no transfer", 1)),
+        (False, [(0, 2)], of_edge("edge 1 (a -> c) needs a transfer from cpu to gpu and has none", 1)),
         (
             False,
             [(0, 1), (1, 6)],
-            of_edge(
-                "the transfer of edge 0 (a -> b) starts at tick 1, its producer ends at tick 2: 1 tick too early", 0, 1
-            ),
+            of_edge(f"{EARLY} 1, before its producer ends at tick 2: 1 tick too early", 0, 1),
         ),
         (False, [(0, 2), (1, 6), (1, 16)], of_edge("edge 1 (a -> c) has 2 transfers; expected 1", 1)),
         (
             True,
             [(0, 0)],
-            of_edge(
-                "the transfer of edge 0 (a -> b) starts at tick 0, its producer ends at tick 2: 2 ticks too early", 0, 2
-            ),
+            of_edge(f"{EARLY} 0, before its producer ends at tick 2: 2 ticks too early", 0, 2),
         ),
         (
             True,
             [(0, 2), (1, 6)],
-            of_edge("edge 1 (a -> c) is served by the transfer of edge 0 (a -> b) and has one of its own", 1),
+            of_edge("edge 1 (a -> c) is served by the transfer of edge 0 (a -> b) and also has a separate one", 1),
         ),
-        (True, [(0, 2), (2, 7)], Violation(Rule.TRANSFER, "a transfer is of edge 2; the problem has 2 edges", edge=2)),
+        (True, [(0, 2), (2, 7)], Violation(Rule.TRANSFER, "a transfer names edge 2; the problem has 2 edges", edge=2)),
         (
             True,
             [(-1, 7), (0, 2)],
-            Violation(Rule.TRANSFER, "a transfer is of edge -1; the problem has 2 edges", edge=-1),
+            Violation(Rule.TRANSFER, "a transfer names edge -1; the problem has 2 edges", edge=-1),
         ),
         (
             True,
             None,
-            Violation(
-                Rule.TRANSFER, "the schedule has no table of transfers; under port contention it needs one, of 1 rows"
-            ),
+            Violation(Rule.TRANSFER, "the schedule has no table of transfers; port contention requires one with 1 row"),
         ),
     ],
 )
@@ -356,7 +353,7 @@ def test_transfer_wants_no_row_for_an_edge_that_stays() -> None:
     check(
         small(contention="port"),
         schedule([0, 0, 1], [0, 2, 7], [(0, 2), (1, 2)]),
-        of_edge("edge 0 (a -> b) stays on cpu and has a transfer", 0),
+        of_edge("edge 0 (a -> b) stays on cpu but has a transfer", 0),
     )
 
 
@@ -365,17 +362,17 @@ def test_transfer_wants_both_rows_named_after_the_lowest_edge() -> None:
     check(
         small(contention="port", shared=[True, True]),
         schedule([0, 1, 1], [0, 6, 8], [(1, 2)]),
-        of_edge("edge 0 (a -> b) moves from cpu to gpu and has no transfer", 0),
-        of_edge("edge 1 (a -> c) is served by the transfer of edge 0 (a -> b) and has one of its own", 1),
+        of_edge("edge 0 (a -> b) needs a transfer from cpu to gpu and has none", 0),
+        of_edge("edge 1 (a -> c) is served by the transfer of edge 0 (a -> b) and also has a separate one", 1),
     )
 
 
 def test_transfer_wants_no_table_without_contention() -> None:
-    # The table is not looked at: the data still leaves when a ends, at 2.
+    # The table is ignored: the data still leaves when a ends, at 2.
     check(
         small(),
         schedule([0, 1, 1], [0, 6, 8], [(0, 40), (7, 1)]),
-        Violation(Rule.TRANSFER, "the schedule has a table of transfers, the problem no contention"),
+        Violation(Rule.TRANSFER, "the schedule has a table of transfers, but the problem has no contention"),
     )
 
 
@@ -385,19 +382,19 @@ def test_transfer_wants_no_table_without_contention() -> None:
 )
 def test_transfer_wants_a_table_of_equal_lengths(edge: list[Any], start: list[Any], shapes: str) -> None:
     plan = Schedule(np.array([0, 1, 1]), np.array([0, 6, 8]), Transfers(np.array(edge), np.array(start)))
-    expected = f"the table of transfers has shapes {shapes} for start; expected two equal lengths"
+    expected = f"the table of transfers has shapes {shapes} for start; expected two arrays of equal length"
     check(small(contention="port"), plan, Violation(Rule.TRANSFER, expected))
 
 
 def test_port_sends_and_receives_one_at_a_time() -> None:
-    early = "the transfer of edge 1 (a -> c) starts at tick 5, when"
+    early = "the transfer of edge 1 (a -> c) starts at tick 5, but"
     check(
         small(contention="port"),
         schedule([0, 1, 1], [0, 6, 9], [(0, 2), (1, 5)]),
         *(
             Violation(
                 Rule.PORT,
-                f"{early} {port} that of edge 0 (a -> b) until tick 6: 1 tick too early",
+                f"{early} {port} the transfer of edge 0 (a -> b) until tick 6: 1 tick too early",
                 task=0,
                 other_task=0,
                 device=device,
@@ -436,13 +433,13 @@ def test_memory_sum_counts_everything_a_device_ever_holds() -> None:
     check(
         problem,
         schedule([0, 1, 1], [0, 6, 8]),
-        Violation(Rule.MEMORY, "cpu needs 111 bytes and has 110: 1 too many", device=0, amount=1),
-        Violation(Rule.MEMORY, "gpu needs 555 bytes and has 554: 1 too many", device=1, amount=1),
+        Violation(Rule.MEMORY, "cpu needs 111 bytes but has 110: 1 too many", device=0, amount=1),
+        Violation(Rule.MEMORY, "gpu needs 555 bytes but has 554: 1 too many", device=1, amount=1),
     )
 
 
 def test_memory_peak_counts_what_is_live_at_one_tick() -> None:
-    # a: [0, 2), its output until c has it at 6; b: [6, 8) on the gpu, c: [8, 9); nobody reads theirs.
+    # a: [0, 2), its output until c has it at 6; b: [6, 8) on the gpu, c: [8, 9); their outputs have no consumers.
     # cpu: 1 + 10 + 100 in [0, 2). gpu: 5 + 220 in [6, 8), 5 + 330 in [8, 9).
     arrays = {"resident": [1, 2, 3], "output": [10, 20, 30], "scratch": [100, 200, 300]}
     plan = schedule([0, 1, 1], [0, 6, 8])
@@ -450,8 +447,8 @@ def test_memory_peak_counts_what_is_live_at_one_tick() -> None:
     check(
         small(**arrays, capacity=[110, 300], memory_model="peak"),
         plan,
-        Violation(Rule.MEMORY, "cpu needs 111 bytes at tick 0 and has 110: 1 too many", device=0, amount=1),
-        Violation(Rule.MEMORY, "gpu needs 335 bytes at tick 8 and has 300: 35 too many", device=1, amount=35),
+        Violation(Rule.MEMORY, "cpu needs 111 bytes at tick 0 but has 110: 1 too many", device=0, amount=1),
+        Violation(Rule.MEMORY, "gpu needs 335 bytes at tick 8 but has 300: 35 too many", device=1, amount=35),
     )
 
 
@@ -466,11 +463,11 @@ def test_memory_peak_holds_an_output_until_the_last_consumer_has_it() -> None:
         "capacity": [10, UNLIMITED],
         "memory_model": "peak",
     }
-    crowded = Violation(Rule.MEMORY, "cpu needs 11 bytes at tick 5 and has 10: 1 too many", device=0, amount=1)
+    crowded = Violation(Rule.MEMORY, "cpu needs 11 bytes at tick 5 but has 10: 1 too many", device=0, amount=1)
     check(small(**arrays), schedule([0, 0, 1, 0], [0, 2, 6, 5]), crowded)
     check(small(**arrays), schedule([0, 0, 1, 0], [0, 2, 6, 6]))
     port = small(**arrays, contention="port")
-    crowded = Violation(Rule.MEMORY, "cpu needs 11 bytes at tick 6 and has 10: 1 too many", device=0, amount=1)
+    crowded = Violation(Rule.MEMORY, "cpu needs 11 bytes at tick 6 but has 10: 1 too many", device=0, amount=1)
     check(port, schedule([0, 0, 1, 0], [0, 2, 7, 6], [(1, 3)]), crowded)
     check(port, schedule([0, 0, 1, 0], [0, 2, 7, 7], [(1, 3)]))
 
@@ -478,10 +475,10 @@ def test_memory_peak_holds_an_output_until_the_last_consumer_has_it() -> None:
 def test_memory_peak_names_the_first_tick_of_the_worst_excess() -> None:
     arrays: dict[str, Any] = {"durations": [1, 1, 1], "memory_model": "peak"}
     problem = free(3, scratch=[4, 5, 5], resident=[1, 0, 0], capacity=[4], **arrays)
-    expected = "cpu needs 6 bytes at tick 3 and has 4: 2 too many"
+    expected = "cpu needs 6 bytes at tick 3 but has 4: 2 too many"
     check(problem, schedule([0] * 3, [0, 3, 8]), Violation(Rule.MEMORY, expected, device=0, amount=2))
     problem = free(3, resident=[1, 2, 3], capacity=[4], **arrays)
-    expected = "cpu needs 6 bytes at tick 0 and has 4: 2 too many"
+    expected = "cpu needs 6 bytes at tick 0 but has 4: 2 too many"
     check(problem, schedule([0] * 3, [2, 3, 8]), Violation(Rule.MEMORY, expected, device=0, amount=2))
 
 
@@ -507,7 +504,13 @@ def test_separation_wants_different_devices() -> None:
     check(
         problem,
         schedule([0, 1, 0], [0, 0, 1]),
-        Violation(Rule.SEPARATION, "t0 and t2 are both on cpu; they must be apart", task=0, other_task=2, device=0),
+        Violation(
+            Rule.SEPARATION,
+            "t0 and t2 are both on cpu; they must be on different devices",
+            task=0,
+            other_task=2,
+            device=0,
+        ),
     )
 
 
@@ -535,7 +538,7 @@ def test_every_metric_by_hand() -> None:
     # ceil(2 * 3/2) + 2 * 5 + 1 * 5 + ceil(6/4) nanojoules, 7 of 9 bytes used; a stays, b and c move for 20 + 4 ticks.
     report = verify(measured(METRICS), schedule([0, 1, 1], [0, 6, 8]))
     assert report.objective == (9, 5 + 4, 3, 6, 3 + 10 + 5 + 2, 777_778, 24)
-    # Everything on the cpu: nothing moves; 12 of 9 bytes is said as it is.
+    # Everything on the cpu: nothing moves; 12 of 9 bytes is reported unchanged.
     report = verify(measured(METRICS), schedule([0, 0, 0], [0, 2, 4]))
     assert report.objective == (8, 8, 8, 0, 3 + 3 + 6, 1_333_334, 103)
     assert [v.rule for v in report.violations] == [Rule.MEMORY]
@@ -556,15 +559,15 @@ def test_a_wrong_claim_is_a_violation() -> None:
     plan = schedule([0, 1, 1], [0, 6, 8])
     report = verify(small(), plan, [7])
     assert report.violations == (
-        Violation(Rule.OBJECTIVE, "level 1 of the objective (makespan) is 9; claimed was 7", amount=2),
+        Violation(Rule.OBJECTIVE, "level 1 of the objective (makespan) is 9; the claim states 7", amount=2),
     )
     assert not report.feasible
     assert report.objective == (9,)
     levels = measured(("communication", "makespan", "max_load"))
     text = "the objective (communication, then makespan, then max_load)"
     assert verify(levels, plan, [6, 10, Fraction(5, 2)]).violations == (
-        Violation(Rule.OBJECTIVE, f"level 2 of {text} is 9; claimed was 10", amount=1),
-        Violation(Rule.OBJECTIVE, f"level 3 of {text} is 3; claimed was 5/2"),
+        Violation(Rule.OBJECTIVE, f"level 2 of {text} is 9; the claim states 10", amount=1),
+        Violation(Rule.OBJECTIVE, f"level 3 of {text} is 3; the claim states 5/2"),
     )
     for claim in ([], [6], [6, 9, 3, 0]):
         expected = f"the claim has length {len(claim)}; expected 3, one number for each level of {text}"
@@ -630,7 +633,7 @@ def test_a_task_of_no_duration_needs_memory_only_for_an_output_that_stays() -> N
     check(
         free(2, scratch=[9, 0], output=[5, 0], capacity=[4], **arrays),
         schedule([0, 0], [0, 0]),
-        Violation(Rule.MEMORY, "cpu needs 5 bytes at tick 0 and has 4: 1 too many", device=0, amount=1),
+        Violation(Rule.MEMORY, "cpu needs 5 bytes at tick 0 but has 4: 1 too many", device=0, amount=1),
     )
 
 
@@ -672,7 +675,7 @@ def test_overlap_means_what_cp_sat_means_by_it() -> None:
     assert min(verdicts[True], verdicts[False]) > 50
 
 
-# Everything at once, and schedules that are no schedules
+# Several violations at once, and malformed schedules
 
 
 def test_all_violations_are_reported_at_once_in_order() -> None:
@@ -763,7 +766,7 @@ def test_a_problem_without_tasks(n_devices: int, memory_model: MemoryModel) -> N
 
 def test_a_problem_without_devices() -> None:
     problem = build_problem(task_names=["t"], device_names=[], duration=np.empty((1, 0), dtype=np.int64))
-    check(problem, schedule([0], [0]), Violation(Rule.PLACEMENT, "t has device 0; the problem has none", task=0))
+    check(problem, schedule([0], [0]), Violation(Rule.PLACEMENT, "t has device 0; the problem has no devices", task=0))
 
 
 def test_reports_cannot_be_changed() -> None:
@@ -812,7 +815,7 @@ def test_transfers_beyond_64_bits_do_not_wrap() -> None:
     # A transfer that ends after the last 64-bit tick.
     report = verify(small(contention="port"), schedule([0, 1, 0], [0, 9, 2], [(0, 2**63 - 4)]))
     assert [(v.rule, v.task, v.amount) for v in report.violations] == [(Rule.PRECEDENCE, 1, 2**63 - 9)]
-    # A latency that, with a producer's end or a byte's ticks added, is no 64-bit number.
+    # A latency that, with a producer's end or a byte's ticks added, does not fit into 64 bits.
     for payload in ([0, 0], [1, 0]):
         problem = small(payload=payload, latency=[[0, 2**63 - 1], [0, 0]])
         report = verify(problem, schedule([0, 1, 0], [0, 9, 2]))
@@ -926,7 +929,7 @@ class Naive:
         return int(self.problem.latency[a, b]) + ceil(int(self.problem.payload[edge]) * Fraction(num, den))
 
     def moves(self, plan: Schedule) -> None:
-        """Fill `arrival` of every edge with both tasks placed; judge the table of transfers."""
+        """Fill `arrival` of every edge with both tasks placed; check the table of transfers."""
         self.arrival = {}
         rows: dict[int, list[int]] = defaultdict(list)
         port = self.problem.contention == "port"
@@ -1187,7 +1190,7 @@ def test_agrees_with_the_naive_checker(contention: Contention, memory_model: Mem
             assert list(report.violations) == sorted(report.violations, key=place), case
             seen.update(naive.broken)
             verdicts[report.feasible] += 1
-    # The mutants were worth making: some still good, many bad, in every way that there is.
+    # The mutants cover all rules: some are still valid, many are not.
     assert min(verdicts.values()) > 100
     expected = set(Rule) - {Rule.OBJECTIVE} - ({Rule.PORT} if contention == "none" else set())
     assert {rule for rule, count in seen.items() if count >= 10} == expected
@@ -1209,10 +1212,10 @@ def test_one_byte_less_than_needed_is_too_little(memory_model: MemoryModel) -> N
     assert tried > 60
 
 
-# What the verifier is made of
+# The structure of the verifier
 
 
-def test_the_verifier_shares_no_code_with_what_it_judges() -> None:
+def test_the_verifier_imports_only_data_classes_and_array_types() -> None:
     imported: dict[str, set[str]] = {}
     trees = [ast.parse(path.read_text()) for path in Path(placeopt.verifier.__file__).parent.glob("*.py")]
     nodes = [node for tree in trees for node in ast.walk(tree)]
@@ -1223,10 +1226,12 @@ def test_the_verifier_shares_no_code_with_what_it_judges() -> None:
             imported |= {alias.name: set() for alias in node.names}
     own = {module: names for module, names in imported.items() if module.startswith("placeopt")}
     assert {module for module in own if not module.startswith("placeopt.verifier.")} == {
+        "placeopt.model.arrays",
         "placeopt.model.problem",
         "placeopt.model.schedule",
     }
-    assert own["placeopt.model.problem"] <= {"Bool", "Int", "Metric", "PARTS", "Problem", "UNLIMITED"}
+    assert own["placeopt.model.arrays"] == {"Bool", "Int"}
+    assert own["placeopt.model.problem"] <= {"Metric", "PARTS", "Problem", "UNLIMITED"}
     assert own["placeopt.model.schedule"] == {"Schedule", "Transfers"}
     derived = {"transfer", "memory", "order", "out_start", "in_start", "in_edge", "device_class", "group_feasible"}
     read = {

@@ -1,15 +1,15 @@
-"""CP-SAT of OR-Tools: the one function that runs it, with all that its version needs to be right.
+"""Run CP-SAT of OR-Tools, with all workarounds that its version needs for correct results.
 
-    presolve    CP-SAT 9.15 proves wrong optima where one linear row includes another (google/or-tools issue 5293):
+    presolve    CP-SAT 9.15 proves wrong optima where one linear row includes another (google/or-tools issue 5293), so
                 `presolve_inclusion_work_limit` is 0. With numbers from about 2^33 on, its presolve cuts off optima and
-                calls feasible models infeasible: it is off where numbers exceed PRESOLVED.
-    signals     CP-SAT takes SIGINT for itself unless `catch_sigint_signal` is off. It runs in a thread of its own
+                calls feasible models infeasible, so it is off where numbers exceed PRESOLVED.
+    signals     CP-SAT handles SIGINT itself unless `catch_sigint_signal` is off. It runs in a separate thread
                 (`placeopt.bounding.engines.watching`), so that Ctrl-C and `should_stop` reach the caller.
-    callbacks   An exception must not unwind C++ frames: it is kept, ends the run, and is raised to the caller.
-    bounds      CP-SAT reports the bound as a float; the integer behind it is taken, or a float rounded with care. A run
-                that ends before its search begins reports a bound of 0 that it has not proved: it has none here.
+    callbacks   An exception must not unwind C++ frames. It is stored, ends the run, and is raised to the caller.
+    bounds      CP-SAT reports the bound as a float. The integer behind it is used, or the float is rounded with care. A
+                run that ends before its search begins reports a bound of 0 that is not proved; it is discarded.
 
-Solvers, bounds and explanations run CP-SAT through `run` alone.
+All of placeopt runs CP-SAT through `run`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ortools.sat.python import cp_model
 from placeopt.bounding.engines.watching import watched
 
 PRESOLVED = 2**30
-"""The largest number in a model that presolve is trusted with."""
+"""The largest number in a model for which presolve is trusted."""
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN", "MODEL_INVALID"]
 
@@ -37,17 +37,17 @@ class Outcome:
     Attributes
     ----------
     status
-        CP-SAT's own: OPTIMAL also means that the gap limit was reached.
+        As CP-SAT reports it: OPTIMAL also means that the gap limit was reached.
     bound
         A proven lower bound of the objective; None without one.
     stopped
         Whether `should_stop` returned true.
     branches, conflicts
-        Of the search.
+        Numbers of the search.
     work
-        Deterministic time that it took.
+        Deterministic time used.
     solver
-        For the values of the best solution, and for the assumptions of an infeasible model.
+        Holds the values of the best solution, and the assumptions of an infeasible model.
     """
 
     status: Status
@@ -76,28 +76,28 @@ def run(
     on_bound: Callable[[int], None] | None = None,
     parameters: Mapping[str, object] | None = None,
 ) -> Outcome:
-    """Minimise the model's objective, or look for any solution where it has none.
+    """Minimise the model's objective, or search for any solution where it has none.
 
     Parameters
     ----------
     largest
-        The largest number in the model: no bound of a variable, coefficient or sum exceeds it. None: no presolve,
-        regardless of the numbers; CP-SAT finds no core of assumptions with presolve.
+        The largest number in the model: no bound of a variable, coefficient or sum exceeds it. None turns presolve off,
+        which the core of the assumptions requires.
     seconds
         Time limit; None for no limit.
     seed, workers
-        With one worker and no end by the clock, the same seed gives the same outcome.
+        With one worker, the same seed gives the same outcome unless the time limit ends the run.
     should_stop
-        Asked now and then, from the caller's thread.
+        Called regularly from the caller's thread.
     on_solution
-        Called with a function that reads the value of a variable in the new solution.
+        Called with a function that returns the value of a variable in the new solution.
     on_bound
-        Called with every better bound. Both callbacks are called from CP-SAT's threads, one call at a time; what they
+        Called with every better bound. Both callbacks are called from CP-SAT's threads, one call at a time. What they
         raise ends the run and is raised here.
     parameters
-        More of CP-SAT's parameters.
+        Further parameters of CP-SAT.
     """
-    minimises = model.has_objective()  # asked first: reading the proto's objective makes one
+    minimises = model.has_objective()  # called first: reading the proto's objective creates one
     assert not minimises or model.proto.objective.scaling_factor >= 0, "expected an objective to minimise"
     solver = cp_model.CpSolver()
     _set(solver, largest, seconds, seed, workers, parameters or {})
@@ -128,10 +128,7 @@ def run(
     if minimises:
         solver.best_bound_callback = lambda reported: guarded(lambda: note(reported))
     status, stopped = watched(
-        lambda: solver.solve(model, Watcher()),
-        solver.stop_search,
-        lambda: bool(errors) or should_stop(),
-        name="cp-sat",
+        lambda: solver.solve(model, Watcher()), solver.stop_search, lambda: bool(errors) or should_stop(), name="cp-sat"
     )
     if errors:
         raise errors[0]
@@ -157,7 +154,7 @@ def _set(
     workers: int,
     parameters: Mapping[str, object],
 ) -> None:
-    """Set the parameters; those that keep CP-SAT right come last."""
+    """Set the parameters; the workarounds come last."""
     chosen: dict[str, object] = {"random_seed": seed, "num_workers": workers, **parameters}
     if seconds is not None:
         chosen["max_time_in_seconds"] = seconds
@@ -168,18 +165,18 @@ def _set(
 
 
 def _inner_bound(model: cp_model.CpModel, solver: cp_model.CpSolver) -> int | None:
-    """The bound as CP-SAT keeps it, an integer less the objective's constant; None where that is not an exact float."""
+    """Return the bound that CP-SAT keeps as an integer; None where the objective's constant is not exact as a float."""
     constant = model.proto.objective.offset
     exact = abs(constant) < 2**53
     return int(solver.response_proto.inner_objective_lower_bound) + int(constant) if exact else None
 
 
 def lower_bound(reported: float, inner: int | None = None) -> int | None:
-    """The bound of an integer objective that CP-SAT reports as a float, never too large; None for none.
+    """Round the bound of an integer objective that CP-SAT reports as a float; None if it has none.
 
-    A whole number up to 2^53 is exact in a float. Beyond that, and against the noise of scaling, some ulps are
-    subtracted before rounding up. `inner` is the integer that the float was made of, if it has been set: it counts
-    where it is close to the float.
+    The result is never too large. A whole number up to 2^53 is exact as a float. Beyond that, and against errors of
+    scaling, some ulps are subtracted before rounding up. `inner` is the integer behind the float, if CP-SAT has set it;
+    it is used only where it is close to the float.
     """
     if not math.isfinite(reported):
         return None

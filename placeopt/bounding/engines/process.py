@@ -1,41 +1,33 @@
-"""This side of the process that the engines run in; the other is `placeopt.bounding.engines.worker`.
+"""Processes that run HiGHS and SCIP; `placeopt.bounding.engines.worker` is the script that they execute.
 
-Starting one takes some tenths of a second, so one that is done waits for the next run; it ends with this process.
+Starting one takes some tenths of a second, so an idle one waits for the next run. It ends with this process.
 """
 
 from __future__ import annotations
 
 import atexit
-import base64
 import json
 import os
 import queue
 import subprocess
 import sys
-import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ortools.math_opt import model_pb2
-
+from placeopt.bounding.engines import EngineError
 from placeopt.bounding.engines.signals import ended_with_us
 
-POLL = 0.05
-"""Seconds between two looks at whether to stop."""
 
-
-class EngineError(Exception):
-    """An engine, or the process that it runs in, broke; the message says how."""
-
-
-class _Worker:
-    """A process that runs one request after the other."""
+class Worker:
+    """A process that serves one request after the other; `idle` says that the last one is answered."""
 
     def __init__(self, threads: int) -> None:
+        self.idle = False
         self.threads = threads  # HiGHS fixes their number with its first run in a process
-        self.owner = os.getpid()  # a fork of this process has no claim on it
+        self.owner = os.getpid()  # a fork of this process must not use it
         script = Path(__file__).with_name("worker.py")
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(script), json.dumps(sys.path)],
@@ -55,32 +47,27 @@ class _Worker:
             self.messages.put(json.loads(line))
         self.messages.put(None)
 
-    def ask(self, request: dict[str, Any]) -> None:
+    def send(self, request: dict[str, Any]) -> None:
         """Send a request.
 
         Raises
         ------
         EngineError
-            If the process is gone.
+            If the process has ended.
         """
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
         except OSError as error:
-            raise EngineError(f"the process of the engine does not listen: {error}") from error
-
-    @property
-    def alive(self) -> bool:
-        """Whether the process runs."""
-        return self._process.poll() is None
+            raise EngineError(f"the process of the engine does not read its input: {error}") from error
 
     def ended_with_us(self, should_stop: Callable[[], bool]) -> bool:
-        """Whether the process, which has closed its output, ended because all are asked to end."""
+        """Whether the process, which has closed its output, died of a signal that asks this process to end, too."""
         return ended_with_us(self._process.wait(), should_stop)
 
     def close(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process."""
         self._process.kill()
         self._process.wait()
         self._listener.join()
@@ -92,18 +79,33 @@ class _Worker:
                 continue
 
 
-_idle: list[_Worker] = []
+_idle: list[Worker] = []
 _lock = threading.Lock()
 
 
-def _take(threads: int) -> _Worker:
+@contextmanager
+def borrowed(threads: int) -> Iterator[Worker]:
+    """Lend a process; it is kept for the next run if it is idle at the end, and killed otherwise."""
+    worker = _take(threads)
+    try:
+        yield worker
+    finally:
+        if worker.idle:
+            with _lock:
+                _idle.append(worker)
+        else:
+            worker.close()
+
+
+def _take(threads: int) -> Worker:
     with _lock:
         for worker in [worker for worker in _idle if (worker.threads, worker.owner) == (threads, os.getpid())]:
             _idle.remove(worker)
-            if worker.alive:
+            if worker._process.poll() is None:
+                worker.idle = False
                 return worker
             worker.close()
-    return _Worker(threads)
+    return Worker(threads)
 
 
 @atexit.register
@@ -113,57 +115,3 @@ def _close_all() -> None:
             worker = _idle.pop()
             if worker.owner == os.getpid():
                 worker.close()
-
-
-def run(
-    model: model_pb2.ModelProto,
-    options: dict[str, Any],
-    on_values: Callable[[list[float]], None],
-    on_bound: Callable[[float], None],
-    should_stop: Callable[[], bool],
-) -> dict[str, Any]:
-    """The result of one run: status, bound, values, nodes, message; or, if stopped, what there is by then.
-
-    `options` are those of a request (`placeopt.bounding.engines.worker`) but `model` and `file`. The callbacks get the
-    values of all columns in each better solution and each better bound, from this thread; what they raise ends the run.
-
-    Raises
-    ------
-    EngineError
-        If the engine or the process broke.
-    """
-    encoded = base64.b64encode(model.SerializeToString()).decode()
-    worker = _take(options["workers"])
-    done = False
-    last: dict[str, Any] = {"status": "limit", "bound": None, "values": None}
-    try:
-        with tempfile.TemporaryDirectory(prefix="placeopt-", ignore_cleanup_errors=True) as folder:
-            worker.ask({**options, "model": encoded, "file": str(Path(folder) / "improving.sol")})
-            while True:
-                if should_stop():
-                    return {**last, "stopped": True}
-                try:
-                    message = worker.messages.get(timeout=POLL)
-                except queue.Empty:
-                    continue
-                if message is None:
-                    if worker.ended_with_us(should_stop):
-                        return {**last, "stopped": True}
-                    raise EngineError("the process of the engine ended before it had an answer")
-                if "result" in message or "error" in message:
-                    done = True
-                if "error" in message:
-                    raise EngineError(f"{options['engine']} broke: {message['error']}")
-                if "result" in message:
-                    return dict(message["result"])
-                last.update(message)
-                if "values" in message:
-                    on_values(message["values"])
-                else:
-                    on_bound(message["bound"])
-    finally:
-        if done:
-            with _lock:
-                _idle.append(worker)
-        else:
-            worker.close()

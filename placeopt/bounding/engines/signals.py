@@ -1,4 +1,4 @@
-"""The signals that ask a process to end, as distinct from a crash."""
+"""Signals that ask a process to end, as distinct from a crash."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Callable
 ENDING = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )  # Windows has no SIGHUP
-"""Ctrl-C; the request of `timeout`, Slurm, Docker and systemd; a terminal that was closed."""
+"""Ctrl-C; the signal of `timeout`, Slurm, Docker and systemd; the signal of a closed terminal."""
 
 PATIENCE = 1.0
-"""Seconds that this process waits for a signal that ended a child."""
+"""Seconds that this process waits for the signal that ended a child."""
 
 
 def ended_with_us(code: int | None, should_stop: Callable[[], bool]) -> bool:
-    """Whether a process that ended with `code` died of a signal that asks this process to end, too.
+    """Whether a child with exit status `code` died of a signal that asks this process to end, too.
 
-    Slurm and systemd send SIGTERM to all processes of a job. The child may die before this process has handled its own.
+    Slurm and systemd send SIGTERM to all processes of a job. The child may die before this process handles its own.
     """
     if code is None or -code not in ENDING:
         return False

@@ -1,10 +1,11 @@
-"""Work in a separate thread that can be stopped: all engines that run in this process use it."""
+"""Run stoppable work in a separate thread: all engines inside this process use it."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from concurrent.futures import Future
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -12,29 +13,14 @@ POLL = 0.05
 """Seconds between two calls of `should_stop`."""
 
 
-class _Task(Generic[T]):
-    """The work, and what became of it."""
-
-    def __init__(self, work: Callable[[], T]) -> None:
-        self._work = work
-        self.results: list[T] = []
-        self.errors: list[BaseException] = []
-
-    def run(self) -> None:
-        try:
-            self.results.append(self._work())
-        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
-            self.errors.append(error)
-
-
 def watched(
     work: Callable[[], T], stop: Callable[[], object], should_stop: Callable[[], bool], *, name: str = "engine"
 ) -> tuple[T, bool]:
-    """The result of `work`, and whether it was stopped.
+    """Return the result of `work`, and whether it was stopped.
 
-    The work runs in a thread, and the caller's thread waits: it calls `should_stop`, and signals such as Ctrl-C reach
-    it. Once `should_stop` returns true, `stop` is called until the work ends: engines ignore a call that comes before
-    their search begins. The work has ended when this function returns or raises.
+    The work runs in a thread. The caller's thread waits: it calls `should_stop`, and signals such as Ctrl-C reach it.
+    Once `should_stop` returns true, `stop` is called until the work ends, because engines ignore a call that comes
+    before their search begins. The work has ended when this function returns or raises.
 
     Parameters
     ----------
@@ -43,12 +29,19 @@ def watched(
     stop
         Called from the caller's thread.
     should_stop
-        Asked every POLL seconds. If it raises, the work is stopped first.
+        Called every POLL seconds. If it raises, the work is stopped first.
     name
         Name of the thread.
     """
-    task = _Task(work)
-    thread = threading.Thread(target=task.run, name=name, daemon=True)
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+            future.set_exception(error)
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
     stopped = False
     thread.start()
     try:
@@ -61,6 +54,4 @@ def watched(
         while thread.is_alive():
             stop()
             thread.join(POLL)
-    if task.errors:
-        raise task.errors[0]
-    return task.results[0], stopped
+    return future.result(), stopped

@@ -1,11 +1,11 @@
-"""HiGHS and SCIP in a process of their own: a script that reads requests and writes what happens, one JSON a line.
+"""Run HiGHS and SCIP in a separate process: a script that reads requests and writes progress, one JSON object a line.
 
 A request has `engine`, `model` (a MathOpt ModelProto, base64), `hint` (a value for each column, or null), `seconds` (or
 null), `gap`, `absolute_gap`, `seed`, `workers`, and `file`, where improving solutions may be written. Answers are
 {"bound": float} and {"values": [...]} while it runs, then {"result": {...}} or {"error": text}. The process ends when
-its input does, in the midst of a run too: it does not outlive who started it.
+its input does, also during a run, so it does not outlive the process that started it.
 
-Nothing but OR-Tools and the standard library is imported, so that the script runs whatever else is installed how.
+The script imports only OR-Tools and the standard library, so that it does not depend on how placeopt is installed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-Tell = Callable[[dict[str, Any]], None]
+Send = Callable[[dict[str, Any]], None]
 
 TOLERANCE = 1e-9
-"""By which a row may fail and a whole column be off in SCIP, 1e-6 by default. HiGHS is left at its own 1e-6 and 1e-7:
-asked for 1e-9 it was found to cut off optima and to call feasible programmes infeasible, one in ten of those with
-numbers from 1e5 on; left alone, none of 558. SCIP is the other way round."""
+"""Tolerance of SCIP for rows and whole columns, 1e-6 by default. HiGHS keeps its own 1e-6 and 1e-7: with 1e-9 it cut
+off optima and called feasible programs infeasible, one in ten of those with numbers from 1e5 on; with its own, none of
+558. SCIP behaves the other way round."""
 
-# A line of HiGHS' log: perhaps a letter; nodes done, in the queue, leaves, explored, bound, best solution.
+# A line of HiGHS' log: an optional letter; nodes processed, queued, leaves, explored, bound, best solution.
 BOUND = re.compile(r"^\s*(?:[A-Za-z]\s)?\s*\d\S*\s+\d\S*\s+\d\S*\s+[\d.]+%\s+(-?[\d.]+(?:e[+-]?\d+)?)\s")
 
 LOG_PRECISION = 1e-9
@@ -39,7 +39,7 @@ LOG_PRECISION = 1e-9
 
 
 def status_name(result: Any) -> Literal["optimal", "infeasible", "limit", "failed"]:
-    """What a MathOpt result means here; every column has bounds, so nothing is unbounded."""
+    """Return the status of a MathOpt result; every column has bounds, so no program is unbounded."""
     from ortools.math_opt.python import mathopt
 
     reason = mathopt.TerminationReason
@@ -53,13 +53,13 @@ def status_name(result: Any) -> Literal["optimal", "infeasible", "limit", "faile
     return known.get(result.termination.reason, "failed")
 
 
-def solved(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """The result of one run."""
+def solved(request: dict[str, Any], send: Send) -> dict[str, Any]:
+    """Return the result of one run."""
     from ortools.math_opt import model_pb2
     from ortools.math_opt.python import mathopt
 
-    programme = mathopt.Model.from_model_proto(model_pb2.ModelProto.FromString(base64.b64decode(request["model"])))
-    columns = sorted(programme.variables(), key=lambda column: int(column.id))
+    program = mathopt.Model.from_model_proto(model_pb2.ModelProto.FromString(base64.b64decode(request["model"])))
+    columns = sorted(program.variables(), key=lambda column: int(column.id))
     parameters = mathopt.SolveParameters(
         random_seed=request["seed"],
         absolute_gap_tolerance=request["absolute_gap"],
@@ -73,8 +73,8 @@ def solved(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
         start.solution_hints.append(mathopt.SolutionHint(variable_values=values))
     engines = {"highs": (mathopt.SolverType.HIGHS, _highs), "scip": (mathopt.SolverType.GSCIP, _scip)}
     kind, prepare = engines[request["engine"]]
-    watching = prepare(parameters, request, columns, tell)
-    found = mathopt.solve(programme, kind, params=parameters, model_params=start, **watching)
+    watching = prepare(parameters, request, columns, send)
+    found = mathopt.solve(program, kind, params=parameters, model_params=start, **watching)
     bound = float(found.best_objective_bound())
     best = found.variable_values() if found.has_primal_feasible_solution() else None
     return {
@@ -86,8 +86,8 @@ def solved(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
     }
 
 
-def _highs(parameters: Any, request: dict[str, Any], columns: list[Any], tell: Tell) -> dict[str, Any]:
-    """Set HiGHS' options and watch its log, the only thing that MathOpt passes on, and the file of its solutions."""
+def _highs(parameters: Any, request: dict[str, Any], columns: list[Any], send: Send) -> dict[str, Any]:
+    """Set HiGHS' options and watch its log and its file of solutions: MathOpt passes on nothing else."""
     options = parameters.highs
     options.string_options["parallel"] = "on" if request["workers"] > 1 else "off"
     options.int_options["threads"] = request["workers"]
@@ -103,16 +103,16 @@ def _highs(parameters: Any, request: dict[str, Any], columns: list[Any], tell: T
                 found = BOUND.match(line)
                 if found:
                     bound = float(found[1])
-                    tell({"bound": bound - abs(bound) * LOG_PRECISION})
+                    send({"bound": bound - abs(bound) * LOG_PRECISION})
             solutions = list(improving(Path(request["file"]).read_text(), len(columns)))
             if len(solutions) > seen:
                 seen = len(solutions)
-                tell({"values": solutions[-1]})
+                send({"values": solutions[-1]})
 
     return {"msg_cb": log}
 
 
-def _scip(parameters: Any, request: dict[str, Any], columns: list[Any], tell: Tell) -> dict[str, Any]:  # noqa: ARG001
+def _scip(parameters: Any, request: dict[str, Any], columns: list[Any], send: Send) -> dict[str, Any]:  # noqa: ARG001
     """Set SCIP's parameters and watch its solutions and nodes."""
     from ortools.math_opt.python import mathopt
 
@@ -125,11 +125,11 @@ def _scip(parameters: Any, request: dict[str, Any], columns: list[Any], tell: Te
         nonlocal best
         with contextlib.suppress(OSError, ValueError):  # an exception would end the process
             if data.event == mathopt.Event.MIP_SOLUTION and data.solution is not None:
-                tell({"values": [float(data.solution[column]) for column in columns]})
+                send({"values": [float(data.solution[column]) for column in columns]})
             bound = float(data.mip_stats.dual_bound)
             if data.mip_stats.HasField("dual_bound") and math.isfinite(bound) and bound > best:
                 best = bound
-                tell({"bound": bound})
+                send({"bound": bound})
         return mathopt.CallbackResult()
 
     events = mathopt.CallbackRegistration(
@@ -140,7 +140,7 @@ def _scip(parameters: Any, request: dict[str, Any], columns: list[Any], tell: Te
 
 
 def improving(text: str, size: int) -> Iterator[list[float]]:
-    """The complete solutions in HiGHS' file: "Objective v", "# Columns -k", then k lines "value column"."""
+    """Yield the complete solutions in HiGHS' file: "Objective v", "# Columns -k", then k lines "value column"."""
     lines = text[: text.rfind("\n") + 1].splitlines()  # the last line may still be being written
     for position, line in enumerate(lines):
         if not line.startswith("# Columns -"):
@@ -156,12 +156,12 @@ def improving(text: str, size: int) -> Iterator[list[float]]:
 
 
 def main() -> None:
-    """Answer requests until there are no more."""
+    """Serve requests until the input ends."""
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the engines print is not for the channel
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # engines print to the standard output
     lock = threading.Lock()
 
-    def tell(message: dict[str, Any]) -> None:
+    def send(message: dict[str, Any]) -> None:
         with lock:
             channel.write(json.dumps(message) + "\n")
             channel.flush()
@@ -177,10 +177,10 @@ def main() -> None:
     while True:
         request = json.loads(requests.get())
         try:
-            tell({"result": solved(request, tell)})
-        except Exception as error:  # noqa: BLE001 - told to who asked
-            # MathOpt (9.15) stumbles over its own errors: what they were about stands in the context.
-            tell({"error": f"{type(error).__name__}: {error.__context__ or error}"})
+            send({"result": solved(request, send)})
+        except Exception as error:  # noqa: BLE001 - reported to the caller
+            # MathOpt (9.15) fails while it reports an error: the original one is the context.
+            send({"error": f"{type(error).__name__}: {error.__context__ or error}"})
 
 
 if __name__ == "__main__":

@@ -1,19 +1,19 @@
-"""Certified lower bounds of the objective, and quick proofs of infeasibility.
+"""Lower bounds of the objective in integer arithmetic, and quick proofs of infeasibility.
 
-Every bound holds for the problem as it is, memory, groups, feasibility, links and contention
-included, and is worked out in integers: no tolerance, no solver. Where the maths of each stands:
+Every bound holds for the problem as it is: memory, groups, feasibility, links and contention included. All are computed
+in integers, without tolerances or solvers:
 
-    critical-path   heads, durations and tails along the longest path      `placeopt.bounding.quick.paths`
-    load            all work shared out ideally over the devices           `placeopt.bounding.quick.loads`
-    jackson         work between its earliest start and what must follow       `placeopt.bounding.quick.jackson`
-    packing         of k m + 1 groups, some device has k + 1               `placeopt.bounding.quick.loads.pigeonhole`
-    transfers       what must move between devices                         `placeopt.bounding.quick.transfers`
-    cheapest        every group where it is cheapest, memory permitting    `placeopt.bounding.quick.loads`
-    memory          the fullest device is at least as full as the average      `_memory_balance` below
+    critical-path   heads, durations and tails along the longest path         `placeopt.bounding.quick.paths`
+    load            all work divided ideally over the devices                 `placeopt.bounding.quick.loads`
+    jackson         work between earliest starts and tails                    `placeopt.bounding.quick.jackson`
+    packing         of k m + 1 groups, some device has k + 1                  `placeopt.bounding.quick.loads.pigeonhole`
+    transfers       unavoidable transfers between devices                     `placeopt.bounding.quick.transfers`
+    cheapest        each group on its cheapest device, within memory limits   `placeopt.bounding.quick.loads`
+    memory          the fullest device is at least as full as the average     `_memory_balance` below
 
-Heads start from release times. Deadlines leave fewer devices for some tasks (`placeopt.bounding.quick.deadlines`); else
-no bound knows of them. The proofs are in `placeopt.bounding.quick.infeasibility`. The bounds of an infeasible problem
-are finite and mean nothing.
+Heads start from release times. Deadlines exclude devices for some tasks (`placeopt.bounding.quick.deadlines`); apart
+from this, bounds ignore them. `placeopt.bounding.quick.infeasibility` holds the proofs. The bounds of an infeasible
+problem are finite and mean nothing.
 """
 
 from __future__ import annotations
@@ -29,10 +29,18 @@ import numpy as np
 from placeopt.bounding.quick.classes import Classes, Subset, classes_of, clipped, subsets
 from placeopt.bounding.quick.deadlines import narrowed
 from placeopt.bounding.quick.infeasibility import Infeasibility, prove_infeasible
-from placeopt.bounding.quick.jackson import confined, head_load_tail
-from placeopt.bounding.quick.loads import Prices, good_prices, least, least_value, pigeonhole, proved, sharing_of
+from placeopt.bounding.quick.jackson import head_load_tail, priced_subsets
+from placeopt.bounding.quick.loads import (
+    Prices,
+    best_price_bound,
+    candidate_prices,
+    least,
+    pigeonhole,
+    price_bound,
+    sharing_of,
+)
 from placeopt.bounding.quick.paths import critical_path, windows
-from placeopt.bounding.quick.transfers import Tariff, unavoidable
+from placeopt.bounding.quick.transfers import TransferCost, unavoidable_cost
 from placeopt.model.arrays import Int
 from placeopt.model.objective import Value, simplified, task_energy
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem
@@ -44,23 +52,23 @@ __all__ = ["NAMES", "Bound", "Infeasibility", "best_bound", "bounds", "prove_inf
 NAMES = (
     "critical-path", "load", "jackson", "packing", "transfers", "cheapest", "memory", "weighted-sum", "trivial",
 )  # fmt: skip
-"""Names of these bounds. Every result of a solver states the best of them or a better bound."""
+"""Names of these bounds. Every solver's result states the best of them or a better bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A proven lower bound of the objective's first level.
+    """A proved lower bound of the objective's first level.
 
     Attributes
     ----------
     name
-        What kind of bound it is.
+        The kind of bound.
     value
-        In the objective's own unit: ticks, bytes, nanojoules, parts per million, or what weights make of them.
+        In the unit of the objective: ticks, bytes, nanojoules, parts per million, or their weighted sum.
     explanation
-        Why no schedule is better, in a line for people.
+        Why no schedule is better, in one line.
     seconds
-        How long it took to get there; not compared.
+        Computing time; ignored in comparisons.
     """
 
     name: str
@@ -72,8 +80,8 @@ class Bound:
 def bounds(problem: Problem) -> list[Bound]:
     """Every bound that applies to the first level of the objective, best first; at least one.
 
-    Equal ones in the order of the table in the module's text. A weighted sum of several metrics has one bound, the
-    weighted sum of the best for each.
+    Ties are in the order of the table in the module's docstring. A weighted sum of several metrics has one bound: the
+    weighted sum of their best bounds.
     """
     level = problem.objective.levels[0]
     if problem.n_tasks == 0 or problem.n_devices == 0:
@@ -92,19 +100,19 @@ def bounds(problem: Problem) -> list[Bound]:
 
 
 def narrowed_classes(problem: Problem) -> Classes:
-    """The problem by classes and groups, without the classes that its deadlines exclude."""
+    """The problem by classes and groups, without the classes that deadlines exclude."""
     classes = classes_of(problem)
     within = narrowed(classes)
     return classes if within is None else within.classes
 
 
 def best_bound(problem: Problem) -> Bound:
-    """The largest of the bounds."""
+    """The largest bound."""
     return bounds(problem)[0]
 
 
 def _timed(found: Iterable[Bound]) -> Iterator[Bound]:
-    """The bounds, each with the time that passed since the one before it."""
+    """The bounds with their computing times."""
     begun = time.perf_counter()
     for bound in found:
         now = time.perf_counter()
@@ -128,62 +136,58 @@ def _makespan(classes: Classes) -> Iterator[Bound]:
     yield Bound(
         "critical-path",
         length,
-        f"what must come before task {problem.task_names[task]}, the task and what must come after it "
-        f"take {_time(problem, length)} wherever they run",
+        f"the longest chain of tasks and unavoidable transfers, through task {problem.task_names[task]}, "
+        f"takes at least {_time(problem, length)}",
     )
-    priced = confined(classes)
+    priced = priced_subsets(classes)
     load, packing = _loads(classes, priced[-1][1])
     yield load
     whole, subset, tasks = head_load_tail(classes, found, priced)
     yield Bound(
         "jackson",
         whole,
-        f"{tasks} tasks confined to {classes.names(subset.members)}, what must come before all of them "
-        f"and what must come after take {_time(problem, whole)}",
+        f"{tasks} tasks confined to {classes.names(subset.members)}, with the work before and after all of them, "
+        f"take at least {_time(problem, whole)}",
     )
     yield packing
 
 
 def _max_load(classes: Classes) -> Iterator[Bound]:
-    yield from _loads(classes, good_prices(sharing_of(classes, _everything(classes), classes.duration, loads=True)))
+    yield from _loads(
+        classes, candidate_prices(sharing_of(classes, _everything(classes), classes.duration, loads=True))
+    )
 
 
 def _loads(classes: Classes, prices: list[Prices]) -> tuple[Bound, Bound]:
-    """Bounds of the busiest device; a makespan is no shorter."""
+    """Bounds of the load of the busiest device, hence of the makespan."""
     problem = classes.problem
     sharing = sharing_of(classes, _everything(classes), classes.duration, loads=True)
-    shared = math.ceil(max(proved(sharing, each) for each in prices))
+    shared = math.ceil(max(price_bound(sharing, each) for each in prices))
     packed = pigeonhole(least(sharing.amount, sharing.allowed), problem.n_devices)
+    why = f"some device runs groups that take at least {_time(problem, packed)} at their fastest"
     return (
-        Bound("load", shared, f"all work shared out ideally keeps the devices busy for {_time(problem, shared)}"),
-        Bound(
-            "packing", packed, f"some device has groups that take {_time(problem, packed)} even where they are fastest"
-        ),
+        Bound("load", shared, f"all work, divided ideally over the devices, takes {_time(problem, shared)}"),
+        Bound("packing", packed, why),
     )
 
 
 def _cheapest(classes: Classes, amount: Int) -> int:
-    """The least sum of amounts (n, k) over all placements of the groups, up to the memory of the classes."""
-    return math.ceil(least_value(sharing_of(classes, _everything(classes), amount, loads=False)))
+    """The least sum of amounts (n, k) over all placements of the groups within the memory of the classes."""
+    return math.ceil(best_price_bound(sharing_of(classes, _everything(classes), amount, loads=False)))
 
 
 def _total_cost(classes: Classes) -> list[Bound]:
     problem = classes.problem
     computing = _cheapest(classes, classes.duration)
-    moving = unavoidable(classes, Tariff(classes.latency, classes.num, classes.den))
-    return [
-        Bound(
-            "cheapest",
-            computing + moving,
-            f"every group where it is fastest takes {_time(problem, computing)}, "
-            f"the transfers that cannot be avoided {_time(problem, moving)}",
-        )
-    ]
+    moving = unavoidable_cost(classes, TransferCost(classes.latency, classes.num, classes.den))
+    times = _time(problem, computing), _time(problem, moving)
+    why = f"every group on its fastest device takes {times[0]}, unavoidable transfers take {times[1]}"
+    return [Bound("cheapest", computing + moving, why)]
 
 
 def _communication(classes: Classes) -> list[Bound]:
     free = np.zeros_like(classes.latency)
-    moving = unavoidable(classes, Tariff(free, free + 1, free + 1))
+    moving = unavoidable_cost(classes, TransferCost(free, free + 1, free + 1))
     return [Bound("transfers", moving, f"at least {size_text(moving)} must move between devices")]
 
 
@@ -191,26 +195,21 @@ def _energy(classes: Classes) -> list[Bound]:
     problem = classes.problem
     computing = _cheapest(classes, clipped(task_energy(problem)[:, classes.leader]))
     num, den = (link[classes.source, classes.target] for link in (problem.byte_energy_num, problem.byte_energy_den))
-    moving = unavoidable(classes, Tariff(np.zeros_like(num), num, den))
-    return [
-        Bound(
-            "cheapest",
-            computing + moving,
-            f"every group where it is cheapest takes {computing} nJ, the transfers that cannot be avoided {moving} nJ",
-        )
-    ]
+    moving = unavoidable_cost(classes, TransferCost(np.zeros_like(num), num, den))
+    why = f"every group on its cheapest device takes {computing} nJ, unavoidable transfers take {moving} nJ"
+    return [Bound("cheapest", computing + moving, why)]
 
 
 def _relocation(classes: Classes) -> list[Bound]:
     moving = _cheapest(classes, clipped(classes.problem.relocation[:, classes.leader]))
-    why = f"every group where it moves most cheaply takes {_time(classes.problem, moving)} of relocation"
+    why = f"every group on its cheapest device takes {_time(classes.problem, moving)} of relocation"
     return [Bound("cheapest", moving, why)]
 
 
 def _memory_balance(classes: Classes) -> list[Bound]:
-    """The fullest device is no emptier than all of any devices together, and than some group alone makes its own."""
+    """The fullest device of a subset is at least as full as their average, and as any group makes its device."""
     lone = _fullest_alone(classes)
-    best, why = lone, f"some group takes {lone / PARTS:.2%} of its device wherever it goes"
+    best, why = lone, f"some group takes at least {lone / PARTS:.2%} of any device that it may use"
     for subset in subsets(classes):
         capacity, size = classes.capacity[subset.members].tolist(), classes.size[subset.members].tolist()
         room = sum(each * devices for each, devices in zip(capacity, size, strict=True))
@@ -226,7 +225,7 @@ def _memory_balance(classes: Classes) -> list[Bound]:
 
 
 def _fullest_alone(classes: Classes) -> int:
-    """The largest part of a capacity, in ppm, that some group takes wherever it goes."""
+    """The largest share of a capacity, in ppm, that some group takes on any of its devices."""
     limited = classes.capacity != UNLIMITED
     confined = ~(classes.allowed & ~limited).any(axis=1)
     share = np.where(limited, classes.need / np.maximum(classes.capacity, 1).astype(np.float64), 0.0)

@@ -1,8 +1,7 @@
-"""A problem seen by device classes and colocation groups: what every lower bound starts from.
+"""A problem by device classes and colocation groups: the basis of all lower bounds.
 
-A *class* is a set of interchangeable devices (`Problem.device_class`), so that 60 equal devices cost
-what one does. n tasks, g groups, k classes. What this view leaves out it leaves out in favour of
-the bound: it has every schedule of the problem, and perhaps more.
+A *class* is a set of interchangeable devices (`Problem.device_class`), so 60 identical devices cost as much as one. n
+tasks, g groups, k classes. This view is a relaxation: it admits every schedule of the problem, and perhaps more.
 """
 
 from __future__ import annotations
@@ -17,68 +16,38 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import UNLIMITED, Problem
 
 LARGEST_TOTAL = 1 << 60
-"""Amounts are clipped so that their sum over all tasks stays below this; less is a relaxation too."""
+"""Amounts are clipped so that their sum over all tasks stays below this; smaller amounts are a relaxation."""
 
 SUBSETS = 64
-"""Subsets of devices looked at, at most."""
+"""Most subsets of devices."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Classes:
-    """A problem by device classes and colocation groups.
-
-    Attributes
-    ----------
-    leader
-        (k,) the first device of each class; it stands for all of them.
-    size
-        (k,) devices in each class.
-    capacity
-        (k,) bytes of each device, UNLIMITED where it states none.
-    allowed
-        (g, k), whether the group may run on devices of the class and fits there on its own. A group that
-        may run nowhere (the problem is infeasible) counts as allowed everywhere, to keep bounds finite.
-    duration
-        (n, k) ticks.
-    memory
-        (n,) bytes that a task adds to its device for good: all its memory under `sum`, `resident`
-        under `peak`.
-    group_memory
-        (g,) the sum of `memory` over each group.
-    need
-        (g, k) bytes without which the group cannot run on the class, however it is scheduled.
-    lone_need
-        (n,) bytes that the task needs beyond `memory` while it runs, wherever that is.
-    source, target
-        (k, k) a device of the row's and one of the column's class, distinct where `linked`.
-    linked
-        (k, k), whether there are two such devices: false only on the diagonal of classes of one.
-    latency, num, den
-        (k, k) the links from `source` to `target`.
-    together
-        (e,), whether the edge stays within a group.
-    apart
-        (e,), whether a separation keeps the edge's tasks on different devices.
-    """
+    """A problem by device classes and colocation groups."""
 
     problem: Problem
-    leader: Int
-    size: Int
-    capacity: Int
+    leader: Int  # (k,) the first device of each class; it represents the class
+    size: Int  # (k,) devices in each class
+    capacity: Int  # (k,) bytes of each device, UNLIMITED if none is stated
+    # (g, k), whether the group may run on devices of the class and fits there alone. A group that may run nowhere (the
+    # problem is infeasible) is allowed everywhere, so that bounds are finite.
     allowed: Bool
-    duration: Int
-    memory: Int
-    group_memory: Int
-    need: Int
-    lone_need: Int
+    duration: Int  # (n, k) ticks
+    memory: Int  # (n,) bytes that a task takes permanently: all its memory under `sum`, `resident` under `peak`
+    group_memory: Int  # (g,) the sum of `memory` over each group
+    need: Int  # (g, k) bytes that the group needs on the class in every schedule
+    lone_need: Int  # (n,) bytes beyond `memory` that the task needs while it runs, on any device
+    # (k, k) a device of the row's class and one of the column's class, distinct where `linked`
     source: Int
     target: Int
-    linked: Bool
+    linked: Bool  # (k, k), whether two such devices exist: false only on the diagonal for classes of one device
+    # (k, k) the links from `source` to `target`
     latency: Int
     num: Int
     den: Int
-    together: Bool
-    apart: Bool
+    together: Bool  # (e,), whether the edge stays within a group
+    apart: Bool  # (e,), whether a separation keeps the edge's tasks on different devices
 
     @property
     def n_classes(self) -> int:
@@ -86,27 +55,27 @@ class Classes:
         return len(self.leader)
 
     def names(self, members: Bool) -> str:
-        """The devices of some classes for a message; `members` is (k,)."""
+        """The names of the devices of some classes, for messages; `members` is (k,)."""
         problem = self.problem
         return listing([problem.device_names[d] for d in np.flatnonzero(members[problem.device_class])])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subset:
-    """Classes that some groups cannot leave: `members` (k,) and the `groups` (g,) confined to them."""
+    """A subset of the classes, `members` (k,), and the `groups` (g,) that may run only on them."""
 
     members: Bool
     groups: Bool
 
 
 def group_text(problem: Problem, group: int) -> str:
-    """A group for a message: `task conv1`, or `the group of conv1, relu1`."""
+    """A group for messages: `task conv1`, or `the group of conv1, relu1`."""
     names = [problem.task_names[i] for i in np.flatnonzero(problem.group == group)]
     return f"task {names[0]}" if len(names) == 1 else f"the group of {listing(names, 4)}"
 
 
 def by_group(problem: Problem, values: Any, combine: np.ufunc) -> Any:
-    """(g, ...) the values (n, ...) of each group's tasks, combined."""
+    """(g, ...) the values (n, ...) combined over the tasks of each group."""
     if problem.n_groups == problem.n_tasks:
         return values
     ordered = np.argsort(problem.group, kind="stable")
@@ -115,16 +84,16 @@ def by_group(problem: Problem, values: Any, combine: np.ufunc) -> Any:
 
 
 def clipped(amounts: Int) -> Int:
-    """Amounts no larger than lets the sum over the first axis stay below LARGEST_TOTAL."""
+    """Amounts clipped so that the sum over the first axis stays below LARGEST_TOTAL."""
     return np.minimum(amounts, LARGEST_TOTAL // max(len(amounts), 1))
 
 
 def classes_of(problem: Problem) -> Classes:
-    """The problem by classes and groups; it has at least one task and one device."""
+    """The problem by classes and groups; requires at least one task and one device."""
     label = problem.device_class
     leader = np.unique(label, return_index=True)[1].astype(np.int64)
     size = np.bincount(label).astype(np.int64)
-    second = leader.copy()  # another device of the class, where there is one
+    second = leader.copy()  # a second device of the class, if there is one
     for d in range(problem.n_devices - 1, -1, -1):
         if d != leader[label[d]]:
             second[label[d]] = d
@@ -172,7 +141,7 @@ def classes_of(problem: Problem) -> Classes:
 
 
 def _separated(problem: Problem, left: Int, right: Int) -> Bool:
-    """Whether pairs of groups hold a separated pair of tasks."""
+    """Whether each pair of groups holds a separated pair of tasks."""
     pairs = problem.group[problem.separation]
     count = problem.n_groups
     keys = pairs.min(axis=1, initial=count) * count + pairs.max(axis=1, initial=0)
@@ -180,8 +149,8 @@ def _separated(problem: Problem, left: Int, right: Int) -> Bool:
 
 
 def device_sets(classes: Classes) -> tuple[Bool, Int]:
-    """(s, k) the distinct rows of `allowed`, in order of first appearance, and (g,) the row of each group."""
-    packed = np.packbits(classes.allowed, axis=1)  # far quicker to sort
+    """(s, k) the distinct rows of `allowed` in order of first appearance, and (g,) the row of each group."""
+    packed = np.packbits(classes.allowed, axis=1)  # much faster to sort
     _, first, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
@@ -190,17 +159,16 @@ def device_sets(classes: Classes) -> tuple[Bool, Int]:
 
 
 def subsets(classes: Classes) -> list[Subset]:
-    """Subsets of the classes that confine some group: each group's own, then unions of them.
+    """Subsets of the classes that confine some group: the allowed classes of each group, then unions of these.
 
-    In order of first appearance, no more than SUBSETS. All classes at once, which confine every group,
-    stand last.
+    At most SUBSETS, in order of first appearance. The set of all classes, which confines every group, is last.
     """
     rows, row = device_sets(classes)
     kinds = [sum(1 << c for c in np.flatnonzero(allowed).tolist()) for allowed in rows]
     everything = (1 << classes.n_classes) - 1
     found = [bits for bits in kinds if bits != everything][: SUBSETS - 1]
     seen = {*found, everything}
-    for i, left in enumerate(found):  # grows while it is read: unions of unions come last
+    for i, left in enumerate(found):  # the list grows during iteration: unions of unions come last
         for right in found[:i]:
             if len(found) < SUBSETS - 1 and left | right not in seen:
                 seen.add(left | right)

@@ -1,17 +1,16 @@
-"""Deadlines: where tasks can keep them, and proofs that they cannot be kept together.
+"""Deadlines: exclude devices on which tasks miss them, and prove that they cannot all be met.
 
-Every placement with a feasible schedule has one that ends by a tick T (`horizon`). In that, to keep deadline[i] is to
-end T - deadline[i] ticks before T: a tail, as what must follow the task is for the makespan (the delivery times of
-J. Carlier, "The one-machine sequencing problem", EJOR 11 (1982), doi:10.1016/S0377-2217(82)80007-6); a task without a
-deadline needs none. So a lower bound of the makespan with these tails that is above T proves that no schedule keeps all
-deadlines:
+Every placement with a feasible schedule has one that ends by a tick T (`horizon`). Meeting deadline[i] means ending T
+- deadline[i] ticks before T. A deadline is thus a tail, as the work after a task is for the makespan (delivery times
+in J. Carlier, "The one-machine sequencing problem", EJOR 11 (1982), doi:10.1016/S0377-2217(82)80007-6). A lower bound
+of the makespan with these tails that exceeds T proves that no schedule meets all deadlines:
 
-    critical-path   head + duration + tail > T on a class: no feasible schedule runs the task there, nor its group. With
-                    fewer classes heads and tails grow, so this is repeated; a group without a class is a proof.
-    jackson         more work between the releases and the deadlines of tasks than their devices have time for.
+    critical-path   head + duration + tail > T on a class: no feasible schedule runs the task, or its group, there.
+                    Fewer classes increase heads and tails, so this is repeated. A group without a class is a proof.
+    jackson         more work between release times and deadlines than the devices of the tasks have time for.
 
-Tails go backwards along the edges as heads go forward, with the transfers that cannot be avoided on the way
-(`placeopt.bounding.quick.paths`): T - tail is the latest end of a task in time for all that follows.
+Tails propagate backwards along edges as heads propagate forwards, with unavoidable transfers
+(`placeopt.bounding.quick.paths`): T - tail is the latest end of a task for which its successors can be on time.
 """
 
 from __future__ import annotations
@@ -22,41 +21,30 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placeopt.bounding.quick.classes import LARGEST_TOTAL, Classes, by_group, group_text
-from placeopt.bounding.quick.jackson import confined, head_load_tail
+from placeopt.bounding.quick.jackson import head_load_tail, priced_subsets
 from placeopt.bounding.quick.paths import Windows, windows
 from placeopt.model.problem import UNLIMITED
 from placeopt.model.units import time_text
 
 ROUNDS = 4
-"""Times that the classes are narrowed, at most."""
+"""Most rounds of narrowing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Narrowed:
-    """What deadlines leave of the classes.
+    """The classes that deadlines leave."""
 
-    Attributes
-    ----------
-    classes
-        Without the classes on which a group would miss a deadline.
-    horizon
-        T of the module's text.
-    found
-        Heads, and tails with the deadlines in them, for these classes or for more.
-    late
-        Why some group is left without a class, None where all have one. The classes are then those before.
-    """
-
-    classes: Classes
-    horizon: int
-    found: Windows
+    classes: Classes  # without the classes on which a group would miss a deadline
+    horizon: int  # T in the module's docstring
+    found: Windows  # heads, and tails that include deadlines, for these classes or a superset
+    # Why some group has no class left, None if all have one. `classes` are then those before this round
     late: str | None
 
 
 def narrowed(classes: Classes) -> Narrowed | None:
-    """The classes as far as the deadlines allow them, None where there are no deadlines.
+    """The classes that the deadlines allow; None without deadlines.
 
-    Also None where the horizon is LARGEST_TOTAL or more: heads and tails up to that would not fit into 64 bits.
+    Also None if the horizon is at least LARGEST_TOTAL: heads and tails would exceed 64 bits.
     """
     problem = classes.problem
     if (problem.deadline == UNLIMITED).all() or (end := horizon(classes)) >= LARGEST_TOTAL:
@@ -75,12 +63,12 @@ def narrowed(classes: Classes) -> Narrowed | None:
 
 
 def horizon(classes: Classes) -> int:
-    """A tick by which every placement that has a feasible schedule has one that has ended, no worse in any metric.
+    """A tick by which every placement that has a feasible schedule has one that ends, with no metric worse.
 
-    Each has by the last deadline, if all tasks state one. And one has by the last release time plus all durations and
-    all transfers, each where it takes longest: cut every tick out of a feasible schedule from the last release on
-    at which no task and no transfer is under way. What comes later starts earlier, in the same order, and what is
-    live at one tick was live at one before the cut. Every tick left after the last release has a task or a transfer.
+    If all tasks have deadlines, the last one. In any case the last release time plus all durations and transfers, each
+    at its longest. Proof: from a feasible schedule, cut every tick after the last release at which no task and no
+    transfer is active. Later events move forward in the same order, and whatever is live at one tick was live together
+    before. Every remaining tick after the last release has an active task or transfer. ∎
     """
     problem = classes.problem
     slowest = np.zeros(problem.n_edges, dtype=np.int64)
@@ -93,17 +81,17 @@ def horizon(classes: Classes) -> int:
 
 
 def crowded(within: Narrowed) -> Iterator[str]:
-    """A proof that tasks with a device each have too little time together."""
-    value, subset, tasks = head_load_tail(within.classes, within.found, confined(within.classes))
+    """A proof that tasks confined to some devices have too little time there."""
+    value, subset, tasks = head_load_tail(within.classes, within.found, priced_subsets(within.classes))
     if value > within.horizon:
         yield (
             f"the {tasks} tasks that can only run on {within.classes.names(subset.members)} have too little time "
-            "between their release times and their deadlines, or those of what follows them"
+            "between their release times and their deadlines, or those of their successors"
         )
 
 
 def _late(classes: Classes, found: Windows, group: int) -> str:
-    """Why a group has no class left: a task that ends too late by itself, if there is one; else the group."""
+    """Why a group has no class left: a task that is late by itself, if there is one; otherwise the group."""
     problem = classes.problem
     end = np.where(found.allowed, found.head + classes.duration, LARGEST_TOTAL).min(axis=1)
     alone = problem.order[(end > problem.deadline)[problem.order]]
@@ -111,5 +99,7 @@ def _late(classes: Classes, found: Windows, group: int) -> str:
         first = int(alone[0])
         earliest, due = (time_text(int(ticks[first]), problem.resolution) for ticks in (end, problem.deadline))
         return f"task {problem.task_names[first]} ends at {earliest} at the earliest, after its deadline at {due}"
-    whose = "it or a task that follows it" if (problem.group == group).sum() == 1 else "one of them or of what follows"
+    whose = (
+        "it or one of its successors" if (problem.group == group).sum() == 1 else "one of them or of their successors"
+    )
     return f"wherever {group_text(problem, group)} may run, {whose} misses a deadline"

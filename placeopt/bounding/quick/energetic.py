@@ -1,27 +1,29 @@
-"""Energetic reasoning: how much of each task must run within an interval, however it is shifted.
+"""Energetic reasoning: work that must run within a time interval in every schedule.
 
-Let S be tasks that cannot leave a subset D of the devices, R_ic and Q_ic the heads and tails of task i on class c, p_ic
-its durations (`placeopt.bounding.quick.paths`), and C the makespan. In the interval [a, C - q) of length L = C - q - a,
-task i, if on class c, runs for no less than min(w_ic, L) with
+**Definitions.** Let S be tasks confined to a subset D of the devices; R_ic, Q_ic and p_ic the head, tail and duration
+of task i on class c (`placeopt.bounding.quick.paths`); C the makespan; [a, C - q) an interval of length L = C - q - a.
+On class c, task i runs in it for at least min(w_ic, L) ticks,
 
-    w_ic = min(p_ic, max(R_ic + p_ic - a, 0), max(Q_ic + p_ic - q, 0)) :
+    w_ic = min(p_ic, max(R_ic + p_ic - a, 0), max(Q_ic + p_ic - q, 0)),
 
-what reaches into it when the task runs as early as it can, or as late; anything in between reaches further. With the
-prices u_c, v_c of the load bound (`placeopt.bounding.quick.loads`) the devices of D have sum_d u_d L to give there, and
-memory worth V, so
+which is what the interval contains of the task at its earliest or latest position; positions in between contain more.
+Let u_c, v_c be the prices of the load bound (`placeopt.bounding.quick.loads`), h_i the memory of task i, and V the
+total worth of the memory.
 
-    sum_i min_c (u_c min(w_ic, L) + v_c h_i) - V - L sum_d u_d <= 0,
+**Claim.** In the interval, D offers work worth L sum_d u_d, hence
 
-h_i the task's memory. The left side is concave in L: if it is positive at some L that C is known to leave, because of
-another bound, and at a larger L' as well, it is positive between them, and C >= a + q + L' + 1. L' is taken just below
+    sum_i min_c (u_c min(w_ic, L) + v_c h_i) - V - L sum_d u_d <= 0.
+
+The left-hand side is concave in L. Let it be positive at some L that another bound guarantees C to exceed, and at a
+larger L'. Then it is positive in between, and C >= a + q + L' + 1. L' is chosen just below
 
     (sum_i min_c (u_c w_ic + v_c h_i) - V) / sum_d u_d,
 
-beyond which the left side is negative. Unlike Jackson's bound (`placeopt.bounding.quick.jackson`) this counts tasks
-that lie in the interval in part. Intervals of this kind are those of P. Baptiste, C. Le Pape, W. Nuijten,
-"Satisfiability tests and time-bound adjustments for cumulative scheduling problems", Annals of Operations Research 92
-(1999), doi:10.1023/A:1018995000688, that move with the makespan. a and q are tried where some w_ic bends: R and R + p,
-Q and Q + p.
+beyond which the left-hand side is negative. Unlike Jackson's bound (`placeopt.bounding.quick.jackson`), this counts
+tasks that lie partly in the interval. Such intervals are from P. Baptiste, C. Le Pape, W. Nuijten, "Satisfiability
+tests and time-bound adjustments for cumulative scheduling problems", Annals of Operations Research 92 (1999),
+doi:10.1023/A:1018995000688; here they move with the makespan. a and q are chosen among the breakpoints of w_ic: R and R
++ p, Q and Q + p.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ import numpy as np
 
 from placeopt.bounding.quick import Bound, narrowed_classes
 from placeopt.bounding.quick.classes import Classes, Subset
-from placeopt.bounding.quick.jackson import coarser, confined, sharing_of_tasks
+from placeopt.bounding.quick.jackson import coarser, priced_subsets, sharing_of_tasks
 from placeopt.bounding.quick.loads import Prices
 from placeopt.bounding.quick.paths import Windows, windows
 from placeopt.kernels import kernel
@@ -43,25 +45,28 @@ from placeopt.model.problem import Problem
 from placeopt.model.units import time_text
 
 ENDS = 64
-"""Values of a and of q, at most: quantiles of all that would do, fewer the more tasks there are."""
+"""Most values of a and of q: quantiles of all breakpoints, fewer for more tasks."""
 
 TOO_LONG = 1 << 62
 """Longer than any interval."""
 
-LOOKS = 20_000_000
-"""Durations looked at for one subset and its prices, about."""
+WORK = 20_000_000
+"""Approximate number of durations visited for one subset and its prices."""
 
 
 def energetic_bound(problem: Problem, least: int, should_stop: Callable[[], bool] = lambda: False) -> Bound:
-    """The best bound of the makespan by energetic reasoning, alone or, if possible, beyond another bound `least`.
+    """The best bound of the makespan by energetic reasoning.
 
-    Alone it begins with the longest task.
+    It improves on the longest task, and on another bound `least` if possible.
     """
     begun = time.perf_counter()
     classes = narrowed_classes(problem)
-    found, priced = windows(classes), confined(classes)
+    found, priced = windows(classes), priced_subsets(classes)
     alone = np.where(found.allowed, classes.duration, np.iinfo(np.int64).max).min(axis=1)
-    best, why = int(alone.max()), f"task {problem.task_names[int(alone.argmax())]} takes so long wherever it runs"
+    best, why = (
+        int(alone.max()),
+        f"task {problem.task_names[int(alone.argmax())]} takes at least this long on any device",
+    )
     for known in (best, least):
         at = max(best, known)
         for subset, tried in priced:
@@ -71,8 +76,8 @@ def energetic_bound(problem: Problem, least: int, should_stop: Callable[[], bool
             if value > at:
                 best = at = value
                 why = (
-                    f"{tasks} tasks confined to {classes.names(subset.members)} must do so much within some interval "
-                    f"that all takes {time_text(best, problem.resolution)}"
+                    f"{tasks} tasks confined to {classes.names(subset.members)} need more time within some interval "
+                    f"than a makespan below {time_text(best, problem.resolution)} leaves"
                 )
     return Bound("energetic", best, why, time.perf_counter() - begun)
 
@@ -80,7 +85,7 @@ def energetic_bound(problem: Problem, least: int, should_stop: Callable[[], bool
 def _confined_bound(
     classes: Classes, found: Windows, subset: Subset, tried: Sequence[Prices], least: int
 ) -> tuple[int, int]:
-    """A bound by one subset, given another bound, and how many tasks are confined to that; 0 if it is no better."""
+    """A bound from one subset beyond `least`, or 0; and the number of tasks confined to the subset."""
     tasks = np.flatnonzero(subset.groups[classes.problem.group])
     best = 0
     if len(tasks) == 0:
@@ -89,9 +94,9 @@ def _confined_bound(
     sharing = sharing_of_tasks(classes, tasks, members)
     place = np.ix_(tasks, members)
     head, tail, open_ = found.head[place], found.tail[place], found.allowed[place]
-    most = min(ENDS, max(2, math.isqrt(LOOKS // head.size)))
-    starts = _bends(head[open_], sharing.amount[open_], most)
-    ends = _bends(tail[open_], sharing.amount[open_], most)
+    most = min(ENDS, max(2, math.isqrt(WORK // head.size)))
+    starts = _breakpoints(head[open_], sharing.amount[open_], most)
+    ends = _breakpoints(tail[open_], sharing.amount[open_], most)
     for prices in tried:
         price = coarser(sharing, prices, int(starts.max()) + int(ends.max()))
         scale = price.scale(sharing)
@@ -107,8 +112,8 @@ def _confined_bound(
     return best, len(tasks)
 
 
-def _bends(near: Int, duration: Int, most: int) -> Int:
-    """Some of the ticks at which the part of a task beyond them changes its slope; at least one."""
+def _breakpoints(near: Int, duration: Int, most: int) -> Int:
+    """Some of the breakpoints of w; at least one."""
     values = np.unique(np.concatenate([near, near + duration]))
     if len(values) > most:
         values = np.unique(np.quantile(values, np.arange(most) / most, method="lower"))
@@ -116,10 +121,10 @@ def _bends(near: Int, duration: Int, most: int) -> Int:
 
 
 @kernel(allocates=False)
-def asked(
+def demand(
     a: int, q: int, length: int, head: Int, duration: Int, tail: Int, allowed: Bool, price: Int, worth: Int
 ) -> int:
-    """What all tasks ask of the interval [a, C - q) at least, if it is so long, at these prices."""
+    """The least priced work of all tasks in the interval [a, C - q) of this length."""
     n, k = duration.shape
     total = 0
     for i in range(n):
@@ -133,37 +138,28 @@ def asked(
     return total
 
 
-@kernel(asked, allocates=False)
+@kernel(demand, allocates=False)
 def best_interval(
-    starts: Int,
-    ends: Int,
-    head: Int,
-    duration: Int,
-    tail: Int,
-    allowed: Bool,
-    price: Int,
-    worth: Int,
-    scale: int,
-    stock: int,
-    least: int,
-) -> int:
-    """The largest a + q + L over all `starts` a and `ends` q, for a makespan of `least` or more; or 0.
+    starts: Int, ends: Int, head: Int, duration: Int, tail: Int, allowed: Bool, price: Int, worth: Int,
+    scale: int, stock: int, least: int,
+) -> int:  # fmt: skip
+    """The largest a + q + L over all `starts` a and `ends` q, given a makespan of at least `least`; or 0.
 
-    `head`, `duration`, `tail`, `allowed` and `worth` (memory at its price) are (n, k), `price` is (k,); `scale` is what
-    a tick of all devices costs, `stock` what all memory does.
+    `head`, `duration`, `tail`, `allowed` and `worth` (priced memory) are (n, k), `price` is (k,). `scale` is the price
+    of a tick on all devices, `stock` the worth of all memory.
     """
     best = 0
     for a in starts:
         for q in ends:
             room = max(least, best) - a - q
             if room <= 0:
-                break  # the ends only grow
-            if asked(a, q, room, head, duration, tail, allowed, price, worth) <= stock + scale * room:
+                break  # ends are ascending
+            if demand(a, q, room, head, duration, tail, allowed, price, worth) <= stock + scale * room:
                 continue
-            most = asked(a, q, TOO_LONG, head, duration, tail, allowed, price, worth) - stock
+            most = demand(a, q, TOO_LONG, head, duration, tail, allowed, price, worth) - stock
             length = -(-most // scale) - 1
             if length >= room and (
-                asked(a, q, length, head, duration, tail, allowed, price, worth) > stock + scale * length
+                demand(a, q, length, head, duration, tail, allowed, price, worth) > stock + scale * length
             ):
                 best = a + q + length + 1
     return best

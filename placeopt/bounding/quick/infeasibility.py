@@ -1,22 +1,21 @@
-"""Quick proofs that a problem has no feasible schedule; finding none proves nothing.
+"""Quick proofs that a problem has no feasible schedule. If none is found, the problem may still be infeasible.
 
-In this order, the first that holds is reported:
+The first proof that succeeds is reported, in this order:
 
-1. a task without a feasible device, a group without a common one, a group whose tasks must be apart;
-2. a group that needs more memory than any device it may use has;
-3. tasks that must be pairwise apart and cannot be given a device each (a bipartite matching, P. Hall 1935);
-4. groups confined to some devices (`Subset`) that need more memory than those have together;
-5. groups confined to some devices that do not pack into them: at most floor(capacity / s) groups of s
-   bytes or more fit into a device; and, for equal devices, the bound L2 of S. Martello and P. Toth, "Lower
-   bounds and reduction procedures for the bin packing problem", Discrete Applied Mathematics 28 (1990),
-   doi:10.1016/0166-218X(90)90094-S: groups above half a capacity have a device each, and what is left
-   beside them for groups of a bytes or more is limited;
-6. a deadline that a task cannot keep on any device (`placeopt.bounding.quick.deadlines`);
-7. 3 to 5 once more, with only the devices on which groups can keep their deadlines;
-8. work that finds too little time between release times and deadlines on the devices that it is confined to.
+1. a task without a feasible device, a group without a common one, a group with a separated pair inside;
+2. a group that needs more memory than any of its devices has;
+3. pairwise separated tasks without a device for each (bipartite matching, P. Hall 1935);
+4. groups confined to some devices (`Subset`) that together need more memory than these have;
+5. groups confined to some devices that cannot be packed into them: a device holds at most floor(capacity / s) groups of
+   at least s bytes; and, for equal capacities, the bound L2 of S. Martello and P. Toth, "Lower bounds and reduction
+   procedures for the bin packing problem", Discrete Applied Mathematics 28 (1990), doi:10.1016/0166-218X(90)90094-S:
+   groups above half a capacity have one device each, which limits the space for the others;
+6. a deadline that a task cannot meet on any device (`placeopt.bounding.quick.deadlines`);
+7. 3 to 5 again, with only the devices on which groups can meet their deadlines;
+8. work between release times and deadlines that exceeds the time of the devices it is confined to.
 
-Under the `peak` model a device holds at least the `resident` bytes of all its tasks, for the whole run, and
-besides what any one of them needs while it runs. That alone is used: so the proofs hold for every order.
+Under `peak` a device holds at least the `resident` bytes of all its tasks for the whole run, plus what any one of them
+needs while it runs. Only this is used, so the proofs hold for every order.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.units import size_text
 
 CLIQUES, CLIQUE = 64, 256
-"""Cliques of the separation graph that are grown and matched, and groups in one, at most."""
+"""Most cliques of the separation graph, and most groups in one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Infeasibility:
-    """Why no schedule is feasible: a sentence with names and amounts."""
+    """A proof of infeasibility: a sentence with names and amounts."""
 
     reason: str
 
@@ -48,7 +47,7 @@ class Infeasibility:
 
 
 def prove_infeasible(problem: Problem) -> Infeasibility | None:
-    """A proof that the problem has no feasible schedule, or None where no quick one is found."""
+    """A proof that the problem has no feasible schedule; None if no quick one is found."""
     if problem.n_tasks == 0:
         return None
     if problem.n_devices == 0:
@@ -71,12 +70,12 @@ def _proofs(classes: Classes) -> Iterator[str]:
         return
     if (within.classes.allowed != classes.allowed).any():
         for reason in _confined(within.classes):
-            yield f"if all deadlines are to be kept, {reason}"
+            yield f"if all deadlines are met, {reason}"
     yield from crowded(within)
 
 
 def _confined(classes: Classes) -> Iterator[str]:
-    """Groups that cannot leave too few or too small devices."""
+    """Proofs about groups confined to too few or too small devices."""
     yield from _separations(classes)
     for subset in subsets(classes):
         if (classes.capacity[subset.members] != UNLIMITED).all():
@@ -85,14 +84,14 @@ def _confined(classes: Classes) -> Iterator[str]:
 
 
 def _first_tasks(problem: Problem, groups: Int) -> str:
-    """Several groups for a message, by their first tasks."""
+    """Several groups for messages, by their first tasks."""
     first = np.unique(problem.group, return_index=True)[1]
     names = [problem.task_names[i] for i in first[groups]]
     return listing(names, 4)
 
 
 def _devices(problem: Problem) -> Iterator[str]:
-    """Tasks and groups without a device, groups with a separation inside."""
+    """Tasks and groups without a device, groups with a separated pair inside."""
     alone = np.flatnonzero(~problem.feasible.any(axis=1))
     for task in alone.tolist():
         yield f"task {problem.task_names[task]} has no feasible device"
@@ -106,7 +105,7 @@ def _devices(problem: Problem) -> Iterator[str]:
 
 
 def _sizes(classes: Classes) -> Iterator[str]:
-    """Groups that need more than any device they may use has."""
+    """Groups that need more memory than any of their devices has."""
     problem = classes.problem
     feasible = by_group(problem, problem.feasible[:, classes.leader], np.logical_and)
     fits = feasible & (classes.need <= classes.capacity)
@@ -120,14 +119,14 @@ def _sizes(classes: Classes) -> Iterator[str]:
 
 
 def _separations(classes: Classes) -> Iterator[str]:
-    """Cliques of separated groups without a device each."""
+    """Cliques of separated groups without a device for each."""
     problem = classes.problem
     usable = classes.allowed[:, problem.device_class]
     near: dict[int, set[int]] = {}
     for task, other in problem.group[problem.separation].tolist():
         near.setdefault(task, set()).add(other)
         near.setdefault(other, set()).add(task)
-    # Few devices make a clique hard to place: those with few choices first, then those with many rivals.
+    # Groups with few devices first, then those with many separations: their cliques are hard to place.
     ranked = sorted(near, key=lambda g: (int(usable[g].sum()), -len(near[g]), g))
     for start in ranked[:CLIQUES]:
         clique = [start]
@@ -139,12 +138,12 @@ def _separations(classes: Classes) -> Iterator[str]:
             names = listing([problem.device_names[d] for d in devices])
             yield (
                 f"{len(clique)} tasks ({_first_tasks(problem, np.array(clique))}) must be on different devices, "
-                f"and those that they fit on ({names}) do not allow that"
+                f"but the devices that they fit on ({names}) do not allow this"
             )
 
 
 def _matched(choices: list[list[int]], n_devices: int) -> bool:
-    """Whether everyone can have a device of their own, by augmenting paths."""
+    """Whether distinct devices can be assigned, by augmenting paths."""
     if len(choices) > n_devices:
         return False
     owner: dict[int, int] = {}
@@ -162,22 +161,22 @@ def _matched(choices: list[list[int]], n_devices: int) -> bool:
 
 
 def _total(classes: Classes, subset: Subset) -> Iterator[str]:
-    """More memory than the devices of a subset have together."""
+    """More memory needed than the devices of a subset have together."""
     problem = classes.problem
     inside = subset.groups[problem.group]
-    # Whichever device runs it holds that much besides the resident bytes.
+    # The device that runs the task holds these bytes in addition to all resident bytes.
     lone = int(classes.lone_need[inside].max(initial=0))
     need = int(classes.memory[inside].sum()) + lone
     room = sum(int(classes.capacity[c]) * int(classes.size[c]) for c in np.flatnonzero(subset.members))
     if need > room:
         yield (
             f"the {int(inside.sum())} tasks that only fit on {classes.names(subset.members)} need {size_text(need)} "
-            f"of memory together, more than the {size_text(room)} there is"
+            f"of memory together, more than the {size_text(room)} available"
         )
 
 
 def _packing(classes: Classes, subset: Subset) -> Iterator[str]:
-    """Groups too large to pack into the devices of a subset."""
+    """Groups that cannot be packed into the devices of a subset."""
     sizes = np.sort(classes.group_memory[subset.groups])[::-1]
     sizes = sizes[sizes > 0]
     if len(sizes) == 0:
@@ -196,19 +195,21 @@ def _packing(classes: Classes, subset: Subset) -> Iterator[str]:
         needed = _bins(sizes, int(capacity[0]))
         if needed > int(count.sum()):
             yield (
-                f"the groups that only fit on {names} do not pack into {int(count.sum())} devices of "
-                f"{size_text(int(capacity[0]))}: they take at least {needed}"
+                f"the groups that only fit on {names} cannot be packed into {int(count.sum())} devices of "
+                f"{size_text(int(capacity[0]))}: they need at least {needed}"
             )
 
 
 def _bins(sizes: Int, capacity: int) -> int:
-    """Bins that the items (decreasing sizes, none above the capacity) take at least: L2."""
-    held = np.append(0, np.cumsum(sizes))  # held[i]: the i largest together
+    """L2: a lower bound of the number of bins for items of decreasing size, none above the capacity."""
+    held = np.append(0, np.cumsum(sizes))  # held[i]: total of the i largest
     half = int((2 * sizes > capacity).sum())  # no two of these share a bin
     least = np.unique(sizes[half:])
     if len(least) == 0:
         return half
-    full = np.minimum(np.searchsorted(-sizes, least - capacity, side="left"), half)  # no room for `least` beside these
+    full = np.minimum(
+        np.searchsorted(-sizes, least - capacity, side="left"), half
+    )  # too large to share a bin with `least`
     upto = np.searchsorted(-sizes, -least, side="right")
     spare = (half - full) * capacity - (held[half] - held[full])
     rest = held[upto] - held[half] - spare

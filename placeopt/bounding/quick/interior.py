@@ -1,17 +1,17 @@
-"""Prices of shared resources in an assignment programme, by an interior-point method.
+"""Dual prices of shared resources in an assignment program, by an interior-point method.
 
     minimise    sum_ic cost[i,c] x[i,c] + T
     subject to  sum_c x[i,c] = 1                                             (dual t[i])
                 sum_i use[i,r] x[i,c(r)] + s[r] = size[r] T + limit[r]       (dual -u[r])
                 x, s, T >= 0
 
-Each resource r belongs to one class c(r); T is `top` in the code. Mehrotra's predictor-corrector method
-(S. Mehrotra, "On the implementation of a primal-dual interior point method", SIAM Journal on Optimization 2
-(1992), doi:10.1137/0802028). The items' rows do not overlap, so that each step eliminates them and solves a
-system in the resources alone: O(n r^2) an iteration, some 10 to 25 iterations. Iterates stay dual feasible. A
-solver library would do as well, but importing one takes longer than this does. BLAS and LAPACK are kept out of the
-large products: on matrices this small their threads cost more than they save (50 times more on a busy
-machine), and the last digits would depend on how many there are.
+Each resource r belongs to one class c(r); T is `top` in the code. Mehrotra's predictor-corrector method (S. Mehrotra,
+"On the implementation of a primal-dual interior point method", SIAM Journal on Optimization 2 (1992),
+doi:10.1137/0802028). The rows of the items do not overlap, so each iteration eliminates them and solves a system in the
+resources only: O(n r^2) per iteration, some 10 to 25 iterations. Iterates stay dual feasible. A solver library would do
+as well, but takes longer to import than this takes to run. Large products avoid BLAS and LAPACK: on matrices of this
+size their threads cost more than they save (a factor of 50 on a busy machine), and the last digits would depend on the
+number of threads.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ from placeopt.model.arrays import Float
 
 ITERATIONS = 60
 RUNAWAY = 1e9
-"""Prices grow without limit where the resources cannot serve all items: the programme is infeasible."""
+"""Prices above this mean that the program is infeasible."""
 
 TO_BOUNDARY = 0.99
-"""Share of the way to the boundary that a step goes."""
+"""Share of the distance to the boundary that a step covers."""
 
 
-def row_prices(
+def dual_prices(
     cost: Float, use: Float, owner: NDArray[np.int64], size: Float, limit: Float, allowed: NDArray[np.bool_], gap: float
 ) -> Float:
-    """(r,) the prices u: optimal but for a relative `gap`, or as good as they got.
+    """(r,) the prices u, optimal up to a relative `gap`, or the best found.
 
     Parameters
     ----------
     cost
-        (n, k); about 1 in total is a good scale, as for everything else.
+        (n, k); for good scaling, totals should be about 1, as for all other arguments.
     use
-        (n, r) what an item takes of a resource.
+        (n, r) the use of each resource by each item.
     owner
         (r,) the class c(r).
     size
-        (r,) what a resource gains with T; all 0 for a programme without T.
+        (r,) the gain of each resource per unit of T; all 0 for a program without T.
     limit
-        (r,) what there is of a resource in any case.
+        (r,) the fixed part of each resource.
     allowed
-        (n, k), where items may go; somewhere at least.
+        (n, k), the classes that each item may use; at least one.
     gap
-        Stop when the primal and the dual value are that close, relative to the dual.
+        Relative gap of primal and dual value at which to stop.
     """
     loads = bool(size.any())
     open_ = allowed.astype(np.float64)
     use = use * open_[:, owner]
-    # A start well inside: items spread evenly, a long T, prices that leave every slack positive.
+    # An interior starting point: items spread evenly, a large T, prices with positive slacks.
     x = open_ / open_.sum(axis=1, keepdims=True)
     taken = (use * x[:, owner]).sum(axis=0)
     top = 1.2 * max(float((taken[size > 0] / size[size > 0]).max(initial=0)), 1e-9) if loads else 0.0
@@ -112,7 +112,7 @@ def row_prices(
 
 
 def _inverse(matrix: Float) -> Float:
-    """The inverse of a positive definite matrix, by Gauss-Jordan elimination in place."""
+    """The inverse of a positive definite matrix, by in-place Gauss-Jordan elimination."""
     inverse = matrix.copy()
     for j in range(len(inverse)):
         column = inverse[:, j].copy()
@@ -126,7 +126,7 @@ def _inverse(matrix: Float) -> Float:
 
 
 def _by_class(use: Float, u: Float, owner: NDArray[np.int64], shape: tuple[int, ...]) -> Float:
-    """(n, k) the price of each item's use of each class's resources."""
+    """(n, k) the priced use of each class's resources by each item."""
     priced = np.zeros(shape)
     for r, c in enumerate(owner.tolist()):
         priced[:, c] += use[:, r] * u[r]
@@ -134,12 +134,12 @@ def _by_class(use: Float, u: Float, owner: NDArray[np.int64], shape: tuple[int, 
 
 
 def _cheapest(priced: Float, allowed: NDArray[np.bool_]) -> Float:
-    """(n,) the lowest price of each item where it may go."""
+    """(n,) the lowest price of each item over its allowed classes."""
     return np.asarray(np.where(allowed, priced, np.inf).min(axis=1))
 
 
 def _reach(value: Float, step: Float) -> float:
-    """How much of a step keeps a positive vector positive, at most 1."""
+    """The largest step length, at most 1, that keeps a positive vector positive."""
     falling = step < 0
     if not falling.any():
         return 1.0

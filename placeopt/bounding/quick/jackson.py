@@ -1,25 +1,24 @@
 """Head, load and tail: work that cannot start before some tick and must end some ticks before the makespan.
 
-Heads start from release times. With the tails that deadlines give, what is called the makespan here is the tick at
-which all that must follow is over (`placeopt.bounding.quick.deadlines`).
+Heads start from release times. With the tails of deadlines, "makespan" means the horizon T of
+`placeopt.bounding.quick.deadlines`.
 
-Let S be tasks that cannot leave a subset D of the devices, R their smallest head and Q their smallest tail
-(`placeopt.bounding.quick.paths`). All of S runs within [R, makespan - Q), so the makespan is at least R + Q + what
-D takes for S. Two ways to measure that, for sets S = {head >= R, tail >= Q}:
+Let S be tasks confined to a subset D of the devices, R their least head and Q their least tail
+(`placeopt.bounding.quick.paths`). All of S runs within [R, makespan - Q), so the makespan is at least R + Q plus the
+time that D needs for S. There are two bounds of this time, for sets S = {head >= R, tail >= Q}:
 
-*priced*: with the prices of the load bound (`placeopt.bounding.quick.loads`), each device d of D works at most
-makespan - R - Q, so that (makespan - R - Q) sum_d w_d >= sum of the tasks' weights - the memory's worth. The
-best of all R and Q come from a sweep over the tails with a Θ-tree over the heads (P. Vilím, "O(n log n) filtering
-algorithms for unary resource constraint", CPAIOR 2004, doi:10.1007/978-3-540-24664-0_23) in O(n log n).
-For one device this is Jackson's preemptive schedule, the best bound of its kind (J. Carlier, "The
-one-machine sequencing problem", EJOR 11 (1982), doi:10.1016/S0377-2217(82)80007-6).
+*priced*: with the prices w of the load bound (`placeopt.bounding.quick.loads`), each device d of D works at most
+makespan - R - Q, so (makespan - R - Q) sum_d w_d >= sum of the tasks' weights - the memory's worth. A sweep over the
+tails with a Θ-tree over the heads finds the best R and Q in O(n log n) (P. Vilím, "O(n log n) filtering algorithms for
+unary resource constraint", CPAIOR 2004, doi:10.1007/978-3-540-24664-0_23). For one device this is Jackson's preemptive
+schedule, the best bound of its kind (J. Carlier, "The one-machine sequencing problem", EJOR 11 (1982),
+doi:10.1016/S0377-2217(82)80007-6).
 
-*spread*: m devices each start with a task of S of their own and end with one. Hence, for |S| >= m,
-m makespan >= sum of the shortest durations + the m smallest heads + the m smallest tails (J. Carlier,
-"Scheduling jobs with release dates and tails on identical machines to minimize the makespan", EJOR 29 (1987),
-doi:10.1016/0377-2217(87)90243-8). A device without a task of S could take over the last one of a device with
-two, which makes nothing worse when every duration counts as the shortest. Tried for all R with the
-Q of a few quantiles, and the other way round.
+*spread*: each of m devices starts with a different task of S and ends with one. So, for |S| >= m, m makespan >= sum of
+the shortest durations + the m smallest heads + the m smallest tails (J. Carlier, "Scheduling jobs with release dates
+and tails on identical machines to minimize the makespan", EJOR 29 (1987), doi:10.1016/0377-2217(87)90243-8). A device
+without a task of S could take over the last task of a device with two; this makes nothing worse, because all durations
+count as the shortest. All R are combined with a few quantiles of Q, and vice versa.
 """
 
 from __future__ import annotations
@@ -31,31 +30,32 @@ from dataclasses import replace
 import numpy as np
 
 from placeopt.bounding.quick.classes import Classes, Subset
-from placeopt.bounding.quick.loads import BITS, Prices, Sharing, busiest, good_prices, sharing_of, weights
+from placeopt.bounding.quick.loads import BITS, Prices, Sharing, busiest, candidate_prices, sharing_of, weights
 from placeopt.bounding.quick.paths import Windows
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 
 QUANTILES = 8
-"""Thresholds tried on one side where all are on the other."""
+"""Thresholds on one side that are combined with all thresholds on the other."""
 
 NONE = -(1 << 62)
-"""Value of no tasks at all; below every other."""
+"""Value of an empty set of tasks; below every other value."""
 
 
-def confined(classes: Classes) -> list[tuple[Subset, list[Prices]]]:
-    """Subsets worth trying, those with the most work a device and all devices last, with prices for their loads."""
+def priced_subsets(classes: Classes) -> list[tuple[Subset, list[Prices]]]:
+    """The subsets with the most work per device, and all devices last, each with prices for its load program."""
     return [
-        (subset, good_prices(sharing_of(classes, subset, classes.duration, loads=True))) for subset in busiest(classes)
+        (subset, candidate_prices(sharing_of(classes, subset, classes.duration, loads=True)))
+        for subset in busiest(classes)
     ]
 
 
 def head_load_tail(
     classes: Classes, found: Windows, priced: Sequence[tuple[Subset, Sequence[Prices]]]
 ) -> tuple[int, Subset, int]:
-    """The best bound, the subset of devices that proves it, and how many tasks are confined to that.
+    """The best bound, the subset of devices that proves it, and the number of tasks confined to that subset.
 
-    `priced` are the subsets to try, each with prices for its load programme.
+    `priced` are the subsets to try, each with prices for its load program.
     """
     group = classes.problem.group
     head, tail, shortest = (
@@ -76,7 +76,7 @@ def head_load_tail(
 
 
 def _priced(sharing: Sharing, prices: Prices, head: Int, tail: Int) -> int:
-    """The bound by prices; -1 if they are useless."""
+    """The bound by prices; -1 if the prices are useless."""
     prices = coarser(sharing, prices, int(head.max()) + int(tail.max()))
     scale = prices.scale(sharing)
     if scale == 0:
@@ -91,7 +91,7 @@ def _priced(sharing: Sharing, prices: Prices, head: Int, tail: Int) -> int:
 
 
 def sharing_of_tasks(classes: Classes, tasks: Int, members: Int) -> Sharing:
-    """The load programme of single tasks, each with its own share of the memory, on some classes."""
+    """The load program of single tasks, each with its memory, on some classes."""
     return Sharing(
         amount=classes.duration[np.ix_(tasks, members)],
         memory=classes.memory[tasks],
@@ -111,7 +111,7 @@ def coarser(sharing: Sharing, prices: Prices, longest: int) -> Prices:
 
 
 def _spread(head: Int, duration: Int, tail: Int, devices: int) -> int:
-    """The bound by m smallest heads and tails; -1 if there are fewer tasks than devices."""
+    """The bound by the m smallest heads and tails; -1 for fewer tasks than devices."""
     best = -1
     for near, far in ((head, tail), (tail, head)):
         order = np.argsort(-near, kind="stable")
@@ -127,8 +127,8 @@ def _spread(head: Int, duration: Int, tail: Int, devices: int) -> int:
 def best_window(by_tail: Int, rank: Int, head: Int, tail: Int, weight: Int, scale: int) -> int:
     """The largest scale (R + Q) + weight of {head >= R, tail >= Q} over all heads R and tails Q.
 
-    `by_tail` is the order of decreasing tails, `rank` the place of each task by increasing heads. Each node
-    of the tree holds the weight of the tasks below it and the best scale R + weight of {head >= R} among them.
+    `by_tail` is the order of decreasing tails, `rank` the position of each task by increasing heads. Each tree node
+    holds the total weight below it and the best scale R + weight of {head >= R} among these tasks.
     """
     leaves = 1
     while leaves < len(by_tail):
@@ -153,10 +153,10 @@ def best_window(by_tail: Int, rank: Int, head: Int, tail: Int, weight: Int, scal
 def best_spread(order: Int, near: Int, duration: Int, far: Int, level: int, count: int) -> int:
     """The largest sum of durations, `count` smallest near ends and `count` smallest far ends.
 
-    Over the tasks with far >= level, taken in the `order` of decreasing near: all sets that end after some of
-    them and have at least `count`. NONE without such a set.
+    Over the tasks with far >= level, in the `order` of decreasing near: all prefixes with at least `count` tasks. NONE
+    without such a prefix.
     """
-    recent = np.zeros(count, dtype=np.int64)  # the near ends taken last, the smallest there are
+    recent = np.zeros(count, dtype=np.int64)  # the last, hence smallest, near ends
     smallest = np.zeros(count, dtype=np.int64)  # far ends, ascending
     work, taken, largest = 0, 0, NONE
     for i in order:

@@ -1,20 +1,20 @@
-"""How long the devices take at least for all the work: a linear programme bounded by its dual, exactly.
+"""The least time that devices need for all the work: a linear program, bounded exactly by its dual.
 
-Items i (colocation groups) are shared out over classes c of size[c] devices, fractions allowed:
+Items i (colocation groups) are divided over classes c of size[c] devices:
 
-    minimise    T, the busiest device; or instead the sum of amount[i,c] x[i,c]
+    minimise    T, the load of the busiest device; or the sum of amount[i,c] x[i,c]
     subject to  sum_c x[i,c] = 1                                    every item
-                sum_i amount[i,c] x[i,c] <= size[c] T               every class                  price w[c]
-                sum_i memory[i] x[i,c] <= size[c] capacity[c]       every class that states one  price v[c]
+                sum_i amount[i,c] x[i,c] <= size[c] T               every class                       price w[c]
+                sum_i memory[i] x[i,c] <= size[c] capacity[c]       every class with a capacity       price v[c]
 
-Every feasible placement satisfies it. For any prices w, v >= 0, adding up the rows times their prices leaves
+Every feasible placement satisfies these rows. For any prices w, v >= 0, the rows times their prices add up to
 
     T sum_c size[c] w[c] >= sum_i min_c (w[c] amount[i,c] + v[c] memory[i]) - sum_c v[c] size[c] capacity[c]
 
-(with w = 1 and without T for the sum), so *any* integer prices prove a bound, and it is evaluated in
-integers. Only the search for good prices uses floating point; nothing but the bound's quality depends
-on its accuracy. One class needs no prices; for two without memory the best ones are those of the item
-that the optimum splits; else an interior-point method (`placeopt.bounding.quick.interior`) comes within six digits.
+(for the sum: w = 1, without T). *Any* integer prices thus prove a bound, which is evaluated in integers. Floating point
+is used only to find good prices; its accuracy affects only the quality of the bound. One class needs no prices. For two
+classes without memory, the best prices are those of the item that the optimum splits. Otherwise an interior-point
+method (`placeopt.bounding.quick.interior`) gets within six digits.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.bounding.quick.classes import Classes, Subset, by_group, subsets
-from placeopt.bounding.quick.interior import row_prices
+from placeopt.bounding.quick.interior import dual_prices
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import UNLIMITED
 
 SAMPLE = 2000
-"""Items whose programme is solved for prices; of more, the larger half of so many and a sample of the rest."""
+"""Most items in the program for prices; of more items, the largest half of this number and a sample of the rest."""
 
 EXACT_GAP, SAMPLED_GAP = 1e-8, 1e-3
-"""Relative gaps at which the prices of all items and of a sample are good enough."""
+"""Relative gaps for the prices of all items, and of a sample."""
 
 SUBSETS = 8
-"""Subsets of devices for which the work confined to them is bounded, those with the most work a device."""
+"""Most subsets of devices to try, those with the most work per device."""
 
 BITS = 60
 """Sums of 64-bit integers stay below 2**BITS."""
@@ -46,62 +46,40 @@ BITS = 60
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sharing:
-    """The programme above.
+    """The program above."""
 
-    Attributes
-    ----------
-    amount
-        (i, k) ticks (or nanojoules) of an item on a class.
-    memory
-        (i,) bytes of an item.
-    allowed
-        (i, k), whether the item may go to the class; every item has one.
-    size, capacity
-        (k,) devices of each class, and bytes of each device.
-    loads
-        Whether the busiest device is asked for, or the sum of all amounts.
-    """
-
-    amount: Int
-    memory: Int
-    allowed: Bool
+    amount: Int  # (i, k) ticks (or nanojoules) of an item on a class
+    memory: Int  # (i,) bytes of an item
+    allowed: Bool  # (i, k), whether the item may use the class; every item may use one
+    # (k,) devices of each class, and bytes of each device
     size: Int
     capacity: Int
-    loads: bool = True
+    loads: bool = True  # whether to minimise the load of the busiest device, or the sum of all amounts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prices:
-    """Integer prices.
+    """Integer prices."""
 
-    Attributes
-    ----------
-    amount
-        (k,) w; all the same for the sum.
-    memory
-        (k,) v for 2**shift bytes, 0 where a class states no capacity.
-    shift
-        Memory is counted in whole units of 2**shift bytes. An integral placement that keeps its
-        capacities keeps them in units rounded down, too.
-    """
-
-    amount: Int
-    memory: Int
+    amount: Int  # (k,) w; all equal for the sum
+    memory: Int  # (k,) v for 2**shift bytes, 0 for classes without a capacity
+    # Memory is counted in units of 2**shift bytes, rounded down. A placement within the capacities is within them in
+    # these units too.
     shift: int = 0
 
     def scale(self, sharing: Sharing) -> int:
-        """What T, or the sum, is multiplied by in what these prices prove."""
+        """The factor of T, or of the sum, in the inequality that these prices prove."""
         each = zip(self.amount.tolist(), sharing.size.tolist(), strict=True)
         return sum(price * devices for price, devices in each) if sharing.loads else int(self.amount[0])
 
     def stock(self, sharing: Sharing) -> int:
-        """What all the memory is worth at these prices."""
+        """The worth of all the memory at these prices."""
         each = zip(self.memory.tolist(), sharing.size.tolist(), sharing.capacity.tolist(), strict=True)
         return sum(price * devices * (capacity >> self.shift) for price, devices, capacity in each)
 
 
 def sharing_of(classes: Classes, subset: Subset, amount: Int, *, loads: bool) -> Sharing:
-    """The programme of the groups that are confined to a subset of the classes; `amount` is (n, k), per task."""
+    """The program of the groups that are confined to a subset of the classes; `amount` is (n, k), per task."""
     groups, members = subset.groups, subset.members
     return Sharing(
         amount=by_group(classes.problem, amount, np.add)[groups][:, members],
@@ -114,7 +92,7 @@ def sharing_of(classes: Classes, subset: Subset, amount: Int, *, loads: bool) ->
 
 
 def busiest(classes: Classes) -> list[Subset]:
-    """Subsets of the devices with the most work a device, the whole set last."""
+    """The subsets with the most work per device, all devices last."""
     group_work = least(by_group(classes.problem, classes.duration, np.add), classes.allowed).astype(np.float64)
     *some, everything = subsets(classes)
     work = [group_work[subset.groups].sum() / classes.size[subset.members].sum() for subset in some]
@@ -123,14 +101,14 @@ def busiest(classes: Classes) -> list[Subset]:
 
 
 def least(amounts: Int, allowed: Bool) -> Int:
-    """(i,) the smallest amount of each item where it may go."""
+    """(i,) the smallest amount of each item over its allowed classes."""
     return np.asarray(np.where(allowed, amounts, np.iinfo(np.int64).max).min(axis=1))
 
 
 def pigeonhole(amounts: Int, count: int) -> int:
-    """What the fullest of `count` places holds at least: of the k count + 1 largest amounts, some place has k + 1.
+    """The least amount in the fullest of `count` places: of the k count + 1 largest amounts, some place has k + 1.
 
-    The largest over k of the sum of the k + 1 smallest among them.
+    The maximum over k of the sum of the k + 1 smallest among them.
     """
     if len(amounts) == 0:
         return 0
@@ -140,21 +118,21 @@ def pigeonhole(amounts: Int, count: int) -> int:
     return int((total[k * count + 1] - total[k * count - k]).max())
 
 
-def least_value(sharing: Sharing) -> Fraction:
-    """The best bound that the prices tried prove; 0 without items."""
-    return max((proved(sharing, prices) for prices in good_prices(sharing)), default=Fraction(0))
+def best_price_bound(sharing: Sharing) -> Fraction:
+    """The best bound that the candidate prices prove; 0 without items."""
+    return max((price_bound(sharing, prices) for prices in candidate_prices(sharing)), default=Fraction(0))
 
 
-def proved(sharing: Sharing, prices: Prices) -> Fraction:
+def price_bound(sharing: Sharing, prices: Prices) -> Fraction:
     """The bound that these prices prove."""
     total = int(weights(sharing, prices).sum())
-    # No placement is worse than this, so a larger bound only says that there is none at all.
+    # Every placement costs at most this, so a larger bound would only mean that none is feasible.
     most = sum(sharing.amount.max(axis=1).tolist())
     return min(Fraction(max(total - prices.stock(sharing), 0), prices.scale(sharing)), Fraction(most))
 
 
 def weights(sharing: Sharing, prices: Prices) -> NDArray[Any]:
-    """(i,) what every item costs at least at these prices: int64, or Python integers where it takes them."""
+    """(i,) the least cost of every item at these prices: int64, or Python integers if these are too small."""
     memory, amount = sharing.memory >> prices.shift, sharing.amount
     price, memory_price = prices.amount, prices.memory
     most = float(amount.max(initial=0)) * float(price.max())
@@ -169,8 +147,8 @@ def weights(sharing: Sharing, prices: Prices) -> NDArray[Any]:
     return np.asarray(priced.min(axis=1))
 
 
-def good_prices(sharing: Sharing) -> list[Prices]:
-    """Prices worth trying; the best of them prove nearly the optimum of the programme."""
+def candidate_prices(sharing: Sharing) -> list[Prices]:
+    """Prices to try; the best of them prove nearly the optimum of the program."""
     k = len(sharing.size)
     none = np.zeros(k, dtype=np.int64)
     tried = [Prices(np.ones(k, dtype=np.int64), none)]
@@ -178,9 +156,9 @@ def good_prices(sharing: Sharing) -> list[Prices]:
     if not len(sharing.memory):
         return []
     if limited.any() and sharing.memory.any():
-        tried.append(_dual_prices(sharing, limited))
+        tried.append(_interior_prices(sharing, limited))
     elif k > 2 and sharing.loads:
-        tried.append(_dual_prices(sharing, none > 0))
+        tried.append(_interior_prices(sharing, none > 0))
     elif k == 2 and sharing.loads:
         tried += [Prices(np.array(pair), none) for pair in _split_prices(sharing)]
     return [prices for prices in tried if prices.scale(sharing) > 0]
@@ -189,10 +167,9 @@ def good_prices(sharing: Sharing) -> list[Prices]:
 def _split_prices(sharing: Sharing) -> list[tuple[int, int]]:
     """Prices for two classes, the optimal ones among them.
 
-    An optimum gives the items to the first class in the order of their ratios amount[i,0] / amount[i,1] until
-    both classes are equally busy, splitting one item between them. Prices in inverse proportion to
-    that item's amounts make it indifferent and everything else right where it is: by complementary slackness they
-    are optimal.
+    An optimum assigns items to the first class in the order of amount[i,0] / amount[i,1] until both classes are equally
+    busy, and splits one item. Prices inversely proportional to that item's amounts make it indifferent and keep all
+    other items in place: by complementary slackness they are optimal.
     """
     either = np.flatnonzero(sharing.allowed.all(axis=1))
     first, second = sharing.amount[either].T
@@ -208,8 +185,8 @@ def _split_prices(sharing: Sharing) -> list[tuple[int, int]]:
     return found
 
 
-def _dual_prices(sharing: Sharing, limited: Bool) -> Prices:
-    """The interior-point method's prices as integers; memory counts for the `limited` classes."""
+def _interior_prices(sharing: Sharing, limited: Bool) -> Prices:
+    """Integer prices from the interior-point method; memory has a price in the `limited` classes."""
     amount, memory, allowed = _sampled(sharing)
     gap = EXACT_GAP if len(memory) == len(sharing.memory) else SAMPLED_GAP
     size = sharing.size.astype(np.float64)
@@ -228,14 +205,14 @@ def _dual_prices(sharing: Sharing, limited: Bool) -> Prices:
     else:
         k, use, owner, gains, limits = 0, held, owners, np.zeros(len(owners)), np.ones(len(owners))
         cost = amount / unit
-    with np.errstate(all="ignore"):  # an infeasible programme may overflow: its prices are still prices
-        prices = row_prices(cost, use, owner, gains, limits, allowed, gap)
+    with np.errstate(all="ignore"):  # an infeasible program may overflow; any prices are valid
+        prices = dual_prices(cost, use, owner, gains, limits, allowed, gap)
     w = prices[:k] if sharing.loads else np.ones(len(size))
     return _rounded(sharing, w, owners, prices[k:] * unit / stock)
 
 
 def _rounded(sharing: Sharing, w: NDArray[np.float64], owners: Int, v: NDArray[np.float64]) -> Prices:
-    """Integers in proportion to float prices, as large as 64-bit sums allow."""
+    """Integers proportional to float prices, as large as 64-bit sums allow."""
     top = max(float(w.max()), 1e-300)
     w, v = w / top, v / top
     largest = float(sharing.amount.max(axis=1).astype(np.float64).sum())
@@ -248,7 +225,7 @@ def _rounded(sharing: Sharing, w: NDArray[np.float64], owners: Int, v: NDArray[n
 
 
 def _sampled(sharing: Sharing) -> tuple[NDArray[np.float64], NDArray[np.float64], Bool]:
-    """Amounts, memory and classes of all items, or of the largest and an even sample that stands for the rest."""
+    """Amounts, memory and classes of all items, or of the largest ones and an even sample that represents the rest."""
     amount, memory = sharing.amount.astype(np.float64), sharing.memory.astype(np.float64)
     if len(memory) <= SAMPLE:
         return amount, memory, sharing.allowed

@@ -1,34 +1,35 @@
-"""Heads and tails: how early a task can start and how much must follow it, and the critical path.
+"""Heads and tails (how early a task can start, how much must follow it), and the critical path.
 
-L[v, d] is a tick before which task v cannot start when it runs on device d; not before its release, to begin with.
-The data of a producer u
-is on d no earlier than
+**Definitions.** L[v, d] is a tick before which task v cannot start on device d; initially its release time. p[u, d] is
+the duration of u on d, c(a, d) the time of the transfer from a to d. If u does not run on d, its data arrives on d no
+earlier than
 
-    remote(u, v) = min over devices a != d of L[u, a] + p[u, a] + c(a, d)
+    remote(u, v) = min over devices a != d of L[u, a] + p[u, a] + c(a, d).
 
-if u runs elsewhere, c(a, d) being the transfer. So for v to start at t, every producer with remote(u, v) > t
-is tied to v: it runs on d itself, and starts by t - p[u, d]. Then every producer w of u with
-remote(w, u) > t - p[u, d] is tied as well, and so on. The set A(t) of all tasks tied to v, directly or not,
+Suppose v starts on d at t. Every producer u with remote(u, v) > t is *tied* to v: it runs on d itself and starts by t -
+p[u, d]. Likewise every producer w of u with remote(w, u) > t - p[u, d] is tied, and so on. The set A(t) of all tasks
+tied to v, directly or not,
 
-    has no member that cannot be on d together with its consumer in A(t) (feasibility, separation),
-    fits into d with the groups of its members, beside v's group,
-    takes d one task at a time: t >= the earliest L[w, d] + the durations of all members, or of some.
+- has no member that cannot share d with its consumer in A(t) (feasibility, separation);
+- fits into d with the groups of its members, together with v's group;
+- occupies d one task at a time: t >= the least L[w, d] + the durations of all members, or of some.
 
-A member to which all that were found before it are tied precedes all of them, so it starts by t - the durations of
-all (a chain of fork-joins is serialised so). Besides, t >= min(remote(u, v), L[u, d] + p[u, d]) for every producer.
-A(t) shrinks as t grows, and t is raised until all this holds; that is L[v, d]. By induction along
-the order no schedule starts v on d earlier: the true starts of producers are no smaller than their L, waiting for
-ports or devices only adds, and the rest follows from the rules of the problem. Looking at a part of A(t) only,
-or stopping to raise t early, leaves a smaller L, as valid.
+A member to which all members found before it are tied precedes all of them, so it starts by t less their durations
+(this serialises a chain of fork-joins). Also, t >= min(remote(u, v), L[u, d] + p[u, d]) for every producer u. A(t)
+shrinks as t grows. L[v, d] is the result of raising t until all these conditions hold.
 
-That tasks must either be tied to a device or wait for a transfer is the idea of J.-Y. Colin and P. Chrétienne,
-"C.P.M. scheduling with small communication delays and task duplication", Operations Research 39 (1991),
-doi:10.1287/opre.39.4.680; here for unrelated devices, any delays, and memory. With memory it sees that a
-chain of tasks too large for one device must be cut, and where that is cheapest.
+**Claim.** No schedule starts v on d before L[v, d]. By induction along the topological order: true starts of producers
+are at least their L, waiting for ports or devices only adds, and the rest follows from the rules of the problem.
+Examining only a part of A(t), or stopping early, gives a smaller and valid L. ∎
 
-Tails are the heads of the reversed graph with reversed links, where nothing needs to be released: unless ticks are
-given that must follow the tasks anyway, as deadlines ask for (`placeopt.bounding.quick.deadlines`). Devices of one
-class share a value. Time O(e k^2 + n k b) for parts of A(t) of b edges at most, memory O(n k + e k).
+The idea that a task is either tied to a device or waits for a transfer is from J.-Y. Colin and P. Chrétienne, "C.P.M.
+scheduling with small communication delays and task duplication", Operations Research 39 (1991),
+doi:10.1287/opre.39.4.680; extended here to unrelated devices, arbitrary delays, and memory. With memory, a chain of
+tasks too large for one device must be cut, where that is cheapest.
+
+Tails are the heads of the reversed graph with reversed links, without release times; instead, given ticks may have to
+follow each task, as for deadlines (`placeopt.bounding.quick.deadlines`). Devices of one class share a value. Time O(e
+k^2 + n k b) for parts of A(t) of at most b edges, memory O(n k + e k).
 """
 
 from __future__ import annotations
@@ -44,43 +45,37 @@ from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.problem import transfer_ticks
 
 NEVER = 1 << 61
-"""Above every real tick; two of them still add up without overflow."""
+"""Above every real tick; the sum of two does not overflow."""
 
 ROUNDS = 64
-"""Times that the start of a task on a class is raised, at most."""
+"""Most times that the start of a task on a class is raised."""
 
 FOLLOWED = 1 << 26
-"""Edges followed for all tasks and classes together, were each set A(t) looked at once."""
+"""Edges followed in total if each set A(t) is examined once."""
 
 SMALL_BUDGET, BUDGET = 1 << 15, 1 << 25
-"""Edges followed at first, a tenth of a second in plain Python, and in all, half a second in compiled code."""
+"""Edges followed at first (0.1 s in plain Python), and in all (0.5 s in compiled code)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
-    """What must come before and after each task, by class.
+    """Heads and tails by class."""
 
-    Attributes
-    ----------
-    head
-        (n, k) ticks: no start on a device of the class is earlier. NEVER or less where it may not run.
-    tail
-        (n, k) ticks: the makespan is at least that much later than the task's end; as `head`. With ticks given
-        that must follow: the last task and what must follow it are over no sooner than that much later.
-    allowed
-        (n, k), where the task may run: there both are below NEVER. A task that may run nowhere (the
-        problem is infeasible) is allowed everywhere with no head and no tail.
-    """
-
-    head: Int
+    head: (
+        Int  # (n, k) ticks: no start on a device of the class is earlier. At most NEVER if the task may not run there.
+    )
+    # (n, k) ticks: the makespan is at least this much later than the task's end; otherwise as `head`. With given
+    # following ticks: these too are over no sooner.
     tail: Int
+    # (n, k), whether the task may run there: both are below NEVER. A task that may run nowhere (the problem is
+    # infeasible) is allowed everywhere with zero head and tail
     allowed: Bool
 
 
 def windows(classes: Classes, after: Int | None = None) -> Windows:
-    """Heads and tails of every task on every class; `after` (n,) ticks must follow each task's end anyway."""
+    """Heads and tails of every task on every class; at least `after` (n,) ticks follow each task's end."""
     problem = classes.problem
-    # Less is a relaxation too, and leaves room for durations.
+    # Clipping is a relaxation and avoids overflow.
     release = np.minimum(problem.release, LARGEST_TOTAL - 1)
     after = np.zeros_like(release) if after is None else after
     links = classes.latency, classes.num, classes.den
@@ -108,27 +103,10 @@ def _heads(
     def fill(run: Callable[..., int], budget: int) -> tuple[Int, int]:
         head = np.where(allowed, release[:, None], NEVER)
         followed = run(
-            order,
-            start,
-            edge,
-            producer,
-            latency,
-            num,
-            den,
-            np.where(classes.linked, latency, np.inf),
-            num / den,
-            classes.capacity,
-            classes.duration,
-            allowed,
-            problem.group,
-            classes.group_memory,
-            problem.payload,
-            classes.together,
-            classes.apart,
-            most,
-            budget,
-            head,
-        )
+            order, start, edge, producer, latency, num, den, np.where(classes.linked, latency, np.inf), num / den,
+            classes.capacity, classes.duration, allowed, problem.group, classes.group_memory, problem.payload,
+            classes.together, classes.apart, most, budget, head,
+        )  # fmt: skip
         return head, followed
 
     work = 2 * k * (problem.n_edges * (k + 2) + n * min(most, 64))
@@ -137,12 +115,12 @@ def _heads(
         return head
     try:
         return fill(earliest_starts.select(min(work, BUDGET), optional=True), BUDGET)[0]
-    except WaitingStoppedError:  # what there is holds too, and is weaker
+    except WaitingStoppedError:  # the heads so far are valid but weaker
         return head
 
 
 def critical_path(classes: Classes, found: Windows) -> tuple[int, int]:
-    """The longest head + duration + tail, each task on the best class for it, and the task that has it."""
+    """The longest head + duration + tail, each task on its best class, and the task that attains it."""
     through = np.where(found.allowed, found.head + classes.duration + found.tail, NEVER).min(axis=1)
     task = int(through.argmax())
     return int(through[task]), task
@@ -150,43 +128,25 @@ def critical_path(classes: Classes, found: Windows) -> tuple[int, int]:
 
 @kernel(transfer_ticks)
 def earliest_starts(
-    order: Int,
-    in_start: Int,
-    in_edge: Int,
-    producer: Int,
-    latency: Int,
-    num: Int,
-    den: Int,
-    lag: Float,
-    rate: Float,
-    capacity: Int,
-    duration: Int,
-    allowed: Bool,
-    group: Int,
-    group_memory: Int,
-    payload: Int,
-    together: Bool,
-    apart: Bool,
-    most: int,
-    budget: int,
-    head: Int,
-) -> int:
-    """Fill `head` (n, k), the release time where a task may run and NEVER elsewhere, with L of the module's text.
+    order: Int, in_start: Int, in_edge: Int, producer: Int, latency: Int, num: Int, den: Int, lag: Float, rate: Float,
+    capacity: Int, duration: Int, allowed: Bool, group: Int, group_memory: Int, payload: Int,
+    together: Bool, apart: Bool, most: int, budget: int, head: Int,
+) -> int:  # fmt: skip
+    """Compute L of the module's docstring in `head` (n, k), initially the release time, or NEVER if not allowed.
 
-    `producer` is the task at the far end of each edge. `lag` and `rate` are `latency` and num / den in
-    doubles, `lag` infinite where there is no link. A set A(t) is followed for `most` edges, all of them for `budget`,
-    then for none; how many it were is returned. A task that could start nowhere (the problem is infeasible) gets
-    zeros.
+    `producer` is the task at the far end of each edge. `lag` and `rate` are `latency` and num / den as doubles; `lag`
+    is infinite without a link. At most `most` edges of a set A(t) are followed, and `budget` edges in all; the number
+    followed is returned. Tasks that can start nowhere (the problem is infeasible) get zeros.
     """
     n, k = duration.shape
     remote = np.full((len(producer), k), NEVER, dtype=np.int64)
     about = np.empty(k)
-    best = np.empty(k)  # a double too, so that the loop below compiles to vector instructions
+    best = np.empty(k)  # doubles too, so that the loop below is vectorised
     stamp, followed = 0, 0
     seen = np.zeros(n, dtype=np.int64)  # stamp of the last A(t) that a task was in
     seen_group = np.zeros(len(group_memory), dtype=np.int64)
     after = np.zeros(n, dtype=np.int64)  # ticks from the start of a member of A(t) to t, along its consumers
-    pending = np.empty(n, dtype=np.int64)  # members to follow; the one whose consumers are all done stands last
+    pending = np.empty(n, dtype=np.int64)  # members to follow; the last one has no pending consumers
     rank = np.empty(n, dtype=np.int64)
     for i in range(n):
         rank[order[i]] = i
@@ -198,7 +158,7 @@ def earliest_starts(
                 continue
             u = producer[e]
             size = float(payload[e])
-            # The best source in doubles, then exactly.
+            # Find the best source in doubles, then compute its time exactly.
             about[:] = np.inf
             for a in range(k):
                 if head[u, a] < NEVER:
@@ -212,7 +172,7 @@ def earliest_starts(
                 if about[c] < NEVER:
                     a = int(best[c])
                     t = head[u, a] + duration[u, a] + transfer_ticks(payload[e], latency[a, c], num[a, c], den[a, c])
-                    # Where rounding to doubles can hide a source that is earlier by a tick, assume there is one.
+                    # If rounding to doubles may hide a source that is earlier by a tick, assume that there is one.
                     error = about[c] * 2e-15
                     remote[e, c] = t - 1 - int(error) if t - about[c] > 1 - error else t
         possible = False

@@ -1,18 +1,18 @@
-"""Transfers that no placement avoids: the bytes, ticks or energy that must go between devices.
+"""Unavoidable transfers: the bytes, ticks or energy that every placement moves between devices.
 
-A transfer of b bytes costs fixed + ceil(b num / den) by its link, whichever of the three is counted. Two
-reasons force transfers:
+A transfer of b bytes costs fixed + ceil(b num / den) on its link, whichever of the three is counted. Two facts force
+transfers:
 
-*forced edges*: the two groups of an edge have no device in common, are separated, or fit together
-into no device. Such an edge needs a transfer, which costs at least what it does over the cheapest link that
-the two may use. Shared edges of one producer may be served by the same one: the dearest counts.
+*forced edges*: the two groups of an edge have no common device, are separated, or fit together on no device. Such an
+edge needs a transfer, at least at the price of the cheapest link that the two may use. One transfer may serve several
+shared edges of a producer: the most expensive counts.
 
-*split components*: groups connected by edges that have no single device in common, or whose memory
-takes j > 1 devices (the j - 1 largest that any of them may use are too small), end up on j devices or
-more. Their edges connect these devices, so at least j - 1 transfers go between different pairs of them. They
-serve different edges, hence cost at least the j - 1 cheapest edges of the component.
+*split components*: groups connected by edges that have no common device, or whose memory needs j > 1 devices (the j - 1
+largest that they may use are too small), use at least j devices. Their edges connect these devices, so at least j - 1
+transfers run between different pairs of them. These serve different edges, so they cost at least as much as the j - 1
+cheapest edges of the component.
 
-Edges belong to one component each: the bound adds up, over the components, the larger of the two.
+Each edge belongs to one component: the bound is the sum over components of the larger of the two costs.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from placeopt.model.graph import components
 from placeopt.model.problem import transfer_ticks
 
 KINDS = 64
-"""Pairs of device sets whose cheapest link is looked up; edges between more kinds get the cheapest of all."""
+"""Most pairs of device sets whose cheapest link is determined; with more, the cheapest link of all is used."""
 
 EXACT_TOTAL = 1 << 52
 """Memory up to which the capacities of a thousand devices add up within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tariff:
-    """What a transfer between two distinct devices costs: (k, k) arrays, by class of source and target."""
+class TransferCost:
+    """The cost of a transfer between two distinct devices: (k, k) arrays, by class of source and target."""
 
     fixed: Int
     num: Int
     den: Int
 
     def cheapest(self, payload: Int, links: Bool) -> Int:
-        """(x,) the cost of each payload over the best of the `links` (k, k); 0 where there are none."""
+        """(x,) the cost of each payload over the best of the `links` (k, k); 0 without links."""
         rows = np.unique(np.stack((self.fixed[links], self.num[links], self.den[links]), axis=1), axis=0)
         best = np.full(len(payload), np.iinfo(np.int64).max)
         slowest = np.inf
-        for fixed, num, den in rows.tolist():  # by increasing fixed cost: worth a look only if the rate is no higher
+        for fixed, num, den in rows.tolist():  # by increasing fixed cost; a higher rate cannot win
             if num / den <= slowest:
                 slowest = num / den
                 best = np.minimum(best, transfer_ticks(payload, fixed, num, den))
         return best if len(rows) else np.zeros_like(payload)
 
 
-def unavoidable(classes: Classes, tariff: Tariff) -> int:
-    """The least that all transfers together cost."""
+def unavoidable_cost(classes: Classes, tariff: TransferCost) -> int:
+    """A lower bound of the total cost of all transfers."""
     problem = classes.problem
     if problem.n_edges == 0:
         return 0
@@ -84,7 +84,7 @@ def unavoidable(classes: Classes, tariff: Tariff) -> int:
 
 
 def _forced(classes: Classes) -> Bool:
-    """(e,), whether no device can have both ends of the edge."""
+    """(e,), whether no device can run both ends of the edge."""
     problem = classes.problem
     source, target = problem.group[problem.edge_source], problem.group[problem.edge_target]
     both = classes.group_memory[source] + classes.group_memory[target]
@@ -95,8 +95,8 @@ def _forced(classes: Classes) -> Bool:
     return np.asarray(~common)
 
 
-def _charges(classes: Classes, tariff: Tariff, edges: Int) -> Int:
-    """(x,) what a transfer for each edge costs at least, between devices that its ends may use."""
+def _charges(classes: Classes, tariff: TransferCost, edges: Int) -> Int:
+    """(x,) the least cost of a transfer for each edge, between devices that its ends may use."""
     problem = classes.problem
     kinds, kind = device_sets(classes)
     payload = problem.payload[edges]
@@ -115,7 +115,7 @@ def _charges(classes: Classes, tariff: Tariff, edges: Int) -> Int:
 
 
 def _devices_needed(classes: Classes, component: Int, count: int) -> Int:
-    """(count,) devices that each component's groups are spread over at least."""
+    """(count,) a lower bound of the number of devices for the groups of each component."""
     shared = np.ones((count, classes.n_classes), dtype=np.bool_)
     usable = np.zeros((count, classes.n_classes), dtype=np.bool_)
     order = np.argsort(component, kind="stable")

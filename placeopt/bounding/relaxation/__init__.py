@@ -1,30 +1,31 @@
-"""Lower bounds from a device-free relaxation, as a linear and as an integer programme, with cuts.
+"""Lower bounds from a device-free relaxation, as a linear and as an integer program with cuts.
 
-    relaxation-lp     the relaxation's linear programme, with the cuts that its points violate; exact
-    relaxation-mip    the same as an integer programme, by HiGHS or CP-SAT, whichever is first; and again
-                      with the cuts that its optimum violates, until there are none or time is up
+    relaxation-lp     the linear program with the cuts that its optima violate; exact
+    relaxation-mip    the integer program, by HiGHS or CP-SAT, whichever finishes first; repeated with the cuts that
+                      its optimum violates, until there are none or the time is up
 
-Where memory limits force data onto links, as on long chains of operators with large weights, these find what bounds
-without placement cannot (`placeopt.bounding.relaxation.model`). They take seconds to minutes, and import OR-Tools.
+If memory limits force transfers, as on long chains of operators with large weights, these bounds exceed all bounds
+without placement (`placeopt.bounding.relaxation.model`). They take seconds to minutes and import OR-Tools.
 """
 
 from __future__ import annotations
 
 import contextlib
-import threading
+import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from fractions import Fraction
+from threading import Lock
 from typing import TYPE_CHECKING
 
+from placeopt.bounding.engines import BuildStoppedError
+from placeopt.bounding.engines.linear_program import Row
 from placeopt.bounding.quick import Bound, narrowed_classes
-from placeopt.bounding.relaxation.chains import Chains
-from placeopt.bounding.relaxation.covers import Covers
-from placeopt.bounding.relaxation.cycles import Cycles
-from placeopt.bounding.relaxation.forks import Forks
+from placeopt.bounding.relaxation.covers import ChainCuts, CoverCuts
+from placeopt.bounding.relaxation.cycles import CycleCuts
+from placeopt.bounding.relaxation.forks import ForkCuts
 from placeopt.bounding.relaxation.kinds import MOST, Kinds, kinds_of
-from placeopt.bounding.relaxation.model import Relaxation
-from placeopt.bounding.relaxation.network import Network
-from placeopt.bounding.relaxation.programme import BuildStoppedError, Row, proved
+from placeopt.bounding.relaxation.model import GroupGraph, Relaxation
 from placeopt.model.arrays import Float
 from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem
@@ -32,19 +33,19 @@ from placeopt.solver import Clock
 
 if TYPE_CHECKING:
     from placeopt.bounding.relaxation.integer import Engine
-    from placeopt.bounding.relaxation.linear import LinearProgramme
+    from placeopt.bounding.relaxation.linear import IncrementalLP
 
 LARGEST = 300_000
-"""Columns above which no relaxation is made: the first linear programme alone would take minutes."""
+"""Most columns of a relaxation. Above this the first linear program alone would take minutes."""
 
 ROWS = 60
-"""Cuts of one family added at a time, at most."""
+"""Most cuts of one family added at a time."""
 
 ALIKE = 0.9
-"""A cut that shares more of its columns with a more violated one of its family has to wait."""
+"""A cut is postponed if it shares more than this part of its columns with a more violated cut of its family."""
 
 PATIENCE = 8
-"""Rounds of cuts after which the value must have grown by GROWTH, or there are no more."""
+"""Rounds of cuts in which the value must grow by GROWTH; else cutting stops."""
 
 GROWTH = 5e-4
 
@@ -58,44 +59,30 @@ def relaxed_bounds(
     on_bound: Callable[[Bound], None] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Bound]:
-    """The bounds that the relaxation proves of the objective's first level, one of each kind, as far as it gets.
+    """The relaxation's bounds of the objective's first level, one of each kind.
 
-    Parameters
-    ----------
-    time_limit
-        Seconds; None for no limit.
-    workers
-        Threads to use.
-    known
-        The objective's first level of a schedule that exists: leaves the relaxation less to look at.
-    on_bound
-        Called with every bound, perhaps from another thread, one call at a time.
-    should_stop
-        Asked now and then; once true, what has been proved so far is returned.
+    Parameters as for `placeopt.bounding.portfolio.bounds`, but `time_limit` None means unlimited. The value
+    `known` of a schedule tightens the relaxation.
     """
     return _Run(problem, Clock(time_limit), workers, known, on_bound or (lambda _: None), should_stop).bounds()
 
 
+@dataclass(eq=False)
 class _Run:
-    """The relaxation of one problem, on its way to better bounds."""
+    """One computation of the relaxation's bounds."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        clock: Clock,
-        workers: int,
-        known: Value | None,
-        on_bound: Callable[[Bound], None],
-        should_stop: Callable[[], bool],
-    ) -> None:
-        self.problem, self.clock, self.workers, self.known = problem, clock, workers, known
-        self.on_bound, self.should_stop = on_bound, should_stop
-        self.found: dict[str, Bound] = {}
-        self.least = 0
-        self.lock = threading.Lock()
+    problem: Problem
+    clock: Clock
+    workers: int
+    known: Value | None
+    on_bound: Callable[[Bound], None]
+    should_stop: Callable[[], bool]
+    found: dict[str, Bound] = field(default_factory=dict)
+    least: int = 0  # best proved bound of the program's objective
+    lock: Lock = field(default_factory=Lock)
 
     def bounds(self) -> list[Bound]:
-        """All that is proved in time."""
+        """All bounds that are proved in time."""
         if self.problem.n_tasks and self.problem.n_devices and not self.over:
             kinds = self._kinds()
             if kinds is not None:
@@ -105,7 +92,7 @@ class _Run:
         return sorted(self.found.values(), key=lambda bound: -bound.value)
 
     def _kinds(self) -> Kinds | None:
-        """As many kinds as leave a programme that is not too large; None if that are not even two."""
+        """The most kinds whose program is not too large; None if even two are too many."""
         classes = narrowed_classes(self.problem)
         for most in range(MOST, 1, -1):
             kinds = min(most, classes.n_classes)
@@ -120,18 +107,18 @@ class _Run:
 
     def _bound(self) -> None:
         from placeopt.bounding.relaxation.integer import race
-        from placeopt.bounding.relaxation.linear import LinearProgramme
+        from placeopt.bounding.relaxation.linear import IncrementalLP
 
-        network = Network.of(self.relaxation)
-        covers = Covers(self.relaxation, network)
+        network = GroupGraph.of(self.relaxation)
+        covers = CoverCuts(self.relaxation, network)
         self.cuts = (
             covers,
-            Chains(self.relaxation, covers),
-            Cycles(self.relaxation, network),
-            Forks(self.relaxation, network),
+            ChainCuts(self.relaxation, covers),
+            CycleCuts(self.relaxation, network),
+            ForkCuts(self.relaxation, network),
         )
         programme = self.relaxation.programme
-        linear = LinearProgramme(programme)
+        linear = IncrementalLP(programme)
         self._improve(linear)
         if self.relaxation.timed:
             self.relaxation.add_windows()
@@ -145,15 +132,17 @@ class _Run:
             if ended.x is None or not self._cut(ended.x):
                 return
 
-    def _improve(self, linear: LinearProgramme) -> None:
-        """Solve the linear programme and cut its optimum off, as long as that helps."""
+    def _improve(self, linear: IncrementalLP) -> None:
+        """Solve the linear program and add the cuts that its optimum violates, while the value grows."""
         values: list[float] = []
         while not self.over:
             optimum = linear.solve(self.clock.remaining, self.should_stop)
             if optimum is None:
                 return
             if not values or optimum.value > max(values):
-                self.least = max(self.least, proved(self.relaxation.programme, optimum.multipliers))
+                self.least = max(
+                    self.least, math.ceil(self.relaxation.programme.safe_dual_bound(optimum.multipliers.tolist()))
+                )
                 self._prove("relaxation-lp", self.least)
             values.append(optimum.value)
             if len(values) > PATIENCE and values[-1] <= values[-1 - PATIENCE] * (1 + GROWTH):
@@ -162,7 +151,7 @@ class _Run:
                 return
 
     def _cut(self, x: Float) -> bool:
-        """Whether rows were added that a point violates."""
+        """Add the cuts that a point violates; return whether there are any."""
         rows = [row for cuts in self.cuts for row in _chosen(cuts.violated(x))]
         self.relaxation.programme.rows.extend(rows)
         return bool(rows)
@@ -171,7 +160,7 @@ class _Run:
         self._prove("relaxation-mip", value, engine)
 
     def _prove(self, name: str, value: int, engine: Engine | None = None) -> None:
-        """Note a bound of the programme's objective, if it is the best of its name."""
+        """Report a bound of the program's objective if it improves the best of its name."""
         bound = simplified(Fraction(value, self.relaxation.scale))
         with self.lock:
             if name in self.found and self.found[name].value >= bound:
@@ -181,19 +170,17 @@ class _Run:
 
     def _explanation(self, engine: Engine | None) -> str:
         how = {
-            None: "a linear programme",
-            "highs": "an integer programme, by HiGHS",
-            "cp-sat": "an integer programme, by CP-SAT",
+            None: "a linear program",
+            "highs": "an integer program, by HiGHS",
+            "cp-sat": "an integer program, by CP-SAT",
         }[engine]
         programme = self.relaxation.programme
-        return (
-            "no placement by kinds of devices, whatever the devices of a kind do, is better: "
-            f"{how} of {programme.n_columns:,} columns and {len(programme.rows):,} rows"
-        )
+        size = f"{programme.n_columns:,} columns and {len(programme.rows):,} rows"
+        return f"no placement on merged device classes is better: {how} with {size}"
 
 
 def _chosen(found: Iterable[tuple[float, Row]]) -> list[Row]:
-    """The most violated cuts that are not much alike."""
+    """The most violated cuts, without similar ones."""
     chosen: list[Row] = []
     taken: list[set[int]] = []
     for _, row in sorted(found, key=lambda cut: -cut[0]):

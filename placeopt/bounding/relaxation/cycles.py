@@ -1,47 +1,47 @@
-"""Cycles of pairs: to be on the same device is an equivalence.
+"""Cycle cuts: to be on the same device is an equivalence relation.
 
-Around a cycle of pairs, if all pairs but one stay on a device, so does the last: for each pair q of the cycle
+If all pairs of a cycle except one stay on one device, so does the last. For each pair q of a cycle,
 
     [q is on different devices] <= sum over the other pairs of [on different devices].
 
-A pool counts as one device, here as everywhere in the relaxation. The most violated cycle through a pair is a
-shortest path between its groups around it, in the lengths sum_ab w[q,ab].
+A pool counts as one device. The most violated cycle through a pair is a shortest path between its groups that avoids
+the pair, with lengths sum_ab w[q,ab].
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from placeopt.bounding.relaxation.model import Relaxation
-from placeopt.bounding.relaxation.network import Network
-from placeopt.bounding.relaxation.programme import BuildStoppedError, Row, row
+from placeopt.bounding.engines import BuildStoppedError
+from placeopt.bounding.engines.linear_program import Row, row
+from placeopt.bounding.relaxation.model import GroupGraph, Relaxation
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Float, Int
 
 SMALLEST = 0.02
-"""Violation from which on a cycle is worth a row."""
+"""Least violation of a cut that is added."""
 
 STEPS = 1_000_000
-"""Neighbours looked at, at most, between two looks at whether to stop."""
+"""Most neighbours visited between two polls of the stop signal."""
 
 LONGEST = 256
-"""Pairs on a way around, at most."""
+"""Most pairs on a detour."""
 
 
-class Cycles:
-    """Finds the cycles that a point violates."""
+class CycleCuts:
+    """Finds violated cycles."""
 
-    def __init__(self, relaxation: Relaxation, network: Network) -> None:
+    def __init__(self, relaxation: Relaxation, network: GroupGraph) -> None:
         self.relaxation, self.network = relaxation, network
 
     def violated(self, x: Float) -> list[tuple[float, Row]]:
-        """Violated cycles and by how much."""
+        """Violated cycles and their violation."""
         relaxation, network = self.relaxation, self.network
         moved = np.maximum(relaxation.moved(x), 0.0)
         pairs = np.flatnonzero(moved > SMALLEST)
         around = np.empty((len(pairs), LONGEST), dtype=np.int64)
         count, length = np.zeros(len(pairs), dtype=np.int64), np.zeros(len(pairs))
-        search = ways_around.select(len(pairs) * 16 * len(network.start))
+        search = shortest_detours.select(len(pairs) * 16 * len(network.start))
         limit = moved[pairs] - SMALLEST
         piece = max(STEPS // max(len(network.neighbour), 1), 1)
         for begin in range(0, len(pairs), piece):
@@ -63,23 +63,14 @@ class Cycles:
 
 
 @kernel()
-def ways_around(
-    start: Int,
-    neighbour: Int,
-    pair: Int,
-    low: Int,
-    high: Int,
-    moved: Float,
-    pairs: Int,
-    limit: Float,
-    around: Int,
-    count: Int,
-    length: Float,
-) -> None:
-    """Fill row p of `around` with the shortest way between the ends of pairs[p] that avoids it.
+def shortest_detours(
+    start: Int, neighbour: Int, pair: Int, low: Int, high: Int, moved: Float, pairs: Int, limit: Float,
+    around: Int, count: Int, length: Float,
+) -> None:  # fmt: skip
+    """Fill row p of `around` with the shortest path between the groups of pairs[p] that avoids this pair.
 
-    Only where it is shorter than limit[p] and has no more pairs than a row has places; `count` is then their number,
-    0 elsewhere, and `length` their sum. Dijkstra's algorithm from the lower end.
+    Only if it is shorter than limit[p] and fits into a row. `count` is the number of its pairs, 0 if none is found;
+    `length` is their total. Dijkstra's algorithm from the lower group.
     """
     groups = len(start) - 1
     stamp = np.full(groups, -1, dtype=np.int64)

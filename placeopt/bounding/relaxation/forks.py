@@ -1,16 +1,18 @@
-"""Forks and joins: branches that stay on one device run one after the other.
+"""Fork-join cuts: branches that stay on one device run one after the other.
 
-Between a fork u and a join v lie the tasks that follow u and come before v. Let P be a path from u to v, S some
-other tasks between them, F a tree of pairs that connects the groups of u, P, S and v, and m_i the shortest duration
-of task i on a kind that is no pool. If no pair of F is on different devices, u, P and S run on one device, before v
-starts:
+**Definitions.** Let u be a fork and v a join. Let P be a path from u to v, S some other tasks between u and v, and F
+a tree of pairs that connects the groups of u, P, S and v. Let m_i be the shortest duration of task i on a kind that
+is not a pool, and X the sum over F of the pairs on different devices.
 
-    s[v] >= s[u] + (durations and transfers along P) + sum_{i in S} m_i (sum over kinds that are no pool of y[i,k] - X),
+**Claim.**
 
-with X the sum over F of the pairs that are on different devices. Where X >= 1 the sum over S is not positive, and
-what is left is the sum of the rows of the edges along P; where all are in one pool, it is zero.
+    s[v] >= s[u] + (durations and transfers along P) + sum_{i in S} m_i (sum over k not a pool of y[i,k] - X)
 
-P is the path that takes longest in the point at hand, S grows along the pairs that are together.
+**Proof.** In an integral point X is an integer. If X = 0, then u, P and S run on one device before v starts; unless it
+is a pool, they run one after the other. If it is a pool, or X >= 1, the sum over S is not positive, and the rest is the
+sum of the edge rows along P. ∎
+
+P is the longest path in the given point; S grows along pairs on the same device.
 """
 
 from __future__ import annotations
@@ -20,16 +22,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt.bounding.relaxation.model import Relaxation
-from placeopt.bounding.relaxation.network import Network
-from placeopt.bounding.relaxation.programme import Row, row
+from placeopt.bounding.engines.linear_program import Row, row
+from placeopt.bounding.relaxation.model import GroupGraph, Relaxation
 from placeopt.model.arrays import Float, Int
 
 WIDEST = 200
-"""Tasks looked at after a fork, at most."""
+"""Most tasks visited after a fork."""
 
 SMALLEST = 1e-4
-"""Violation from which on a fork is worth a row, as a share of the objective."""
+"""Least violation of a cut that is added, as a share of the objective."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,10 @@ class Block:
     between: tuple[int, ...]
 
 
-class Forks:
-    """Finds the forks that a point violates."""
+class ForkCuts:
+    """Finds violated fork-join cuts."""
 
-    def __init__(self, relaxation: Relaxation, network: Network) -> None:
+    def __init__(self, relaxation: Relaxation, network: GroupGraph) -> None:
         self.relaxation, self.network = relaxation, network
         self.problem = relaxation.problem
         kinds = relaxation.kinds
@@ -58,7 +59,7 @@ class Forks:
         )
 
     def violated(self, x: Float) -> list[tuple[float, Row]]:
-        """Violated forks and by how much, as a share of the objective."""
+        """Violated cuts and their violation as a share of the objective."""
         relaxation, problem = self.relaxation, self.problem
         moved = np.maximum(relaxation.moved(x), 0.0)
         group = problem.group
@@ -98,7 +99,7 @@ class Forks:
         return edges[::-1], reached[block.join][0]
 
     def _grown(self, block: Block, path: list[int], moved: Float, serial: Float) -> tuple[list[int], list[int], float]:
-        """Tasks S, the pairs F, and what they add to the row in the point: sum m (y - X), as large as it gets."""
+        """S, the pairs F, and the sum m (y - X) over S in the point, maximised greedily."""
         problem, network = self.problem, self.network
         group = problem.group
         on_path = {block.fork, block.join, *(int(problem.edge_target[e]) for e in path)}
@@ -168,13 +169,13 @@ class Forks:
 
 
 def blocks(out_start: Int, edge_target: Int, order: Int) -> list[Block]:
-    """The blocks of a graph: for each fork, the joins at which more of its branches meet than at any join before."""
+    """The blocks of a graph: for each fork, each join where more of its branches meet than at any earlier join."""
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     found = []
     for fork in np.flatnonzero(np.diff(out_start) > 1).tolist():
         branches = edge_target[out_start[fork] : out_start[fork + 1]].tolist()
-        reached = dict.fromkeys(branches, 0)  # which branches lead to a task, as bits
+        reached = dict.fromkeys(branches, 0)  # a bit for each branch that leads to the task
         for bit, j in enumerate(branches):
             reached[j] |= 1 << bit
         heap = [(int(rank[j]), j) for j in sorted(reached)]
@@ -199,7 +200,7 @@ def blocks(out_start: Int, edge_target: Int, order: Int) -> list[Block]:
 
 
 def _between(seen: list[int], join: int, out_start: Int, edge_target: Int) -> tuple[int, ...]:
-    """Those of the tasks seen, in topological order, that lead to the join."""
+    """The visited tasks, in topological order, from which the join is reachable."""
     leading = {join}
     for i in reversed(seen):
         if not leading.isdisjoint(edge_target[out_start[i] : out_start[i + 1]].tolist()):

@@ -1,8 +1,20 @@
-"""The relaxation as an integer programme: HiGHS in a process of its own and CP-SAT race for the bound.
+"""The relaxation as an integer program: HiGHS in a separate process and CP-SAT race for the bound.
 
-Each wins on some problems: HiGHS branches on a strong linear relaxation, CP-SAT reasons about the logic. CP-SAT counts
-in integers and its bound is exact. HiGHS counts in floating point: what it reports is lowered by SLACK before it is
-believed.
+Each wins on some problems: HiGHS branches on a strong linear relaxation, CP-SAT reasons about the logic. CP-SAT
+computes in integers and its bound is exact. HiGHS uses floating point: its bounds are lowered by SLACK.
+
+Both get numbers of at most GRID. A continuous column x is counted in units of u: x' = floor(x / u). A row whose
+continuous columns have the same unit,
+
+    sum_j a_j x_j >= sum_i c_i y_i + b     (y integral columns, stored on the left as -c_i),
+
+implies sum_j a_j x'_j >= sum_i floor(c_i / u) y_i + floor(b / u) if the a_j are 1 and perhaps one is -1, because
+floor(p) - floor(q) >= floor(p - q) >= the sum of floors. Otherwise the sum of the positive a_j is subtracted, which is
+the most that rounding x down can cost. A row with numbers still too large is divided by q, with coefficients on the
+left rounded up and the right-hand side rounded down; all previous x >= 0 satisfy it. Every point of the original
+program thus gives a point of the coarse one, and its bounds are bounds of the original. If a unit divides all numbers
+in the rows of continuous columns, nothing is lost: for fixed integral columns, the least value of each continuous
+column is a multiple of the unit.
 """
 
 from __future__ import annotations
@@ -14,50 +26,43 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from ortools.math_opt import model_pb2
 from ortools.sat.python import cp_model
 
-from placeopt.bounding.engines import cp_sat, process
-from placeopt.bounding.relaxation.coarse import Coarse, coarse
-from placeopt.bounding.relaxation.programme import Programme
-from placeopt.model.arrays import Float
+from placeopt.bounding.engines import EngineError, cp_sat, mathopt
+from placeopt.bounding.engines.linear_program import LinearProgram, Row
+from placeopt.model.arrays import Float, Int
 
 Engine = Literal["highs", "cp-sat"]
 
 SLACK = 1e-4
-"""A bound that HiGHS reports is lowered by this share of the most that the objective can be: what a hundred whole
-columns come to that are off by its tolerance of 1e-6. Tighter tolerances make it twice as slow, and it then calls its
-own optimum an error now and then."""
+"""Share of the objective's upper bound that is subtracted from a bound of HiGHS: the error of a hundred integral
+columns within its tolerance of 1e-6. Tighter tolerances make it twice as slow, and then it sometimes reports its own
+optimum as an error.
+"""
 
 TRUSTED = 10
-"""HiGHS does not run where the most that the objective can be is so many times what is proved of it: small numbers get
-lost beside large ones."""
+"""HiGHS does not run if the objective's upper bound exceeds its proved lower bound by more than this factor."""
 
 TOTAL = 2**60
-"""No sum in CP-SAT may reach this, or nearly."""
+"""Upper limit of sums in CP-SAT."""
 
 POLL = 0.05
-"""Seconds between two looks at who is done."""
+"""Seconds between two checks for the end of the race."""
+
+GRID = 10**6
+"""The largest number in a coarse program."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Race:
-    """How a race ended.
+    """The result of a race."""
 
-    Attributes
-    ----------
-    engine
-        Who found the optimum, None if the time ran out first.
-    x
-        (columns,) the optimum; None without one.
-    """
-
-    engine: Engine | None
-    x: Float | None
+    engine: Engine | None  # the engine that found the optimum; None if the time ran out
+    x: Float | None  # (columns,) the optimum; None without one
 
 
 def race(
-    programme: Programme,
+    programme: LinearProgram,
     least: int,
     in_ticks: bool,
     seconds: float,
@@ -65,16 +70,16 @@ def race(
     on_bound: Callable[[int, Engine], None],
     should_stop: Callable[[], bool],
 ) -> Race:
-    """Minimise the programme; `on_bound` gets every lower bound of its objective.
+    """Minimise the program; `on_bound` gets every lower bound of its objective.
 
-    `least` is a bound of it that is proved already; `in_ticks` says that all its continuous columns count ticks. With
-    one worker HiGHS runs alone, where it can be trusted. `on_bound` is called from other threads, one call at a time.
+    `least` is a proved bound of the objective; `in_ticks`: all continuous columns count ticks. With one worker HiGHS
+    runs alone, if it can be trusted. `on_bound` is called from other threads, one call at a time.
     """
     results: list[Race] = []
     errors: list[BaseException] = []
     lock = threading.Lock()
 
-    def tell(bound: int, engine: Engine) -> None:
+    def report(bound: int, engine: Engine) -> None:
         with lock:
             on_bound(bound, engine)
 
@@ -86,89 +91,64 @@ def race(
             outcome = rival()
             if outcome is not None:
                 results.append(outcome)
-        except process.EngineError:
-            pass  # one rival less; what it has proved so far stands
+        except EngineError:
+            pass  # the other engine continues; bounds proved so far remain valid
         except BaseException as error:  # noqa: BLE001 - raised again below
             errors.append(error)
 
     rivals: list[Callable[[], Race | None]] = []
-    handed, most = coarse(programme, in_ticks=in_ticks), _most(programme)
+    coarsened, most = coarse(programme, in_ticks=in_ticks), _most(programme)
     if most <= TRUSTED * max(least, 1):
-        rivals.append(lambda: _highs(handed, most, seconds, lambda b: tell(b, "highs"), over))
+        rivals.append(lambda: _highs(coarsened, most, seconds, lambda b: report(b, "highs"), over))
     if (workers > 1 or not rivals) and most < TOTAL:
         threads_left = max(workers - len(rivals), 1)
-        rivals.append(lambda: _cp_sat(handed, seconds, threads_left, lambda b: tell(b, "cp-sat"), over))
+        rivals.append(lambda: _cp_sat(coarsened, seconds, threads_left, lambda b: report(b, "cp-sat"), over))
     threads = [threading.Thread(target=run, args=(rival,), daemon=True) for rival in rivals]
     for thread in threads:
         thread.start()
     for thread in threads:
-        while thread.is_alive():  # short waits, so that signals get through
+        while thread.is_alive():  # short waits, so that signals are handled
             thread.join(POLL)
     if errors:
         raise errors[0]
     return results[0] if results else Race(None, None)
 
 
-def _most(programme: Programme) -> int:
-    """The most that the objective can be within the bounds of its columns."""
+def _most(programme: LinearProgram) -> int:
+    """An upper bound of the objective from the bounds of the columns."""
     return sum(coefficient * programme.upper[column] for column, coefficient in programme.objective.items())
 
 
 def _highs(
-    handed: Coarse, most: int, seconds: float, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
+    coarsened: Coarse, most: int, seconds: float, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
 ) -> Race | None:
-    steps = handed.programme.objective.values()
+    steps = coarsened.programme.objective.values()
     unit = float(max(steps, default=1)) or 1.0
 
-    def tell(reported: float) -> None:
+    def report(reported: float) -> None:
         value = reported * unit
         if math.isfinite(value):
             on_bound(math.ceil(value - most * SLACK))
 
-    options = {
-        "engine": "highs",
-        "hint": None,
-        "seconds": seconds,
-        "gap": 0.0,
-        "absolute_gap": 0.5 * min(filter(None, steps), default=1) / unit,
-        "seed": 0,
-        "workers": 1,
-    }
-    outcome = process.run(_proto(handed.programme, unit), options, lambda _: None, tell, should_stop)
-    if outcome["bound"] is not None and outcome["status"] in ("optimal", "limit"):
-        tell(outcome["bound"])
-    if outcome["status"] != "optimal" or outcome["values"] is None:
+    outcome = mathopt.run_mathopt(
+        mathopt.mathopt_model(coarsened.programme, unit),
+        "highs",
+        should_stop=should_stop,
+        on_bound=report,
+        seconds=seconds,
+        absolute_gap=0.5 * min(filter(None, steps), default=1) / unit,
+    )
+    if outcome.bound is not None and outcome.status in ("optimal", "limit"):
+        report(outcome.bound)
+    if outcome.status != "optimal" or outcome.values is None:
         return None
-    return Race("highs", handed.fine(np.array(outcome["values"])))
-
-
-def _proto(programme: Programme, unit: float) -> model_pb2.ModelProto:
-    """The programme for MathOpt, its objective counted in `unit`."""
-    model = model_pb2.ModelProto()
-    columns = model.variables
-    columns.ids.extend(range(programme.n_columns))
-    columns.lower_bounds.extend(map(float, programme.lower))
-    columns.upper_bounds.extend(map(float, programme.upper))
-    columns.integers.extend(programme.integral)
-    rows, entries = model.linear_constraints, model.linear_constraint_matrix
-    for place, row in enumerate(programme.rows):
-        rows.ids.append(place)
-        rows.lower_bounds.append(float(row.low))
-        rows.upper_bounds.append(float(row.low) if row.equation else math.inf)
-        entries.row_ids.extend([place] * len(row.columns))
-        entries.column_ids.extend(row.columns.tolist())
-        entries.coefficients.extend(row.coefficients.astype(np.float64).tolist())
-    objective = model.objective.linear_coefficients
-    for column, coefficient in sorted(programme.objective.items()):
-        objective.ids.append(column)
-        objective.values.append(coefficient / unit)
-    return model
+    return Race("highs", coarsened.fine(np.array(outcome.values)))
 
 
 def _cp_sat(
-    handed: Coarse, seconds: float, workers: int, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
+    coarsened: Coarse, seconds: float, workers: int, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
 ) -> Race | None:
-    programme = handed.programme
+    programme = coarsened.programme
     model = cp_model.CpModel()
     columns = [model.new_int_var(0, high, "") for high in programme.upper]
     for row in programme.rows:
@@ -177,7 +157,7 @@ def _cp_sat(
         named = [columns[j] for j in row.columns.tolist()]
         total = cp_model.LinearExpr.weighted_sum(named, row.coefficients.tolist())
         model.add(total == row.low if row.equation else total >= row.low)
-    # What cannot be more than 0 may have coefficients beyond 64 bits.
+    # Columns fixed at 0 are left out: their coefficients may exceed 64 bits.
     terms = [(j, c) for j, c in sorted(programme.objective.items()) if programme.upper[j]]
     unit = math.gcd(*(c for _, c in terms)) or 1
     model.minimize(cp_model.LinearExpr.weighted_sum([columns[j] for j, _ in terms], [c // unit for _, c in terms]))
@@ -194,11 +174,74 @@ def _cp_sat(
     if outcome.status != "OPTIMAL":
         return None
     values = [outcome.solver.value(column) for column in columns]
-    return Race("cp-sat", handed.fine(np.array(values, dtype=np.float64)))
+    return Race("cp-sat", coarsened.fine(np.array(values, dtype=np.float64)))
 
 
-def _largest(programme: Programme, unit: int) -> int:
-    """What no sum in the programme exceeds, its objective counted in `unit`: about, as floats add up."""
+def _largest(programme: LinearProgram, unit: int) -> int:
+    """An approximate upper bound of all sums in the program, with its objective in units of `unit`."""
     upper = np.array(programme.upper, dtype=np.float64)
     rows = (float(np.abs(row.coefficients).astype(np.float64) @ upper[row.columns]) for row in programme.rows)
     return int(max(_most(programme) // unit, upper.max(initial=0.0), max(rows, default=0.0)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coarse:
+    """A program in coarse units; its objective keeps the original unit."""
+
+    programme: LinearProgram  # the coarse program
+    unit: Int  # (columns,) the unit of each column
+
+    def fine(self, x: Float) -> Float:
+        """The point, or an approximation of it, in the original units."""
+        return np.asarray(x * self.unit)
+
+
+def coarse(programme: LinearProgram, *, in_ticks: bool) -> Coarse:
+    """The program in coarse units; `in_ticks`: all continuous columns count ticks."""
+    whole = np.array(programme.integral)
+    unit = np.array([1 if w else max(1, -(-high // GRID)) for w, high in zip(whole, programme.upper, strict=True)])
+    divisor = _divisor(programme, whole) if in_ticks else 1
+    lossless = divisor >= int(unit.max(initial=1))
+    if lossless:
+        unit = np.where(whole, 1, divisor)
+    units = unit.tolist()
+    result = LinearProgram(
+        lower=list(programme.lower),
+        upper=[-(-high // each) for high, each in zip(programme.upper, units, strict=True)],
+        integral=list(programme.integral),
+        objective={column: c * units[column] for column, c in programme.objective.items()},
+    )
+    for row in programme.rows:
+        result.rows.append(row if row.equation else _smaller(_counted(row, whole, unit, lossless)))
+    return Coarse(result, unit)
+
+
+def _divisor(programme: LinearProgram, whole: np.ndarray) -> int:
+    """The greatest common divisor of the other numbers in rows with continuous columns."""
+    found = 0
+    for row in programme.rows:
+        counted = ~whole[row.columns]
+        if counted.any():
+            found = math.gcd(found, row.low, *row.coefficients[~counted].tolist())
+    return max(found, 1)
+
+
+def _counted(row: Row, whole: np.ndarray, unit: Int, lossless: bool) -> Row:
+    """A row with its continuous columns in their unit."""
+    counted = ~whole[row.columns]
+    if not counted.any():
+        return row
+    each = int(unit[row.columns[counted]].max())
+    slopes = row.coefficients[counted]
+    tidy = lossless or each == 1 or (sorted(slopes.tolist()) in ([1], [-1, 1]))
+    rounding = 0 if tidy else int(slopes[slopes > 0].sum())
+    coefficients = np.where(counted, row.coefficients, -(-row.coefficients // each))
+    return Row(row.columns, coefficients, row.low // each - rounding)
+
+
+def _smaller(row: Row) -> Row:
+    """A row without numbers above GRID."""
+    excess = -(-int(np.abs(row.coefficients).max(initial=0)) // GRID)
+    if excess <= 1:
+        return row
+    return Row(row.columns, -(-row.coefficients // excess), row.low // excess)

@@ -1,9 +1,8 @@
-"""Devices by kind: what the relaxation tells apart.
+"""Kinds: device classes merged until there are few, for a small relaxation.
 
-A *kind* is a set of device classes. Few kinds keep the relaxation small: classes are merged, the most alike first,
-until there are few enough. A merged kind can do whatever one of its devices can: it runs a task as fast as the
-fastest, holds as much as the largest, and sends as quickly as its best link. So every placement of the problem is one
-by kinds that costs no more.
+The most similar classes are merged first. A merged kind combines the abilities of its devices: it has the shortest
+durations, the largest capacity and the best links. Every placement of the problem is thus a placement by kinds at no
+higher cost.
 """
 
 from __future__ import annotations
@@ -21,50 +20,30 @@ from placeopt.model.objective import task_energy
 from placeopt.model.problem import UNLIMITED, Problem, ratio_ceil
 
 MOST = 4
-"""Kinds, at most: a pair of groups has a variable for each pair of kinds."""
+"""Most kinds: a pair of groups has a variable for each pair of kinds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kinds:
-    """A problem by kinds of devices; n tasks, g groups, k kinds.
+    """A problem by kinds; n tasks, g groups, k kinds."""
 
-    Attributes
-    ----------
-    classes
-        The problem by classes.
-    members
-        The classes of each kind.
-    allowed
-        (g, k), whether a group may be on devices of the kind.
-    duration, energy, relocation, head, tail
-        (n, k) the least ticks, nanojoules, ticks of relocation, ticks before and ticks after of a task on any device of
-        the kind.
-    size
-        (k,) devices.
-    capacity
-        (k,) bytes of the largest device, UNLIMITED where one has no limit.
-    room
-        (k,) bytes of all devices together, UNLIMITED where one has no limit.
-    pool
-        (k,), whether data moves between the devices of the kind for nothing and memory is no limit: being on different
-        devices of it then costs nothing, and the relaxation does not tell them apart.
-    moves
-        (v, 2) pairs of kinds that data can move between, from the first to the second; a kind with itself where it
-        has two devices and is no pool.
-    """
-
-    classes: Classes
-    members: tuple[tuple[int, ...], ...]
-    allowed: Bool
+    classes: Classes  # the problem by device classes
+    members: tuple[tuple[int, ...], ...]  # the classes of each kind
+    allowed: Bool  # (g, k), whether the group may be on devices of the kind
+    # (n, k) the minimum over devices of the kind: ticks, nanojoules, ticks of relocation, ticks before and after a task
     duration: Int
     energy: Int
     relocation: Int
     head: Int
     tail: Int
-    size: Int
-    capacity: Int
-    room: Int
+    size: Int  # (k,) devices
+    capacity: Int  # (k,) bytes of the largest device, UNLIMITED if one has no limit
+    room: Int  # (k,) bytes of all devices together, UNLIMITED if one has no limit
+    # (k,), whether data moves freely between devices of the kind and memory is unlimited. Different devices of a pool
+    # then cost nothing, and the relaxation treats a pool as one device.
     pool: Bool
+    # (v, 2) the pairs of kinds between which data can move, source first. A kind is paired with itself if it has two
+    # devices and is not a pool.
     moves: Int
 
     @property
@@ -150,7 +129,7 @@ def _room(classes: Classes, kind: tuple[int, ...]) -> int:
 
 
 def _free(problem: Problem, classes: Classes, kind: tuple[int, ...]) -> bool:
-    """Whether being on different devices of the kind costs nothing, whatever the objective's first level counts."""
+    """Whether different devices of the kind cost nothing in the objective's first level."""
     metrics = {term.metric for term in problem.objective.levels[0]}
     if "communication" in metrics or any(classes.capacity[c] != UNLIMITED for c in kind):
         return False
@@ -162,10 +141,10 @@ def _free(problem: Problem, classes: Classes, kind: tuple[int, ...]) -> bool:
 
 
 def _merged(classes: Classes, most: int) -> tuple[tuple[int, ...], ...]:
-    """Classes merged into kinds, the two most alike at a time, in the order of their first devices.
+    """Merge the two most similar kinds until at most `most` are left; in the order of their first devices.
 
-    How unlike two classes are: the mean difference of the logarithms of durations, of capacities, and the share of
-    groups that only one may run. A kind is as unlike another as its most unlike members are.
+    The distance of two classes is the mean difference of the logarithms of durations and of capacities, plus the share
+    of groups that only one may run. The distance of two kinds is the largest of their members' (complete linkage).
     """
     k = classes.n_classes
     kinds: list[tuple[int, ...]] = [(c,) for c in range(k)]

@@ -1,7 +1,7 @@
-"""The linear relaxation, solved again and again as cuts are added: GLOP through OR-Tools' MathOpt.
+"""The linear relaxation, re-solved incrementally as cuts are added, by GLOP through OR-Tools' MathOpt.
 
-The engine works in floating point; what is reported are values proved in integers from its dual solution
-(`placeopt.bounding.relaxation.programme.proved`).
+GLOP uses floating point. Reported bounds are computed in integers from its dual values
+(`LinearProgram.safe_dual_bound`).
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ import numpy as np
 from ortools.math_opt.python import mathopt
 from ortools.util.python import solve_interrupter
 
+from placeopt.bounding.engines import BuildStoppedError
+from placeopt.bounding.engines.linear_program import CHECK_EVERY, LinearProgram, Row
 from placeopt.bounding.engines.watching import watched
-from placeopt.bounding.relaxation.programme import CHECK_EVERY, BuildStoppedError, Programme, Row
 from placeopt.model.arrays import Float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Optimum:
-    """An optimal point (columns,) of the linear programme, its value, and the multipliers (rows,) that prove it."""
+    """An optimal point (columns,) of the linear program, its value, and the dual values (rows,)."""
 
     value: float
     x: Float
     multipliers: Float
 
 
-class LinearProgramme:
-    """A programme without its integrality, kept in the engine between solves.
+class IncrementalLP:
+    """The linear relaxation of a program, kept in GLOP between solves.
 
-    Continuous columns are counted in units of a typical coefficient and rows divided by their largest, to keep numbers
-    near one.
+    For good scaling, continuous columns are counted in units of a typical coefficient, and rows are divided by their
+    largest coefficient.
     """
 
-    def __init__(self, programme: Programme) -> None:
+    def __init__(self, programme: LinearProgram) -> None:
         self._programme = programme
         unit = _typical(programme)
         self._column_unit = np.where(programme.integral, 1.0, unit)
@@ -61,7 +62,7 @@ class LinearProgramme:
         self._engine = self._started()
 
     def solve(self, time_limit: float | None, should_stop: Callable[[], bool]) -> Optimum | None:
-        """The optimum with all rows that the programme has by now; None if something came between."""
+        """The optimum with all current rows of the program; None if it is not found."""
         self._update()
         limit = None if time_limit is None else datetime.timedelta(seconds=time_limit)
         parameters = mathopt.SolveParameters(time_limit=limit, lp_algorithm=mathopt.LPAlgorithm.DUAL_SIMPLEX)
@@ -71,10 +72,10 @@ class LinearProgramme:
             for _ in range(2):
                 try:
                     return self._engine.solve(params=parameters, interrupter=interrupter)
-                except Exception:  # noqa: BLE001 - GLOP lost its way from the last basis, and MathOpt has no name for that
+                except Exception:  # noqa: BLE001 - MathOpt raises a bare exception if GLOP fails from the last basis
                     self._engine.close()
                     self._engine = self._started()
-            return None  # from scratch too: no optimum, which is an answer
+            return None  # also failed from scratch
 
         result, _ = watched(solved, interrupter.interrupt, should_stop, name="glop")
         if result is None or result.termination.reason is not mathopt.TerminationReason.OPTIMAL:
@@ -92,7 +93,7 @@ class LinearProgramme:
             self._add(row)
 
     def _heed(self, place: int) -> None:
-        """Ask now and then whether to go on."""
+        """Stop the construction on request."""
         if place % CHECK_EVERY == CHECK_EVERY - 1 and self._programme.should_stop():
             raise BuildStoppedError
 
@@ -107,8 +108,8 @@ class LinearProgramme:
         self._row_unit.append(unit)
 
 
-def _typical(programme: Programme) -> float:
-    """What continuous columns change by where a whole one does: large, but not the largest."""
+def _typical(programme: LinearProgram) -> float:
+    """A scale for continuous columns: a high quantile of the coefficients of integral columns in their rows."""
     whole = np.array(programme.integral)
     found = []
     for row in programme.rows:

@@ -1,29 +1,30 @@
-"""The relaxation: where groups run by kind of device, which data moves, when tasks start.
+"""The device-free relaxation: on which kind each group runs, which data moves, when tasks start.
 
-Devices have no names here, only kinds (`placeopt.bounding.relaxation.kinds`), so that nothing is symmetric. Variables:
+Devices are distinguished only by kind (`placeopt.bounding.relaxation.kinds`), so symmetry disappears. A *pair* is two
+groups that an edge joins. Variables:
 
     y[g,k]    group g is on a device of kind k
-    t[q,k]    both groups of pair q are on the same device of kind k (any device of it, for a pool)
-    w[q,ab]   the lower-numbered group of pair q is on kind a, the other on another device, of kind b
+    t[q,k]    both groups of pair q are on the same device of kind k (or anywhere in the same pool)
+    w[q,ab]   the lower-numbered group of pair q is on kind a, the other on a different device, of kind b
     s[i]      start of task i
     z[o,ab]   the output of a producer moves from kind a to kind b (for metrics that count a shared output once)
-    and one variable for every metric of the objective's first level.
+    and one variable for every metric of the objective's first level
 
-A *pair* q is two groups that an edge joins. Its t and w say where its two groups are together,
+Constraints for each pair q of groups g and h,
 
     sum_k y[g,k] = 1,   y[g,a] = t[q,a] + sum_b w[q,ab],   y[h,b] = t[q,b] + sum_a w[q,ab],
 
-and for an edge i -> j of the pair (of one group: without w)
+and for each edge i -> j of pair q (without w if both tasks are in one group)
 
     s[j] >= s[i] + sum_k p[i,k] y[g,k] + sum_ab c_ab w[q,ab].
 
-The devices of a kind have room for its groups, and time for its tasks within the makespan. Every schedule of the
-problem gives a point of this programme with no larger an objective: `Relaxation.point`. What this leaves out
-(single devices, their order of tasks, ports, memory at one time) the cuts put back in part:
-`placeopt.bounding.relaxation.covers`, `chains`, `cycles`, `forks`.
+Each kind has memory for its groups, and time for its tasks within the makespan. Every schedule of the problem gives a
+point of this program with an objective at most as large: `Relaxation.point`. The relaxation ignores single devices, the
+order of their tasks, ports and memory over time; cuts restore part of this: `placeopt.bounding.relaxation.covers`,
+`cycles`, `forks`.
 
-It is made for graphs such as those of J. Tarnawski et al., "Efficient algorithms for device placement of DNN graph
-operators", NeurIPS 2020: their memory limits force transfers onto long chains of operators, which bounds without
+It is designed for graphs such as those of J. Tarnawski et al., "Efficient algorithms for device placement of DNN graph
+operators", NeurIPS 2020. Their memory limits force transfers on long chains of operators, which bounds without
 placement miss.
 """
 
@@ -31,30 +32,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from placeopt.bounding.engines.linear_program import LinearProgram
 from placeopt.bounding.quick.classes import by_group
 from placeopt.bounding.quick.deadlines import horizon
 from placeopt.bounding.relaxation.kinds import Kinds
-from placeopt.bounding.relaxation.programme import Programme
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.objective import METRICS, Value
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem
 from placeopt.model.schedule import Schedule
 
 ROOM_BITS, BALANCE_BITS = 24, 20
-"""Bits that bytes take in the rows of rooms, and in those of `memory_balance`, where they meet parts per million."""
+"""Bits for amounts of memory in capacity rows, and in those of `memory_balance`, which multiply them by PARTS."""
 
 
 class Relaxation:
-    """The programme of a problem, and what its columns stand for.
+    """The program of a problem and the meaning of its columns.
 
     Attributes
     ----------
     programme
-        Grows by the cuts.
+        The program; cuts are added to it.
     pair
         (e,) the pair of each edge, -1 for edges within a group.
     low, high
@@ -62,10 +64,10 @@ class Relaxation:
     y, t, w, s
         Columns: (g, k), (q, k), (q, v), (n,).
     ticks
-        (e, v) of each edge for each move of its pair, seen from the pair's lower group.
+        (e, v) transfer ticks of each edge for each move, oriented from the pair's lower group.
     horizon
-        Some best schedule has ended by then. With `known`, the first level of the objective of a schedule that exists,
-        what is longer than that alone has no place, and no metric is more than it leaves.
+        A tick by which some best schedule has ended. `known`, the first level of the objective of a known schedule,
+        lowers it and the upper bounds of all metrics.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class Relaxation:
     ) -> None:
         self.kinds, self.known = kinds, known
         self.problem: Problem = kinds.classes.problem
-        self.programme = Programme(should_stop=should_stop)
+        self.programme = LinearProgram(should_stop=should_stop)
         problem = self.problem
         self.source = problem.group[problem.edge_source]
         self.target = problem.group[problem.edge_target]
@@ -96,7 +98,7 @@ class Relaxation:
             self._add_times()
         weights = [term.weight for term in terms]
         self.scale = math.lcm(*(weight.denominator for weight in weights))
-        """The programme's objective is the problem's times this."""
+        """The program's objective is the problem's objective times this."""
         self.in_ticks = not {"communication", "energy", "memory_balance"}.intersection(metrics)
         """Whether all continuous columns count ticks."""
         self.metric: dict[Metric, int] = {}
@@ -118,19 +120,17 @@ class Relaxation:
         return np.where(self.forward[:, None], costs, costs[:, self._back])
 
     def _most(self, weight: Fraction) -> int | None:
-        """What a metric of that weight is at most in a schedule no worse than the known one; None if nothing says."""
+        """An upper bound of a metric with that weight in schedules no worse than the known one; None if unbounded."""
         return None if self.known is None or weight == 0 else int(self.known / weight)
 
     def _allowed(self) -> Bool:
-        """(g, k) the kinds on which no task of the group is too long, with what must come before and after it."""
+        """(g, k) the kinds on which every task of the group fits into the horizon with its head and tail."""
         kinds, problem = self.kinds, self.problem
         if not self.timed:
             return kinds.allowed
         short = kinds.head + kinds.duration + kinds.tail <= self.horizon
         allowed = kinds.allowed & by_group(problem, short, np.logical_and)
         return np.asarray(np.where(allowed.any(axis=1)[:, None], allowed, kinds.allowed))
-
-    # Placement
 
     def _add_placement(self) -> None:
         kinds, add = self.kinds, self.programme.add_row
@@ -168,8 +168,6 @@ class Relaxation:
             for k in single:
                 add([self.y[g, k], self.y[h, k]], [-1, -1], -1)
 
-    # Times
-
     def _add_times(self) -> None:
         problem, kinds, add = self.problem, self.kinds, self.programme.add_row
         group = problem.group
@@ -184,9 +182,9 @@ class Relaxation:
             add([self.s[i]], [1], int(problem.release[i]))
 
     def add_windows(self) -> None:
-        """What must come before each task and after it, by where it runs (`placeopt.bounding.quick.paths`).
+        """Add rows for the heads and tails of tasks by kind (`placeopt.bounding.quick.paths`).
 
-        Good bounds on their own; without them the cuts are found more easily, so they come later.
+        They are added after the first rounds of cuts, which find more cuts without them.
         """
         problem, kinds, add = self.problem, self.kinds, self.programme.add_row
         span = self.metric["makespan"]
@@ -194,7 +192,7 @@ class Relaxation:
             add([self.s[i], *self.y[g]], [1, *-kinds.head[i]])
             add([span, self.s[i], *self.y[g]], [1, -1, *-(kinds.duration[i] + kinds.tail[i])])
 
-    # Metrics: each makes its variable and returns the column
+    # Each of the following adds the variable and the rows of a metric, and returns its column.
 
     def _makespan(self) -> int:
         problem, kinds, add = self.problem, self.kinds, self.programme.add_row
@@ -211,7 +209,7 @@ class Relaxation:
         return busiest
 
     def _share(self, value: int) -> None:
-        """The devices of a kind have `value` ticks each for its tasks."""
+        """Limit the work on each kind to `value` ticks per device."""
         for k in range(self.kinds.count):
             work = by_group(self.problem, self.kinds.duration[:, k], np.add)
             self.programme.add_row([value, *self.y[:, k]], [int(self.kinds.size[k]), *-work])
@@ -234,7 +232,7 @@ class Relaxation:
         return total
 
     def _cost(self, metric: Metric, running: Int, moving: Int) -> int:
-        """At least the sum of what running tasks (n, k) and moving data (e, v) costs."""
+        """A column for the total cost of running tasks (n, k) and moving data (e, v)."""
         columns: list[Int] = [self.y[self.problem.group].reshape(-1)]
         costs: list[Int] = [running.reshape(-1)]
         own = np.flatnonzero(~self.problem.shared & (self.pair >= 0))
@@ -268,7 +266,7 @@ class Relaxation:
         return self._outputs
 
     def _memory_balance(self) -> int:
-        """The fullest device is no emptier than all devices of a kind together."""
+        """The fullest device is at least as full as the average over the devices of a kind."""
         fullest = self._value("memory_balance", PARTS)
         for k in np.flatnonzero((self.kinds.room < UNLIMITED) & (self.kinds.room > 0)).tolist():
             held, room = _coarse(self.kinds.classes.group_memory, int(self.kinds.room[k]), BALANCE_BITS)
@@ -276,27 +274,25 @@ class Relaxation:
         return fullest
 
     def _value(self, metric: Metric, most: int) -> int:
-        """The column of a metric that is never more than `most`."""
+        """The column of a metric with upper bound `most`."""
         known = self.most[metric]
         return int(self.programme.add_columns([most if known is None else min(most, known)], integral=False)[0])
 
-    # Reading points
-
     def transfer_times(self, x: Float) -> Float:
-        """(e,) ticks of the transfers along each edge."""
+        """(e,) transfer ticks along each edge in a point."""
         ticks = np.zeros(self.problem.n_edges)
         outer = self.pair >= 0
         ticks[outer] = (x[self.w[self.pair[outer]]] * self.ticks[outer]).sum(axis=1)
         return ticks
 
     def moved(self, x: Float) -> Float:
-        """(q,) how much of each pair is on different devices."""
+        """(q,) the fraction of each pair that is on different devices."""
         return np.asarray(x[self.w].sum(axis=1))
 
     def point(self, schedule: Schedule) -> Int:
         """(columns,) the point of a schedule.
 
-        The relaxation may count a metric for less than the schedule does: its column goes no higher than it ever needs.
+        Columns of metrics are capped at their upper bounds, since the relaxation may count less than the schedule does.
         """
         problem, kinds = self.problem, self.kinds
         kind_of_class = np.empty(kinds.classes.n_classes, dtype=np.int64)
@@ -329,7 +325,7 @@ class Relaxation:
 
 
 def _coarse(amounts: Int, room: int, bits: int) -> tuple[Int, int]:
-    """Amounts and the room for them in units that leave so many bits, amounts rounded down and the room up."""
+    """Amounts (rounded down) and their limit (rounded up) in units that keep sums within that many bits."""
     total = max(sum(amounts.tolist()), room)
     shift = max(0, total.bit_length() - bits)
     return amounts >> shift, -(-room >> shift)
@@ -344,3 +340,27 @@ _METRICS: dict[Metric, Callable[[Relaxation], int]] = {
     "memory_balance": Relaxation._memory_balance,
     "relocation": Relaxation._relocation,
 }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupGraph:
+    """The groups and pairs as an undirected graph, for the search for cuts."""
+
+    # Neighbours of group g and the pairs to them: start[g]..start[g+1]
+    start: Int
+    neighbour: Int
+    pair: Int
+    appeal: Float  # (q,) below 0.001: a tie-breaker that prefers pairs with large payloads
+
+    @staticmethod
+    def of(relaxation: Relaxation) -> GroupGraph:
+        """The graph of a relaxation."""
+        q = np.arange(len(relaxation.low))
+        here = np.concatenate([relaxation.low, relaxation.high])
+        there, pair = np.concatenate([relaxation.high, relaxation.low]), np.concatenate([q, q])
+        order = np.lexsort((there, here))
+        payload = np.zeros(len(q))
+        outer = relaxation.pair >= 0
+        np.maximum.at(payload, relaxation.pair[outer], relaxation.problem.payload[outer].astype(np.float64))
+        start = np.searchsorted(here[order], np.arange(relaxation.problem.n_groups + 1))
+        return GroupGraph(start, there[order], pair[order], 1e-3 * payload / max(payload.max(initial=0), 1.0))

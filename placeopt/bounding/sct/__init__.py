@@ -1,31 +1,31 @@
-"""The linear programme of Small Communication Times: favourites, ratios, and a bound.
+"""The linear program of Small Communication Times (SCT): favourite children, approximation ratios, and a lower bound.
 
-    programme     what the programme is, and that of the paper for a problem          `programme_of`
-    solution      solving it to a tolerance, with a proof                             `solution_of`
-    favourites    which of the many optima, and its favourite children and parents    `favourites_of`
-    ratios        rho, and what is proved of ETF, SCT and m-SCT                       `ratios_of`
-    bound         a programme of the same form that bounds the makespan               `sct_bound`
+    program      the linear program, and the paper's program of a problem              `program_of`
+    solution     solves it to a tolerance, with a proof; also over whole favourites    `solution_of`
+    favourites   selects one of its many optima, and favourite children from it        `favourites_of`
+    ratios       rho, and the proved approximation ratios of ETF, SCT and m-SCT        `ratios_of`
+    bound        a program of the same form that bounds the makespan                   `sct_bound`
 
-How it is solved: exact reductions (`core`, `symmetry`), then GLOP where little is left (`engine`), else a game
-(`game`) whose plays are turned into points and proofs (`proof`).
+The solution method: exact reductions (`core`), then GLOP if little is left (`engine`), else a game (`game`) whose
+strategies give feasible points and proofs.
 """
 
 from __future__ import annotations
 
 from placeopt.bounding.sct.bound import certain, sct_bound
 from placeopt.bounding.sct.favourites import Favourites, favourites_of
-from placeopt.bounding.sct.programme import Programme, programme_of
+from placeopt.bounding.sct.program import SctProgram, program_of
 from placeopt.bounding.sct.ratios import Ratios, ratios_of
 from placeopt.bounding.sct.solution import Solution, solution_of
 
 __all__ = [
     "Favourites",
-    "Programme",
     "Ratios",
+    "SctProgram",
     "Solution",
     "certain",
     "favourites_of",
-    "programme_of",
+    "program_of",
     "ratios_of",
     "sct_bound",
     "solution_of",

@@ -1,36 +1,41 @@
-"""The bound `sct-lp`: a programme of the same form that every schedule satisfies, however long transfers are.
+"""The bound `sct-lp`: a linear program of the same form that every schedule satisfies, for any transfer times.
 
-On real devices tasks need not follow each other at once: between i and its colocated child j another child may run, and
-when transfers are longer than tasks that pays. So the rule of one favourite fails for whole transfers c_ij, and holds
-for shortened ones. Let every edge have a *delay* c'_ij <= c_ij, where c_ij is the least transfer between two distinct
-devices on which its tasks may run, and let C be children of i such that
+Real schedules may run another child between task i and its colocated child j. This pays if transfers take longer than
+tasks. The rule of one favourite therefore fails for the full transfer times, but it holds for reduced ones.
+
+**Definitions.** Let c_ij be the least transfer time between two distinct devices on which i and j may run, and k_i the
+least duration of i. Each edge has a *delay* c'_ij <= c_ij. Let C be a set of children of i such that
 
     c'_ij <= p(l) for any two j != l in C,    p(l) the least duration of l on a device that i may use too.
 
-Call j *early* if s_j < end_i + c'_ij. Then at most one j in C is early. Proof: let j and l be, s_l <= s_j. Both are on
-i's device, or they would wait for a transfer. So s_j < end_i + c'_ij <= s_l + p(l) <= end_l, and p(l) > 0. If j takes
-time they overlap. If j takes none, p(j) = 0, so c'_il <= 0 and l is not early. In the same way (read time backwards)
-at most one of a set P of parents of j is early for it, if c'_ij <= p(h), the least duration of h on a device that j may
-use too, for any two i != h in P. With y_ij = 1 for early edges, and the times of the schedule, all constraints hold:
+A child j is *early* in a schedule if s_j < end_i + c'_ij.
+
+**Claim.** At most one j in C is early. By symmetry in time, at most one of a set P of parents of j is early for it, if
+c'_ij <= p(h) for any two i != h in P, with p(h) the least duration of h on a device that j may use too.
+
+**Proof.** Let j and l in C be early, s_l <= s_j. Both run on i's device, or they would wait for a transfer. So s_j <
+end_i + c'_ij <= s_l + p(l) <= end_l, and p(l) > 0. If j takes time, j and l overlap: a contradiction. If j takes no
+time, p(j) = 0, so c'_il <= 0 and l is not early: a contradiction. ∎
+
+Set y_ij = 1 for early edges, and s to the start times of the schedule. Then all constraints hold,
 
     s_j >= s_i + k_i + c'_ij (1 - y_ij),    sum over C of y_ij <= 1,    sum over P of y_ij <= 1,
 
-k_i the least duration of i; so the programme's w is no more than any makespan. Nothing is assumed of ties, zero
-durations, shared outputs (each consumer waits for its own device's transfer), or ports (waiting only adds). And:
+so the optimum w is at most the makespan. Ties, zero durations, shared outputs (each consumer waits for the transfer to
+its own device) and ports (waiting only adds) need no assumption. Further:
 
-    tasks that are never on one device (no device allows both, they or their groups are separated, or too large
-    together) always pay: fixed = c_ij, and are no rivals;
-    tasks that always are on one device (a group, or nowhere else to go) never do: c_ij counts as infinite above, and
-    only the other children and parents limit c'_ij;
-    no start is before the task's head, and the makespan is at least its tail after its end: those of
-    `placeopt.bounding.quick.paths` are taken for release and tail.
+- Tasks that never share a device (no device allows both; they or their groups are separated, or too large together)
+  always pay the transfer: fixed = c_ij. They are not rivals.
+- Tasks that always share a device (in one group) never pay: c_ij counts as infinite above, and only the other children
+  and parents limit c'_ij.
+- Heads and tails of `placeopt.bounding.quick.paths` give the release times and tails: no task starts before its head,
+  and the makespan is at least its end plus its tail.
 
-Which children are rivals is free to choose, the others hide their delay for nothing: per task, those with the longest
-p, as many as make the delays that one favourite cannot hide the largest, and the same among parents. An edge that one
-of its two sets shortens to less than half of what the other leaves, stays in that other set only.
+C and P may be chosen freely; an edge outside both hides its delay at no cost. For each task they hold the children
+(parents) with the longest p, as many as maximise the total delay that one favourite cannot hide. If one of its two sets
+reduces the delay of an edge to less than half of what the other allows, the edge stays only in the other.
 
-The value comes from a flow in whole numbers (`placeopt.bounding.sct.proof.proved`): exact, whatever the floats that led
-to it.
+The value comes from an integer flow (`placeopt.bounding.sct.game.flow_bound`): it is exact.
 """
 
 from __future__ import annotations
@@ -43,14 +48,14 @@ import numpy as np
 
 from placeopt.bounding.quick.classes import LARGEST_TOTAL, Classes, device_sets
 from placeopt.bounding.quick.paths import NEVER, windows
-from placeopt.bounding.sct.programme import Programme, merged_edges
+from placeopt.bounding.sct.program import SctProgram, merged_edges
 from placeopt.bounding.sct.solution import TOLERANCE, Solution, solution_of
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import transfer_ticks
 
 KINDS = 64
-"""Different links looked at one by one, at most; beyond, the least latency and the best bandwidth count."""
+"""Most distinct links compared one by one; with more, the least latency and the best bandwidth are combined."""
 
 
 def sct_bound(
@@ -61,8 +66,8 @@ def sct_bound(
     return math.ceil(solution.bound), solution
 
 
-def certain(classes: Classes) -> Programme:
-    """The programme that every schedule satisfies."""
+def certain(classes: Classes) -> SctProgram:
+    """The linear program that every schedule satisfies."""
     problem = classes.problem
     found = windows(classes)
     allowed = found.allowed
@@ -70,7 +75,7 @@ def certain(classes: Classes) -> Programme:
     length = np.where(allowed, classes.duration, NEVER).min(axis=1)
     i, j = problem.edge_source, problem.edge_target
     meeting = _meeting(classes, allowed)
-    # Of several edges that join two tasks each waits for its own transfer: the longest.
+    # Each of several parallel edges waits for its own transfer: the longest counts.
     source, target, longest = merged_edges(
         problem,
         _least_transfer(classes, most),
@@ -92,7 +97,7 @@ def certain(classes: Classes) -> Programme:
     delay = np.where(out_rival, np.minimum(delay, out_level), delay)
     delay = np.where(in_rival, np.minimum(delay, in_level), delay)
     rival = (out_rival | in_rival) & (delay > 0)
-    return Programme(
+    return SctProgram(
         parts=1,
         order=problem.order,
         length=np.minimum(length, most),
@@ -108,20 +113,20 @@ def certain(classes: Classes) -> Programme:
 
 
 def _meeting(classes: Classes, allowed: Bool) -> Bool:
-    """(e, k), whether an edge's tasks may be on one device of the class."""
+    """(e, k), whether both tasks of the edge may share a device of the class."""
     problem = classes.problem
     i, j = problem.edge_source, problem.edge_target
     left, right = problem.group[i], problem.group[j]
     held = classes.group_memory[left] + np.where(left == right, 0, classes.group_memory[right])
     both = allowed[i] & allowed[j] & (held[:, None] <= classes.capacity)
     both &= ~(classes.apart & ~classes.together)[:, None]
-    # A group in a problem without a feasible placement: its tasks are together all the same.
+    # Without a feasible placement, tasks of one group still count as together.
     both[classes.together & ~both.any(axis=1)] = True
     return np.asarray(both)
 
 
 def _least_transfer(classes: Classes, most: int) -> Int:
-    """(e,) the least ticks between two devices that may run an edge's groups; `most` where there are no two."""
+    """(e,) the least ticks between two devices that may run the groups of an edge; `most` if there are no two."""
     problem = classes.problem
     sets, row = device_sets(classes)
     left, right = row[problem.group[problem.edge_source]], row[problem.group[problem.edge_target]]
@@ -145,10 +150,10 @@ def _least_transfer(classes: Classes, most: int) -> Int:
 
 @kernel(allocates=False)
 def choose(start: Int, edge: Int, ticks: Int, delay: Int, level: Int) -> None:
-    """Choose the rivals of each task: `level` (e,) becomes what the others of its set allow an edge's delay to be.
+    """Choose the rivals of each task: set `level` (e,) to the delay that the other members of an edge's set allow.
 
-    `edge[start[i]:start[i + 1]]` are the edges of task i, the longest `ticks` first; sets of 2, 3, 4, 6, 8, 12 and so
-    on, and of all, are tried.
+    `edge[start[i]:start[i + 1]]` are the edges of task i, the longest `ticks` first. Sets of 2, 3, 4, 6, 8, 12, ...
+    edges and of all edges are tried.
     """
     for i in range(len(start) - 1):
         a, count = start[i], start[i + 1] - start[i]

@@ -1,87 +1,85 @@
-"""What of a programme matters: exact reductions, iterated as the proved lower bound rises.
+"""Exact reductions of the linear program, repeated as the proved lower bound rises.
 
-    pruned       edges and tasks on no path longer than a proved bound, even were nothing hidden, set no limit: y = 0
-    freed        an edge that is the only rival left of its producer and its consumer is a favourite at no cost: y = 1
-    contracted   a task and its only consumer, of which it is the only producer, with a free edge between: one task
-    merged       tasks that look the same: one task
+    pruned       removes edges and tasks on no path longer than the bound, even with y = 0; then y = 0 is optimal
+    freed        makes an edge without rivals at its producer and consumer a favourite: y = 1
+    contracted   joins a task and its only consumer, whose only producer it is, if y is fixed on the edge between
+    merged       merges equivalent tasks
 
-Each leaves the larger of the optimum and the bound as it is. *Pruned*: whatever y is, a path with such a task or edge
-is no longer than the bound. *Merged*: let the tasks be in classes such that all of a class have the same length, and
-the same number of edges of each kind into and out of each class (an equitable partition, found by colour refinement).
-Averaging a feasible point over the tasks of each class and the edges of each kind between two classes keeps every
-constraint, so some optimum is the same for all of a class: M. Grohe, K. Kersting, M. Mladenov, E. Selman, "Dimension
-reduction via colour refinement", ESA 2014, doi:10.1007/978-3-662-44777-2_42. The attention heads of a Transformer are
-one head then: of 41,515 tasks 1,375 are left. A merged edge stands for `out_weight` edges of each producer and
-`in_weight` edges of each consumer:
+Each keeps the larger of the optimum and the bound. For `pruned` this holds because a path with a removed task or edge
+is at most as long as the bound for any y.
+
+For `merged`, let the tasks be partitioned into classes, such that the tasks of a class have equal lengths and equal
+numbers of edges of each kind from and to each class (an equitable partition). Average a feasible point over the tasks
+of each class, and over the edges of each kind between two classes. All constraints still hold, so some optimum is
+constant on classes: M. Grohe, K. Kersting, M. Mladenov, E. Selman, "Dimension reduction via colour refinement", ESA
+2014, doi:10.1007/978-3-662-44777-2_42. The attention heads of a Transformer become one head: of 41,515 tasks, 1,375
+remain. A merged edge represents `out_weight` edges of each producer and `in_weight` edges of each consumer:
 
     sum over rivals of out_weight y <= 1 at each producer, of in_weight y <= 1 at each consumer.
 
-That the partition is equitable is checked exactly, after hashing has found it.
+Colour refinement finds the partition in O(e log e) per round. Initial colours are lengths and longest paths before and
+after each task, with and without the hidden delays; hashes of the neighbours' colours refine them until their number is
+stable. Hashes may collide, so an exact check follows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from placeopt.bounding.sct.programme import Programme
+from placeopt.bounding.sct.program import SctProgram
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Float, Int
 
 GONE, FREE = -1, -2
-"""In place of an edge's number: y = 0, and y = 1."""
+"""In place of an edge index: the edge was removed with y = 0, or with y = 1."""
 
 REPEATED = 100
-"""Times that a kernel will pass over the edges again, about: what makes compiling it worth while."""
+"""Approximate number of kernel passes over the edges, for the choice between plain and compiled code."""
+
+WORTH = 0.9
+"""Tasks are merged only if at most this share of them remains."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Core:
-    """A programme in the form that is solved: all paths lead from the first task to the last, which take no time.
+    """A program in solver form: all paths lead from the first task to the last; both have length 0."""
 
-    Attributes
-    ----------
-    length
-        (n,) of the tasks, in a topological order.
-    source, target
-        (e,) sorted by source, then target.
-    fixed, hidden, out_rival, in_rival
-        (e,) as in `Programme`; hidden is 0 where an edge is no rival.
-    out_weight, in_weight
-        (e,) edges that this one stands for, for each of its producers and each of its consumers.
-    """
-
-    length: Int
+    length: Int  # (n,) in topological order
+    # (e,) sorted by source, then target
     source: Int
     target: Int
+    # (e,) as in `SctProgram`; hidden is 0 for edges that are not rivals
     fixed: Int
     hidden: Int
     out_rival: Bool
     in_rival: Bool
+    # (e,) the number of edges that this edge represents, for each of its producers and of its consumers
     out_weight: Int
     in_weight: Int
 
     @property
     def n_tasks(self) -> int:
-        """Tasks, with the first and the last."""
+        """Number of tasks, the first and the last included."""
         return len(self.length)
 
     @property
     def n_edges(self) -> int:
-        """Edges."""
+        """Number of edges."""
         return len(self.source)
 
 
 @kernel(allocates=False)
 def reach(source: Int, target: Int, ticks: Float, value: Float) -> None:
-    """Raise the value of each target to that of its source and the ticks between, edge by edge."""
+    """Raise the value of each target to that of its source plus `ticks`, edge by edge."""
     for e in range(len(source)):
         value[target[e]] = max(value[target[e]], value[source[e]] + ticks[e])
 
 
 def heads(core: Core, ticks: Float | Int) -> Float:
-    """(n,) the longest path that ends just before each task, with these ticks (e,) of the edges."""
+    """(n,) the longest path that ends just before each task, for these ticks (e,) of the edges."""
     value = np.zeros(core.n_tasks)
     steps = (ticks + core.length[core.source]).astype(np.float64)
     reach.select(REPEATED * core.n_edges)(core.source, core.target, steps, value)
@@ -94,47 +92,46 @@ def tails(core: Core, ticks: Float | Int) -> Float:
     steps = (ticks + core.length[core.target]).astype(np.float64)
     back = slice(None, None, -1)
     select = reach.select(REPEATED * core.n_edges)
-    # By sources in descending order: those of an edge's target come before it.
+    # In descending order of sources, the edges out of an edge's target come first.
     select(core.target[back].copy(), core.source[back].copy(), steps[back].copy(), value)
     return value
 
 
-def core_of(programme: Programme) -> tuple[Core, Int]:
-    """The programme as a core, and (e,) the number of each of its edges there."""
-    n = len(programme.length)
+def core_of(program: SctProgram) -> tuple[Core, Int]:
+    """The core of a program, and (e,) the index of each of its edges in the core."""
+    n = len(program.length)
     place = np.empty(n, dtype=np.int64)
-    place[programme.order] = np.arange(1, n + 1)
-    hidden = np.where(programme.out_rival | programme.in_rival, programme.hidden, 0)
-    lone_out = np.bincount(programme.source, minlength=n) == 0
-    lone_in = np.bincount(programme.target, minlength=n) == 0
-    begins = np.flatnonzero(lone_in | (programme.release > 0))
-    ends = np.flatnonzero(lone_out | (programme.tail > 0))
-    counts = len(programme.source), len(begins), len(ends)
-    source = np.concatenate([place[programme.source], np.zeros(counts[1], np.int64), place[ends]])
-    target = np.concatenate([place[programme.target], place[begins], np.full(counts[2], n + 1)])
+    place[program.order] = np.arange(1, n + 1)
+    hidden = np.where(program.out_rival | program.in_rival, program.hidden, 0)
+    lone_out = np.bincount(program.source, minlength=n) == 0
+    lone_in = np.bincount(program.target, minlength=n) == 0
+    begins = np.flatnonzero(lone_in | (program.release > 0))
+    ends = np.flatnonzero(lone_out | (program.tail > 0))
+    counts = len(program.source), len(begins), len(ends)
+    source = np.concatenate([place[program.source], np.zeros(counts[1], np.int64), place[ends]])
+    target = np.concatenate([place[program.target], place[begins], np.full(counts[2], n + 1)])
     outer = np.zeros(counts[1] + counts[2], dtype=np.int64)
-    by_ends = np.lexsort((target, source))
     length = np.zeros(n + 2, dtype=np.int64)
-    length[place] = programme.length
-    core = Core(
-        length=length,
-        source=source[by_ends],
-        target=target[by_ends],
-        fixed=np.concatenate([programme.fixed, programme.release[begins], programme.tail[ends]])[by_ends],
-        hidden=np.concatenate([hidden, outer])[by_ends],
-        out_rival=np.concatenate([programme.out_rival & (hidden > 0), outer > 0])[by_ends],
-        in_rival=np.concatenate([programme.in_rival & (hidden > 0), outer > 0])[by_ends],
-        out_weight=np.ones(sum(counts), dtype=np.int64),
-        in_weight=np.ones(sum(counts), dtype=np.int64),
+    length[place] = program.length
+    core, number = _sorted_by_ends(
+        Core(
+            length=length,
+            source=source,
+            target=target,
+            fixed=np.concatenate([program.fixed, program.release[begins], program.tail[ends]]),
+            hidden=np.concatenate([hidden, outer]),
+            out_rival=np.concatenate([program.out_rival & (hidden > 0), outer > 0]),
+            in_rival=np.concatenate([program.in_rival & (hidden > 0), outer > 0]),
+            out_weight=np.ones(sum(counts), dtype=np.int64),
+            in_weight=np.ones(sum(counts), dtype=np.int64),
+        )
     )
-    number = np.empty(sum(counts), dtype=np.int64)
-    number[by_ends] = np.arange(sum(counts))
     core, became = _selected(core, _needed(core), np.ones(core.n_tasks, dtype=np.bool_))
     return core, became[number[: counts[0]]]
 
 
 def _needed(core: Core) -> Bool:
-    """(e,), all but the releases and tails that paths of other edges imply, even were all that is hidden saved."""
+    """(e,), all edges except releases and tails that other paths imply even if all hidden delays are saved."""
     last = core.n_tasks - 1
     needed = np.ones(core.n_edges, dtype=np.bool_)
     before, after = heads(core, core.fixed), tails(core, core.fixed)
@@ -150,7 +147,7 @@ def _needed(core: Core) -> Bool:
 
 
 def reduced(core: Core, bound: float) -> tuple[Core, Int]:
-    """The core without what does not matter once `bound` is proved, and (e,) what became of each of its edges."""
+    """The core without what is irrelevant once `bound` is proved, and (e,) the new index of each edge."""
     core, edge = pruned(core, bound)
     for step in (freed, contracted):
         core, then = step(core)
@@ -159,12 +156,12 @@ def reduced(core: Core, bound: float) -> tuple[Core, Int]:
 
 
 def composed(first: Int, then: Int) -> Int:
-    """What became of edges in two steps."""
+    """The new index of each edge after two steps."""
     return np.where(first >= 0, then[np.maximum(first, 0)] if len(then) else GONE, first)
 
 
 def pruned(core: Core, bound: float) -> tuple[Core, Int]:
-    """Without the edges and tasks on no path longer than the bound; none are left where no path is."""
+    """Keep the edges and tasks on paths longer than the bound; the core is empty if there is no such path."""
     ticks = core.fixed + core.hidden
     before, after = heads(core, ticks), tails(core, ticks)
     through = before + core.length + after
@@ -177,46 +174,24 @@ def pruned(core: Core, bound: float) -> tuple[Core, Int]:
 
 def _selected(core: Core, edges: Bool, tasks: Bool) -> tuple[Core, Int]:
     number = np.cumsum(tasks) - 1
-    place = np.where(edges, np.cumsum(edges) - 1, GONE)
-    return (
-        Core(
-            length=core.length[tasks],
-            source=number[core.source[edges]],
-            target=number[core.target[edges]],
-            fixed=core.fixed[edges],
-            hidden=core.hidden[edges],
-            out_rival=core.out_rival[edges],
-            in_rival=core.in_rival[edges],
-            out_weight=core.out_weight[edges],
-            in_weight=core.in_weight[edges],
-        ),
-        place,
-    )
+    left = with_edges(core, edges)
+    left = replace(left, length=core.length[tasks], source=number[left.source], target=number[left.target])
+    return left, np.where(edges, np.cumsum(edges) - 1, GONE)
 
 
 def freed(core: Core) -> tuple[Core, Int]:
-    """With edges that have no rivals left as favourites."""
+    """Make edges without rivals favourites."""
     n = core.n_tasks
     outs = np.bincount(core.source, weights=core.out_weight * core.out_rival, minlength=n)[core.source]
     ins = np.bincount(core.target, weights=core.in_weight * core.in_rival, minlength=n)[core.target]
     out_rival, in_rival = core.out_rival & (outs > 1), core.in_rival & (ins > 1)
     free = (core.hidden > 0) & ~out_rival & ~in_rival
-    left = Core(
-        length=core.length,
-        source=core.source,
-        target=core.target,
-        fixed=core.fixed,
-        hidden=np.where(free, 0, core.hidden),
-        out_rival=out_rival,
-        in_rival=in_rival,
-        out_weight=core.out_weight,
-        in_weight=core.in_weight,
-    )
+    left = replace(core, hidden=np.where(free, 0, core.hidden), out_rival=out_rival, in_rival=in_rival)
     return left, np.where(free, FREE, np.arange(core.n_edges))
 
 
 def contracted(core: Core) -> tuple[Core, Int]:
-    """With chains of tasks joined by free edges as one task each."""
+    """Replace chains of tasks joined by edges without hidden delay by one task each."""
     n = core.n_tasks
     outs, ins = np.bincount(core.source, minlength=n), np.bincount(core.target, minlength=n)
     inner = (core.source > 0) & (core.target < n - 1) & (core.hidden == 0)
@@ -232,40 +207,115 @@ def contracted(core: Core) -> tuple[Core, Int]:
     length = np.zeros(n, dtype=np.int64)
     np.add.at(length, hop, core.length)
     np.add.at(length, hop[member], core.fixed[series])
-    # Edges out of a chain leave its last task: it takes that one's place, so that sources stand before targets.
+    # Edges out of a chain start at its last task. The chain takes that task's index: sources stay before targets.
     last = np.arange(n)
     np.maximum.at(last, hop, np.arange(n))
     stays = last[hop] == np.arange(n)
     whole = np.zeros(n, dtype=np.int64)
     whole[last[hop]] = length[hop]
-    moved = Core(
-        length=whole,
-        source=core.source,
-        target=last[hop][core.target],
-        fixed=core.fixed,
-        hidden=core.hidden,
-        out_rival=core.out_rival,
-        in_rival=core.in_rival,
-        out_weight=core.out_weight,
-        in_weight=core.in_weight,
-    )
+    moved = replace(core, length=whole, target=last[hop][core.target])
     left, place = _selected(moved, ~series, stays)
-    by_ends = np.lexsort((left.target, left.source))
-    number = np.empty(len(by_ends), dtype=np.int64)
-    number[by_ends] = np.arange(len(by_ends))
-    return ordered(left, by_ends), np.where(place >= 0, number[place] if len(number) else GONE, FREE)
+    left, number = _sorted_by_ends(left)
+    return left, np.where(place >= 0, number[place] if len(number) else GONE, FREE)
 
 
-def ordered(core: Core, order: Int) -> Core:
-    """The core with its edges in another order."""
-    return Core(
-        length=core.length,
-        source=core.source[order],
-        target=core.target[order],
-        fixed=core.fixed[order],
-        hidden=core.hidden[order],
-        out_rival=core.out_rival[order],
-        in_rival=core.in_rival[order],
-        out_weight=core.out_weight[order],
-        in_weight=core.in_weight[order],
+def _sorted_by_ends(core: Core) -> tuple[Core, Int]:
+    """The core with its edges sorted by both ends, and (e,) the new index of each edge."""
+    order = np.lexsort((core.target, core.source))
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.arange(len(order))
+    return with_edges(core, order), number
+
+
+def with_edges(core: Core, which: Int | Bool) -> Core:
+    """The core with the edges that a mask or an index array selects."""
+    names = (field.name for field in fields(core) if field.name != "length")
+    return replace(core, **{name: getattr(core, name)[which] for name in names})
+
+
+Hash = NDArray[np.uint64]
+
+
+def merged(core: Core) -> tuple[Core, Int]:
+    """The core with one task per class, and (e,) the new index of each edge; unchanged if the gain is small."""
+    kind = _labels(core.fixed, core.hidden, core.out_rival, core.in_rival)
+    colour = _stable(core, kind)
+    count = int(colour.max()) + 1
+    if count > WORTH * core.n_tasks:
+        return core, np.arange(core.n_edges)
+    return _quotient(core, colour, count, kind) or (core, np.arange(core.n_edges))
+
+
+def _stable(core: Core, kind: Int) -> Int:
+    """(n,) colours that refinement does not change."""
+    most = core.fixed + core.hidden
+    paths = (side(core, ticks) for ticks in (core.fixed, most) for side in (heads, tails))
+    colour = _labels(core.length, *paths)
+    count = int(colour.max()) + 1
+    edge = _mixed(kind.astype(np.uint64) + np.uint64(1 << 40))
+    while count < core.n_tasks:
+        own = _mixed(colour.astype(np.uint64))
+        mixed = _mixed(own)
+        # Sums modulo 2^64 do not depend on the order of the neighbours.
+        np.add.at(mixed, core.source, _mixed(own[core.target] + edge))
+        np.add.at(mixed, core.target, _mixed(own[core.source] ^ edge))
+        colour = _labels(mixed)
+        if int(colour.max()) + 1 == count:
+            break
+        count = int(colour.max()) + 1
+    return colour
+
+
+def _quotient(core: Core, colour: Int, count: int, kind: Int) -> tuple[Core, Int] | None:
+    """One task per colour, one edge per kind and pair of colours; None if tasks of one colour differ after all."""
+    _, first, size = np.unique(colour, return_index=True, return_counts=True)
+    # Classes are ordered by depth: every edge leads to a deeper task.
+    depth = heads(replace(core, length=np.ones_like(core.length)), np.zeros(core.n_edges))
+    if (core.length[first][colour] != core.length).any() or (depth[first][colour] != depth).any():
+        return None
+    rank = np.empty(count, dtype=np.int64)
+    rank[np.lexsort((first, depth[first]))] = np.arange(count)
+    task = rank[colour]
+    edge = _labels(task[core.source], task[core.target], kind)
+    outs, ins = (_each(edge, end, task, size[np.argsort(rank)]) for end in (core.source, core.target))
+    if outs is None or ins is None:
+        return None
+    sample = np.unique(edge, return_index=True)[1]
+    length = np.empty(count, dtype=np.int64)
+    length[rank] = core.length[first]
+    source, target = task[core.source[sample]], task[core.target[sample]]
+    left = replace(
+        with_edges(core, sample), length=length, source=source, target=target, out_weight=outs, in_weight=ins
     )
+    left, number = _sorted_by_ends(left)
+    return left, number[edge]
+
+
+def _each(edge: Int, end: Int, task: Int, size: Int) -> Int | None:
+    """(kinds,) the number of edges of each kind at every task of that end; None if tasks differ."""
+    kinds = int(edge.max()) + 1
+    pairs, number = np.unique(edge * len(task) + end, return_counts=True)
+    of = pairs // len(task)
+    most = np.zeros(kinds, dtype=np.int64)
+    np.maximum.at(most, of, number)
+    members = np.bincount(of, minlength=kinds)
+    sample = np.unique(edge, return_index=True)[1]
+    if (number != most[of]).any() or (members != size[task[end[sample]]]).any():
+        return None
+    return most
+
+
+def _labels(*columns: NDArray[np.generic]) -> Int:
+    """Labels 0.. that are equal where all columns are equal."""
+    label = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        own = np.unique(column, return_inverse=True)[1]
+        label = np.unique(label * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
+    return label
+
+
+def _mixed(value: Hash) -> Hash:
+    """Well-mixed bits: the finaliser of S. Vigna's SplitMix64 generator."""
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))

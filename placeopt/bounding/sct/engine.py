@@ -1,4 +1,4 @@
-"""Small programmes, solved by GLOP of OR-Tools: the optimum to 1e-9, and the flow that proves it."""
+"""Solve small programs with GLOP (OR-Tools): the optimum to 1e-9, and the flow that proves it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from placeopt.model.arrays import Float, Int
 
 
 def optimum(game: Game) -> tuple[Float, Float] | None:
-    """(e,) optimal favourites and (a,) an optimal flow over the lanes; None if the engine finds neither."""
+    """(e,) optimal favourites and (a,) an optimal flow over the lanes; None if GLOP finds no optimum."""
     rows = _Rows(game.core, game.unit)
     objective = np.zeros(len(rows.upper))
     objective[game.core.n_tasks - 1] = 1.0
@@ -26,7 +26,7 @@ def optimum(game: Game) -> tuple[Float, Float] | None:
 
 
 def most_hidden(core: Core, weight: Float, longest: float) -> Float | None:
-    """(e,) favourites with the largest sum of weight (e,) y that leave no path longer than that; None if not found."""
+    """(e,) favourites that maximise the sum of weight (e,) y with no path above `longest`; None if GLOP fails."""
     unit = longest / max(core.n_tasks, 1) or 1.0
     rows = _Rows(core, unit)
     rows.upper[core.n_tasks - 1] = longest / unit
@@ -37,7 +37,10 @@ def most_hidden(core: Core, weight: Float, longest: float) -> Float | None:
 
 
 class _Rows:
-    """The programme's rows: columns are the start of each task, in units, then y of each edge with something hidden."""
+    """The rows of the linear program.
+
+    Columns: the start of each task, in units; then y of each edge with a hidden delay.
+    """
 
     def __init__(self, core: Core, unit: float) -> None:
         n, e = core.n_tasks, core.n_edges
@@ -61,7 +64,7 @@ class _Rows:
         self.row, self.at, self.value, self.low = (np.concatenate(each) for each in (rows, columns, values, low))
 
     def solved(self, objective: Float) -> tuple[Float, Float] | None:
-        """x and the rows' multipliers; None if the engine does not find the optimum."""
+        """x and the dual values of the rows; None if GLOP finds no optimum."""
         return solved(objective, self.upper, self.row, self.at, self.value, self.low)
 
     def favourites(self, x: Float) -> Float:
@@ -72,14 +75,14 @@ class _Rows:
 
 
 def _rivals(rival: NDArray[np.bool_], end: Int) -> tuple[Int, Int, int]:
-    """Edges that are rivals at one end, the place of each one's group, and the number of groups."""
+    """The rival edges at one end, the index of the group of each, and the number of groups."""
     edges = np.flatnonzero(rival)
     tasks, place = np.unique(end[edges], return_inverse=True)
     return edges, place, len(tasks)
 
 
 def _lanes(game: Game, flow: Float, price: Float, out: tuple[Int, Int, int]) -> Float:
-    """The flow of edges as one of lanes: that of the producer takes what its price covers."""
+    """The flow over lanes from a flow over edges: the producer's lane gets what its dual value covers."""
     core = game.core
     covered = flow.copy()
     rival, row, _ = out
@@ -93,7 +96,7 @@ def _lanes(game: Game, flow: Float, price: Float, out: tuple[Int, Int, int]) -> 
 def solved(
     objective: Float, upper: Float, row: Int, column: Int, value: Float, low: Float
 ) -> tuple[Float, Float] | None:
-    """The least objective over 0 <= x <= upper and rows of at least `low`: x, and the rows' multipliers; or None."""
+    """Minimise over 0 <= x <= upper and rows >= `low`; x and the dual values of the rows, or None."""
     model = model_pb2.ModelProto()
     model.variables.ids.extend(range(len(upper)))
     model.variables.lower_bounds.extend([0.0] * len(upper))
@@ -109,13 +112,13 @@ def solved(
     model.linear_constraint_matrix.row_ids.extend(row[by_row].tolist())
     model.linear_constraint_matrix.column_ids.extend(column[by_row].tolist())
     model.linear_constraint_matrix.coefficients.extend(value[by_row].tolist())
-    programme = mathopt.Model.from_model_proto(model)
+    program = mathopt.Model.from_model_proto(model)
     try:
-        result = mathopt.solve(programme, mathopt.SolverType.GLOP)
-    except Exception:  # noqa: BLE001 - GLOP lost its way, and MathOpt has no name for that: no optimum is an answer
+        result = mathopt.solve(program, mathopt.SolverType.GLOP)
+    except Exception:  # noqa: BLE001 - MathOpt raises a bare exception if GLOP fails; the caller then uses the game
         return None
     if result.termination.reason is not mathopt.TerminationReason.OPTIMAL:
         return None
-    columns = sorted(programme.variables(), key=lambda each: int(each.id))
-    rows = sorted(programme.linear_constraints(), key=lambda each: int(each.id))
+    columns = sorted(program.variables(), key=lambda each: int(each.id))
+    rows = sorted(program.linear_constraints(), key=lambda each: int(each.id))
     return np.array(result.variable_values(columns)), np.array(result.dual_values(rows))

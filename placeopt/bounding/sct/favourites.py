@@ -1,21 +1,20 @@
-"""One optimum of many, and the favourites that it makes.
+"""Select one optimum of the linear program and derive the favourites from it.
 
-The programme has many optima, and what is placed by them depends on which: any point with the least w will do, however
-it shares out what no longest path needs. Here the *settled* one is taken,
+The program has many optima: where no longest path passes, y is arbitrary among points with the least w. The placement
+depends on this choice. The *settled* optimum is used:
 
-    among the points with the same w (that of the solution) one with the largest sum of c_ij y_ij: with the most
-    transfers hidden.
+    among the points with the same w (that of the solution), one with the largest sum of c_ij y_ij.
 
-Where that has ties, c_ij is taken a little larger, by a fraction of SPREAD that follows from the edge's number. So it
-does not depend on how the programme was solved, as long as w is the optimum. Up to SMALL edges it is found by the
-engine. Beyond, it is approached: from the earliest starts for the solution's y, each edge keeps what it needs,
-y_ij = max(0, 1 - (s_j - s_i - k_i) / c_ij), and then, the longest transfer first (ties: the first edge), y is raised as
-far as the rules allow. All of it is deterministic: one thread, a fixed number of rounds, no numbers but sums, products,
+It hides the most transfer time. To break ties, c_ij is increased by a fraction of at most SPREAD that depends on the
+edge index. The result then does not depend on the solution method, if w is optimal. GLOP finds it for up to SMALL
+edges. For larger programs it is approximated. From the earliest starts for the solution's y, each edge keeps the y that
+it needs, max(0, 1 - (s_j - s_i - k_i) / c_ij). Then y is raised as far as the constraints allow, longest transfers
+first (ties: lowest edge index). All steps are deterministic: one thread, a fixed number of rounds, only sums, products,
 quotients and square roots, which all machines round alike.
 
-Then the paper's rounding: j is i's favourite child where x_ij = 1 - y_ij < 0.1. No task gets two favourites by that:
-two of its y would be above 0.9, and their sum above 1. A threshold above 1/2 can give it two; then those with larger
-y go first, then the longer transfers, then the first edges, and what has no place left is dropped.
+The paper's rounding then makes j the favourite child of i if x_ij = 1 - y_ij < 0.1. No task gets two favourites: both y
+would exceed 0.9 and their sum 1. For thresholds above 1/2, larger y take precedence, then longer transfers, then lower
+edge indices; the others are dropped.
 """
 
 from __future__ import annotations
@@ -23,48 +22,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placeopt.bounding.sct.core import core_of
-from placeopt.bounding.sct.programme import Programme
+from placeopt.bounding.sct.program import SctProgram
 from placeopt.bounding.sct.solution import Solution
 from placeopt.kernels import kernel
-from placeopt.model.arrays import Float, Int
+from placeopt.model.arrays import Bool, Float, Int
 
 THRESHOLD = 0.1
-"""x below which an edge joins favourites: the paper's."""
+"""The paper's threshold: edges with smaller x join favourites."""
 
 SMALL = 1500
-"""Edges up to which the settled optimum is found by the engine."""
+"""Most edges for which GLOP finds the settled optimum."""
 
 SPREAD = 1e-3
-"""By which the transfers of edges are told apart, at most."""
+"""Largest relative perturbation of transfer times for tie-breaking."""
 
 GOLDEN = 0.6180339887498949
-"""(sqrt(5) - 1) / 2: its multiples modulo 1 are spread evenly."""
+"""(sqrt(5) - 1) / 2: its multiples modulo 1 are evenly spread."""
 
 ROOM = 1e-7
-"""Relative room above w for the engine's tolerances."""
+"""Relative tolerance above w for GLOP."""
 
 DIGITS = 6
-"""Decimal digits of y that count."""
+"""Significant decimal digits of y."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Favourites:
-    """The favourite pairs of a programme of n tasks.
+    """The favourite pairs of a program of n tasks."""
 
-    Attributes
-    ----------
-    child, parent
-        (n,) the favourite child and parent of each task, -1 where it has none: child[i] = j where parent[j] = i.
-    y
-        (e,) the settled optimum, of which they were made.
-    """
-
+    # (n,) the favourite child and parent of each task, -1 for none: child[i] = j if and only if parent[j] = i
     child: Int
     parent: Int
-    y: Float
+    y: Float  # (e,) the settled optimum that they were derived from
 
     @property
     def pairs(self) -> Int:
@@ -74,74 +65,67 @@ class Favourites:
 
 
 def favourites_of(
-    programme: Programme, solution: Solution, threshold: float = THRESHOLD, *, settle: bool = True
+    program: SctProgram, solution: Solution, threshold: float = THRESHOLD, *, settle: bool = True
 ) -> Favourites:
-    """The favourites of the settled optimum, or of the solution as it is."""
-    y = settled(programme, solution) if settle else solution.y
-    child, parent = rounded(programme, y, threshold)
+    """The favourites of the settled optimum, or of the solution itself without `settle`."""
+    y = settled(program, solution) if settle else solution.y
+    child, parent = rounded(program, y, threshold)
     return Favourites(child, parent, y)
 
 
-def settled(programme: Programme, solution: Solution) -> Float:
+def settled(program: SctProgram, solution: Solution) -> Float:
     """(e,) the settled optimum."""
-    y = _most_hidden(programme, solution.value) if 0 < len(programme.source) <= SMALL else None
-    return _raised(programme, solution) if y is None else y
+    y = _most_hidden(program, solution.value) if 0 < len(program.source) <= SMALL else None
+    return _raised(program, solution) if y is None else y
 
 
-def rounded(programme: Programme, y: Float, threshold: float) -> tuple[Int, Int]:
+def rounded(program: SctProgram, y: Float, threshold: float) -> tuple[Int, Int]:
     """(n,) favourite children and (n,) favourite parents: where 1 - y is below the threshold."""
     shown = np.round(y, DIGITS)
-    chosen = np.flatnonzero((np.round(1.0 - y, DIGITS) < threshold) & (programme.hidden > 0))
-    chosen = chosen[np.lexsort((chosen, -programme.hidden[chosen], -shown[chosen]))]
-    child, parent = (np.full(len(programme.length), -1, dtype=np.int64) for _ in range(2))
-    for i, j in zip(programme.source[chosen].tolist(), programme.target[chosen].tolist(), strict=True):
+    chosen = np.flatnonzero((np.round(1.0 - y, DIGITS) < threshold) & (program.hidden > 0))
+    chosen = chosen[np.lexsort((chosen, -program.hidden[chosen], -shown[chosen]))]
+    child, parent = (np.full(len(program.length), -1, dtype=np.int64) for _ in range(2))
+    for i, j in zip(program.source[chosen].tolist(), program.target[chosen].tolist(), strict=True):
         if child[i] < 0 and parent[j] < 0:
             child[i], parent[j] = j, i
     return child, parent
 
 
-def _most_hidden(programme: Programme, value: float) -> Float | None:
-    """The settled optimum by the engine; None if that fails."""
+def _most_hidden(program: SctProgram, value: float) -> Float | None:
+    """The settled optimum by GLOP; None if GLOP fails."""
     from placeopt.bounding.sct.engine import most_hidden
 
-    core, edge = core_of(programme)
+    core, edge = core_of(program)
     spread = 1.0 + SPREAD * (np.arange(1, len(edge) + 1) * GOLDEN % 1.0)
     weight = np.zeros(core.n_edges)
-    weight[edge] = programme.hidden * spread
-    found = most_hidden(core, weight, value * programme.parts * (1.0 + ROOM))
-    return None if found is None else np.where(programme.hidden > 0, found[edge], 0.0)
+    weight[edge] = program.hidden * spread
+    found = most_hidden(core, weight, value * program.parts * (1.0 + ROOM))
+    return None if found is None else np.where(program.hidden > 0, found[edge], 0.0)
 
 
-def _raised(programme: Programme, solution: Solution) -> Float:
-    """What each edge needs for the earliest starts, then the longest transfers first."""
-    hidden = programme.hidden.astype(np.float64)
-    gap = (solution.start[programme.target] - solution.start[programme.source]) * programme.parts
-    missing = programme.fixed + hidden + programme.length[programme.source] - gap
+def _raised(program: SctProgram, solution: Solution) -> Float:
+    """The approximation for large programs: what the earliest starts need, then the longest transfers first."""
+    hidden = program.hidden.astype(np.float64)
+    gap = (solution.start[program.target] - solution.start[program.source]) * program.parts
+    missing = program.fixed + hidden + program.length[program.source] - gap
     y = np.where(hidden > 0, np.clip(missing / np.maximum(hidden, 1.0), 0.0, 1.0), 0.0)
     y = np.minimum(y, solution.y)
     order = np.lexsort((np.arange(len(y)), -hidden)).astype(np.int64)
     order = order[hidden[order] > 0]
-    n = len(programme.length)
-    room = np.ones(n) - np.bincount(programme.source, weights=y * programme.out_rival, minlength=n)
-    space = np.ones(n) - np.bincount(programme.target, weights=y * programme.in_rival, minlength=n)
+    n = len(program.length)
+    room = np.ones(n) - np.bincount(program.source, weights=y * program.out_rival, minlength=n)
+    space = np.ones(n) - np.bincount(program.target, weights=y * program.in_rival, minlength=n)
     raise_all.select(20 * len(order))(
-        order, programme.source, programme.target, programme.out_rival, programme.in_rival, room, space, y
+        order, program.source, program.target, program.out_rival, program.in_rival, room, space, y
     )
     return y
 
 
 @kernel(allocates=False)
 def raise_all(
-    order: Int,
-    source: Int,
-    target: Int,
-    out_rival: NDArray[np.bool_],
-    in_rival: NDArray[np.bool_],
-    room: Float,
-    space: Float,
-    y: Float,
+    order: Int, source: Int, target: Int, out_rival: Bool, in_rival: Bool, room: Float, space: Float, y: Float
 ) -> None:
-    """Raise y edge by edge as far as `room` (n,) of producers and `space` (n,) of consumers allow."""
+    """Raise y edge by edge as far as `room` (n,) of the producers and `space` (n,) of the consumers allow."""
     for e in order:
         more = 1.0 - y[e]
         if out_rival[e]:

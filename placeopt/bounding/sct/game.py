@@ -1,58 +1,62 @@
-"""The linear programme as a game, and play that converges to its value.
+"""Solve the linear program as a zero-sum game; turn strategies into feasible points and certified bounds.
 
-Split each task's single favourite into shares: p_ij of a child among its parent's children, q_ij of a parent among its
-child's parents, each summing to one; y_ij = min(p_ij, q_ij) is feasible, and every feasible y is no more than such a
-minimum. An edge then takes fixed + hidden (1 - y) = the longer of two *lanes*, fixed + hidden (1 - p) and fixed +
-hidden (1 - q), and the programme is a game for two: one chooses a path and at each edge a lane, for the longest; the
-other the shares, for the shortest. Its value is w. By von Neumann's theorem the first can fix a distribution over
-paths, that is a unit flow f over the lanes, with
+**The game.** Each task divides one unit of *share* among its children (p_ij) and one among its parents (q_ij). Then
+y_ij = min(p_ij, q_ij) is feasible, and every feasible y is at most such a minimum. The delay of an edge, fixed +
+hidden (1 - y), is the longer of two *lanes*, fixed + hidden (1 - p) and fixed + hidden (1 - q). So the program is a
+zero-sum game. One player chooses a path, and a lane at each edge, to maximise the length; the other chooses the shares
+to minimise it. Its value is w. By von Neumann's theorem the first player has an optimal mixed strategy, which is a
+unit flow f over the lanes:
 
     w = max over flows of  sum (k + fixed + hidden) f - sum over tasks of max over its children's lanes of hidden f
-                                                       - sum over tasks of max over its parents' lanes of hidden f,
+                                                       - sum over tasks of max over its parents' lanes of hidden f
 
-which is the dual of the programme: a flow, with vertex covers as potentials. Any shares prove an upper bound of w by a
-longest path, any flow a lower bound.
+This is the dual of the linear program. Any shares prove an upper bound of w, the longest path; any flow proves a lower
+bound.
 
-Both are found by counterfactual regret minimisation: the choice at each task, and the shares at each task, are played
-by regret matching on their own, O(e) a round. M. Zinkevich, M. Johanson, M. Bowling, C. Piccione, "Regret
-minimization in games with incomplete information", NIPS 2007; with regrets cut off at zero and averages weighted by
-the square of the round, the two sides taking turns (O. Tammelin, "Solving large imperfect information games using
-CFR+", 2014, arXiv:1407.5042), and the path's old regrets discounted by t^1.25 / (t^1.25 + 1) in round t (N. Brown, T.
-Sandholm, "Solving imperfect-information games via discounted regret minimization", AAAI 2019,
-doi:10.1609/aaai.v33i01.33011829). The average shares are then filled: the best p for given q is found exactly in one
-pass from the end to the start, as water fills a vessel (`filled`), then the best q for that p from the start to the
-end, and so on.
+**The algorithm** is counterfactual regret minimisation (M. Zinkevich, M. Johanson, M. Bowling, C. Piccione, "Regret
+minimization in games with incomplete information", NIPS 2007): regret matching independently for the choice and for the
+shares at each task, O(e) per round. As in CFR+ (O. Tammelin, "Solving large imperfect information games using CFR+",
+2014, arXiv:1407.5042), regrets are cut off at zero, averages are weighted by the square of the round, and the players
+alternate. Regrets of the path player are discounted by t^1.25 / (t^1.25 + 1) in round t (N. Brown, T. Sandholm,
+"Solving imperfect-information games via discounted regret minimization", AAAI 2019, doi:10.1609/aaai.v33i01.33011829).
 
-Measured on layered graphs of 36,000 tasks (`placeopt.generate.layered_graphs`, 4 devices, CCR 1), CPU seconds to a
-proved gap of 1e-4: the game 2.1 (600 rounds). At 8,000 tasks: the game 0.6, HiGHS' interior point 9, PDLP 13 (25,000
-iterations to 1e-5). A round passes on what it learns along whole paths; a step of a gradient method by one edge.
+The average shares are then improved (`fill`): one backward pass finds the best p for given q exactly, then one forward
+pass the best q for that p, and so on.
+
+Measured on layered graphs of 36,000 tasks (`placeopt.generate.layered_graphs`, 4 devices, CCR 1; benchmarks/sct_lp.py),
+CPU seconds to a proved gap of 1e-4: 2.1 (600 rounds). At 8,000 tasks: 0.6; HiGHS' interior point 9; PDLP 13 (25,000
+iterations to 1e-5). One round propagates along whole paths, one step of a gradient method along one edge.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt.bounding.sct.core import Core
+from placeopt.bounding.sct.core import REPEATED, Core, heads
 from placeopt.kernels import kernel
-from placeopt.model.arrays import Float, Int
+from placeopt.model.arrays import Bool, Float, Int
 
 Small = NDArray[np.int32]
 
 ALWAYS, OUT, IN = 0, 1, 2
-"""Kinds of lanes: without shares, with the producer's, with the consumer's."""
+"""Kinds of lanes: without shares, with the producer's shares, with the consumer's shares."""
+
+WHOLE = 1 << 52
+"""Units into which the flow is divided to make it integral."""
 
 
 class Board(NamedTuple):
-    """The game of n tasks and a lanes, sorted by source, then kind.
+    """The arrays of a game with n tasks and a lanes, sorted by source, then kind.
 
-    Tasks are numbered in a topological order. `start` (n + 1,) are the lanes out of each task, `out_start` and
-    `out_end` (n,) those of them with its shares; `in_lane[in_start[i]:in_start[i + 1]]` the lanes into task i with its
-    shares. `ticks` (a,) is what a lane takes at most, `relief` (a,) what a whole share saves.
+    Tasks are in topological order. `start` (n + 1,) delimits the lanes out of each task, `out_start` and `out_end` (n,)
+    those of them with its shares. `in_lane[in_start[i]:in_start[i + 1]]` are the lanes into task i with its shares.
+    `ticks` (a,) is the longest time of a lane, `relief` (a,) the reduction by a whole share.
     """
 
     length: Float
@@ -66,16 +70,16 @@ class Board(NamedTuple):
     relief: Float
 
 
-class Play(NamedTuple):
-    """What play knows of each lane: all (a,).
+class GameState(NamedTuple):
+    """Regrets, strategies and averages of each lane, all (a,).
 
-    Regrets and present probabilities of the path's choice, regrets and present shares of the other side, and the
-    averages of the flow and of the shares; `flow` is that of the present round.
+    `regret` and `choice` (current probabilities) belong to the path player, `share_regret` and `share` to the other.
+    `flow` is that of the current round; `mean_flow` and `mean_share` are the averages.
     """
 
     regret: Float
     choice: Float
-    envy: Float
+    share_regret: Float
     share: Float
     flow: Float
     mean_flow: Float
@@ -83,11 +87,11 @@ class Play(NamedTuple):
 
 
 @kernel()
-def played(board: Board, play: Play, first: int, last: int, weight: float) -> float:
-    """Play rounds `first` to `last`; `weight` is that of all rounds before, and what is returned that of all so far."""
+def run_rounds(board: Board, play: GameState, first: int, last: int, weight: float) -> float:
+    """Run rounds `first` to `last`; `weight` is the total weight of the rounds before. Return the new total weight."""
     length, start, out_start, out_end = board.length, board.start, board.out_start, board.out_end
     in_start, in_lane, target, ticks, relief = board.in_start, board.in_lane, board.target, board.ticks, board.relief
-    regret, choice, envy, share = play.regret, play.choice, play.envy, play.share
+    regret, choice, share_regret, share = play.regret, play.choice, play.share_regret, play.share
     flow, mean_flow, mean_share = play.flow, play.mean_flow, play.mean_share
     n = len(length)
     value = np.zeros(n)
@@ -106,7 +110,7 @@ def played(board: Board, play: Play, first: int, last: int, weight: float) -> fl
             mean = 0.0
             for x in range(a, b):
                 after = value[target[x]] + ticks[x] - relief[x] * share[x]
-                flow[x] = after  # for now
+                flow[x] = after  # temporarily the values of the lanes
                 mean += choice[x] * after
             total = 0.0
             best = 0.0
@@ -141,11 +145,11 @@ def played(board: Board, play: Play, first: int, last: int, weight: float) -> fl
                 total = 0.0
                 for at in range(a, b):
                     x = in_lane[at]
-                    envy[x] = max(envy[x] + relief[x] * flow[x] - mean, 0.0)
-                    total += envy[x]
+                    share_regret[x] = max(share_regret[x] + relief[x] * flow[x] - mean, 0.0)
+                    total += share_regret[x]
                 for at in range(a, b):
                     x = in_lane[at]
-                    share[x] = envy[x] / total if total > 0.0 else 1.0 / (b - a)
+                    share[x] = share_regret[x] / total if total > 0.0 else 1.0 / (b - a)
                     mean_share[x] += part * (share[x] - mean_share[x])
             for x in range(start[i], start[i + 1]):
                 flow[x] = arriving[i] * choice[x]
@@ -158,39 +162,31 @@ def played(board: Board, play: Play, first: int, last: int, weight: float) -> fl
                     mean += share[x] * relief[x] * flow[x]
                 total = 0.0
                 for x in range(a, b):
-                    envy[x] = max(envy[x] + relief[x] * flow[x] - mean, 0.0)
-                    total += envy[x]
+                    share_regret[x] = max(share_regret[x] + relief[x] * flow[x] - mean, 0.0)
+                    total += share_regret[x]
                 for x in range(a, b):
-                    share[x] = envy[x] / total if total > 0.0 else 1.0 / (b - a)
+                    share[x] = share_regret[x] / total if total > 0.0 else 1.0 / (b - a)
                     mean_share[x] += part * (share[x] - mean_share[x])
     return weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Game:
-    """The board of a core, and what its lanes are.
-
-    Attributes
-    ----------
-    unit
-        Parts of a tick that count as 1 on the board.
-    kind, edge
-        (a,) ALWAYS, OUT or IN, and the edge, of each lane.
-    out_lane, in_lane
-        (e,) the lane with the producer's shares, and that with the consumer's; -1 where there is none.
-    """
+    """The board of a core and the meaning of its lanes."""
 
     core: Core
-    unit: float
+    unit: float  # parts of a tick that count as 1 on the board
     board: Board
+    # (a,) ALWAYS, OUT or IN, and the edge, of each lane
     kind: Int
     edge: Int
+    # (e,) the lane with the producer's shares and the lane with the consumer's shares; -1 for none
     out_lane: Int
     in_lane: Int
 
 
 def game_of(core: Core) -> Game:
-    """The game of a core, in which times are counted in a mean length."""
+    """The game of a core; times are in units of a mean length."""
     n, e = core.n_tasks, core.n_edges
     always = ~core.out_rival & ~core.in_rival
     parts = [np.flatnonzero(each) for each in (always, core.out_rival, core.in_rival)]
@@ -223,18 +219,18 @@ def game_of(core: Core) -> Game:
     return Game(core, unit, board, kind, edge, lanes[0], lanes[1])
 
 
-def fresh(game: Game) -> Play:
-    """Play before the first round: everything even."""
+def initial_state(game: Game) -> GameState:
+    """The state before the first round: uniform strategies."""
     a = len(game.edge)
-    play = Play(*(np.zeros(a) for _ in Play._fields))
+    play = GameState(*(np.zeros(a) for _ in GameState._fields))
     play.choice[:] = 1.0
     play.share[:] = 1.0
     _normalise(game, play)
     return play
 
 
-def continued(game: Game, before: Game, play: Play, became: Int) -> Play:
-    """Play of the game before, on what is left of its edges; `became` (e,) their new numbers."""
+def continued_state(game: Game, before: Game, play: GameState, became: Int) -> GameState:
+    """The state of the previous game, on its remaining edges; `became` (e,) are their new indices."""
     lanes = np.full(len(game.edge), -1, dtype=np.int64)
     for new, old in ((game.out_lane, before.out_lane), (game.in_lane, before.in_lane)):
         edges = np.flatnonzero((became >= 0) & (old >= 0))
@@ -247,13 +243,13 @@ def continued(game: Game, before: Game, play: Play, became: Int) -> Play:
     edges = edges[new_always[became[edges]] >= 0]
     lanes[new_always[became[edges]]] = old_always[edges]
     known = lanes >= 0
-    left = Play(*(np.where(known, each[np.maximum(lanes, 0)], 0.0) for each in play))
+    left = GameState(*(np.where(known, each[np.maximum(lanes, 0)], 0.0) for each in play))
     _normalise(game, left)
     return left
 
 
-def _normalise(game: Game, play: Play) -> None:
-    """Make choices and shares sum to one again; even where none are left."""
+def _normalise(game: Game, play: GameState) -> None:
+    """Make choices and shares sum to one again, uniform where nothing is left."""
     board = game.board
     source = np.repeat(np.arange(len(board.length)), np.diff(board.start))
     target = board.target.astype(np.int64)
@@ -268,3 +264,174 @@ def _normalise(game: Game, play: Play) -> None:
         values[:] = np.where(total[group] > 0, values / np.where(total > 0, total, 1.0)[group], 1.0 / number[group])
     for values in (play.share, play.mean_share):
         values[game.kind == ALWAYS] = 0.0
+
+
+@kernel(allocates=False)
+def fill(
+    start: Int, target: Int, length: Float, fixed: Float, hidden: Float, weight: Float, rival: Bool, limit: Float,
+    own: Float, value: Float,
+) -> None:  # fmt: skip
+    """Compute the producers' shares that minimise the longest path, for given limits of the consumers.
+
+    Backwards along the order, the edges out of each task get the shares for the least `value` (n,): its length plus the
+    longest path after it. This is the least T such that the sum of weight (after + fixed + hidden - T) / hidden over
+    the rivals above T is at most 1. Newton steps from below find it, one linear piece each. The rest is distributed
+    evenly. `own` (e,) is the y that the shares allow, `limit` (e,) the y that the consumers allow.
+    """
+    for i in range(len(length) - 1, -1, -1):
+        a, b = start[i], start[i + 1]
+        level = 0.0
+        for x in range(a, b):
+            level = max(level, value[target[x]] + fixed[x] + hidden[x] * (1.0 - limit[x]))
+        while True:
+            excess, slope = -1.0, 0.0
+            for x in range(a, b):
+                over = value[target[x]] + fixed[x] + hidden[x] - level
+                if rival[x] and over > 0.0:
+                    excess += weight[x] * over / hidden[x]
+                    slope += weight[x] / hidden[x]
+            if excess <= 0.0 or level + excess / slope <= level * (1.0 + 1e-15):
+                break
+            level += excess / slope
+        used, count = 0.0, 0.0
+        for x in range(a, b):
+            own[x] = 1.0
+            if rival[x]:
+                own[x] = max(value[target[x]] + fixed[x] + hidden[x] - level, 0.0) / hidden[x]
+                used += weight[x] * own[x]
+                count += weight[x]
+        for x in range(a, b):
+            if rival[x]:
+                own[x] = own[x] + (1.0 - used) / count if used < 1.0 else own[x] / used
+        value[i] = length[i] + level
+
+
+@kernel()
+def split(start: Int, target: Small, flow: Float, whole: int, parts: Int) -> None:
+    """Divide `whole` over the lanes in proportion to `flow`, as integers that are conserved at every task."""
+    arriving = np.zeros(len(start), dtype=np.int64)
+    arriving[0] = whole
+    for i in range(len(start) - 1):
+        a, b = start[i], start[i + 1]
+        total, widest = 0.0, a
+        for x in range(a, b):
+            total += flow[x]
+            if flow[x] > flow[widest]:
+                widest = x
+        left = arriving[i]
+        for x in range(a, b):
+            parts[x] = int(arriving[i] * (flow[x] / total)) if total > 0.0 else 0
+            parts[x] = min(parts[x], left)
+            left -= parts[x]
+        if b > a:
+            parts[widest] += left
+        for x in range(a, b):
+            arriving[target[x]] += parts[x]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """A core seen from one end: `edge` (e,) are the edges sorted by that end; the other arrays are for `fill`."""
+
+    edge: Int
+    start: Int
+    target: Int
+    length: Float
+    fixed: Float
+    hidden: Float
+    weight: Float
+    rival: Bool
+
+    def filled(self, limit: Float) -> tuple[Float, float]:
+        """(e,) the y that the best shares of this side allow under limits (e,) of the other, and the longest path."""
+        own, value = np.empty(len(self.edge)), np.zeros(len(self.length))
+        given = self.start, self.target, self.length, self.fixed, self.hidden, self.weight, self.rival
+        fill.select(REPEATED * len(self.edge))(*given, limit[self.edge], own, value)
+        shares = np.empty(len(own))
+        shares[self.edge] = own
+        return shares, float(value[0])
+
+
+def sides_of(core: Core) -> tuple[Side, Side]:
+    """The core seen from the producers and from the consumers; the latter is the reversed core."""
+    last = core.n_tasks - 1
+    backwards = np.lexsort((last - core.source, last - core.target))
+    return (
+        _side(core, np.arange(core.n_edges), core.source, core.target, core.length, core.out_weight, core.out_rival),
+        _side(
+            core, backwards, last - core.target, last - core.source, core.length[::-1], core.in_weight, core.in_rival
+        ),
+    )
+
+
+def _side(core: Core, edge: Int, source: Int, target: Int, length: Int, weight: Int, rival: Bool) -> Side:
+    return Side(
+        edge=edge,
+        start=np.searchsorted(source[edge], np.arange(core.n_tasks + 1)),
+        target=target[edge],
+        length=length.astype(np.float64),
+        fixed=core.fixed[edge].astype(np.float64),
+        hidden=core.hidden[edge].astype(np.float64),
+        weight=weight[edge].astype(np.float64),
+        rival=rival[edge],
+    )
+
+
+def longest(core: Core, y: Float) -> float:
+    """The longest path for favourites y (e,)."""
+    return float(heads(core, core.fixed + core.hidden * (1.0 - y))[-1])
+
+
+def favourites(core: Core, sides: tuple[Side, Side], y_out: Float, y_in: Float, passes: int) -> tuple[Float, float]:
+    """The best y (e,) found by filling the sides in turn from what the shares of both allow; and its longest path."""
+    best = np.minimum(y_out, y_in)
+    least = longest(core, best)
+    for turn in range(passes):
+        if turn % 2 == 0:
+            y_out, _ = sides[0].filled(y_in)
+        else:
+            y_in, _ = sides[1].filled(y_out)
+        y = np.minimum(y_out, y_in)
+        value = longest(core, y)
+        if value < least:
+            best, least = y, value
+    return best, least
+
+
+def one_sided(core: Core, sides: tuple[Side, Side]) -> float:
+    """A lower bound: the longest path if only children are rivals, or only parents."""
+    free = np.ones(core.n_edges)
+    return max(side.filled(free)[1] for side in sides)
+
+
+def shares_of(game: Game, share: Float) -> tuple[Float, Float]:
+    """(e,) the y that shares (a,) of producers and of consumers allow; 1 for edges that are not rivals."""
+    core = game.core
+    found = []
+    for lane, weight in ((game.out_lane, core.out_weight), (game.in_lane, core.in_weight)):
+        found.append(np.where(lane >= 0, share[lane] / weight, 1.0) if len(share) else np.ones(core.n_edges))
+    return found[0], found[1]
+
+
+def flow_bound(game: Game, flow: Float) -> Fraction:
+    """The exact lower bound that a flow (a,) over the lanes proves, after rounding it to an integral flow.
+
+    It is the flow's total over the longest times of its lanes, less what the best response of shares saves.
+    """
+    core, board = game.core, game.board
+    parts = np.zeros(len(flow), dtype=np.int64)
+    split.select(4 * len(flow))(board.start, board.target, np.maximum(flow, 0.0), WHOLE, parts)
+    exact = parts.astype(object)
+    edge = game.edge
+    taken = (core.fixed + core.hidden + core.length[core.target])[edge].astype(object)
+    total = int((taken * exact).sum()) + int(core.length[0]) * WHOLE
+    for kind, weight, end in ((OUT, core.out_weight, core.source), (IN, core.in_weight, core.target)):
+        lanes = np.flatnonzero((game.kind == kind) & (parts > 0))
+        if len(lanes) == 0:
+            continue
+        saved = -(-core.hidden[edge[lanes]].astype(object) * exact[lanes] // weight[edge[lanes]].astype(object))
+        ends = end[edge[lanes]]
+        by_end = np.argsort(ends, kind="stable")
+        first = np.flatnonzero(np.diff(ends[by_end], prepend=-1))
+        total -= int(np.maximum.reduceat(saved[by_end], first).sum())
+    return Fraction(total, WHOLE)

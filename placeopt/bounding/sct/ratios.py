@@ -1,30 +1,31 @@
-"""How far from the optimum the schedules of ETF and SCT are at most, where that is proved.
+"""Proved approximation ratios of ETF, SCT and m-SCT.
 
-With rho the longest transfer over the shortest duration, m devices, and all in the classical model (equal devices, no
-limit of memory, rho <= 1: the SCT assumption):
+Let rho be the longest transfer time over the shortest duration, and m the number of devices. In the classical model
+(identical devices, no memory limit) under the SCT assumption rho <= 1:
 
-    ETF                                2 + rho - 1/m                  Hwang, Chow, Anger, Lee 1989, doi:10.1137/0218016
-    SCT, devices without number        beta = (2 + 2 rho) / (2 + rho)                    Hanen, Munier 1995
-    SCT                                alpha = 1 + (1 - 1/m) beta
-                                             = (4 + 3 rho) / (2 + rho) - (2 + 2 rho) / (m (2 + rho))
+    ETF                       2 + rho - 1/m                  Hwang, Chow, Anger, Lee 1989, doi:10.1137/0218016
+    SCT, unlimited devices    beta = (2 + 2 rho) / (2 + rho)                       Hanen, Munier 1995
+    SCT                       alpha = 1 + (1 - 1/m) beta
+                                    = (4 + 3 rho) / (2 + rho) - (2 + 2 rho) / (m (2 + rho))
 
 For rho = 1 and many devices: ETF 3, SCT 7/3.
 
-beta is that of rounding at x = 1/2, Hanen and Munier's: what is no favourite has x >= 1/2 and takes k + c instead of at
-least k + c/2 in the programme, (1 + rho) / (1 + rho/2) times as long at most. Baechi rounds at 0.1, where the same
-argument gives (1 + rho) / (1 + rho/10) only, 20/11 for rho = 1 instead of 4/3. In general, for a threshold t,
+beta is for Hanen and Munier's rounding at x = 1/2. An edge that is not a favourite has x >= 1/2. It takes k + c instead
+of at least k + c/2 in the program, so it is at most (1 + rho) / (1 + rho/2) times as long. Baechi rounds at 0.1, for
+which the same argument gives only (1 + rho) / (1 + rho/10): 20/11 for rho = 1 instead of 4/3. In general, for a
+threshold t,
 
     beta = (1 + rho) / (1 + min(t, 1/2) rho),
 
-for what a repair drops above 1/2 has a rival with no smaller y, so x >= 1/2 itself.
+because an edge dropped by the repair above 1/2 has a rival with no smaller y, hence x >= 1/2 itself.
 
-m-SCT: theorem 1 of B. Jeon et al., "Baechi", SoCC 2020, doi:10.1145/3419111.3421302, whose proof goes so. All devices
-have M bytes, task i needs d_i, and K = m M / sum d > 1. At most m / K devices are full and dropped at any time, so
-m' = (K - 1) m / K are not; let the schedule be no longer than one of finite SCT on these. That is (Hanen, Munier)
+**m-SCT**: theorem 1 of B. Jeon et al., "Baechi", SoCC 2020, doi:10.1145/3419111.3421302. Its proof: let all devices
+have M bytes, let task i need d_i, and let K = m M / sum d > 1. At any time at most m / K devices are full and dropped,
+so m' = (K - 1) m / K remain. Let the schedule be no longer than one of SCT on m' devices, that is (Hanen, Munier)
 
-    T <= 1/m' sum k + (1 - 1/m') w,    w the makespan of SCT without a limit of devices            (equation 3)
+    T <= 1/m' sum k + (1 - 1/m') w,    w the makespan of SCT on unlimited devices                  (equation 3)
 
-and with sum k <= m OPT and w <= beta OPT
+With sum k <= m OPT and w <= beta OPT this gives
 
     T / OPT <= K / (K - 1) + (1 - K / ((K - 1) m)) beta                                            (equation 4)
              = alpha + (1 / (K - 1)) (1 - beta / m),
@@ -32,9 +33,9 @@ and with sum k <= m OPT and w <= beta OPT
 since K / (K - 1) - 1 = 1 / (K - 1) and (1 - K / ((K - 1) m)) - (1 - 1/m) = -1 / ((K - 1) m). For rho = 1 and many
 devices: 7/3 + 1 / (K - 1).
 
-What the paper's proof takes for granted: that devices are dropped only when full to the last byte, that m' is a whole
-number of at least one device, and that a schedule with more devices for some of the time is no longer. It is given here
-for what it is, and only where m' >= 1.
+The paper's proof assumes that devices are dropped only when completely full, that m' is an integer of at least 1, and
+that more devices for part of the time never make a schedule longer. The ratio is therefore reported as the paper's, and
+only for m' >= 1.
 """
 
 from __future__ import annotations
@@ -44,29 +45,21 @@ from fractions import Fraction
 
 import numpy as np
 
-from placeopt.bounding.sct.programme import link_kinds
+from placeopt.bounding.sct.program import link_kinds
 from placeopt.model.problem import UNLIMITED, Problem
 
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """What is proved of a problem's schedules by the classics.
+    """The proved approximation ratios of a problem's schedules."""
 
-    Attributes
-    ----------
-    rho
-        Longest transfer between any two devices over the shortest duration on any that may run the task; None where a
-        task takes no time but a transfer does: infinite.
-    assumption
-        Whether rho <= 1.
-    etf, sct_infinite, sct, m_sct
-        Makespan over the optimum, at most (and up to the tolerance of the programme); None where the theorem does not
-        apply: devices differ, tasks are bound to some, to each other, apart or to times, transfers wait for ports,
-        memory is limited (but for `m_sct`), or the assumption fails.
-    """
-
+    # Longest transfer time between any two devices over the shortest duration on any feasible device; None if infinite,
+    # because a task takes no time but a transfer does
     rho: Fraction | None
-    assumption: bool
+    assumption: bool  # whether rho <= 1
+    # Upper bounds of makespan over optimum (up to the tolerance of the program). None if the theorem does not apply:
+    # devices differ; tasks are bound to devices, to each other, apart or to times; ports contend; memory is limited
+    # (except for `m_sct`); or the assumption fails.
     etf: Fraction | None = None
     sct_infinite: Fraction | None = None
     sct: Fraction | None = None
@@ -74,7 +67,7 @@ class Ratios:
 
 
 def ratios_of(problem: Problem, threshold: float = 0.5) -> Ratios:
-    """The ratios that hold for a problem, with favourites where x is below the threshold; the papers have 1/2."""
+    """The ratios that hold for a problem, with favourites for x below the threshold; the papers use 1/2."""
     rho = _rho(problem)
     assumption = rho is not None and rho <= 1
     if rho is None or not assumption or not _classical(problem):
@@ -105,7 +98,7 @@ def _rho(problem: Problem) -> Fraction | None:
 
 
 def _classical(problem: Problem) -> bool:
-    """Whether devices are equal and nothing but precedence and memory binds tasks."""
+    """Whether devices are identical and tasks have no constraints except precedence and memory."""
     return bool(
         problem.n_devices > 0
         and problem.objective.single == "makespan"

@@ -1,4 +1,4 @@
-"""Solving the programme to a tolerance: reductions, an engine for what is small, a game for what is large."""
+"""Solve the linear program to a tolerance (reductions, then GLOP or the game), or over whole favourites (CP-SAT)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,22 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt.bounding.sct.core import FREE, Core, composed, core_of, heads, reduced
-from placeopt.bounding.sct.game import continued, fresh, game_of, played
-from placeopt.bounding.sct.programme import Programme
-from placeopt.bounding.sct.proof import favourites, longest, one_sided, proved, shares_of, sides_of
-from placeopt.bounding.sct.symmetry import merged
+from placeopt.bounding.sct.core import FREE, Core, composed, core_of, heads, merged, reduced
+from placeopt.bounding.sct.game import (
+    continued_state,
+    favourites,
+    flow_bound,
+    game_of,
+    initial_state,
+    longest,
+    one_sided,
+    run_rounds,
+    shares_of,
+    sides_of,
+)
+from placeopt.bounding.sct.program import SctProgram
 from placeopt.model.arrays import Float
+from placeopt.solver import Clock
 
 Method = Literal["reductions", "glop", "game", "cp-sat"]
 
@@ -23,91 +33,78 @@ TOLERANCE = 1e-4
 """Relative gap between both bounds of w at which the game ends."""
 
 SMALL, LARGE = 600, 10_000
-"""Edges up to which the engine solves what is left at once, and up to which it does where the game is slow. With 1,900
-edges the engine takes 260 ms and the compiled game 26 ms (benchmarks/first_use.py)."""
+"""Cores with at most SMALL edges go to GLOP at once, and with at most LARGE edges if the game is slow. With 1,900 edges
+GLOP takes 260 ms and the compiled game 26 ms (benchmarks/first_use.py).
+"""
 
 FIRST, THEN = 100, 100
-"""Rounds before the first look at the bounds, and between two."""
+"""Rounds before the first check of the bounds, and between two checks."""
 
 ROUNDS, SLOW = 20_000, 2000
-"""Rounds, at most, and those after which the game counts as slow."""
+"""Most rounds, and the rounds after which the game counts as slow."""
 
 PASSES = 4
-"""Passes of filling at each look."""
+"""Filling passes per check."""
 
 SHRUNK = 0.95
-"""The game goes on with what is left once that is no more than this part of its edges."""
+"""The game continues on the reduced core if that has at most this share of the edges."""
 
 SAFETY = 1e-9
-"""Relative margin for bounds in floats that only decide what is left out."""
+"""Relative margin for floating-point bounds that decide only what is pruned."""
+
+LARGEST = 1 << 50
+"""Longest path that CP-SAT accepts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """A feasible point of the programme, and a proof of how good it is.
+    """A feasible point of the program, and a proof of its quality."""
 
-    Attributes
-    ----------
-    value
-        w of the point, in ticks.
-    bound
-        No point has a smaller w, in ticks: exact.
-    y
-        (e,) in [0, 1], by the programme's edges; 0 where nothing is hidden.
-    start
-        (n,) the earliest starts for that y, in ticks.
-    method
-        What solved it.
-    rounds
-        Rounds of the game.
-    tasks, edges
-        What the reductions left in the end.
-    """
-
-    value: float
-    bound: Fraction
-    y: Float
-    start: Float
-    method: Method
-    rounds: int
+    value: float  # w of the point, in ticks
+    bound: Fraction  # exact lower bound of w over all points, in ticks
+    y: Float  # (e,) in [0, 1], by the program's edges; 0 where nothing is hidden
+    start: Float  # (n,) the earliest starts for that y, in ticks
+    method: Method  # what solved it
+    rounds: int  # rounds of the game
+    # The size of the core after all reductions
     tasks: int
     edges: int
 
     @property
     def gap(self) -> float:
-        """(value - bound) / value, at least; 0 where both are."""
+        """An upper bound of (value - optimum) / value; 0 if the value is 0."""
         return max(0.0, 1.0 - float(self.bound) / self.value) if self.value > 0 else 0.0
 
 
 def solution_of(
-    programme: Programme,
+    program: SctProgram,
     *,
     tolerance: float = TOLERANCE,
     rounds: int = ROUNDS,
     small: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Solution:
-    """The programme solved to a relative gap of `tolerance`, or as far as `rounds` or `should_stop` allow.
+    """Solve the program to a relative gap of `tolerance`, or as far as `rounds` and `should_stop` allow.
 
-    The engine solves what reductions leave if that has at most `small` edges, SMALL unless given.
+    GLOP solves a reduced core of at most `small` edges (default SMALL).
     """
-    return _Search(programme, tolerance, rounds, SMALL if small is None else small, should_stop).run()
+    return _Search(program, tolerance, rounds, SMALL if small is None else small, should_stop).run()
 
 
 class _Search:
     def __init__(
-        self, programme: Programme, tolerance: float, rounds: int, small: int, should_stop: Callable[[], bool]
+        self, program: SctProgram, tolerance: float, rounds: int, small: int, should_stop: Callable[[], bool]
     ) -> None:
-        self.programme, self.tolerance, self.most, self.should_stop = programme, tolerance, rounds, should_stop
+        self.program, self.tolerance, self.most, self.should_stop = program, tolerance, rounds, should_stop
         self.small = small
-        self.whole, self.edge = core_of(programme)
+        self.whole, self.edge = core_of(program)
         self.bound = Fraction(0)
         self.value = np.inf
         self.y = np.zeros(self.whole.n_edges)
         self.rounds = 0
 
     def run(self) -> Solution:
-        """Reduce, then solve what is left."""
+        """Reduce the program, then solve the rest."""
         core, became = self._reduced()
         method: Method = "reductions"
         self._keep(np.zeros(core.n_edges), became)
@@ -119,7 +116,7 @@ class _Search:
         return self._solution(method, core)
 
     def _reduced(self) -> tuple[Core, NDArray[np.int64]]:
-        """What is left once simple bounds are known, again and again; and what became of the edges."""
+        """The core after repeated reductions with simple bounds, and the new index of each edge."""
         core = self.whole
         became = np.arange(core.n_edges)
         self.bound = Fraction(int(heads(core, core.fixed)[-1]))
@@ -133,7 +130,7 @@ class _Search:
                 merging = False
             if core.n_edges == 0:
                 return core, became
-            # A float, made smaller than what it stands for.
+            # Rounded down: the value is a float.
             simple = Fraction(int(one_sided(core, sides_of(core)) * (1 - SAFETY)))
             if simple <= self.bound:
                 return core, became
@@ -144,14 +141,14 @@ class _Search:
         return self.value - float(self.bound) <= self.tolerance * self.value
 
     def _keep(self, y: Float, became: NDArray[np.int64]) -> None:
-        """Note favourites of a core, if they are the best."""
+        """Store the favourites of a core if they are the best so far."""
         lifted = np.where(became == FREE, 1.0, np.where(became >= 0, y[became] if len(y) else 0.0, 0.0))
         value = longest(self.whole, lifted)
         if value < self.value:
             self.value, self.y = value, lifted
 
     def _exact(self, core: Core, became: NDArray[np.int64]) -> bool:
-        """Let the engine solve the core; whether it could."""
+        """Solve the core with GLOP; return whether that succeeded."""
         from placeopt.bounding.sct.engine import optimum
 
         game = game_of(core)
@@ -160,37 +157,37 @@ class _Search:
             return False
         y, flow = found
         self._keep(y, became)
-        self.bound = max(self.bound, proved(game, flow))
+        self.bound = max(self.bound, flow_bound(game, flow))
         return self._done
 
     def _play(self, core: Core, became: NDArray[np.int64]) -> Core:
         game = game_of(core)
-        play, weight, sides = fresh(game), 0.0, sides_of(core)
+        play, weight, sides = initial_state(game), 0.0, sides_of(core)
         while not self._done and self.rounds < self.most and not self.should_stop():
             if self.rounds == SLOW and core.n_edges <= LARGE and self._exact(core, became):
                 break
             count = min(THEN if self.rounds else FIRST, self.most - self.rounds)
-            run = played.select(10 * count * len(game.edge))
+            run = run_rounds.select(10 * count * len(game.edge))
             weight = run(game.board, play, self.rounds + 1, self.rounds + count, weight)
             self.rounds += count
             y_out, y_in = shares_of(game, play.mean_share)
             y, _ = favourites(core, sides, y_out, y_in, PASSES)
             self._keep(y, became)
-            self.bound = max(self.bound, proved(game, play.mean_flow))
+            self.bound = max(self.bound, flow_bound(game, play.mean_flow))
             left, then = reduced(core, float(self.bound) * (1 - SAFETY))
             if 0 < left.n_edges <= SHRUNK * core.n_edges:
                 core, became = left, composed(became, then)
                 before, game = game, game_of(left)
-                play, sides = continued(game, before, play, then), sides_of(left)
+                play, sides = continued_state(game, before, play, then), sides_of(left)
         return core
 
     def _solution(self, method: Method, core: Core) -> Solution:
-        parts = self.programme.parts
+        parts = self.program.parts
         return Solution(
             value=self.value / parts,
             bound=self.bound / parts,
-            y=np.where(self.programme.hidden > 0, self.y[self.edge], 0.0),
-            start=starts(self.programme, self.whole, self.y),
+            y=np.where(self.program.hidden > 0, self.y[self.edge], 0.0),
+            start=starts(self.program, self.whole, self.y),
             method=method,
             rounds=self.rounds,
             tasks=core.n_tasks - 2,
@@ -198,8 +195,77 @@ class _Search:
         )
 
 
-def starts(programme: Programme, core: Core, y: Float) -> Float:
-    """(n,) the earliest starts of the programme's tasks, in ticks; y (e,) by the edges of its core."""
-    place = np.empty(len(programme.order), dtype=np.int64)
-    place[programme.order] = np.arange(1, len(place) + 1)
-    return heads(core, core.fixed + core.hidden * (1.0 - y))[place] / programme.parts
+def starts(program: SctProgram, core: Core, y: Float) -> Float:
+    """(n,) the earliest starts of the program's tasks, in ticks; y (e,) by the edges of its core."""
+    place = np.empty(len(program.order), dtype=np.int64)
+    place[program.order] = np.arange(1, len(place) + 1)
+    return heads(core, core.fixed + core.hidden * (1.0 - y))[place] / program.parts
+
+
+def integral_solution(
+    program: SctProgram,
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Solution | None:
+    """The best whole favourites found (x in {0, 1}: Hanen and Munier's integer program), and a bound of w, by CP-SAT.
+
+    Of several optima, one that hides the most. None if none is found in time.
+    """
+    from ortools.sat.python import cp_model
+
+    from placeopt.bounding.engines import cp_sat
+
+    core, place = core_of(program)
+    most = int(heads(core, core.fixed + core.hidden)[-1])
+    if most > LARGEST:
+        return None
+    model = cp_model.CpModel()
+    low = heads(core, core.fixed).astype(np.int64).tolist()
+    start = [model.new_int_var(first, most, "") for first in low]
+    favourite = {e: model.new_bool_var("") for e in np.flatnonzero(core.hidden > 0).tolist()}
+    length, fixed, hidden = core.length.tolist(), core.fixed.tolist(), core.hidden.tolist()
+    for e, (i, j) in enumerate(zip(core.source.tolist(), core.target.tolist(), strict=True)):
+        after = start[i] + length[i] + fixed[e]
+        model.add(start[j] >= (after if e not in favourite else after + hidden[e] - hidden[e] * favourite[e]))
+    for rival, end in ((core.out_rival, core.source), (core.in_rival, core.target)):
+        groups: dict[int, list[cp_model.IntVar]] = {}
+        for e in np.flatnonzero(rival).tolist():
+            groups.setdefault(int(end[e]), []).append(favourite[e])
+        for group in groups.values():
+            model.add_at_most_one(group)
+    clock = Clock(time_limit)
+
+    def minimised(objective: cp_model.LinearExprT) -> cp_sat.Outcome:
+        model.minimize(objective)
+        return cp_sat.run(
+            model,
+            largest=max(most, sum(hidden)),
+            seconds=clock.remaining,
+            seed=seed,
+            workers=workers,
+            should_stop=should_stop,
+        )
+
+    best = minimised(start[-1])
+    if not best.solved or best.bound is None:
+        return None
+    # Second level: hide the most.
+    model.add(start[-1] <= best.solver.value(start[-1]))
+    settled = minimised(-sum(hidden[e] * variable for e, variable in favourite.items()))
+    solver = settled.solver if settled.solved else best.solver
+    y = np.ones(core.n_edges)
+    for e, variable in favourite.items():
+        y[e] = float(solver.value(variable))
+    return Solution(
+        value=float(heads(core, core.fixed + core.hidden * (1.0 - y))[-1]) / program.parts,
+        bound=Fraction(best.bound, program.parts),
+        y=np.where(program.hidden > 0, y[place], 0.0),
+        start=starts(program, core, y),
+        method="cp-sat",
+        rounds=0,
+        tasks=core.n_tasks - 2,
+        edges=core.n_edges,
+    )

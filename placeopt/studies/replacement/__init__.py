@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 from placeopt.errors import InternalError
 from placeopt.io.document import Files
-from placeopt.model.metrics import device_uses
 from placeopt.model.objective import METRICS, simplified
 from placeopt.model.problem import Problem
 from placeopt.model.relocation import GONE
@@ -24,7 +23,7 @@ from placeopt.model.schedule import Schedule
 from placeopt.solver import Termination
 from placeopt.solver.registry import find_solver
 from placeopt.solving.pipeline import solve
-from placeopt.solving.result import Result, number
+from placeopt.solving.result import Result, number, with_schedule
 from placeopt.studies.replacement.network import Changed, Source, changed_problem
 from placeopt.studies.replacement.staying import Stay, staying
 
@@ -211,16 +210,8 @@ def _never_worse(result: Result, stay: Stay) -> Result:
         claim = f"{result.solver} says that the changed problem is {result.termination.value}"
         raise InternalError(f"{claim}, and leaving the tasks where they are is feasible and better")
     told = "" if alike else f"{result.solver} found nothing better than to move only what has to"
-    return with_(
-        result,
-        schedule=stay.schedule,
-        feasible=True,
-        violations=(),
-        values=stay.values,
-        makespan=stay.makespan,
-        devices=device_uses(result.problem, stay.schedule),
-        message="; ".join(part for part in (result.message, told) if part),
-    )
+    message = "; ".join(part for part in (result.message, told) if part)
+    return with_schedule(with_(result, message=message), stay.schedule, stay.values, stay.makespan)
 
 
 def _moves(changed: Changed, stay: Stay, schedule: Schedule | None) -> tuple[Move, ...]:

@@ -1,21 +1,21 @@
-"""Identical devices between which nothing costs time, as one device that runs several tasks at once.
+"""Pool identical devices with free transfers between them into one device that runs several tasks at once.
 
-Let the k devices of a class have no limit of memory that the tasks could reach, and let every transfer between two of
-them take no time. Then a schedule is feasible exactly if the one with the whole class as one place is, where at most k
-tasks run at a time: precedence, release times, deadlines and transfers to other devices see the class only. One
-direction is clear. For the other, take the tasks of the place by their starts and give each to a device whose last task
-has ended: one is free, for otherwise k tasks that began no later still run at its start, and with it there are k + 1.
-(This colours an interval graph, which needs no more colours than intervals that meet: M. C. Golumbic, Algorithmic Graph
-Theory and Perfect Graphs, 1980, chapter 8.)
+Let the k devices of a class have more memory than the tasks could need, and let every transfer between two of them take
+no time. Then a schedule is feasible exactly if it is with the class as one pool that runs at most k tasks at a time:
+precedence, release times, deadlines and transfers to other devices depend on the class only. One direction is clear.
+For the other, take the tasks of the pool by their starts and give each to a device whose last task has ended. One
+exists: otherwise k tasks that began no later still run at its start, which makes k + 1. (This colours an interval
+graph, which needs as many colours as intervals overlap: M. C. Golumbic, Algorithmic Graph Theory and Perfect Graphs,
+1980, chapter 8.)
 
-A task of no duration that starts strictly inside k others breaks the argument, so a class that may run one is left
-alone; so is one that may run a task that must share a device with another, or be apart from one, for the place hides
-who shares what. Ports count transfers by device, and so do `max_load`, `memory_balance`, `communication` and `energy`,
-which know a move within the class; `makespan` and `relocation` do not, and `total_cost` only where a shared output
-reaches consumers in the class: one transfer for each of their devices.
+A class is not pooled if it may run a task of no duration, which can start strictly inside k others; nor if it may run a
+task that shares a device with another or is separated from one, because the pool hides the device. Nor is it pooled
+under ports, or where the objective counts transfers or loads by device: `max_load`, `memory_balance`, `communication`
+and `energy` do. `makespan` and `relocation` do not; `total_cost` does only where a shared output reaches consumers in
+the class, with one transfer for each of their devices.
 
 Measured on random graphs of 30 and 50 tasks with 2 to 8 such CPUs and 1 or 2 accelerators of limited memory, without
-annealing, 9 s each: 23 of 24 proved pooled and 21 device by device; those 21 took 3 s and 22 s of CPU time.
+annealing, 9 s each: 23 of 24 were proved with pools and 21 without; those 21 took 3 s and 22 s of CPU time.
 """
 
 from __future__ import annotations
@@ -30,26 +30,27 @@ from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
 
+from ..._runs.device_classes import class_members
 from .limits import Limits
 
 BLIND = ("makespan", "total_cost", "relocation")
-"""Metrics that are the same wherever in its class a task runs, but for shared outputs."""
+"""Metrics that depend only on the class on which a task runs, except with shared outputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """A problem with classes pooled, and the way there and back.
+    """A problem with pooled classes, and how to map schedules to it and back.
 
     Attributes
     ----------
     original
         The problem with all its devices.
     problem
-        The one with the first device of each pooled class for all of them; without their capacities.
+        The problem in which the first device of each pooled class stands for all of them, without capacity.
     slots
-        (m',) how many tasks each of its devices runs at a time.
+        (m',) tasks that each of its devices runs at a time.
     members
-        For each of its devices those of the original that it stands for.
+        For each of its devices, the original ones that it represents.
     """
 
     original: Problem
@@ -58,19 +59,19 @@ class Pools:
     members: list[list[int]]
 
     def limits(self, limits: Limits) -> Limits:
-        """Limits of the original as those of the pooled problem."""
+        """Return the limits of the original as those of the pooled problem."""
         first = [devices[0] for devices in self.members]
         return replace(limits, allowed=limits.allowed[:, first], head=limits.head[:, first], tail=limits.tail[:, first])
 
     def pooled(self, schedule: Schedule) -> Schedule:
-        """A schedule of the original as one of the pooled problem."""
+        """Return a schedule of the original as one of the pooled problem."""
         place = np.empty(self.original.n_devices, dtype=np.int64)
         for d, devices in enumerate(self.members):
             place[devices] = d
         return Schedule(place[schedule.device], schedule.start, schedule.transfers)
 
     def spread(self, schedule: Schedule) -> Schedule:
-        """A schedule of the pooled problem as one of the original."""
+        """Return a schedule of the pooled problem as one of the original."""
         device = np.array([devices[0] for devices in self.members], dtype=np.int64)[schedule.device]
         for d, devices in enumerate(self.members):
             if len(devices) > 1:
@@ -79,7 +80,7 @@ class Pools:
         return Schedule(device, schedule.start, schedule.transfers)
 
     def _coloured(self, tasks: Int, start: Int, d: int) -> list[int]:
-        """A device of the pool for each task."""
+        """Return a device of the pool for each task."""
         free, busy = list(self.members[d]), list[tuple[int, int]]()
         chosen = [0] * len(tasks)
         for at in np.argsort(start, kind="stable").tolist():
@@ -92,11 +93,9 @@ class Pools:
 
 
 def pools(problem: Problem, wanted: bool) -> Pools:
-    """The problem with every class pooled that can be; none unless `wanted`."""
-    label = problem.device_class
+    """Return the problem with every class pooled that allows it; none unless `wanted`."""
     members: list[list[int]] = []
-    for c in range(int(label.max(initial=-1)) + 1):
-        devices = np.flatnonzero(label == c).tolist()
+    for devices in class_members(problem):
         members += [devices] if wanted and _can_be_pooled(problem, devices) else [[d] for d in devices]
     members.sort()
     slots = [len(devices) for devices in members]
@@ -111,7 +110,7 @@ def pools(problem: Problem, wanted: bool) -> Pools:
         **places,
         **{name: getattr(problem, name)[np.ix_(first, first)] for name in links},
         "capacity": np.where(np.array(slots) > 1, UNLIMITED, problem.capacity[first]),
-        "device_class": label[first],
+        "device_class": problem.device_class[first],
     }
     names = tuple(problem.device_names[d] for d in first)
     types = tuple(problem.device_types[d] for d in first)
@@ -119,7 +118,7 @@ def pools(problem: Problem, wanted: bool) -> Pools:
 
 
 def _can_be_pooled(problem: Problem, devices: list[int]) -> bool:
-    """Whether a class keeps all that the module's text asks for."""
+    """Return whether a class meets the conditions stated above."""
     if len(devices) < 2 or problem.contention != "none" or not set(problem.objective.metrics) <= set(BLIND):
         return False
     first, second = devices[:2]

@@ -1,4 +1,4 @@
-"""Numbers that a CP-SAT model is built with, and why they are valid."""
+"""Compute the limits that a CP-SAT model is built with, and state why they are valid."""
 
 from __future__ import annotations
 
@@ -13,22 +13,26 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.objective import Value, task_energy, transfer_energy
 from placeopt.model.problem import PARTS, Metric, Problem
 
-from .base import LARGEST, TooLargeError
+from ..._runs.device_classes import class_ends
+from ..._runs.exact_run import TooLargeError
+
+LARGEST = 2**62
+"""No sum in a model may reach this: CP-SAT counts in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What every schedule of a problem keeps that is worth having.
+    """Limits that keep at least one optimal schedule.
 
     Attributes
     ----------
     horizon
-        A tick by which some optimal schedule has ended, and every one at least as good as the
-        incumbent if the objective's first level counts the makespan.
+        A tick by which some optimal schedule ends, and every one at least as good as the incumbent if the first level
+        of the objective contains the makespan.
     allowed
-        (g, m), whether a group may run on a device: by feasibility and, known beforehand, by memory.
+        (g, m) whether a group may run on a device, by feasibility and memory.
     head, tail
-        (n, m) ticks before which a task cannot start on a device; which must follow its end there.
+        (n, m) ticks before which a task cannot start on a device; ticks that must follow its end there.
     largest
         For each metric, a number that no schedule within the horizon exceeds.
     """
@@ -41,23 +45,22 @@ class Limits:
 
 
 def limits(problem: Problem, incumbent: Value | None) -> Limits:
-    """Limits for schedules whose first level is no worse than the incumbent's; O(e k^2) for k device classes.
+    """Return limits for schedules whose first level is no worse than the incumbent's. O(e k^2) for k device classes.
 
-    The horizon: take an optimal schedule and cut out every tick from the last release time on at which nothing runs
-    and nothing moves, shifting what comes later forward. All rules still hold (nothing in flight is cut, what is
-    shifted stays at or after the last release and nearer to its deadline, and the memory live
-    at any tick is what it was at some tick before), no metric grows, and what is left has at
-    every tick from then on a task or a transfer: so it ends by the last release time and the sum of all durations and
-    transfers. No schedule ends after the last deadline, if all tasks have one. And
-    if makespan has weight w in the first level of value V, any schedule no worse ends by V / w.
+    The horizon: take an optimal schedule and remove every tick after the last release time at which nothing runs and
+    nothing moves; later events move forward. All constraints still hold: no running task or transfer is cut, events
+    that move stay at or after the last release, and the memory live at any tick was live at some tick before. No metric
+    grows. In the result, a task or a transfer is active at every tick after the last release. So it ends by the last
+    release time plus the sum of all durations and transfers. If all tasks have deadlines, no schedule ends after the
+    last one. If the makespan has weight w in the first level of value V, any schedule no worse ends by V / w.
 
     Raises
     ------
     TooLargeError
-        If times or amounts do not fit into CP-SAT's 64 bits.
+        If times or amounts exceed 64 bits.
     """
     work = _total(problem.duration.max(axis=1, initial=0))
-    pairs = list(_links(problem))
+    pairs = _links(problem)
     moving = _largest_total(problem.transfer(problem.payload, a, b) for a, b in pairs)
     horizon = min(int(problem.release.max(initial=0)) + work + moving, int(problem.deadline.max(initial=0)))
     weight = next((term.weight for term in problem.objective.levels[0] if term.metric == "makespan"), 0)
@@ -76,7 +79,7 @@ def limits(problem: Problem, incumbent: Value | None) -> Limits:
         "relocation": _total(problem.relocation.max(axis=1, initial=0)),
     }
     for metric, value in largest.items():
-        # Rows add up a few such numbers: stay a factor away from the limit.
+        # Rows add up a few such numbers, hence the factor.
         if value >= LARGEST // 8:
             raise TooLargeError(f"{metric} up to {value}")
     found = windows(classes_of(problem))
@@ -90,7 +93,7 @@ def limits(problem: Problem, incumbent: Value | None) -> Limits:
 
 
 def model_size(problem: Problem) -> int:
-    """About how many literals, intervals and rows the model has."""
+    """Estimate the number of literals, intervals and rows of the model."""
     group = problem.group
     devices = problem.group_feasible().sum(axis=1)
     source, target = group[problem.edge_source], group[problem.edge_target]
@@ -107,19 +110,14 @@ def model_size(problem: Problem) -> int:
     return int(size)
 
 
-def _links(problem: Problem) -> Iterator[tuple[int, int]]:
-    """A pair of devices for every pair of classes that two devices can have."""
-    label = problem.device_class
-    first = np.unique(label, return_index=True)[1].tolist()
-    last = (len(label) - 1 - np.unique(label[::-1], return_index=True)[1]).tolist()
-    for c, a in enumerate(first):
-        for k, b in enumerate(last):
-            if c != k or a != b:
-                yield a, b
+def _links(problem: Problem) -> list[tuple[int, int]]:
+    """Return a pair of devices for every pair of classes that two devices can have."""
+    first, last = class_ends(problem)
+    return [(a, b) for a in first.tolist() for b in last.tolist() if a != b]
 
 
 def _largest_total(rows: Iterator[Int]) -> int:
-    """The sum over all edges of the largest of their amounts."""
+    """Return the sum over all edges of their largest amount."""
     most: Int | None = None
     for row in rows:
         most = row if most is None else np.maximum(most, row)
@@ -127,5 +125,5 @@ def _largest_total(rows: Iterator[Int]) -> int:
 
 
 def _total(amounts: Int) -> int:
-    """The sum in Python integers, which never overflow."""
+    """Return the sum in Python integers, which never overflow."""
     return sum(amounts.tolist())

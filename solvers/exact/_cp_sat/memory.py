@@ -1,4 +1,4 @@
-"""Memory in CP-SAT under both models, exactly as `placeopt.model.memory` defines it."""
+"""Model memory in CP-SAT, under both memory models, exactly as `placeopt.model.memory` defines it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ import math
 
 import numpy as np
 
-from placeopt.model.problem import PARTS, UNLIMITED, Problem
+from placeopt.model.problem import PARTS
 
-from .base import LARGEST, Expression, TooLargeError, View
+from ..._runs.exact_run import TooLargeError, View, bounded_devices
+from .base import Expression
+from .limits import LARGEST
 from .placement import Placement
 from .timing import Interval, Timing, Variable
 
 
 class Memory:
-    """No device holds more than its capacity.
+    """The constraint that no device exceeds its capacity.
 
-    Bytes are counted in units of their greatest common divisor, and capacities rounded down to that: sums of
-    multiples of the unit stay within one exactly if they stay within the other.
+    Bytes are counted in units of their greatest common divisor, and capacities are rounded down to units. Sums of
+    multiples of the unit respect one capacity exactly if they respect the other.
 
-    Variables: f[i], when the output of task i is let go, and h[i], for how long it is held; room[d], what
-    device d has beside the resident bytes; used[d], where the objective needs it. `magnitude` is the largest
-    number in its rows.
+    Variables: f[i], when the output of task i is released, and h[i], for how long it is held; room[d], the capacity
+    that the resident bytes of device d leave; used[d], where the objective needs it. `magnitude` is the largest number
+    in the rows.
     """
 
     def __init__(self, placement: Placement, timing: Timing | None) -> None:
@@ -32,10 +34,8 @@ class Memory:
         self.unit = math.gcd(*amounts) or 1
         if sum(amounts) // self.unit >= LARGEST:
             raise TooLargeError(f"the {sum(amounts)} bytes of all tasks")
-        self.limited = [d for d in range(problem.n_devices) if problem.capacity[d] != UNLIMITED]
-        most = placed_at_most(problem)
-        bounded = [d for d in self.limited if balance or most[d] > problem.capacity[d]]
-        self.capacity = {d: min(int(problem.capacity[d]) // self.unit, sum(amounts) // self.unit) for d in self.limited}
+        bounded = bounded_devices(problem)
+        self.capacity = {d: min(int(problem.capacity[d]), sum(amounts)) // self.unit for d in bounded}
         self.used: dict[int, Expression] = {}
         self.magnitude = sum(amounts) // self.unit if bounded else 0
         if problem.memory_model == "sum":
@@ -79,7 +79,7 @@ class Memory:
         intervals: list[Interval] = []
         demands: list[int] = []
         for i, interval in timing.running[d].items():
-            # What takes no time is never live.
+            # Scratch memory of a task without duration is never live.
             if problem.scratch[i] and problem.duration[i, d]:
                 intervals.append(interval)
                 demands.append(int(problem.scratch[i]) // unit)
@@ -91,10 +91,10 @@ class Memory:
         cp.add_cumulative(intervals, demands, room)
 
     def _hold(self, i: int, timing: Timing) -> tuple[Variable, Variable]:
-        """When a task's output is let go, and for how long it is held: until its last consumer has it."""
+        """Add when a task's output is released, and for how long it is held: until its last consumer has it."""
         problem, placement, cp = self.problem, self.placement, self.base.cp
-        freed = self.base.integer(0, timing.horizon, lambda view: view.freed[i])
-        length = self.base.integer(0, timing.horizon, lambda view: view.freed[i] - view.start[i])
+        freed = self.base.integer(0, timing.horizon, lambda view: view.release[i])
+        length = self.base.integer(0, timing.horizon, lambda view: view.release[i] - view.start[i])
         cp.add(freed >= timing.ends[i])
         g = placement.group[i]
         for e in range(int(problem.out_start[i]), int(problem.out_start[i + 1])):
@@ -110,7 +110,7 @@ class Memory:
         return freed, length
 
     def balance(self) -> Variable:
-        """A variable that is at least the largest used part of a capacity, in parts per million, rounded up."""
+        """Add a variable that is at least the largest used share of a capacity, in parts per million, rounded up."""
         share = self.base.integer(0, PARTS, lambda view: view.metrics["memory_balance"])
         for d, used in self.used.items():
             # share >= used * unit * PARTS / capacity, in lowest terms.
@@ -124,21 +124,3 @@ class Memory:
                 )
             self.base.cp.add(whole * share >= per_unit * used)
         return share
-
-
-def placed_at_most(problem: Problem) -> list[int]:
-    """For each device, the bytes of all tasks that may run there."""
-    memory = problem.memory.tolist()
-    return [sum(memory[i] for i in np.flatnonzero(problem.feasible[:, d]).tolist()) for d in range(problem.n_devices)]
-
-
-def needs_times(problem: Problem) -> bool:
-    """Whether memory, a deadline or the objective depends on when tasks run, not only on where."""
-    metrics = problem.objective.metrics
-    if "makespan" in metrics or (problem.deadline != UNLIMITED).any():
-        return True
-    if problem.memory_model == "sum":
-        return False
-    limited = problem.capacity != UNLIMITED
-    bounded = np.array(placed_at_most(problem), dtype=object) > problem.capacity
-    return bool((limited & bounded).any()) or ("memory_balance" in metrics and bool(limited.any()))

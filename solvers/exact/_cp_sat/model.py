@@ -1,61 +1,45 @@
-"""The whole CP-SAT model of a problem: its objective level by level, hints, and how to read a solution."""
+"""The CP-SAT model of a problem: its objective level by level, its run, and the schedule of a solution."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from ortools.sat.python import cp_model
 
-from placeopt.model.objective import Value, simplified, task_energy
+from placeopt.bounding.engines import cp_sat
+from placeopt.model.objective import task_energy
 from placeopt.model.problem import Metric, Problem
-from placeopt.model.schedule import Schedule, Transfers, edge_transfers
+from placeopt.model.schedule import Schedule, edge_transfers
 
 from ..._constructive.heft import on_placement
-from .base import LARGEST, Base, Expression, Literal, TooLargeError
-from .limits import Limits
-from .memory import Memory, needs_times
+from ..._runs.exact_run import Level, TooLargeError, needs_times, transfers_of
+from .base import Base, Expression, Literal
+from .limits import LARGEST, Limits
+from .memory import Memory
 from .placement import Placement
 from .timing import Timing
 from .transfers import Moves
 
-Read = Callable[[Literal], int]
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """One level of the objective as integers: `scale` times its value, which is a multiple of 1 / scale."""
-
-    expression: Expression
-    scale: Fraction
-
-    def scaled(self, value: Value) -> int:
-        """The integer that stands for a value of the level."""
-        return int(value * self.scale)
-
-    def value(self, scaled: int) -> Value:
-        """What an integer stands for."""
-        return simplified(scaled / self.scale)
-
 
 class Model:
-    """Variables and rows of a problem; see `placeopt_solvers.exact.cp_sat` for the whole.
+    """Variables and rows of a problem; `placeopt_solvers.exact.cp_sat` describes the whole.
 
-    Where neither memory nor the objective depends on starts, none are modelled: any
-    placement then has a schedule, for each device can run its tasks in topological order.
+    Starts are modelled only if memory, a deadline or the objective depends on them. Otherwise any placement has a
+    schedule, because each device can run its tasks in topological order.
 
-    `slots` (m,) are the tasks that a device may run at a time, one unless given; see
+    `slots` (m,) are the tasks that a device may run at a time, one by default; see
     `placeopt_solvers.exact._cp_sat.identical_devices`.
 
     Raises
     ------
     BuildStoppedError
-        If `stopped` became true.
+        If `stopped` returned true.
     TooLargeError
-        If sums do not fit into 64 bits.
+        If sums exceed 64 bits.
     """
 
     def __init__(
@@ -73,20 +57,20 @@ class Model:
         self.timing = Timing(self.moves, limits, slots or [1] * problem.n_devices) if needs_times(problem) else None
         self.memory = Memory(self.placement, self.timing)
         metrics = {metric: self._metric(metric) for metric in problem.objective.metrics}
-        # The largest number in any row; after the metrics, whose rows have some of them.
+        # The largest number in any row, the rows of the metrics included.
         self.magnitude = max(self.memory.magnitude, limits.horizon if self.timing is not None else 0)
-        self.levels: list[Level] = []
+        self.levels: list[Level[Expression]] = []
         for level in problem.objective.levels:
             denominator = math.lcm(*(term.weight.denominator for term in level))
             weights = [int(term.weight * denominator) for term in level]
             common = math.gcd(*weights) or 1
-            weights, scale = [w // common for w in weights], Fraction(denominator, common)
+            weights, step = [w // common for w in weights], Fraction(common, denominator)
             most = sum(w * limits.largest[term.metric] for w, term in zip(weights, level, strict=True))
             self.magnitude = max(self.magnitude, most)
             if most >= LARGEST:
-                raise TooLargeError(f"an objective up to {math.floor(most / scale)} in steps of {1 / scale}")
+                raise TooLargeError(f"an objective up to {math.floor(most * step)} in steps of {step}")
             self.levels.append(
-                Level(added(w * metrics[term.metric] for w, term in zip(weights, level, strict=True)), scale)
+                Level(added(w * metrics[term.metric] for w, term in zip(weights, level, strict=True)), step)
             )
 
     def _metric(self, metric: Metric) -> Expression:
@@ -112,8 +96,19 @@ class Model:
         computing = self.placement.loads(self.problem.duration)
         return added([*computing, *(self.moves.cost(move, self.moves.ticks(bytes_)) for move, bytes_ in moves)])
 
-    def schedule(self, read: Read) -> Schedule:
-        """The schedule of a solution; with HEFT's times for its placement where none are modelled."""
+    def minimise(
+        self, level: Level[Expression], start: Schedule | None, on_schedule: Callable[[Schedule], None], **options: Any
+    ) -> cp_sat.Outcome:
+        """Minimise a level of the objective from a schedule; `options` are those of `cp_sat.run`."""
+        self.base.cp.minimize(level.expression)
+        if start is not None:
+            self.base.hint(start)
+        return cp_sat.run(
+            self.base.cp, largest=self.magnitude, on_solution=lambda read: on_schedule(self.schedule(read)), **options
+        )
+
+    def schedule(self, read: Callable[[Literal], int]) -> Schedule:
+        """Return the schedule of a solution; HEFT gives the times where none are modelled."""
         problem = self.problem
         home = np.array([next(d for d, x in row.items() if read(x)) for row in self.placement.at], dtype=np.int64)
         device = home[problem.group]
@@ -123,19 +118,17 @@ class Model:
         if problem.contention == "none":
             return Schedule(device, start)
         representative = edge_transfers(problem, device)
-        moves = {
-            int(representative[e]): read(sent)
-            for move, sent in zip(self.moves.all, self.timing.sent, strict=True)
+        sent = {
+            int(representative[e]): read(begin)
+            for move, begin in zip(self.moves.all, self.timing.sent, strict=True)
             if read(move.present)
             for e in move.edges
             if move.device is None or device[problem.edge_target[e]] == move.device
         }
-        edges = sorted(moves)
-        transfers = Transfers(np.array(edges, dtype=np.int64), np.array([moves[e] for e in edges], dtype=np.int64))
-        return Schedule(device, start, transfers)
+        return Schedule(device, start, transfers_of(sent))
 
 
 def added(terms: Iterable[Expression]) -> Expression:
-    """A sum in one piece: adding up with + nests as deep as there are terms."""
+    """Return a sum as one expression; the operator + would nest as deep as there are terms."""
     total: Expression = cp_model.LinearExpr.sum(list(terms))
     return total

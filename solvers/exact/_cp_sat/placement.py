@@ -1,4 +1,4 @@
-"""Where tasks run, as CP-SAT literals."""
+"""Model the placement in CP-SAT."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule
 
+from ..._runs.device_classes import class_members
+from ..._runs.exact_run import group_order
 from .base import Base, Expression, Literal, weighted
 
 ORDERED_GROUPS = 60
-"""Groups that the symmetry breaking covers; each costs a row as long as the groups before it."""
+"""Groups that the symmetry breaking covers; each needs a row as long as the groups before it."""
 
 
 class Placement:
     """The literals of a placement.
 
     Variables: x[g, d], group g runs on device d; X[g, c], it runs on a device of class c; diff[g, h],
-    groups g and h are on different devices. The last two are made when they are asked for.
+    groups g and h are on different devices. X and diff are added on first use.
 
-    `allowed` (g, m): which x there are, the same for all devices of a class.
+    `allowed` (g, m) says which x exist; it is the same for all devices of a class.
     """
 
     def __init__(self, base: Base, allowed: Bool, symmetry: bool) -> None:
@@ -36,7 +36,7 @@ class Placement:
             base.cp.add_exactly_one(row.values())
         for g, h in np.unique(problem.group[problem.separation], axis=0).tolist():
             for d in self.at[g].keys() & self.at[h].keys():
-                # A group apart from itself comes out as 2 x <= 1 on every device: infeasible, as it is.
+                # A group separated from itself gives 2 x <= 1 on every device, which is correctly infeasible.
                 base.cp.add(self.at[g][d] + self.at[h][d] <= 1)
         self._classes: list[dict[int, Literal] | None] = [None] * problem.n_groups
         self._differs: dict[tuple[int, int], Literal] = {}
@@ -47,7 +47,7 @@ class Placement:
         return self.base.literal(lambda view: view.home[g] == d)
 
     def classes(self, g: int) -> dict[int, Literal]:
-        """Class -> whether group g runs on a device of it; only the possible classes."""
+        """Return, for each possible class, the literal that group g runs on a device of it."""
         found = self._classes[g]
         if found is None:
             members: dict[int, list[Literal]] = {}
@@ -67,7 +67,7 @@ class Placement:
         return literal
 
     def differs(self, g: int, h: int) -> Literal:
-        """Whether two distinct groups are on different devices."""
+        """Return the literal that two distinct groups are on different devices."""
         g, h = min(g, h), max(g, h)
         if (g, h) not in self._differs:
             self._differs[g, h] = self._differ(g, h)
@@ -93,17 +93,12 @@ class Placement:
         return literal
 
     def _break_symmetry(self) -> None:
-        """The devices of a class are first used in their order, groups in the order of their first tasks.
+        """Require that the devices of a class are first used in their order; see `relabelled`.
 
-        Group g may be on the k-th device of a class only if an earlier group is on the (k-1)-th. Valid
-        because devices of a class can be swapped without changing anything (`Problem.device_class`),
-        and so for any subset of the groups that comes first. `relabelled` makes a schedule obey.
+        That is valid for any subset of the groups that comes first.
         """
-        members: dict[int, list[int]] = {}
-        for d, c in enumerate(self.device_class):
-            members.setdefault(c, []).append(d)
         sequence = group_order(self.problem)[:ORDERED_GROUPS]
-        for devices in members.values():
+        for devices in class_members(self.problem):
             for before, d in itertools.pairwise(devices):
                 earlier: list[Literal] = []
                 for g in sequence:
@@ -112,7 +107,7 @@ class Placement:
                         earlier.append(self.at[g][before])
 
     def loads(self, amounts: Int) -> list[Expression]:
-        """Per device, the sum of `amounts` (n, m) over the tasks on it."""
+        """Return, per device, the sum of `amounts` (n, m) over the tasks on it."""
         problem = self.problem
         totals = np.zeros((problem.n_groups, problem.n_devices), dtype=np.int64)
         np.add.at(totals, problem.group, amounts)
@@ -123,21 +118,3 @@ class Placement:
             )
             for d in range(problem.n_devices)
         ]
-
-
-def group_order(problem: Problem) -> list[int]:
-    """The groups in the order in which their first tasks stand in `Problem.order`."""
-    return list(dict.fromkeys(problem.group[problem.order].tolist()))
-
-
-def relabelled(problem: Problem, schedule: Schedule) -> Schedule:
-    """The same schedule with the devices of each class first used in their order."""
-    home = np.empty(problem.n_groups, dtype=np.int64)
-    home[problem.group] = schedule.device
-    used = list(dict.fromkeys(home[group_order(problem)].tolist()))
-    new = np.arange(problem.n_devices)
-    for c in range(int(problem.device_class.max(initial=-1)) + 1):
-        devices = np.flatnonzero(problem.device_class == c).tolist()
-        first_used = [d for d in used if d in devices]
-        new[first_used + [d for d in devices if d not in first_used]] = devices
-    return Schedule(new[schedule.device], schedule.start, schedule.transfers)

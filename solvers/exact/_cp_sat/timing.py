@@ -1,4 +1,4 @@
-"""When tasks run and data moves, in CP-SAT: starts, precedence, one task at a time, ports."""
+"""Model times in CP-SAT: starts, precedence, one task at a time, ports."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ Variable = cp_model.IntVar
 Interval = cp_model.IntervalVar
 
 QUARTILES = (0.0, 0.25, 0.5, 0.75)
+"""Of heads and tails, from which rows of windows are made."""
 
 
 class Timing:
-    """Starts, and that what happens at one time is possible.
+    """Starts of tasks and transfers, and their constraints.
 
-    Variables: s[i], start of task i; under port contention t[q], the start of transfer q, and where its ticks
-    depend on the placement l[q], those.
+    Variables: s[i], the start of task i; under port contention t[q], the start of transfer q, and l[q], its ticks,
+    where they depend on the placement.
     """
 
     def __init__(self, moves: Moves, limits: Limits, slots: Sequence[int]) -> None:
@@ -49,7 +50,7 @@ class Timing:
         by = int(self.problem.deadline[i])
         latest = max(min(self.horizon - int(self.tail[i, d]), by) - p for d, p in zip(devices, ticks, strict=True))
         earliest = head[devices].tolist()
-        # Never empty, so that CP-SAT takes it; a deadline that cannot be kept shows in its row.
+        # The range is never empty, which CP-SAT requires; the row of an impossible deadline is infeasible.
         start = self.base.integer(min(earliest), max(latest, min(earliest)), lambda view: view.start[i])
         if len(set(earliest)) > 1:
             self.base.cp.add(start >= weighted(list(row.values()), earliest))
@@ -60,7 +61,7 @@ class Timing:
         self.ends.append(end)
 
     def _run(self, d: int) -> dict[int, Interval]:
-        """Task -> its interval on the device, which counts if it runs there; no more at a time than it has slots."""
+        """Add an interval for each task that may run on the device, no more at a time than the device has slots."""
         intervals = {}
         for i, g in enumerate(self.placement.group):
             x = self.placement.at[g].get(d)
@@ -74,12 +75,12 @@ class Timing:
         return intervals
 
     def after_arrival(self, moment: Variable, e: int) -> None:
-        """Let a moment be no earlier than the tick at which an edge's data reaches its consumer, if it moves.
+        """Require that a time is at or after the arrival of an edge's data, if the data moves.
 
-        A transfer takes at least the least ticks of all pairs of classes; for those pairs that take more there is
-        a row each, enforced where it is the true one. That beat element constraints and one row per class of the
-        sender. One linear row with a literal per pair comes out even: 11 instead of 10 of 15 random graphs proved in
-        6 s, but a schedule 4% worse for resnet50 after 14 s, of a model with an eighth more variables.
+        A transfer takes at least the minimum over all pairs of classes. Each pair that takes longer has a row, enforced
+        where the pair is the actual one. That was faster than element constraints and than one row per class of the
+        sender. One linear row with a literal per pair was as fast: in 6 s, 11 instead of 10 of 15 random graphs were
+        proved, but the schedule of resnet50 after 14 s was 4% worse, with an eighth more variables.
         """
         u, v = int(self.problem.edge_source[e]), int(self.problem.edge_target[e])
         g, h = self.placement.group[u], self.placement.group[v]
@@ -95,7 +96,7 @@ class Timing:
             if condition is not None:
                 row.only_enforce_if(condition)
         if self.problem.contention == "port":
-            return  # the arrivals say it all
+            return  # the rows above are complete
         senders, receivers = self.placement.classes(g), self.placement.classes(h)
         for (c, k), p in ticks.items():
             if p > least:
@@ -105,9 +106,9 @@ class Timing:
     # Ports
 
     def _use_ports(self) -> None:
-        """One transfer at a time leaves a device, one at a time reaches it.
+        """Require that a device sends one transfer at a time and receives one at a time.
 
-        A transfer of no ticks keeps to the same rule as a task of no duration: never strictly inside another.
+        A transfer of no ticks is never strictly inside another, like a task of no duration.
         """
         sending: list[list[Interval]] = [[] for _ in range(self.problem.n_devices)]
         receiving: list[list[Interval]] = [[] for _ in range(self.problem.n_devices)]
@@ -116,7 +117,7 @@ class Timing:
             self.base.cp.add_no_overlap(intervals)
 
     def _add_transfer(self, move: Move, sending: list[list[Interval]], receiving: list[list[Interval]]) -> Variable:
-        """The start of a transfer."""
+        """Add a transfer and return its start."""
         cp, group = self.base.cp, self.placement.group
         targets = [group[int(self.problem.edge_target[e])] for e in move.edges]
         sent, ticks, arrival = self._times(move)
@@ -144,7 +145,7 @@ class Timing:
         return sent
 
     def _times(self, move: Move) -> tuple[Variable, int | Variable, Expression]:
-        """Start, ticks and end of a transfer; ticks and end are those of no transfer where none is needed."""
+        """Add start, ticks and end of a transfer; where it is not needed, its ticks are 0."""
         base, u = self.base, move.producer
         moving = move.moving
         sent = base.integer(0, self.horizon, lambda view: view.end[u] if (e := moving(view)) is None else view.sent[e])
@@ -165,11 +166,10 @@ class Timing:
     # Objective
 
     def makespan(self) -> Variable:
-        """A variable that is at least the makespan.
+        """Add a variable that is at least the makespan.
 
-        Besides the ends of the tasks, rows that follow from those but that the linear relaxation lacks: what
-        must follow a task, and the load of each device. Together the loads say that all devices and
-        the makespan have room for the total work.
+        Besides the rows of the tasks' ends there are rows that tighten the linear relaxation: ticks that must follow a
+        task, and the load of each device.
         """
         problem, placement, cp = self.problem, self.placement, self.base.cp
         span = self.base.integer(0, self.horizon, lambda view: view.metrics["makespan"])
@@ -184,14 +184,14 @@ class Timing:
         return span
 
     def _add_windows(self, d: int, span: Variable) -> None:
-        """What runs on a device between heads and tails: for tasks S with heads from a and tails from b on,
+        """Add rows for the load of a device between heads and tails. For tasks S with heads >= a and tails >= b,
 
-        sum over i in S of p_i x_i + k (a + b) <= k makespan, k being the tasks that the device runs at a time.
+        sum over i in S of p_i x_i + k (a + b) <= k makespan, where the device runs k tasks at a time.
 
-        Those of S on the device run in [a, makespan - b). If there are none, the makespan is at least a + b because
-        some task of S says so wherever it runs; rows without such a task are left out. The a and b are quartiles.
+        The tasks of S on the device run in [a, makespan - b). If there are none, the makespan is at least a + b because
+        some task of S requires that on any device; rows without such a task are omitted. The a and b are quartiles.
         Measured: 24 graphs of `placeopt generate random`, 12 and 15 tasks on 3 and 4 unlike devices, were proved in 18
-        seconds of CPU time, without these rows in 22; on graphs of like devices they make no difference.
+        seconds of CPU time, without these rows in 22; on graphs of equal devices they make no difference.
         """
         problem, placement = self.problem, self.placement
         tasks = np.array([i for i, g in enumerate(placement.group) if d in placement.at[g]], dtype=np.int64)
@@ -212,6 +212,6 @@ class Timing:
                     self.base.cp.add(weighted(load, ticks) + self.slots[d] * least <= self.slots[d] * span)
 
     def _through(self, i: int) -> int:
-        """Ticks that the makespan has at least because of one task, wherever it runs."""
+        """Return a lower bound of the makespan from one task, for any device."""
         devices = list(self.placement.at[self.placement.group[i]])
         return int((self.head[i, devices] + self.problem.duration[i, devices] + self.tail[i, devices]).min())

@@ -1,4 +1,4 @@
-"""What moves between devices, as CP-SAT literals, and what that costs."""
+"""Model transfers between devices in CP-SAT, and their costs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from ortools.sat.python import cp_model
 from placeopt.model.arrays import Int
 from placeopt.model.objective import transfer_energy
 
-from .base import Expression, Literal, View, weighted
+from ..._runs.device_classes import class_ends
+from ..._runs.exact_run import View
+from .base import Expression, Literal, weighted
 from .placement import Placement
 
 Pair = tuple[int, int]
@@ -28,15 +30,15 @@ class Move:
     producer
         The task whose data moves.
     edges
-        The edges that it serves: the one, or the shared ones of the producer that can end on `device`.
+        The edges that it serves: one, or the shared ones of the producer that can end on `device`.
     device
         The destination, if the output is shared by several groups.
     present
-        Whether the placement needs it.
+        Literal that the placement needs it.
     options
         Pairs of classes, sender's and receiver's, between which it can run.
     moving
-        One of the edges that it serves in a schedule, None if that does not need it.
+        Returns one of the edges that it serves in a schedule, None if the schedule does not need it.
     """
 
     producer: int
@@ -48,40 +50,38 @@ class Move:
 
 
 class Moves:
-    """The transfers of a placement and, where that matters, the device classes between which they run.
+    """The transfers of a placement and, where costs differ, the device classes between which they run.
 
     Variables: y[u, d], a shared output of task u moves to device d; z[g, h, c, k], groups g and h are on
     different devices, g in class c and h in class k; z'[u, d, c], a shared output of task u moves to device d
-    from class c. The last two are made when costs that differ by class are asked for.
+    from class c. z and z' are added only where costs differ by class.
     """
 
     def __init__(self, placement: Placement) -> None:
         self.placement = placement
         self.base, self.problem = placement.base, placement.problem
         self.target: list[int] = self.problem.edge_target.tolist()
-        label = self.problem.device_class
-        self._class_size: list[int] = np.bincount(label).tolist()
-        first = np.unique(label, return_index=True)[1]
+        self._class_size: list[int] = np.bincount(self.problem.device_class).tolist()
+        first, last = class_ends(self.problem)
         self._sender = np.repeat(first[:, None], len(first), axis=1)
         self._receiver = self._sender.T.copy()
-        # The last device of each class: another than the first wherever there is another.
-        np.fill_diagonal(self._receiver, len(label) - 1 - np.unique(label[::-1], return_index=True)[1])
+        np.fill_diagonal(self._receiver, last)
         self._ways: dict[tuple[int, int, int | None], Ways] = {}
 
     def ticks(self, payload: int) -> Int:
-        """(k, k) ticks of a transfer between two devices of the row's and the column's class."""
+        """Return the (k, k) ticks of a transfer between two devices of the row's and the column's class."""
         return self.problem.transfer(payload, self._sender, self._receiver)
 
     def energy(self, payload: int) -> Int:
-        """(k, k) nanojoules of a transfer between two devices of the row's and the column's class."""
+        """Return the (k, k) nanojoules of a transfer between two devices of the row's and the column's class."""
         return transfer_energy(self.problem, np.asarray(payload), self._sender, self._receiver)
 
     def possible(self, g: int, h: int) -> bool:
-        """Whether two groups can be on different devices."""
+        """Return whether two groups can be on different devices."""
         return g != h and self.placement.differs(g, h) is not self.base.false
 
     def options(self, g: int, h: int) -> tuple[Pair, ...]:
-        """The pairs of classes that two groups on different devices can be on."""
+        """Return the pairs of classes that two groups on different devices can be on."""
         senders, receivers = self.placement.classes(g), self.placement.classes(h)
         return tuple((c, k) for c in senders for k in receivers if c != k or self._class_size[c] > 1)
 
@@ -91,7 +91,7 @@ class Moves:
         return [move for u in range(self.problem.n_tasks) for move in self._of_task(u)]
 
     def cost(self, move: Move, table: Int) -> Expression:
-        """The entry of `table` (k, k) for the classes between which a move runs; 0 where it is not needed."""
+        """Return the entry of `table` (k, k) for the classes of a move; 0 where it is not needed."""
         costs = [int(table[pair]) for pair in move.options]
         if len(set(costs)) == 1:
             return costs[0] * move.present
@@ -125,7 +125,7 @@ class Moves:
         )
 
     def _to_device(self, u: int, d: int, shared: list[int]) -> Move:
-        """The move of a shared output to one device; makes y[u, d]."""
+        """Return the move of a shared output to one device; adds y[u, d]."""
         placement, cp = self.placement, self.base.cp
         g = placement.group[u]
         edges = tuple(e for e in shared if d in placement.at[placement.group[self.target[e]]])
@@ -145,13 +145,13 @@ class Moves:
         return Move(u, edges, d, present, tuple((c, placement.device_class[d]) for c in senders), moving)
 
     def _ways_of(self, move: Move) -> Ways:
-        """Pair of classes -> whether the move runs there."""
+        """Return, for each pair of classes, the literal that the move runs between them."""
         g, h = self.placement.group[move.producer], self.placement.group[self.target[move.edges[0]]]
         key = (g, h, None) if move.device is None else (move.producer, -1, move.device)
         if key not in self._ways:
             ways = {pair: self._way(move, pair) for pair in move.options}
             self._ways[key] = ways
-            # Exactly the literal of the true pair is left, in the linear relaxation too.
+            # These rows leave exactly the literal of the actual pair, in the linear relaxation too.
             cp, total = self.base.cp, cp_model.LinearExpr.sum
             cp.add(total(list(ways.values())) == move.present)
             for c, x in self.placement.classes(g).items():

@@ -1,1 +1,1 @@
-"""The MILP model: variables, constraints, objective, and how it is run."""
+"""The mixed-integer linear program: variables, constraints, objective, and how it is solved."""

@@ -1,28 +1,19 @@
-"""A mixed-integer programme with whole coefficients, whose every column knows its value in a given schedule."""
+"""Linear expressions, and a mixed-integer linear program in which the value of every column follows from a schedule."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
 
-from ortools.math_opt import model_pb2
+import numpy as np
 
-from placeopt.bounding.engines.certificate import certified
+from placeopt.bounding.engines.linear_program import LinearProgram, Row
 
-from .view import View
-
-CHECK_EVERY = 256
-"""Columns and rows made between two looks at the clock."""
-
-
-class BuildStoppedError(Exception):
-    """The time ran out, or the caller said stop, before the programme was built."""
+from ..._runs.exact_run import View
 
 
 class Linear:
-    """constant + the sum of coefficient * column; never changed once made."""
+    """An immutable expression: constant + the sum of coefficient * column."""
 
     __slots__ = ("constant", "terms")
 
@@ -48,12 +39,12 @@ class Linear:
     __rmul__ = __mul__
 
     def at(self, values: list[float]) -> float:
-        """Its value, given that of every column."""
+        """Return its value, given that of every column."""
         return self.constant + sum(a * values[c] for c, a in self.terms.items())
 
 
 def total(parts: Iterable[Linear | int]) -> Linear:
-    """A sum in one pass."""
+    """Return a sum, computed in one pass."""
     terms: dict[int, int] = {}
     constant = 0
     for part in parts:
@@ -66,51 +57,34 @@ def total(parts: Iterable[Linear | int]) -> Linear:
     return Linear({c: a for c, a in terms.items() if a}, constant)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A variable in low..high, whole or not, and the function that gives its value in a schedule."""
-
-    low: int
-    high: int
-    whole: bool
-    value: Callable[[View], float]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """The sum of coefficient * column >= low, or = low for an equation, in lowest terms."""
-
-    terms: tuple[tuple[int, int], ...]
-    low: int
-    equation: bool
-
-
-class Programme:
-    """Columns and rows, growing."""
+class Program(LinearProgram):
+    """A linear program built from expressions; each column is added with the function of its value in a schedule."""
 
     def __init__(self, stopped: Callable[[], bool]) -> None:
-        self.columns: list[Column] = []
-        self.rows: list[Row] = []
-        self._stopped = stopped
+        super().__init__(should_stop=stopped)
+        self._value: list[Callable[[View], float]] = []
 
     def column(self, low: int, high: int, value: Callable[[View], float], *, whole: bool = False) -> Linear:
-        """A new variable.
+        """Add a variable in low..high.
 
-        Bounds that cross leave no solution: a row says so, for engines take crossed bounds for a mistake.
+        Where low > high, a row makes the program infeasible, because engines reject crossed bounds.
 
         Raises
         ------
         BuildStoppedError
-            If the time for building is up.
+            If `stopped` returned true.
         """
-        self._look_up()
+        self._check_stop()
         if low > high:
             self.at_least(0, 1)
-        self.columns.append(Column(low, max(low, high), whole, value))
-        return Linear({len(self.columns) - 1: 1})
+        self.lower.append(low)
+        self.upper.append(max(low, high))
+        self.integral.append(whole)
+        self._value.append(value)
+        return Linear({self.n_columns - 1: 1})
 
     def binary(self, value: Callable[[View], bool]) -> Linear:
-        """A new variable that is 0 or 1."""
+        """Add a variable that is 0 or 1."""
         return self.column(0, 1, value, whole=True)
 
     def at_least(self, left: Linear | int, right: Linear | int) -> None:
@@ -122,59 +96,30 @@ class Programme:
         self._require(total((left, -1 * right)), equal=True)
 
     def _require(self, difference: Linear, *, equal: bool) -> None:
-        self._look_up()
+        """Add a row in lowest terms."""
+        self._check_stop()
         terms = sorted(difference.terms.items())
         common = math.gcd(difference.constant, *(a for _, a in terms)) or 1
-        low = -difference.constant // common
-        self.rows.append(Row(tuple((c, a // common) for c, a in terms), low, equal))
-
-    def _look_up(self) -> None:
-        if (len(self.columns) + len(self.rows)) % CHECK_EVERY == 0 and self._stopped():
-            raise BuildStoppedError
+        columns = np.array([c for c, _ in terms], dtype=np.int64)
+        coefficients = np.array([a // common for _, a in terms], dtype=object)  # may exceed 64 bits
+        self.rows.append(Row(columns, coefficients, -difference.constant // common, equal))
 
     @property
     def magnitude(self) -> int:
-        """The largest number in any row or bound."""
-        sides = (abs(row.low) for row in self.rows)
-        coefficients = (abs(a) for row in self.rows for _, a in row.terms)
-        return max([0, *sides, *coefficients, *(max(abs(c.low), abs(c.high)) for c in self.columns)])
+        """The largest absolute number in any row or bound."""
+        rows = (abs(a) for row in self.rows for a in (row.low, *row.coefficients.tolist()))
+        return max((*rows, *map(abs, self.lower), *map(abs, self.upper)), default=0)
 
     def most(self, expression: Linear) -> int:
-        """The largest value of an expression within the bounds of its columns."""
-        return expression.constant + sum(
-            max(a * self.columns[c].low, a * self.columns[c].high) for c, a in expression.terms.items()
-        )
+        """Return the largest value of an expression within the bounds of its columns."""
+        return expression.constant + sum(max(a * self.lower[c], a * self.upper[c]) for c, a in expression.terms.items())
 
     def values(self, view: View) -> list[float] | None:
-        """The value of every column in a schedule; None if some bound excludes it."""
-        found = [float(column.value(view)) for column in self.columns]
-        inside = all(c.low <= value <= c.high for c, value in zip(self.columns, found, strict=True))
+        """Return the value of every column in a schedule; None if some bound excludes it."""
+        found = [float(value(view)) for value in self._value]
+        inside = all(low <= value <= high for low, value, high in zip(self.lower, found, self.upper, strict=True))
         return found if inside else None
 
-    def proto(self, objective: Linear, *, relaxed: bool = False) -> model_pb2.ModelProto:
-        """The programme as OR-Tools' MathOpt reads it, with an expression to minimise."""
-        model = model_pb2.ModelProto()
-        variables, rows, matrix = model.variables, model.linear_constraints, model.linear_constraint_matrix
-        variables.ids.extend(range(len(self.columns)))
-        variables.lower_bounds.extend(float(column.low) for column in self.columns)
-        variables.upper_bounds.extend(float(column.high) for column in self.columns)
-        variables.integers.extend(column.whole and not relaxed for column in self.columns)
-        model.objective.offset = float(objective.constant)
-        for c, a in sorted(objective.terms.items()):
-            model.objective.linear_coefficients.ids.append(c)
-            model.objective.linear_coefficients.values.append(float(a))
-        rows.ids.extend(range(len(self.rows)))
-        rows.lower_bounds.extend(float(row.low) for row in self.rows)
-        rows.upper_bounds.extend(float(row.low) if row.equation else math.inf for row in self.rows)
-        for r, row in enumerate(self.rows):
-            for c, a in row.terms:
-                matrix.row_ids.append(r)
-                matrix.column_ids.append(c)
-                matrix.coefficients.append(float(a))
-        return model
-
-    def certified(self, objective: Linear, duals: list[float]) -> Fraction:
-        """A lower bound of the objective over the linear relaxation, exact for any dual values at all."""
-        rows = ((row.terms, row.low, row.equation) for row in self.rows)
-        lower, upper = [column.low for column in self.columns], [column.high for column in self.columns]
-        return objective.constant + certified(objective.terms, rows, duals, lower, upper)
+    def set_objective(self, expression: Linear) -> None:
+        """Minimise an expression."""
+        self.objective, self.constant = dict(expression.terms), expression.constant

@@ -1,4 +1,4 @@
-"""The numbers of time that a mixed-integer programme is built with, and why they are valid."""
+"""Compute the units, the horizon and the time windows of a mixed-integer program, and state why they are valid."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ class Times:
     Attributes
     ----------
     unit
-        Ticks of which every duration, transfer and release time is a multiple. So is then every start of a
-        schedule in which nothing can start earlier by itself; a deadline may be rounded down to one.
+        Ticks of which every duration, transfer and release time is a multiple. So is every start of a schedule in
+        which nothing can start earlier by itself; deadlines may be rounded down to a multiple.
     horizon
-        By which some optimal schedule has ended, and every one at least as good as the incumbent if the
-        first level of the objective counts the makespan.
+        Time by which some optimal schedule ends, and every one at least as good as the incumbent if the first level of
+        the objective contains the makespan.
     duration
         Per task and device.
     transfer
         Per edge, sending and receiving device; 0 between a device and itself.
     earliest, latest
-        Per task: what its start cannot precede, what its end cannot exceed.
+        Per task: lower bound of its start, upper bound of its end.
     least
         Per task: its shortest duration.
     after
-        Per task: the set of tasks that a path leads to, as the bits of a number.
+        Per task: its successors, direct and indirect, as the bits of a number.
     """
 
     unit: int
@@ -46,23 +46,20 @@ class Times:
     after: list[int]
 
     def ordered(self, i: int, j: int) -> bool:
-        """Whether a path leads from one of two tasks to the other."""
+        """Return whether a path leads from one of two tasks to the other."""
         return bool(self.after[i] >> j & 1 or self.after[j] >> i & 1)
 
 
 def times_of(problem: Problem, allowed: Bool, incumbent: Value | None) -> Times:
-    """Units, horizon and windows, for schedules whose first level is no worse than the incumbent's; O(n e + e m^2).
+    """Return units, horizon and windows for schedules no worse than the incumbent. O(n e + e m^2).
 
-    The horizon. Take an optimal schedule. Where after the last release time there is a tick at which nothing runs
-    and nothing moves, cut it out and let all that follows come one tick earlier. Every rule still holds:
-    nothing in flight is cut, no release time is touched, deadlines only get easier, and what is live at any tick was
-    live at some tick before. No metric grows. In what is left, every tick after the last release time has a task or a
-    transfer, so that all ends by that time plus the sum of all durations and all transfers, each taken where it is
-    longest. And if the makespan has weight w > 0 in the first level of value V, every schedule
-    no worse ends by V / w.
+    The horizon. Take an optimal schedule and remove each tick after the last release time at which nothing runs and
+    nothing moves. It stays valid, and no metric grows (`_cp_sat.limits` gives the argument). So it ends by that time
+    plus the sum of all durations and all transfers, each with its maximum over the devices. If the makespan has weight
+    w > 0 in the first level of value V, every schedule no worse ends by V / w.
 
-    The windows follow paths: the start of a task from its release time and the ends of its producers, each as short as
-    it can be, transfers left out; its end from its deadline, the horizon and the latest ends of its consumers.
+    The windows follow paths. The start of a task follows from its release time and the earliest ends of its producers,
+    with least durations and without transfers; its end from its deadline, the horizon and its consumers.
     """
     n, m = problem.n_tasks, problem.n_devices
     devices = np.arange(m)

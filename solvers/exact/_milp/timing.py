@@ -1,29 +1,29 @@
-"""When tasks run and data moves, in a mixed-integer programme: starts, precedence, disjunctions, ports."""
+"""Model times in a mixed-integer program: starts, precedence, disjunctions, ports."""
 
 from __future__ import annotations
 
 import itertools
 
+from ..._runs.exact_run import View
 from .linear import Linear, total
 from .times import Times
 from .transfers import Move, Moves
-from .view import View
 
 
 class Timing:
-    """s[i], the start of task i; o[i, j], task i ends before task j starts; under port contention t[q] and f[q, r].
+    """Columns s[i], the start of task i; o[i, j], task i ends before task j starts; with ports t[q] and f[q, r].
 
-    All in units of `Times.unit`. A row "right, if some binary is 1" is right - M (1 - binary), with M the most that it
-    can be off within the windows of `Times`.
+    Times are in units of `Times.unit`. A row that holds if a binary is 1 has a term M (1 - binary), where M is its
+    largest violation within the windows of `Times`.
     """
 
     def __init__(self, moves: Moves, times: Times) -> None:
         self.moves, self.placement, self.times = moves, moves.placement, times
-        self.problem, self.programme = moves.problem, moves.programme
+        self.problem, self.program = moves.problem, moves.program
         self.start = [self._start(i) for i in range(self.problem.n_tasks)]
         self.end = [start + self._duration(i) for i, start in enumerate(self.start)]
         for i, latest in enumerate(times.latest):
-            self.programme.at_least(latest, self.end[i])
+            self.program.at_least(latest, self.end[i])
         for e in range(self.problem.n_edges):
             self._precedence(e)
         self.before: dict[tuple[int, int], Linear] = {}
@@ -36,12 +36,12 @@ class Timing:
 
     @property
     def columns(self) -> list[Linear]:
-        """Every column that is a time."""
+        """Every start of a task or a transfer."""
         return [*self.start, *self.sent]
 
     def _start(self, i: int) -> Linear:
         times, unit = self.times, self.times.unit
-        return self.programme.column(
+        return self.program.column(
             times.earliest[i], times.latest[i] - times.least[i], lambda view: view.start[i] / unit
         )
 
@@ -50,16 +50,16 @@ class Timing:
         return total(self.times.duration[i][d] * x for d, x in row.items())
 
     def if_one(self, later: Linear, earlier: Linear, condition: Linear, slack: int) -> None:
-        """later >= earlier where the condition is 1; `slack` is the most by which it can fail where it is 0."""
-        self.programme.at_least(later, earlier - max(0, slack) * (1 - condition))
+        """Require later >= earlier where the condition is 1; `slack` is the largest violation where it is 0."""
+        self.program.at_least(later, earlier - max(0, slack) * (1 - condition))
 
     def _precedence(self, e: int) -> None:
-        """A consumer waits for the end of its producer and for the transfer, which takes no less than this."""
+        """Require that a consumer starts after the end of its producer and the duration of the transfer."""
         u, v = int(self.problem.edge_source[e]), int(self.problem.edge_target[e])
-        self.programme.at_least(self.start[v], self.end[u] + self.travel(e))
+        self.program.at_least(self.start[v], self.end[u] + self.travel(e))
 
     def travel(self, e: int) -> Linear:
-        """Ticks of an edge's transfer, 0 where it stays."""
+        """Return the duration of an edge's transfer, 0 on the same device."""
         g, h = (self.placement.group[int(i)] for i in (self.problem.edge_source[e], self.problem.edge_target[e]))
         if g == h:
             return Linear()
@@ -67,26 +67,26 @@ class Timing:
         return total(table[a][b] * z for (a, b), z in self.placement.both(g, h).items())
 
     def _one_at_a_time(self, i: int, j: int) -> None:
-        """o[i, j] + o[j, i] >= y: of two tasks on a device, one ends before the other starts.
+        """Add o[i, j] + o[j, i] >= y: of two tasks on a device, one ends before the other starts.
 
-        Right for tasks without duration too: they may stand at either end of another, not inside.
+        That is right for tasks without duration, too, which may be at either end of another task, not inside.
         """
         g, h = self.placement.group[i], self.placement.group[j]
         if self.times.ordered(i, j) or not (g == h or self.placement.may_share(g, h)):
             return
         for a, b in ((i, j), (j, i)):
             self.before[a, b] = self._order(a, b)
-        self.programme.at_least(self.before[i, j] + self.before[j, i], self.placement.together(g, h))
+        self.program.at_least(self.before[i, j] + self.before[j, i], self.placement.together(g, h))
 
     def _order(self, i: int, j: int) -> Linear:
-        order = self.programme.binary(lambda view: view.end[i] <= view.start[j])
+        order = self.program.binary(lambda view: view.end[i] <= view.start[j])
         self.if_one(self.start[j], self.end[i], order, self.times.latest[i] - self.times.earliest[j])
         return order
 
     # Ports
 
     def _use_ports(self) -> None:
-        """Every move starts after its producer and arrives before its consumers start; ports take one at a time."""
+        """Require that a move starts after its producer and ends before its consumers, one at a time on each port."""
         for move in self.moves.all:
             self._use_port(move)
         for q, r in itertools.combinations(range(len(self.moves.all)), 2):
@@ -94,20 +94,20 @@ class Timing:
 
     def _use_port(self, move: Move) -> None:
         u, times = move.producer, self.times
-        sent = self.programme.column(
+        sent = self.program.column(
             times.earliest[u] + times.least[u], times.horizon, lambda view: self._sent(view, move) / times.unit
         )
-        arrival = sent + move.cost(times.transfer[move.payload_edge])
+        arrival = sent + move.cost(times.transfer[move.edges[0]])
         self.sent.append(sent)
         self.arrival.append(arrival)
-        self.programme.at_least(sent, self.end[u])
-        self.programme.at_least(times.horizon, arrival)
+        self.program.at_least(sent, self.end[u])
+        self.program.at_least(times.horizon, arrival)
         for e in move.edges:
             v = self.moves.target[e]
             self.if_one(self.start[v], arrival, self.moves.serving(v, move), times.horizon - times.earliest[v])
 
     def _sent(self, view: View, move: Move) -> int:
-        """When a move starts in a schedule; its producer's end where it is not needed."""
+        """Return the start of a move in a schedule; its producer's end where it is not needed."""
         u, group = move.producer, self.placement.group
         for e in move.edges:
             to = view.home[group[self.moves.target[e]]]
@@ -116,10 +116,7 @@ class Timing:
         return view.end[u]
 
     def _one_through_a_port(self, q: int, r: int) -> None:
-        """f[q, r] + f[r, q] >= out[q, a] + out[r, a] - 1 for every port; the same for receiving.
-
-        Moves of no ticks keep to the rule of tasks without duration.
-        """
+        """Add f[q, r] + f[r, q] >= out[q, a] + out[r, a] - 1 for every sending port, and likewise for receiving."""
         one, other = self.moves.all[q], self.moves.all[r]
         devices = range(self.problem.n_devices)
         ports = [(one.leaves(a), other.leaves(a)) for a in devices] + [
@@ -130,21 +127,21 @@ class Timing:
             return
         either = self._port_order(q, r) + self._port_order(r, q)
         for left, right in common:
-            self.programme.at_least(either, left + right - 1)
+            self.program.at_least(either, left + right - 1)
 
     def _port_order(self, q: int, r: int) -> Linear:
-        order = self.programme.binary(lambda view: self._ended(view, q, r))
+        order = self.program.binary(lambda view: self._ended(view, q, r))
         u = self.moves.all[r].producer
         slack = self.times.horizon - self.times.earliest[u] - self.times.least[u]
         self.if_one(self.sent[r], self.arrival[q], order, slack)
         return order
 
     def _ended(self, view: View, q: int, r: int) -> bool:
-        """Whether in a schedule move q has arrived when move r starts."""
+        """Return whether, in a schedule, move q ends before move r starts."""
         one, other = self.moves.all[q], self.moves.all[r]
         begun = self._sent(view, one)
         ways = {(view.home[self.placement.group[one.producer]], b) for b in self._destinations(view, one)}
-        table = self.times.transfer[one.payload_edge]
+        table = self.times.transfer[one.edges[0]]
         ticks = max((table[a][b] * self.times.unit for a, b in ways if (a, b) in one.ways), default=0)
         return begun + ticks <= self._sent(view, other)
 
@@ -153,6 +150,6 @@ class Timing:
         return [b for b in found if move.device in (None, b)]
 
     def _follows(self, one: Move, other: Move) -> bool:
-        """Whether the graph has a move's arrival before another's start: it ends at the other's producer or before."""
-        v, u = self.moves.target[one.payload_edge], other.producer
+        """Return whether the graph orders two moves: the first ends at the other's producer or before."""
+        v, u = self.moves.target[one.edges[0]], other.producer
         return one.device is None and (v == u or bool(self.times.after[v] >> u & 1))

@@ -1,13 +1,13 @@
-"""What moves between devices, in a mixed-integer programme, and what that costs."""
+"""Model transfers between devices in a mixed-integer program, and their costs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..._runs.exact_run import View
 from .linear import Linear, total
 from .placement import Pair, Placement
-from .view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +19,12 @@ class Move:
     producer
         The task whose data moves.
     edges
-        The edges that it serves: one with a payload of its own, or the shared ones of the producer that can end on
-        `device`.
+        The edges that it serves: one that is not shared, or the shared ones of the producer that can end on `device`.
     device
-        The destination of a shared output; None for an edge of its own, which goes where its consumer is.
+        The destination of a shared output; None for an edge that is not shared.
     ways
-        (a, b) -> whether it runs from device a to device b. A shared output may leave this above the truth, which
-        only costs.
+        (a, b) -> whether it runs from device a to device b. For a shared output the value may be too large, which only
+        adds cost.
     """
 
     producer: int
@@ -33,34 +32,29 @@ class Move:
     device: int | None
     ways: dict[Pair, Linear]
 
-    @property
-    def payload_edge(self) -> int:
-        """An edge that has its payload."""
-        return self.edges[0]
-
     def leaves(self, a: int) -> Linear:
-        """Whether device a sends it."""
+        """Return whether device a sends it."""
         return total(z for (s, _), z in self.ways.items() if s == a)
 
     def reaches(self, b: int) -> Linear:
-        """Whether device b receives it."""
+        """Return whether device b receives it."""
         return total(z for (_, r), z in self.ways.items() if r == b)
 
     def cost(self, table: list[list[int]]) -> Linear:
-        """The entry of a table (m rows of m) for the devices between which it runs; 0 where it is not needed."""
+        """Return the entry of a table (m rows of m) for its two devices; 0 where it is not needed."""
         return total(table[a][b] * z for (a, b), z in self.ways.items())
 
 
 class Moves:
     """Every transfer that a placement may need.
 
-    An edge (u, v) of its own runs from a to b as z[group u, group v, a, b] says, a != b. The shared output of u
-    moves from a to b as w[u, a, b] >= z[group u, group v, a, b] for each consumer v: once, however many consumers.
+    An edge (u, v) that is not shared moves from a to b as z[group u, group v, a, b] says, a != b. The shared output of
+    u moves from a to b once, as w[u, a, b] >= z[group u, group v, a, b] for each consumer v.
     """
 
     def __init__(self, placement: Placement) -> None:
         self.placement = placement
-        self.problem, self.programme = placement.problem, placement.programme
+        self.problem, self.program = placement.problem, placement.program
         self.target: list[int] = self.problem.edge_target.tolist()
         self.all = [move for u in range(self.problem.n_tasks) for move in self._of_task(u)]
 
@@ -91,7 +85,7 @@ class Moves:
                 yield Move(u, edges, b, ways)
 
     def _shared_way(self, g: int, edges: tuple[int, ...], pair: Pair) -> Linear:
-        """w[u, a, b], made when there is more than one group of consumers."""
+        """Return w[u, a, b], a new column if there are several groups of consumers."""
         groups = list(dict.fromkeys(self.placement.group[self.target[e]] for e in edges))
         products = [self.placement.both(g, h)[pair] for h in groups]
         if len(products) <= 1:
@@ -100,7 +94,7 @@ class Moves:
         def value(view: View) -> bool:
             return view.home[g] == pair[0] and any(view.home[h] == pair[1] for h in groups)
 
-        w = self.programme.column(0, 1, value)
+        w = self.program.column(0, 1, value)
         for z in products:
-            self.programme.at_least(w, z)
+            self.program.at_least(w, z)
         return w

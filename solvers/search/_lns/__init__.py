@@ -1,1 +1,1 @@
-"""Large neighbourhood search: parts of a schedule are freed and solved again by CP-SAT."""
+"""Large neighbourhood search: CP-SAT improves parts of a schedule."""

@@ -1,11 +1,10 @@
-"""Which tasks a large neighbourhood search frees: three kinds of stretches, each with a size that adapts.
+"""Choose neighbourhoods: three kinds, each with a size that adapts.
 
     time       consecutive tasks of the sequence, on all devices
     devices    the tasks of two devices among consecutive ones
     critical   a connected cluster around a task of the critical path: its neighbours in the graph and on its device
 
-Stretches that were tried in vain come last for a while: of some drawn ones that with the fewest failures a task is
-taken.
+Several neighbourhoods are drawn, and the one with the fewest failures per task is used.
 """
 
 from __future__ import annotations
@@ -19,36 +18,25 @@ import numpy as np
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 
-from .model import Stretch
 from .state import State
+from .subproblem import Neighbourhood
+from .tuning import TUNING
 
 Name = Literal["time", "devices", "critical"]
-
-FEWEST = 6
-"""Free tasks at least."""
-
-FIRST_SIZE = {"time": 25, "devices": 30, "critical": 20}
-"""Free tasks of the first stretches of each kind, for four devices."""
-
-LONGEST = 240
-"""Tasks of a stretch at most, fixed ones included: the model's size."""
-
-DRAWN = 3
-"""Stretches of which one is taken."""
 
 
 @dataclass(slots=True)
 class Kind:
-    """A kind of stretches and how it fares.
+    """A kind of neighbourhoods and its success.
 
     Attributes
     ----------
     size
-        Free tasks of the next.
+        Free tasks of the next one.
     tried, gains, ticks, seconds
-        Stretches solved, those that made the schedule shorter, by how many ticks in all, and what they took.
+        Number of trials and of gains; ticks gained and seconds spent in total.
     rate
-        Share of the makespan gained a second, of late; infinite before the first try.
+        Recent gain per second, as a share of the makespan; infinite before the first trial.
     """
 
     name: Name
@@ -61,59 +49,59 @@ class Kind:
 
 
 class Chooser:
-    """Draws stretches."""
+    """Draws neighbourhoods."""
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem = problem
         self.random = np.random.default_rng([seed, 7])
         self.failures = np.zeros(problem.n_tasks, dtype=np.int64)
         names: list[Name] = ["time", "devices", "critical"] if problem.n_devices > 2 else ["time", "critical"]
-        self.kinds = [Kind(name, min(FIRST_SIZE[name], problem.n_tasks)) for name in names]
+        self.kinds = [Kind(name, min(TUNING.first_size[name], problem.n_tasks)) for name in names]
 
-    def stretch(self, state: State, kind: Kind) -> Stretch:
-        """A stretch of a kind, one that failed seldom."""
-        drawn = [self._drawn(state, kind) for _ in range(DRAWN)]
+    def draw(self, state: State, kind: Kind) -> Neighbourhood:
+        """Return a neighbourhood of a kind, one with few failures."""
+        drawn = [self._drawn(state, kind) for _ in range(TUNING.drawn)]
         return min(drawn, key=lambda found: self.failures_of(state, found))
 
-    def failed(self, state: State, stretch: Stretch) -> None:
-        """Remember that a stretch was tried in vain."""
-        self.failures[state.sequence[stretch.first : stretch.last][stretch.free]] += 1
+    def failed(self, state: State, area: Neighbourhood) -> None:
+        """Count a failure."""
+        self.failures[state.sequence[area.first : area.last][area.free]] += 1
 
-    def succeeded(self, state: State, stretch: Stretch) -> None:
-        """Forget failures around a stretch that changed: its tasks and as many on both sides."""
-        length = stretch.last - stretch.first
-        self.failures[state.sequence[max(stretch.first - length, 0) : stretch.last + length]] = 0
+    def succeeded(self, state: State, area: Neighbourhood) -> None:
+        """Forget failures of the tasks of a neighbourhood that changed, and of as many on both sides."""
+        length = area.last - area.first
+        self.failures[state.sequence[max(area.first - length, 0) : area.last + length]] = 0
 
-    def failures_of(self, state: State, stretch: Stretch) -> float:
-        """How often the free tasks of a stretch were tried in vain, on average."""
-        tasks = state.sequence[stretch.first : stretch.last][stretch.free]
+    def failures_of(self, state: State, area: Neighbourhood) -> float:
+        """Return the mean number of failures of the free tasks."""
+        tasks = state.sequence[area.first : area.last][area.free]
         return float(self.failures[tasks].mean()) if len(tasks) else float("inf")
 
-    def _drawn(self, state: State, kind: Kind) -> Stretch:
+    def _drawn(self, state: State, kind: Kind) -> Neighbourhood:
         n, size = self.problem.n_tasks, min(int(kind.size), self.problem.n_tasks)
         if kind.name == "critical":
             return self._cluster(state, size)
         if kind.name == "time":
             first, last = self._first(size)
-            return Stretch(first, last, np.ones(last - first, dtype=np.bool_))
+            return Neighbourhood(first, last, np.ones(last - first, dtype=np.bool_))
         m = self.problem.n_devices
-        length = min(size * m // 2, LONGEST, n)
+        length = min(size * m // 2, TUNING.span, n)
         first, last = self._first(length)
         pair = self.random.choice(m, 2, replace=False)
-        return Stretch(first, last, np.isin(state.device[state.sequence[first:last]], pair))
+        return Neighbourhood(first, last, np.isin(state.device[state.sequence[first:last]], pair))
 
     def _first(self, length: int) -> tuple[int, int]:
-        """Where a stretch begins and ends; those at either end of the sequence are cut off there."""
+        """Return a random interval of positions, cut off at the ends of the sequence."""
         n = self.problem.n_tasks
         first = int(self.random.integers(-(length // 2), n - length + length // 2 + 1))
         return max(first, 0), min(first + length, n)
 
-    def _cluster(self, state: State, size: int) -> Stretch:
-        """Tasks reached from one of the critical path, those at random next, in reach of a stretch."""
+    def _cluster(self, state: State, size: int) -> Neighbourhood:
+        """Return tasks reached in random order from one of the critical path, within the largest interval."""
         problem, random = self.problem, self.random
         seed = int(random.choice(state.critical))
-        low = max(int(state.position[seed]) - LONGEST // 2, 0)
-        high = min(low + LONGEST, problem.n_tasks)
+        low = max(int(state.position[seed]) - TUNING.span // 2, 0)
+        high = min(low + TUNING.span, problem.n_tasks)
         taken, border = {seed}, [seed]
         while border and len(taken) < size:
             k = int(random.integers(len(border)))
@@ -126,4 +114,4 @@ class Chooser:
         first, last = int(positions[0]), int(positions[-1]) + 1
         free = np.zeros(last - first, dtype=np.bool_)
         free[positions - first] = True
-        return Stretch(first, last, free)
+        return Neighbourhood(first, last, free)

@@ -1,9 +1,9 @@
-"""A schedule as a large neighbourhood search sees it: a sequence, heads before any cut of it and tails behind.
+"""A schedule for large neighbourhood search: a sequence of the tasks, with heads and tails.
 
-The sequence holds the tasks by start, so that what comes before a cut depends on nothing behind it. A task's start is
-then its exact head, and its tail, the longest chain of tasks, transfers and devices' sequences from its start to the
-end of everything, is the same for whatever happens before the cut: so a part of the sequence can be solved anew for the
-true makespan from what touches it alone.
+The sequence orders the tasks by start, so the tasks before a cut do not depend on those after it. The start of a task
+is its exact head. Its tail is the longest path of tasks, transfers and devices' sequences from its start to the end of
+the schedule, and does not depend on the tasks before the cut. So an interval of the sequence can be optimised for the
+exact makespan from the numbers at its boundary.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from placeopt.simulation import retime
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Around:
-    """What a stretch of the sequence finds before and behind it on the devices.
+class Boundary:
+    """The state of the devices before and after an interval of the sequence.
 
     Attributes
     ----------
     free
-        (m,) tick at which the last task before the stretch leaves the device, 0 where there is none.
+        (m,) end of the last task on the device before the interval, 0 without one.
     tail, latest
-        (m,) tail and latest start of the device's first task behind the stretch; 0 and UNLIMITED without one.
+        (m,) tail and latest start of the first task on the device after the interval; 0 and UNLIMITED without one.
     """
 
     free: Int
@@ -39,21 +39,21 @@ class Around:
 
 
 class State:
-    """A valid schedule, times and tails included; never changed.
+    """An immutable valid schedule, with heads and tails.
 
     Attributes
     ----------
     schedule
-        The earliest one with its sequences.
+        The schedule.
     sequence
         (n,) the tasks by start, producers before consumers.
     device, start, end
-        (n,) where and when each runs.
+        (n,) device, start and end of each task.
     tail
-        (n,) ticks from the start of each task to the end of the last task of the chains that start with it. Under port
-        contention transfers are taken not to wait.
+        (n,) ticks from the start of each task to the end of the longest path from it. Under port contention, waiting of
+        transfers is ignored.
     latest
-        (n,) the latest start with which it and all behind it keep their deadlines, UNLIMITED where none is stated.
+        (n,) the latest start with which it and its followers meet their deadlines, UNLIMITED without any.
     span
         The makespan.
     """
@@ -77,12 +77,12 @@ class State:
 
     @cached_property
     def position(self) -> Int:
-        """(n,) the place of each task in the sequence."""
+        """(n,) the position of each task in the sequence."""
         return positions(self.sequence)
 
     @cached_property
     def used(self) -> Int:
-        """(m,) bytes on each device, all added up."""
+        """(m,) bytes of all tasks on each device."""
         return sum_memory(self.problem, self.device)
 
     @cached_property
@@ -94,7 +94,7 @@ class State:
 
     @cached_property
     def critical(self) -> Int:
-        """The tasks that cannot start later without the makespan growing, in sequence."""
+        """The critical tasks, in sequence: a later start would increase the makespan."""
         return self.sequence[(self.start + self.tail)[self.sequence] >= self.span]
 
     @cached_property
@@ -104,8 +104,8 @@ class State:
         bounds = np.cumsum(np.bincount(self.device, minlength=self.problem.n_devices))[:-1]
         return [(part, self.sequence[part]) for part in np.split(by_device, bounds)]
 
-    def around(self, first: int, last: int) -> Around:
-        """What stands around the positions [first, last). O(m log n)."""
+    def boundary(self, first: int, last: int) -> Boundary:
+        """Return the boundary of the positions [first, last). O(m log n)."""
         m = self.problem.n_devices
         free, tail, latest = np.zeros(m, np.int64), np.zeros(m, np.int64), np.full(m, UNLIMITED, dtype=np.int64)
         for d, (positions, tasks) in enumerate(self._lines):
@@ -114,10 +114,10 @@ class State:
                 free[d] = self.end[tasks[before - 1]]
             if behind < len(tasks):
                 tail[d], latest[d] = self.tail[tasks[behind]], self.latest[tasks[behind]]
-        return Around(free, tail, latest)
+        return Boundary(free, tail, latest)
 
     def neighbours(self, task: int) -> Int:
-        """The tasks next to one on its device, and those that it shares an edge with."""
+        """Return the tasks next to one on its device, its producers and its consumers."""
         problem = self.problem
         positions, tasks = self._lines[int(self.device[task])]
         place = int(np.searchsorted(positions, self.position[task]))
@@ -133,7 +133,7 @@ class State:
 
 
 def decoded(problem: Problem, sequence: Int, device: Int) -> Schedule:
-    """The earliest schedule that runs a topological order of the tasks, ports booked as their turns come. O(n + e)."""
+    """Return the earliest schedule of a topological order of the tasks; ports are booked in that order. O(n + e)."""
     if problem.contention == "port":
         return retime(problem, Schedule(device, positions(sequence)))
     start, free = np.zeros(problem.n_tasks, dtype=np.int64), np.zeros(problem.n_devices, dtype=np.int64)
@@ -153,6 +153,7 @@ def decoded(problem: Problem, sequence: Int, device: Int) -> Schedule:
 
 
 def positions(sequence: Int) -> Int:
+    """Return the position of each task."""
     position = np.empty_like(sequence)
     position[sequence] = np.arange(len(sequence))
     return position
@@ -171,7 +172,7 @@ def starts(
     free: Int,
     start: Int,
 ) -> None:
-    """Fill `start` (n,): every task of the sequence as soon as device, release and data allow."""
+    """Fill `start` (n,): every task of the sequence as early as device, release and data allow."""
     for i in sequence:
         d = device[i]
         begin = max(free[d], release[i])
@@ -187,7 +188,7 @@ def starts(
 def tails(
     sequence: Int, out_start: Int, target: Int, moving: Int, device: Int, ticks: Int, behind: Int, tail: Int
 ) -> None:
-    """Fill `tail` (n,), the ticks from the start of each task to the end of what must follow it, itself included."""
+    """Fill `tail` (n,), the ticks from the start of each task to the end of the longest path from it."""
     for k in range(len(sequence) - 1, -1, -1):
         i = sequence[k]
         d = device[i]
@@ -210,7 +211,7 @@ def latest_starts(
     due: Int,
     latest: Int,
 ) -> None:
-    """Fill `latest` (n,): the latest start of each task with which it and what follows keep their deadlines."""
+    """Fill `latest` (n,): the latest start with which each task and its followers meet their deadlines."""
     for k in range(len(sequence) - 1, -1, -1):
         i = sequence[k]
         d = device[i]

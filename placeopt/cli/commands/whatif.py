@@ -1,0 +1,139 @@
+"""placeopt whatif: what more or faster devices, more memory and faster links gain."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from placeopt.cli.commands.plot import picture_targets, save_pictures, wanted_pictures
+from placeopt.cli.interruption import on_interrupt
+from placeopt.cli.options import (
+    AsJson,
+    ProblemFile,
+    Sets,
+    assignments,
+    checked_options,
+    print_json,
+    seconds,
+    stderr_console,
+    stdout_console,
+)
+from placeopt.cli.targets import check_targets
+from placeopt.cli.watching import watched
+
+if TYPE_CHECKING:
+    from placeopt.solver import Progress
+    from placeopt.studies.sensitivity import WhatIf
+
+DEFAULT_LIMIT = "10s"
+PATIENCE = 300.0
+"""Seconds that all solves may take together without a note."""
+
+
+def whatif(
+    problem: ProblemFile,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--change",
+            "-c",
+            metavar="KIND[:TARGET]",
+            help="Only these changes; may be given several times: devices, speed, memory, bandwidth, latency, network, "
+            "or one of a kind, such as devices:gpu. All kinds by default.",
+        ),
+    ] = None,
+    solver: Annotated[str, typer.Option("--solver", "-s", help="The solver; `placeopt solvers` lists them.")] = "auto",
+    time_limit: Annotated[
+        str,
+        typer.Option(
+            "--time-limit",
+            "-t",
+            metavar="TIME",
+            help="For the problem as it is and for each change, such as 30s or 5min; or `none`.",
+        ),
+    ] = DEFAULT_LIMIT,
+    more_devices: Annotated[int, typer.Option("--more-devices", help="Devices of a type that are added.")] = 1,
+    speed_factor: Annotated[float, typer.Option("--speed-factor", help="For the speed of a device type.")] = 2,
+    memory_factor: Annotated[float, typer.Option("--memory-factor", help="For memory; 1.2 is 20% more.")] = 1.2,
+    bandwidth_factor: Annotated[float, typer.Option("--bandwidth-factor", help="For the bandwidth of links.")] = 2,
+    latency_factor: Annotated[float, typer.Option("--latency-factor", help="For latencies; 0.5 is half.")] = 0.5,
+    gap: Annotated[float | None, typer.Option("--gap", help="Stop once a gap of at most this is proved: 0.05.")] = None,
+    bound_time: Annotated[
+        str | None,
+        typer.Option("--bound-time", metavar="TIME", help="Spend this time on better lower bounds after each solve."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Same seed with one worker, same answer.")] = 0,
+    workers: Annotated[int | None, typer.Option("--workers", "-w", help="Threads; all cores by default.")] = None,
+    sets: Sets = None,
+    plots: Annotated[
+        list[str] | None,
+        typer.Option("--plot", metavar="FILE", help="Draw the gains into a .png, .svg or .pdf."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute what more devices, faster ones, more memory and a faster network gain: at least, and at most."""
+    from placeopt.io.compiler import load
+    from placeopt.solver.registry import find_solver
+    from placeopt.solving.settings import read_settings
+    from placeopt.studies.sensitivity import examine, make_amounts, make_changes
+
+    settings = assignments(sets)
+    limit = None if time_limit == "none" else seconds(time_limit, "--time-limit")
+    bounding = seconds(bound_time, "--bound-time")
+    read_settings(find_solver(solver), settings)
+    checked_options(time_limit=limit, gap=gap, seed=seed, workers=workers)
+    amounts = make_amounts(
+        more_devices=more_devices,
+        speed_factor=speed_factor,
+        memory_factor=memory_factor,
+        bandwidth_factor=bandwidth_factor,
+        latency_factor=latency_factor,
+        option=lambda argument: f"--{argument.replace('_', '-')}",
+    )
+    pictures = wanted_pictures(plots, ("gains",))
+    check_targets(*picture_targets(pictures))
+    compiled = load(problem)
+    made, notes = make_changes(compiled, changes, amounts)
+
+    def work(report: Callable[[Progress], None]) -> WhatIf:
+        return examine(
+            compiled, made, notes, solver, on_change=_stages(report), should_stop=stop.is_set, time_limit=limit,
+            gap_limit=gap, bound_time=bounding, seed=seed, workers=workers, **settings,
+        )  # fmt: skip
+
+    longest = None if limit is None else limit * (len(made) + 1)
+    messages = stderr_console()
+    if longest is not None and longest > PATIENCE:
+        note = f"note: {len(made) + 1} solves, at most {longest:.0f} s in all; --change chooses fewer"
+        messages.print(note, soft_wrap=True)
+    with on_interrupt() as stop:
+        found = watched(work, compiled, messages, longest)
+        drawn = save_pictures(pictures, lambda _kind: found.plot())
+        if as_json:
+            print_json(found.to_dict())
+        else:
+            from placeopt.cli.terminal.console import print_problem
+            from placeopt.cli.terminal.sensitivity import print_whatif
+
+            print_problem(stdout_console(), compiled)
+            print_whatif(stdout_console(), found)
+    if stop.is_set():
+        raise typer.Exit(stop.code)
+    if not found.base.feasible:
+        raise typer.Exit(3 if found.base.termination.value == "time_limit" else 1)
+    raise typer.Exit(0 if drawn else 2)
+
+
+def _stages(report: Callable[[Progress], None]) -> Callable[[int, int, str], None]:
+    """What is being solved, as a line of progress."""
+    from placeopt.solver import Progress
+
+    begun = time.monotonic()
+
+    def stage(done: int, total: int, text: str) -> None:
+        report(Progress(time.monotonic() - begun, message=f"{done + 1} of {total}: {text}"))
+
+    return stage

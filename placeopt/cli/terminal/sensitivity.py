@@ -1,0 +1,30 @@
+"""What-if in a terminal: a table of changes, what was assumed, and a conclusion."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from placeopt.studies.sensitivity.findings import LEGEND, WhatIf
+
+WIDE = 100
+"""Columns of a terminal from which on the table is set with more room."""
+
+
+def print_whatif(console: Console, found: WhatIf) -> None:
+    """The table of changes, notes, and the conclusion."""
+    headers, rows = found.table()
+    room = 2 if console.width >= WIDE else 1
+    table = Table(box=None, padding=(0, room, 0, 0), header_style="bold", pad_edge=False)
+    for column, header in enumerate(headers):
+        table.add_column(header, justify="right" if column else "left", no_wrap=column > 0, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(table)
+    soft = not console.is_terminal
+    for text in LEGEND:
+        console.print(Text(text, style="dim"), soft_wrap=soft)
+    for text in found.remarks():
+        console.print(Text(f"note: {text}"), soft_wrap=soft)
+    console.print(Text(found.conclusion, style="bold"), soft_wrap=soft)

@@ -1,0 +1,305 @@
+"""Changed problems: more or faster devices, more memory, faster links.
+
+    devices      k more devices of a type (`placeopt.studies.sensitivity.devices`)
+    speed        all durations on a type divided by f
+    memory       the stated capacities of all devices, or of a type, times f
+    bandwidth    the bandwidth of a link class times f (`placeopt.studies.sensitivity.links`)
+    latency      the latency of all links, or of a class, times q <= 1
+    network      all links without latency and with infinite bandwidth: the limit of any faster network
+
+Power per tick, energy per byte, ports, groups, separations, release times, deadlines and relocation stay as they are.
+
+Every change is a relaxation: a feasible schedule stays feasible with the same starts, and none of its metrics grows.
+Under shorter durations and transfers every interval on a device, a port and in memory becomes a part of what it was; a
+new device may stay idle, which costs nothing. So a lower bound of the changed problem is one of the problem itself.
+
+Rounding is the compiler's: times up to whole ticks, capacities down to whole bytes. For whole f, ceil(ceil(x) / f) is
+ceil(x / f): a time divided by a whole number is the one that the changed document compiles to. Bandwidths are exact
+ratios. A note states where rounding changes a time by more than `placeopt.model.problem.COARSE`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from placeopt.errors import UsageError, listing, suggestion, visible
+from placeopt.model.arrays import Int
+from placeopt.model.building import with_changes
+from placeopt.model.problem import COARSE, UNLIMITED, Problem, ratio_ceil
+from placeopt.model.units import exact, is_real, time_text
+from placeopt.studies.sensitivity.devices import more_devices
+from placeopt.studies.sensitivity.links import LinkClass, link_classes
+
+Kind = Literal["devices", "speed", "memory", "bandwidth", "latency", "network"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+OF_TYPES: tuple[Kind, ...] = ("devices", "speed", "memory")
+"""Kinds that change devices of a type; the others change links."""
+AS_A_WHOLE: tuple[Kind, ...] = ("memory", "latency", "network")
+"""Kinds that change everything at once unless a target is named."""
+
+LARGEST = 10**6
+"""The largest factor, and the largest denominator of one."""
+MOST_DEVICES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """How much is changed: devices added, and factors: of latency at most 1, of all others at least 1."""
+
+    devices: int = 1
+    speed: Fraction = Fraction(2)
+    memory: Fraction = Fraction(6, 5)
+    bandwidth: Fraction = Fraction(2)
+    latency: Fraction = Fraction(1, 2)
+
+
+def make_amounts(
+    *,
+    more_devices: int = 1,
+    speed_factor: float = 2,
+    memory_factor: float = 1.2,
+    bandwidth_factor: float = 2,
+    latency_factor: float = 0.5,
+    option: Callable[[str], str] = str,
+) -> Amounts:
+    """Checked amounts; `option` maps the name of an argument to the one for messages.
+
+    Raises
+    ------
+    UsageError
+        If an amount is out of range, or would make the problem harder.
+    """
+    if isinstance(more_devices, bool) or not isinstance(more_devices, int) or not 1 <= more_devices <= MOST_DEVICES:
+        name = option("more_devices")
+        raise UsageError(f"{name} is {more_devices}; expected a whole number from 1 to {MOST_DEVICES:,}")
+
+    def factor(argument: str, value: float, least: int, most: int) -> Fraction:
+        if not is_real(value) or not least <= value <= most:
+            raise UsageError(f"{option(argument)} is {value!r}; expected a number from {least} to {most:,}")
+        return exact(value).limit_denominator(LARGEST)
+
+    return Amounts(
+        more_devices,
+        factor("speed_factor", speed_factor, 1, LARGEST),
+        factor("memory_factor", memory_factor, 1, LARGEST),
+        factor("bandwidth_factor", bandwidth_factor, 1, LARGEST),
+        factor("latency_factor", latency_factor, 0, 1),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change, and the changed problem.
+
+    Attributes
+    ----------
+    kind, target
+        What changes, and of which device type or link class; "" for all of them.
+    text
+        The change in words: "one more gpu".
+    problem
+        The changed problem. Devices keep their indices, new ones are the last.
+    notes
+        What is assumed or rounded.
+    """
+
+    kind: Kind
+    target: str
+    text: str
+    problem: Problem
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The change as an option names it: "devices:gpu"."""
+        return f"{self.kind}:{self.target}" if self.target else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A change in words, what `with_changes` takes for it, and notes."""
+
+    text: str
+    arrays: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+def make_changes(
+    problem: Problem, wanted: Sequence[str] | None = None, amounts: Amounts | None = None
+) -> tuple[tuple[Change, ...], tuple[str, ...]]:
+    """The changed problems, kinds in the order of KINDS, and notes on changes that leave everything as it is.
+
+    Parameters
+    ----------
+    wanted
+        Kinds ("bandwidth"), or a kind and its target ("bandwidth:gpu <-> cpu"); None for all kinds.
+
+    Raises
+    ------
+    UsageError
+        If there is no such kind, device type or link class.
+    """
+    amounts = amounts or Amounts()
+    types = {
+        name: np.flatnonzero([own == name for own in problem.device_types])
+        for name in dict.fromkeys(problem.device_types)
+    }
+    classes = {each.name: each for each in link_classes(problem)}
+    changes: list[Change] = []
+    notes: list[str] = []
+    for kind, chosen in _wanted(wanted).items():
+        known: Sequence[str] = list(types if kind in OF_TYPES else classes)
+        for target in _targets(kind, chosen, known, classes):
+            made = _make(problem, kind, types.get(target), classes.get(target), target, amounts)
+            changed = None if made is None else with_changes(problem, **made.arrays)
+            if made is None or changed is None or changed.fingerprint() == problem.fingerprint():
+                notes.append(f"{kind}{f' of {visible(target)}' if target else ''}: {_IDLE[kind]}")
+                continue
+            name = f"{problem.name}, {made.text}" if problem.name else made.text
+            changes.append(Change(kind, target, made.text, with_changes(changed, name=name), made.notes))
+        if kind == "bandwidth" and not any(change.kind == kind for change in changes) and chosen is None:
+            notes.append(f"{kind}: {_IDLE[kind]}")
+    return tuple(changes), tuple(notes)
+
+
+_IDLE: dict[Kind, str] = {
+    "devices": "no task may run on every device of the type",
+    "speed": "no task takes less time, in whole ticks",
+    "memory": "no device has a memory limit to raise",
+    "bandwidth": "no link has a limited bandwidth",
+    "latency": "no latency becomes shorter, in whole ticks",
+    "network": "transfers take no time already",
+}
+"""Why a change leaves everything as it is."""
+
+
+def _wanted(names: Sequence[str] | None) -> dict[Kind, list[str] | None]:
+    """The targets that are named of each kind, in the order of KINDS; None for a kind as a whole."""
+    found: dict[Kind, list[str] | None] = {}
+    for name in KINDS if names is None else [names] if isinstance(names, str) else names:
+        kind, colon, target = str(name).partition(":")
+        if kind not in KINDS:
+            raise UsageError(f'no change "{visible(kind)}"; expected {listing(KINDS)}{suggestion(kind, KINDS)}')
+        if colon and kind == "network":
+            raise UsageError(f'"{visible(str(name))}": network changes all links; expected no link class')
+        targets = found.setdefault(kind, [] if colon else None)
+        if targets is not None and colon:
+            targets.append(target)
+        else:
+            found[kind] = None
+    return {kind: found[kind] for kind in KINDS if kind in found}
+
+
+def _targets(
+    kind: Kind, chosen: list[str] | None, known: Sequence[str], classes: dict[str, LinkClass]
+) -> Sequence[str]:
+    """The names of what is changed in turn; "" for everything at once."""
+    if chosen is None and kind in AS_A_WHOLE:
+        return [""]
+    if chosen is None:
+        return [name for name in known if kind in OF_TYPES or classes[name].num]
+    what = "device type" if kind in OF_TYPES else "link class"
+    for name in chosen:
+        if name not in known:
+            hint = suggestion(name, known) or f"; expected {listing(known)}"
+            raise UsageError(f'{kind}: no {what} "{visible(name)}"{hint}')
+    return [name for name in known if name in chosen]
+
+
+def _make(
+    problem: Problem, kind: Kind, members: Int | None, links: LinkClass | None, target: str, amounts: Amounts
+) -> _Made | None:
+    """One change; None where it cannot be made."""
+    if kind == "devices" and members is not None:
+        return _devices(problem, members, target, amounts.devices)
+    if kind == "speed" and members is not None:
+        return _speed(problem, members, target, amounts.speed)
+    if kind == "memory":
+        return _memory(problem, np.arange(problem.n_devices) if members is None else members, target, amounts.memory)
+    if kind == "bandwidth" and links is not None:
+        return _bandwidth(problem, links, amounts.bandwidth)
+    if kind == "latency":
+        return _latency(problem, links, amounts.latency)
+    return _network(problem)
+
+
+def _devices(problem: Problem, members: Int, target: str, count: int) -> _Made | None:
+    arrays, notes = more_devices(problem, members, count)
+    if not arrays["feasible"][:, -1].any():
+        return None
+    return _Made(f"{'one' if count == 1 else count} more {visible(target)}", arrays, notes)
+
+
+def _speed(problem: Problem, members: Int, target: str, factor: Fraction) -> _Made:
+    duration = problem.duration.copy()
+    duration[:, members] = ratio_ceil(duration[:, members], factor.denominator, factor.numerator)
+    notes = _coarse(problem, problem.duration[:, members], duration[:, members], 1 / factor)
+    return _Made(f"{visible(target)} {_times(factor)} as fast", {"duration": duration}, notes)
+
+
+def _memory(problem: Problem, members: Int, target: str, factor: Fraction) -> _Made:
+    capacity = problem.capacity.copy()
+    for d in members.tolist():
+        if capacity[d] != UNLIMITED:
+            capacity[d] = min(math.floor(int(capacity[d]) * factor), UNLIMITED - 1)
+    more = f"{float(100 * (factor - 1)):.4g}% more" if factor < 2 else f"{_times(factor)} the"
+    return _Made(f"{more} memory{f' of {visible(target)}' if target else ''}", {"capacity": capacity})
+
+
+def _bandwidth(problem: Problem, links: LinkClass, factor: Fraction) -> _Made:
+    num, den = problem.byte_ticks_num.copy(), problem.byte_ticks_den.copy()
+    if links.num:
+        rate = representable(Fraction(links.num, links.den) / factor)
+        num[links.member], den[links.member] = rate.numerator, rate.denominator
+    arrays = {"byte_ticks_num": num, "byte_ticks_den": den}
+    return _Made(f"{_times(factor)} the bandwidth of {links.name}", arrays, _as_before(problem))
+
+
+def _latency(problem: Problem, links: LinkClass | None, factor: Fraction) -> _Made:
+    member = ~np.eye(problem.n_devices, dtype=np.bool_) if links is None else links.member
+    latency = problem.latency.copy()
+    latency[member] = ratio_ceil(latency[member], factor.numerator, factor.denominator)
+    much = {Fraction(0): "no", Fraction(1, 2): "half the"}.get(factor, f"{float(factor):g} times the")
+    notes = (*_coarse(problem, problem.latency[member], latency[member], factor), *_as_before(problem))
+    return _Made(f"{much} latency{'' if links is None else f' of {links.name}'}", {"latency": latency}, notes)
+
+
+def _network(problem: Problem) -> _Made:
+    within = np.eye(problem.n_devices, dtype=np.bool_)
+    arrays = {name: np.where(within, getattr(problem, name), 0) for name in ("latency", "byte_ticks_num")}
+    return _Made("transfers take no time", arrays, _as_before(problem))
+
+
+def representable(rate: Fraction) -> Fraction:
+    """The rate, or where numerator times denominator is not below 2^62 a slightly smaller one for which it is."""
+    if rate.numerator * rate.denominator < 2**62:
+        return rate
+    parts = min(max(math.isqrt(math.floor(2**61 / rate)), 1), 2**61)
+    return Fraction(math.floor(rate * parts), parts)
+
+
+def _times(factor: Fraction) -> str:
+    return "twice" if factor == 2 else f"{float(factor):g} times"
+
+
+def _coarse(problem: Problem, before: Int, after: Int, factor: Fraction) -> tuple[str, ...]:
+    """A note where rounding `before` times the factor up to `after` changes a time much."""
+    unrounded = before * float(factor)
+    some = unrounded > 0
+    share = float(np.max((after - unrounded)[some] / unrounded[some], initial=0.0))
+    if share <= COARSE:
+        return ()
+    tick = time_text(1, problem.resolution)
+    return (f"times are rounded up to the {tick} tick, by up to {share:,.0%}; a finer resolution avoids it",)
+
+
+def _as_before(problem: Problem) -> tuple[str, ...]:
+    """A note where relocation counts: a compiled problem has its ticks, but not the bytes that move."""
+    counts = "relocation" in problem.objective.metrics and bool(problem.relocation.any())
+    return ("relocation takes as long as before",) if counts else ()

@@ -1,0 +1,116 @@
+"""More devices of a type.
+
+A new device is like the *model*, the first device of the largest class of interchangeable devices of the type:
+
+- Durations, memory and power are the model's. A task may run on the new device if it may run on every device of the
+  type: so a task that is pinned to one of several stays there. A pin to the only device of a type cannot be told from a
+  task that runs on that type alone; the new device may run it.
+- Its links are the model's. The link between the two is the one from the model to another device of the type, of the
+  same class if there is one. Of a type with one device, it is in every respect as slow as the slowest link of that
+  device; without any other device it is free.
+- A task relocates to the new device at the price of the dearest device of the type; at that of the dearest of all
+  devices if the type costs it nothing, as for a task on the only device of the type.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
+
+_LINKS = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den")
+
+
+def more_devices(problem: Problem, members: Int, count: int) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The arguments of `with_changes` for `count` more devices of a type, and assumptions as sentences.
+
+    `members` are the devices of the type. The new ones are the last.
+    """
+    m = problem.n_devices
+    model, peer = _model(problem, members)
+    source = np.concatenate((np.arange(m), np.full(count, model)))
+    new = np.arange(m, m + count)
+    changed: dict[str, Any] = {
+        "device_names": (*problem.device_names, *_new_names(problem, members, model, count)),
+        "device_types": (*problem.device_types, *[problem.device_types[model]] * count),
+        "duration": problem.duration[:, source],
+        "feasible": problem.feasible[:, source],
+        "capacity": problem.capacity[source],
+        "power_num": problem.power_num[source],
+        "power_den": problem.power_den[source],
+        "relocation": problem.relocation[:, source],
+        **{name: getattr(problem, name)[np.ix_(source, source)] for name in _LINKS},
+    }
+    changed["feasible"][:, new] = np.all(problem.feasible[:, members], axis=1, keepdims=True)
+    of_type, dearest = problem.relocation[:, members].max(axis=1), problem.relocation.max(axis=1)
+    changed["relocation"][:, new] = np.where(of_type == 0, dearest, of_type)[:, None]
+    notes = _connect(problem, changed, model, peer, new)
+    if "relocation" in problem.objective.metrics and (dearest > of_type)[of_type == 0].any():
+        notes += ("a task that relocates to the type for free pays the price of its dearest device",)
+    return changed, notes
+
+
+def _model(problem: Problem, members: Int) -> tuple[int, int | None]:
+    """The device that new ones are like, and another one of its type if there is any."""
+    classes = problem.device_class[members].tolist()
+    largest = max(dict.fromkeys(classes), key=classes.count)
+    alike = [d for d, label in zip(members.tolist(), classes, strict=True) if label == largest]
+    others = [d for d in (*alike[1:], *members.tolist()) if d != alike[0]]
+    return alike[0], others[0] if others else None
+
+
+def _connect(problem: Problem, changed: dict[str, Any], model: int, peer: int | None, new: Int) -> tuple[str, ...]:
+    """Fill in the links between the model and the new devices; the assumption, if one is needed."""
+    note: tuple[str, ...] = ()
+    if peer is None:
+        to_peer, note = _slowest(problem, model)
+        from_peer = to_peer
+    else:
+        to_peer, from_peer = _link(problem, model, peer), _link(problem, peer, model)
+    for name in _LINKS:
+        links = changed[name]
+        links[model, new], links[new, model] = to_peer[name], from_peer[name]
+        links[np.ix_(new, new)] = to_peer[name]
+        links[new, new] = links[model, model]
+    return note
+
+
+def _link(problem: Problem, a: int, b: int) -> dict[str, int]:
+    return {name: int(getattr(problem, name)[a, b]) for name in _LINKS}
+
+
+def _slowest(problem: Problem, device: int) -> tuple[dict[str, int], tuple[str, ...]]:
+    """A link with the largest latency, time per byte and energy per byte of a device's links, and what is assumed."""
+    name = problem.device_names[device]
+    others = [d for d in range(problem.n_devices) if d != device]
+    links = [_link(problem, *ends) for d in others for ends in ((device, d), (d, device))]
+    if not links:
+        free = {key: int(key.endswith("_den")) for key in _LINKS}
+        return free, (f"the problem has no links, so the one to {name} is free",)
+
+    def largest(num: str, den: str) -> dict[str, int]:
+        worst = max(links, key=lambda link: Fraction(link[num], link[den]))
+        return {num: worst[num], den: worst[den]}
+
+    slowest = {"latency": max(link["latency"] for link in links)} | largest(*_LINKS[1:3]) | largest(*_LINKS[3:])
+    alike = all(link == slowest for link in links)
+    return slowest, () if alike else (f"the link to {name} is as slow as the slowest of {name}",)
+
+
+def _new_names(problem: Problem, members: Int, model: int, count: int) -> list[str]:
+    """Names like the model's with the next numbers: gpu2 where there are gpu0 and gpu1, gpu1 where there is gpu."""
+    stem, taken, number = problem.device_names[model], set(problem.device_names), len(members)
+    if len(members) > 1:
+        stem = stem.rstrip("0123456789") or stem
+    elif stem[-1:].isdigit():
+        stem = f"{stem}-"
+    names: list[str] = []
+    while len(names) < count:
+        if f"{stem}{number}" not in taken:
+            names.append(f"{stem}{number}")
+        number += 1
+    return names

@@ -1,0 +1,317 @@
+"""What changes of a problem gain: new schedules and lower bounds, against those of the problem as it is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from placeopt.errors import counted, listing, visible
+from placeopt.model.notebook import framed, grid_table, note
+from placeopt.model.objective import Value
+from placeopt.model.problem import Problem
+from placeopt.solver import Termination
+from placeopt.solving.result import Result, number
+from placeopt.studies.sensitivity.changes import Change
+from placeopt.views.facts import aligned, first_metric, problem_line, value_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from placeopt.views.plots.canvas import Picture
+
+LEGEND = (
+    "gain: improvement of the schedule found, as a share of the objective as it is",
+    "at least: the part of the gain that is proved to come from the change",
+    "at most: proved limit of the gain of any schedule",
+)
+"""What the columns of gains hold."""
+
+AS_IT_IS = "as it is"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A changed problem, with its schedule and lower bound.
+
+    Gains are shares of the objective's first level of the problem as it is; None where a value that they need is
+    unknown.
+
+    Attributes
+    ----------
+    change
+        What changes, and the changed problem.
+    result
+        The verified result of the changed problem.
+    base
+        The result of the problem as it is.
+    """
+
+    change: Change
+    result: Result
+    base: Result
+
+    @property
+    def gain(self) -> float | None:
+        """What the schedule found gains over the schedule of the problem as it is; never below 0."""
+        return _share(self.base, value_of(self.base), value_of(self.result))
+
+    @property
+    def gain_at_least(self) -> float | None:
+        """What the schedule found gains even over an optimal schedule of the problem as it is, as far as is proved."""
+        share = _share(self.base, self.base.bound, value_of(self.result))
+        return None if share is None else max(share, 0.0)
+
+    @property
+    def gain_at_most(self) -> float | None:
+        """More than this no schedule of the changed problem gains: proved by its lower bound."""
+        return _share(self.base, value_of(self.base), self.result.bound)
+
+    @property
+    def feasible(self) -> bool | None:
+        """Whether the changed problem has a schedule: False where it is proved that it has none, None if unknown."""
+        return feasibility(self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What changes of a problem gain at least, and at most.
+
+    Attributes
+    ----------
+    base
+        The result of the problem as it is.
+    variants
+        The changes that were examined, in order.
+    left_out
+        Changes that were not examined, as it was stopped.
+    notes
+        Changes that leave everything as it is, and why.
+    """
+
+    base: Result
+    variants: tuple[Variant, ...]
+    left_out: tuple[Change, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def problem(self) -> Problem:
+        """The problem as it is."""
+        return self.base.problem
+
+    @property
+    def conclusion(self) -> str:
+        """What a faster network and the best change gain, or which change makes the problem feasible; a sentence."""
+        if not self.variants:
+            return "no change was examined"
+        if not self.base.feasible:
+            return self._feasible_with()
+        parts = []
+        network = next((each for each in self.variants if each.change.kind == "network"), None)
+        if network is not None and network.gain_at_most is not None:
+            limit = f"at most {gain_texts(network)[2]}" if network.gain_at_most else "nothing"
+            parts.append(f"a faster network gains {limit}")
+        known = [each for each in self.variants if each is not network and each.gain is not None]
+        best = max(known, key=lambda each: each.gain or 0.0, default=None)
+        if best is not None and best.gain:
+            gain, least, _ = gain_texts(best)
+            proved = f" (at least {least} over an optimal schedule as it is)"
+            parts.append(f"{best.change.text} gains {gain}" + proved * bool(best.gain_at_least and least != gain))
+        elif known:
+            most = max(each.gain_at_most or 0.0 for each in known)
+            limit = f", and none gains more than {percent(most, up=True)}"
+            parts.append(f"no {'other ' * bool(parts)}change was found to gain anything{limit}")
+        return "; ".join(parts)
+
+    def _feasible_with(self) -> str:
+        """Which changes make the problem feasible."""
+        infeasible = self.base.termination is Termination.INFEASIBLE
+        changes = [each.change.text for each in self.variants if each.feasible]
+        start = "the problem is infeasible" if infeasible else "no schedule of the problem was found"
+        if changes:
+            return f"{start}; feasible with: {listing(changes)}"
+        proved = all(each.feasible is False for each in self.variants)
+        return f"{start}; {'no change makes it feasible' if proved else 'nor of any changed problem'}"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict for each change: values in the unit of the objective, gains as shares of the base's objective."""
+        return [
+            {
+                "change": each.change.text,
+                "name": each.change.name,
+                "kind": each.change.kind,
+                "target": each.change.target or None,
+                "feasible": each.feasible,
+                "objective": number(value_of(each.result)),
+                "bound": number(each.result.bound),
+                "gain": each.gain,
+                "gain_at_least": each.gain_at_least,
+                "gain_at_most": each.gain_at_most,
+                "termination": each.result.termination.value,
+                "bound_source": each.result.bound_source,
+                "message": each.result.message,
+                "notes": list(each.change.notes),
+                "fingerprint": each.result.fingerprint,
+                "seconds": each.result.wall_time.solve,
+            }
+            for each in self.variants
+        ]
+
+    def to_frame(self) -> pd.DataFrame:
+        """The `rows` as a pandas data frame; what is absent is `pandas.NA`, and notes are one text.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        from placeopt.views.frames import runs_frame
+
+        return runs_frame([row | {"notes": "; ".join(row["notes"])} for row in self.rows()])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data, ready for JSON."""
+        return {
+            "problem": self.problem.name,
+            "fingerprint": self.base.fingerprint,
+            "objective_name": str(self.problem.objective),
+            "resolution": self.base.resolution,
+            "solver": self.base.solver,
+            "seed": self.base.seed,
+            "base": self.base.to_dict(plan=False),
+            "changes": self.rows(),
+            "left_out": [change.name for change in self.left_out],
+            "notes": list(self.notes),
+            "conclusion": self.conclusion,
+        }
+
+    def plot(self, path: str | PathLike[str] | None = None, *, title: str = "") -> Picture:
+        """A picture, a matplotlib Figure that notebooks show: a bar for each change, from its bound to its schedule.
+
+        With a path it is written there too, as PNG, SVG or PDF by its suffix.
+
+        Raises
+        ------
+        UsageError
+            If there is no such format, or the file cannot be written.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from placeopt.views.plots import checked_file, need_plots
+
+        if path is not None:
+            checked_file(path)
+        need_plots()
+        from placeopt.views.plots.gains import Bar, draw_gains
+
+        def known(value: Value | None) -> float | None:
+            return None if value is None else float(value)
+
+        def bar(result: Result, text: str, change: str = "") -> Bar:
+            return Bar(text, known(result.bound), known(value_of(result)), change)
+
+        base, metric = self.base, first_metric(self.problem)
+        picture = draw_gains(
+            bar(base, AS_IT_IS),
+            [bar(each.result, each.change.text, _bar_text(each)) for each in self.variants],
+            objective=str(self.problem.objective) if metric is None else metric,
+            resolution=base.resolution,
+            title=title or f"{self.problem.name or 'problem'}: what if",
+            note=self.conclusion,
+        )
+        if path is not None:
+            picture.write(path)
+        return picture
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Headers and rows as texts; the first column holds words."""
+        metric = first_metric(self.problem)
+        headers = ("change", visible(metric or "objective", 24), "lower bound", "gain", "at least", "at most")
+
+        def amounts(result: Result) -> tuple[str, str]:
+            value, bound = value_of(result), result.bound
+            missing = "infeasible" if feasibility(result) is False else "none found"
+            shown = missing if value is None else value_text(value, self.problem, metric, ticks=False)
+            return shown, "-" if bound is None else value_text(bound, self.problem, metric, ticks=False)
+
+        gap = self.base.gap
+        rows: list[tuple[str, ...]] = [(AS_IT_IS, *amounts(self.base), "", "", _percent(gap, up=True))]
+        rows += [(each.change.text, *amounts(each.result), *gain_texts(each)) for each in self.variants]
+        return headers, rows
+
+    def remarks(self) -> list[str]:
+        """What a reader of the table has to know: assumptions, rounding, what was left out, messages of solvers."""
+        base = self.base
+        found = [f"{AS_IT_IS}: {base.message}"] if base.message and not base.feasible else []
+        for each in self.variants:
+            found += [f"{each.change.text}: {text}" for text in each.change.notes]
+            if each.result.message and not each.result.feasible:
+                found.append(f"{each.change.text}: {each.result.message}")
+        found += self.notes
+        if self.left_out:
+            found.append(f"stopped before {listing([change.text for change in self.left_out])}")
+        return found
+
+    def __repr__(self) -> str:
+        name = visible(self.problem.name) or "problem"
+        return f"<WhatIf of {counted(len(self.variants), 'change')} of {name}: {self.conclusion}>"
+
+    def __str__(self) -> str:
+        headers, rows = self.table()
+        lines = [problem_line(self.problem), *aligned([headers, *rows], left=1), *LEGEND]
+        return "\n".join([*lines, *(f"note: {text}" for text in self.remarks()), self.conclusion])
+
+    def _repr_html_(self) -> str:
+        headers, rows = self.table()
+        parts = [grid_table(headers, rows, left=1), *map(note, (*LEGEND, *self.remarks(), self.conclusion))]
+        return framed(problem_line(self.problem), *parts)
+
+
+def percent(share: float, *, up: bool = False) -> str:
+    """A share in percent, rounded down, or up: what is claimed of it stays true."""
+    hundredths = share * 10_000
+    whole = math.ceil(hundredths - 1e-7) if up else math.floor(hundredths + 1e-7)
+    return f"{whole / 100:.2f}%"
+
+
+def gain_texts(variant: Variant) -> tuple[str, str, str]:
+    """The gain, the least and the largest: rounded down, down and up; to the nearest where the gain is the largest."""
+    gain, least, most = variant.gain, variant.gain_at_least, variant.gain_at_most
+    if gain is not None and gain == most:
+        exact = f"{gain:.2%}"
+        return exact, exact if least == gain else _percent(least), exact
+    return _percent(gain), _percent(least), _percent(most, up=True)
+
+
+def _percent(share: float | None, *, up: bool = False) -> str:
+    return "-" if share is None else percent(share, up=up)
+
+
+def _bar_text(variant: Variant) -> str:
+    """The gain found and the largest, next to a bar."""
+    gain, _, most = gain_texts(variant)
+    if variant.gain is None:
+        return "infeasible" if variant.feasible is False else ""
+    return gain if most in ("-", gain) else f"{gain}, at most {most}"
+
+
+def _share(base: Result, before: Value | None, after: Value | None) -> float | None:
+    """(before - after) / the objective of the problem as it is; 0 where that is 0."""
+    whole = value_of(base)
+    if whole is None or before is None or after is None:
+        return None
+    return float((before - after) / Fraction(whole)) if whole else 0.0
+
+
+def value_of(result: Result) -> Value | None:
+    """The objective of a feasible schedule; None without one."""
+    return result.objective if result.feasible else None
+
+
+def feasibility(result: Result) -> bool | None:
+    """Whether the problem has a schedule; None if unknown."""
+    if result.feasible:
+        return True
+    return False if result.termination is Termination.INFEASIBLE else None

@@ -1,0 +1,103 @@
+"""Share schedules and lower bounds between the results of a problem and of its relaxations.
+
+Each changed problem is a relaxation of the problem as it is, the *base*; `network` is one of every change of links.
+
+- The base's schedule, re-timed, is a schedule of each relaxation. So no relaxation has a worse objective.
+- A schedule of a relaxation may be one of the base, or of another relaxation, and better than what was found there.
+  So a gain is not the luck of one search.
+- A lower bound of a relaxation is one of the base, never the other way round. An infeasible relaxation proves that the
+  base is infeasible. So no relaxation has a larger bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from placeopt.errors import InternalError
+from placeopt.model.objective import Value, evaluate
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule, makespan
+from placeopt.simulation import retime
+from placeopt.solver import Termination
+from placeopt.solving.result import Result, with_schedule
+from placeopt.studies.sensitivity.changes import Change
+from placeopt.verifier import verify
+
+
+def share(base: Result, changes: Sequence[Change], results: Sequence[Result]) -> tuple[Result, list[Result]]:
+    """The results of the base and of each change with the best schedules and bounds that follow from all of them.
+
+    Raises
+    ------
+    InternalError
+        If results contradict each other.
+    """
+    base = _with_schedules(base, results, base.problem.n_devices)
+    shared = list(results)
+    # The limit case comes last: what the others find is worth most there.
+    for place in sorted(range(len(shared)), key=lambda place: changes[place].kind == "network"):
+        others = [base, *shared[:place], *shared[place + 1 :]]
+        shared[place] = _with_schedules(shared[place], others, base.problem.n_devices)
+    limit = next((k for k, change in enumerate(changes) if change.kind == "network"), None)
+    if limit is not None:
+        for place, change in enumerate(changes):
+            if change.kind in ("bandwidth", "latency"):
+                shared[place] = _with_bound(shared[place], shared[limit], changes[limit].text)
+    for change, result in zip(changes, shared, strict=True):
+        base = _with_bound(base, result, change.text)
+    return base, shared
+
+
+def carried(problem: Problem, schedule: Schedule, better_than: tuple[Value, ...] | None = None) -> Schedule | None:
+    """A schedule of a similar problem, re-timed for this one; None where it is not feasible or not better.
+
+    Shorter durations and transfers keep its starts feasible. Under the `peak` memory model earlier starts may not be.
+    """
+    best, values = None, better_than
+    for candidate in (retime(problem, schedule), *([schedule] if problem.memory_model == "peak" else [])):
+        reached = evaluate(problem, candidate)
+        if (values is None or reached < values) and verify(problem, candidate).feasible:
+            best, values = candidate, reached
+    return best
+
+
+def _with_schedules(result: Result, others: Sequence[Result], common: int) -> Result:
+    """The result with the best of its schedule and those of others; these use none but the first `common` devices."""
+    values = result.values if result.feasible else None
+    best: Schedule | None = None
+    for other in others:
+        schedule = other.schedule
+        if schedule is not None and other.feasible and schedule.device.max(initial=-1) < common:
+            found = carried(result.problem, schedule, values)
+            if found is not None:
+                best, values = found, evaluate(result.problem, found)
+    if best is None or values is None:
+        return result
+    if result.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
+        raise InternalError(
+            f"{result.solver} says that {result.problem.name or 'a problem'} is {result.termination.value}, and a "
+            "schedule of a similar problem is feasible there and better"
+        )
+    return with_schedule(result, best, values, makespan(result.problem, best))
+
+
+def _with_bound(result: Result, relaxed: Result, text: str) -> Result:
+    """The result with the bound of a relaxation, where that is better."""
+    if relaxed.termination is Termination.INFEASIBLE:
+        if result.feasible:
+            raise InternalError(
+                f"{relaxed.solver} says that {text} is infeasible, and a schedule without it is feasible"
+            )
+        message = f"infeasible even so: {text}"
+        return replace(result, termination=Termination.INFEASIBLE, bound=None, bound_source=None, message=message)
+    if relaxed.bound is None or result.termination is Termination.INFEASIBLE:
+        return result
+    if result.bound is not None and relaxed.bound <= result.bound:
+        return result
+    if result.feasible and result.objective is not None and relaxed.bound > result.objective:
+        raise InternalError(
+            f"{relaxed.bound_source} proves a bound of {relaxed.bound} for {text}, and a schedule without it reaches "
+            f"{result.objective}"
+        )
+    return replace(result, bound=relaxed.bound, bound_source=f"{relaxed.bound_source} ({text})")

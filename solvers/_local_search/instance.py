@@ -1,0 +1,211 @@
+"""The arrays of a problem for the kernels of a search, with the weights of the objective."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from placeopt.kernels import kernel
+from placeopt.model.arrays import Bool, Float, Int
+from placeopt.model.graph import path_lengths
+from placeopt.model.groups import group_memory, group_separation
+from placeopt.model.objective import task_energy
+from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem, transfer_ticks
+
+from .._runs.device_classes import class_ends
+
+TABLE = 1 << 22
+"""Largest table of transfer times, in entries; larger ones are not stored, and times are computed when needed."""
+
+COPIED = (
+    "group", "duration", "release", "deadline", "in_start", "out_start", "capacity", "resident", "output", "scratch",
+    "latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den",
+)  # fmt: skip
+"""Arrays that are those of the problem."""
+
+MAKESPAN, LOAD, BALANCE, LATE, OVERFULL = range(5)
+"""Indices of `Instance.weight`."""
+
+TICKS, BYTES, JOULES = range(3)
+"""Indices of `Instance.price`."""
+
+
+class Instance(NamedTuple):
+    """A problem for a search; n tasks, m devices, e edges, g groups, k device classes, p different payloads.
+
+    Attributes
+    ----------
+    group, member_start, member
+        (n,) the group of each task; the tasks of each group as CSR.
+    duration, release, deadline, feasible, capacity, latency, ...
+        As in `Problem`; `feasible` (g, m) is that of groups.
+    tail
+        (n,) lower bounds of the ticks after each task's end.
+    in_start, source, payload, shared
+        The in-edges of each task: producer, bytes, whether it carries its producer's output.
+    out_start, target, slot
+        The out-edges: consumer, and the index of the edge among the in-edges.
+    label, kind, table
+        (m,) class of each device; (e,) index of each in-edge's payload among the different ones; (p, k, k) ticks of
+        each payload between two classes, empty where the table would be too large.
+    memory, apart_start, apart
+        (g,) bytes of each group under the `sum` model; the groups that are separated from each, as CSR.
+    resident, output, scratch
+        (n,) bytes, for the `peak` model.
+    weight
+        (5,) of the makespan, the largest load and the memory balance, of a tick of lateness and of a byte above the
+        capacity; the search adapts the last two.
+    charge, price
+        (n, m) cost in the objective of a task on a device, apart from times; (3,) cost of a tick, a byte and a
+        nanojoule of transfers.
+    bound
+        A lower bound of the makespan.
+    port, due, peak, timed, priced
+        Whether there are ports; deadlines; the `peak` memory model; any influence of times; a price of transfers.
+    """
+
+    group: Int
+    member_start: Int
+    member: Int
+    duration: Int
+    release: Int
+    deadline: Int
+    tail: Int
+    in_start: Int
+    source: Int
+    payload: Int
+    shared: Bool
+    out_start: Int
+    target: Int
+    slot: Int
+    latency: Int
+    byte_ticks_num: Int
+    byte_ticks_den: Int
+    byte_energy_num: Int
+    byte_energy_den: Int
+    label: Int
+    kind: Int
+    table: Int
+    feasible: Bool
+    memory: Int
+    apart_start: Int
+    apart: Int
+    capacity: Int
+    resident: Int
+    output: Int
+    scratch: Int
+    weight: Float
+    charge: Float
+    price: Float
+    bound: int
+    port: bool
+    due: bool
+    peak: bool
+    timed: bool
+    priced: bool
+
+
+def make_instance(problem: Problem, bound: int = 0) -> Instance:
+    """Return the arrays of a problem; `bound` is a lower bound of its makespan in ticks. Memory O(n m + e).
+
+    The levels of a lexicographic objective are added up, each with a thousandth of the weight of the one before. That
+    only guides a search; incumbents are compared exactly (`placeopt.model.objective.evaluate`).
+    """
+    n, m = problem.duration.shape
+    weights = level_weights(problem)
+    member = np.argsort(problem.group, kind="stable")
+    counts = np.bincount(problem.group, minlength=problem.n_groups)
+    apart_start, apart = group_separation(problem)
+    edge = problem.in_edge
+    slot = np.empty(problem.n_edges, dtype=np.int64)
+    slot[edge] = np.arange(problem.n_edges)
+    payload = problem.payload[edge]
+    sizes, kind = np.unique(payload, return_inverse=True)
+    first, last = class_ends(problem)
+    small = len(sizes) * len(first) ** 2 <= TABLE
+    table = problem.transfer(sizes[:, None, None], first[:, None], last[None, :]) if small else np.zeros((0, 0, 0), int)
+    least = np.where(problem.feasible, problem.duration, UNLIMITED).min(axis=1, initial=UNLIMITED)
+    backwards, producer = problem.order[::-1].copy(), problem.edge_source[edge]
+    charge = np.zeros((n, m))
+    for metric, amounts in _charges(problem).items():
+        charge += weights.get(metric, 0.0) * amounts
+    price = np.array([weights.get(metric, 0.0) for metric in ("total_cost", "communication", "energy")])
+    weight = np.array([weights.get(metric, 0.0) for metric in ("makespan", "max_load", "memory_balance")] + [1.0, 1.0])
+    due = bool((problem.deadline != UNLIMITED).any())
+    peak = problem.memory_model == "peak"
+    return Instance(
+        **{name: getattr(problem, name) for name in COPIED},
+        member_start=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        member=member.astype(np.int64),
+        tail=path_lengths(backwards, problem.in_start, producer, least),
+        source=producer,
+        payload=payload,
+        shared=problem.shared[edge],
+        target=problem.edge_target,
+        slot=slot,
+        label=problem.device_class,
+        kind=kind.astype(np.int64),
+        table=np.ascontiguousarray(table, dtype=np.int64),
+        feasible=problem.group_feasible() & (peak | (group_memory(problem)[:, None] <= problem.capacity)),
+        memory=group_memory(problem),
+        apart_start=apart_start,
+        apart=apart,
+        weight=weight,
+        charge=charge,
+        price=price,
+        bound=bound,
+        port=problem.contention == "port",
+        due=due,
+        peak=peak,
+        timed=bool(weight[MAKESPAN]) or due or peak,
+        priced=bool(price.any()),
+    )
+
+
+def level_weights(problem: Problem) -> dict[Metric, float]:
+    """Return the weight of each metric, all levels of the objective added up."""
+    found: dict[Metric, float] = {}
+    for depth, level in enumerate(problem.objective.levels):
+        for term in level:
+            share = float(term.weight) * 1e-3**depth
+            if depth:  # roughly in the units of the first level
+                share *= _usual(problem, problem.objective.levels[0][0].metric) / _usual(problem, term.metric)
+            found[term.metric] = found.get(term.metric, 0.0) + share
+    return found
+
+
+def _usual(problem: Problem, metric: Metric) -> float:
+    """Return a typical value of the metric."""
+    work = float(problem.duration.max(axis=1, initial=0).sum())
+    if metric == "communication":
+        return max(float(problem.payload.sum()), 1.0)
+    if metric == "energy":
+        return max(float(task_energy(problem).max(axis=1, initial=0).sum()), 1.0)
+    if metric == "memory_balance":
+        return float(PARTS)
+    if metric == "relocation":
+        return max(float(problem.relocation.max(axis=1, initial=0).sum()), 1.0)
+    return max(work if metric == "total_cost" else work / max(problem.n_devices, 1), 1.0)
+
+
+def _charges(problem: Problem) -> dict[Metric, Float]:
+    """Return the costs (n, m) of every metric that is a sum over tasks."""
+    found: dict[Metric, Int] = {
+        "total_cost": problem.duration,
+        "energy": task_energy(problem),
+        "relocation": problem.relocation,
+    }
+    return {metric: amounts.astype(np.float64) for metric, amounts in found.items()}
+
+
+@kernel(transfer_ticks, allocates=False)
+def moving_ticks(instance: Instance, k: int, a: int, b: int) -> int:
+    """Return the ticks of in-edge k from device a to another device b."""
+    if len(instance.table) > 0:
+        return int(instance.table[instance.kind[k], instance.label[a], instance.label[b]])
+    return int(
+        transfer_ticks(
+            instance.payload[k], instance.latency[a, b], instance.byte_ticks_num[a, b], instance.byte_ticks_den[a, b]
+        )
+    )

@@ -1,0 +1,21 @@
+"""Devices of each device class."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
+
+
+def class_members(problem: Problem) -> list[list[int]]:
+    """Return the devices of each device class."""
+    label = problem.device_class
+    return [np.flatnonzero(label == c).tolist() for c in range(int(label.max(initial=-1)) + 1)]
+
+
+def class_ends(problem: Problem) -> tuple[Int, Int]:
+    """Return the first and the last device (k,) of each class, which differ unless the class has one device."""
+    label = problem.device_class
+    last = problem.n_devices - 1 - np.unique(label[::-1], return_index=True)[1]
+    return np.unique(label, return_index=True)[1], last

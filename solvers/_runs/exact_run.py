@@ -1,0 +1,203 @@
+"""What cp-sat and milp share: their runs and the values of a schedule that they start from; not their models."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from placeopt.errors import InternalError
+from placeopt.model.arrays import Int
+from placeopt.model.memory import freed_at, used_memory
+from placeopt.model.objective import METRICS, Value, simplified
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule, Transfers, arrivals, durations, edge_ticks
+from placeopt.solver import Options, Termination
+
+from .device_classes import class_members
+from .solve_run import SolveRun, gap_reached
+
+E = TypeVar("E")
+
+
+class TooLargeError(Exception):
+    """The numbers of a problem are too large for an engine; the message names them."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A schedule as plain lists, from which the value of every variable of a model follows.
+
+    Attributes
+    ----------
+    device, start, end, release
+        Per task: its device, and the ticks at which it starts, ends, and releases its output.
+    home
+        Per colocation group: its device.
+    sent, arrival
+        Per edge: the ticks at which its data leaves and arrives; the producer's end where it does not move.
+    used
+        Per device: bytes that count against its capacity.
+    metrics
+        The value of each metric of the objective, and of the makespan.
+    """
+
+    device: list[int]
+    start: list[int]
+    end: list[int]
+    release: list[int]
+    home: list[int]
+    sent: list[int]
+    arrival: list[int]
+    used: list[int]
+    metrics: dict[str, int]
+
+
+def view(problem: Problem, schedule: Schedule) -> View:
+    """Return the view of a valid schedule."""
+    arrival = arrivals(problem, schedule)
+    return View(
+        device=schedule.device.tolist(),
+        start=schedule.start.tolist(),
+        end=(schedule.start + durations(problem, schedule.device)).tolist(),
+        release=freed_at(problem, schedule).tolist(),
+        home=_homes(problem, schedule).tolist(),
+        sent=(arrival - edge_ticks(problem, schedule.device)).tolist(),
+        arrival=arrival.tolist(),
+        used=used_memory(problem, schedule).tolist(),
+        metrics={metric: METRICS[metric](problem, schedule) for metric in ("makespan", *problem.objective.metrics)},
+    )
+
+
+def group_order(problem: Problem) -> list[int]:
+    """Return the groups in the order in which their first tasks appear in `Problem.order`."""
+    return list(dict.fromkeys(problem.group[problem.order].tolist()))
+
+
+def relabelled(problem: Problem, schedule: Schedule) -> Schedule:
+    """Return the same schedule, with the devices of each class first used in their order.
+
+    Symmetry breaking keeps exactly these: the k-th device of a class may run a group only if an earlier group, in
+    `group_order`, runs on the (k-1)-th. That is valid because devices of a class are interchangeable.
+    """
+    used = list(dict.fromkeys(_homes(problem, schedule)[group_order(problem)].tolist()))
+    new = np.arange(problem.n_devices)
+    for devices in class_members(problem):
+        first_used = [d for d in used if d in devices]
+        new[first_used + [d for d in devices if d not in first_used]] = devices
+    return Schedule(new[schedule.device], schedule.start, schedule.transfers)
+
+
+def bounded_devices(problem: Problem) -> list[int]:
+    """Return devices whose capacity can matter: for `memory_balance` all limited ones, else those that can overflow."""
+    limited = np.flatnonzero(problem.capacity != UNLIMITED).tolist()
+    if "memory_balance" in problem.objective.metrics:
+        return limited
+    memory = problem.memory.astype(object)
+    return [d for d in limited if memory[problem.feasible[:, d]].sum() > int(problem.capacity[d])]
+
+
+def needs_times(problem: Problem) -> bool:
+    """Return whether memory, a deadline or the objective depends on times, not only on the placement."""
+    if "makespan" in problem.objective.metrics or bool((problem.deadline != UNLIMITED).any()):
+        return True
+    return problem.memory_model == "peak" and bool(bounded_devices(problem))
+
+
+def transfers_of(start: Mapping[int, int]) -> Transfers:
+    """Return transfers from the start of each edge's transfer."""
+    edges = sorted(start)
+    return Transfers(np.array(edges, dtype=np.int64), np.array([start[e] for e in edges], dtype=np.int64))
+
+
+def _homes(problem: Problem, schedule: Schedule) -> Int:
+    home = np.zeros(problem.n_groups, dtype=np.int64)
+    home[problem.group] = schedule.device
+    return home
+
+
+@dataclass(frozen=True, slots=True)
+class Level(Generic[E]):
+    """One level of the objective in steps of `step`, as an expression of a model with integer values."""
+
+    expression: E
+    step: Fraction
+
+    def scaled(self, value: Value) -> int:
+        """Return the number of steps in a value of the level."""
+        return int(value / self.step)
+
+    def value(self, scaled: int | Fraction) -> Value:
+        """Return the value of a number of steps."""
+        return simplified(scaled * self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelOutcome:
+    """How the minimisation of one level ended."""
+
+    infeasible: bool
+    """Whether the engine finds that there are no solutions."""
+    bound: int | None
+    """A lower bound of the level in its steps; None without one."""
+    reason: Callable[[], Termination]
+    """Returns why the run ends where the gap limit is not reached."""
+
+
+class ExactRun(SolveRun, ABC, Generic[E]):
+    """A run that minimises the objective level by level, each with the values of the levels before as limits."""
+
+    def __init__(self, problem: Problem, options: Options, name: str, engine: str) -> None:
+        super().__init__(problem, options)
+        self.name, self.engine = name, engine
+
+    @abstractmethod
+    def minimise(self, depth: int, level: Level[E]) -> LevelOutcome:
+        """Minimise a level and offer the schedules found; raise the bound of the incumbent at the first level."""
+
+    @abstractmethod
+    def limit(self, level: Level[E], value: int) -> None:
+        """Require a level to be at most a value, in its steps."""
+
+    def descend(self, levels: Sequence[Level[E]]) -> Termination:
+        """Minimise one level after the other."""
+        optimal = True
+        for depth, level in enumerate(levels):
+            stopped = self.stop_reason()
+            if stopped is not None:
+                return stopped
+            outcome = self.minimise(depth, level)
+            if outcome.infeasible:
+                return self.no_solution(depth, self.engine)
+            if self.best.values is None or outcome.bound is None:
+                return outcome.reason()
+            value, bound = level.scaled(self.best.values[depth]), outcome.bound
+            if bound > value:
+                raise self.contradiction(
+                    f"{self.engine} proves {level.value(bound)} for level {depth + 1}, where a schedule has "
+                    f"{level.value(value)}"
+                )
+            reached = gap_reached(value, bound, self.options.gap_limit)
+            if reached is None:
+                return outcome.reason()
+            optimal &= reached is Termination.OPTIMAL
+            self.limit(level, value)
+        return Termination.OPTIMAL if optimal else Termination.COMPLETED
+
+    def no_solution(self, depth: int, engine: str) -> Termination:
+        """Return INFEASIBLE, which is right only if no schedule is known."""
+        if self.best.schedule is not None:
+            raise self.contradiction(f"{engine} finds no solution of level {depth + 1}, although a schedule is known")
+        return Termination.INFEASIBLE
+
+    def contradiction(self, text: str) -> InternalError:
+        """Return the error for a result that cannot be right."""
+        return InternalError(f"{self.name}: {text} (problem {self.problem.fingerprint()}, seed {self.options.seed})")
+
+    def found(self, schedule: Schedule, depth: int) -> None:
+        """Offer a schedule found at a level."""
+        self.best.offer(schedule, f"level {depth + 1}" if depth else "")

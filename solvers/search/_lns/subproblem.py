@@ -1,0 +1,320 @@
+"""Build and solve the subproblem of a neighbourhood with CP-SAT.
+
+All tasks at the positions [first, last) of the sequence are in the model. Free ones may change device and position; the
+others keep their device and their order. The rest of the schedule is in the numbers of task i on device d:
+
+    head[i, d]   tick from which d is free, the data of earlier tasks is there, and the release time has come
+    tail[i, d]   ticks from its end to the makespan, by later tasks on d or consumers of its data
+    late[i, d]   tick by which it must end for all deadlines of later tasks
+
+So max(end_i + tail[i, d]), together with the paths around the interval, is the exact makespan. The work is proportional
+to the tasks and edges of the interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.building import build_problem
+from placeopt.model.memory import peak_memory
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule, Transfers, edge_transfers
+from placeopt.simulation import retime
+from placeopt.solver import ALL_METRICS
+
+from ..._runs.exact_run import TooLargeError
+from ...exact._cp_sat.limits import Limits
+from .state import State, decoded
+from .tuning import TUNING
+
+FAST: dict[str, object] = {
+    "cp_model_presolve": False,
+    "linearization_level": 0,
+    "symmetry_level": 0,
+    "use_precedences_in_disjunctive_constraint": False,
+}
+"""Parameters of CP-SAT for small scheduling models: 24 subproblems took 2.4 instead of 3.5 s, with equal results. A
+linear relaxation was four times slower. Presolve has risks (`placeopt.bounding.engines.cp_sat`) and no benefit here."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbourhood:
+    """Positions [first, last) of a sequence, and whether each of their tasks is free."""
+
+    first: int
+    last: int
+    free: Bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subproblem:
+    """The problem of a neighbourhood, in ticks from `origin` on, without the `rest` at the end of every schedule.
+
+    Attributes
+    ----------
+    tasks
+        (k,) tasks of the whole problem, in sequence.
+    problem
+        Their problem, with the remaining memory, without ports, and with the makespan as objective.
+    free
+        (k,) whether a task may change its position and, if its whole group is free, its device.
+    allowed
+        (g, m) devices of the groups.
+    head, tail, late
+        (k, m) ticks, see above; `late` is UNLIMITED without a deadline.
+    span
+        The current makespan of the subproblem.
+    """
+
+    tasks: Int
+    problem: Problem
+    free: Bool
+    allowed: Bool
+    head: Int
+    tail: Int
+    late: Int
+    origin: int
+    rest: int
+    span: int
+
+
+def subproblem_of(state: State, area: Neighbourhood) -> Subproblem:
+    """Return the subproblem of a neighbourhood."""
+    problem, m = state.problem, state.problem.n_devices
+    tasks = state.sequence[area.first : area.last]
+    position = state.position
+    boundary = state.boundary(area.first, area.last)
+    devices = np.arange(m)[None, :]
+    head = np.maximum(boundary.free[None, :], problem.release[tasks][:, None])
+    tail = np.repeat(boundary.tail[None, :], len(tasks), axis=0)
+    late = np.minimum(boundary.latest[None, :], problem.deadline[tasks][:, None])
+
+    owner, at = _rows(problem.in_start, tasks)
+    edge = problem.in_edge[at]
+    outside = position[problem.edge_source[edge]] < area.first
+    owner, edge = owner[outside], edge[outside]
+    producer = problem.edge_source[edge]
+    ticks = problem.transfer(problem.payload[edge][:, None], state.device[producer][:, None], devices)
+    np.maximum.at(head, owner, state.end[producer][:, None] + ticks)
+
+    owner, edge = _rows(problem.out_start, tasks)
+    consumer = problem.edge_target[edge]
+    outside = position[consumer] >= area.last
+    inner = edge[~outside]
+    pairs = np.stack((owner[~outside], position[consumer[~outside]] - area.first), axis=1)
+    owner, edge, consumer = owner[outside], edge[outside], consumer[outside]
+    ticks = problem.transfer(problem.payload[edge][:, None], devices, state.device[consumer][:, None])
+    np.maximum.at(tail, owner, ticks + state.tail[consumer][:, None])
+    due = state.latest[consumer] != UNLIMITED
+    np.minimum.at(late, owner[due], state.latest[consumer[due]][:, None] - ticks[due])
+
+    group, size = problem.group[tasks], _group_sizes(problem)
+    freed = np.bincount(group[area.free], minlength=problem.n_groups)
+    movable = freed[group] == size[group]
+    small = _bare(problem, state, tasks, pairs, inner, movable)
+    allowed = small.group_feasible()
+    fixed = np.flatnonzero(~movable)
+    allowed[small.group[fixed]] = False
+    allowed[small.group[fixed], state.device[tasks[fixed]]] = True
+    spare = _spare(problem, small, state.device[tasks], head, tail, late)
+    allowed[np.ix_(np.unique(small.group[movable]), np.array(spare, dtype=np.int64))] = False
+    _keep_apart(problem, state, tasks, movable, small.group, allowed)
+    origin, rest = int(head.min()), int(tail.min())
+    late = np.where(late == UNLIMITED, UNLIMITED, late - origin)
+    return Subproblem(
+        tasks, small, area.free, allowed, head - origin, tail - rest, late, origin, rest, state.span - origin - rest
+    )
+
+
+def _bare(problem: Problem, state: State, tasks: Int, pairs: Int, edge: Int, movable: Bool) -> Problem:
+    """Return the problem of some tasks, with the edges between them and their memory."""
+    limited = (problem.capacity != UNLIMITED).any()
+    both = np.empty((0, 2), dtype=np.int64)
+    if len(problem.separation):
+        place = np.full(problem.n_tasks, -1, dtype=np.int64)
+        place[tasks[movable]] = np.flatnonzero(movable)
+        both = place[problem.separation]
+        both = both[(both >= 0).all(axis=1)]
+    small = build_problem(
+        task_names=[problem.task_names[i] for i in tasks],
+        device_names=problem.device_names,
+        duration=problem.duration[tasks],
+        feasible=problem.feasible[tasks],
+        edges=pairs,
+        payload=problem.payload[edge],
+        latency=problem.latency,
+        byte_ticks_num=problem.byte_ticks_num,
+        byte_ticks_den=problem.byte_ticks_den,
+        group=problem.group[tasks],
+        separation=both,
+        resident=problem.memory[tasks] if limited else None,
+        capacity=_room(problem, state, tasks) if limited else None,
+    )
+    # The remaining memory differs within a class, but the model uses classes only for times and costs.
+    return replace(small, device_class=problem.device_class)
+
+
+def _room(problem: Problem, state: State, tasks: Int) -> Int:
+    """Return the bytes (m,) that the tasks may use; under `peak`, the capacity less the peak of the other tasks.
+
+    Under `peak` that ignores when the peak occurs, so the schedule is checked afterwards; the tasks may always use as
+    much as they use now.
+    """
+    taken = np.zeros(problem.n_devices, dtype=np.int64)
+    np.add.at(taken, state.device[tasks], problem.memory[tasks])
+    if problem.memory_model == "sum":
+        others = state.used - taken
+    else:
+        bare = {name: getattr(problem, name).copy() for name in ("resident", "output", "scratch")}
+        for amounts in bare.values():
+            amounts[tasks] = 0
+        others = peak_memory(replace(problem, **bare), state.schedule)
+    room = np.where(problem.capacity == UNLIMITED, UNLIMITED, problem.capacity - others)
+    return room if problem.memory_model == "sum" else np.maximum(room, taken)
+
+
+def _keep_apart(problem: Problem, state: State, tasks: Int, movable: Bool, group: Int, allowed: Bool) -> None:
+    """Forbid movable groups the devices of fixed groups that are separated from them."""
+    if not len(problem.separation):
+        return
+    place = np.full(problem.n_tasks, -1, dtype=np.int64)
+    place[tasks[movable]] = np.flatnonzero(movable)
+    for one, other in ((0, 1), (1, 0)):
+        left, right = place[problem.separation[:, one]], problem.separation[:, other]
+        asked = (left >= 0) & (place[right] < 0)
+        allowed[group[left[asked]], state.device[right[asked]]] = False
+
+
+def _spare(problem: Problem, small: Problem, now: Int, head: Int, tail: Int, late: Int) -> list[int]:
+    """Return idle devices that are identical to `TUNING.idle` others, which can take their tasks as well."""
+    seen: dict[object, int] = {}
+    spare = []
+    for d in np.setdiff1d(np.arange(problem.n_devices), now).tolist():
+        columns = head[:, d].tobytes(), tail[:, d].tobytes(), late[:, d].tobytes()
+        key = int(problem.device_class[d]), int(small.capacity[d]), *columns
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] > TUNING.idle:
+            spare.append(d)
+    return spare
+
+
+def _group_sizes(problem: Problem) -> Int:
+    return np.bincount(problem.group, minlength=problem.n_groups)
+
+
+def _rows(start: Int, tasks: Int) -> tuple[Int, Int]:
+    """Return the entries of CSR rows: the index of the row in `tasks`, and the entry."""
+    lengths = start[tasks + 1] - start[tasks]
+    owner = np.repeat(np.arange(len(tasks)), lengths)
+    before = np.cumsum(lengths) - lengths
+    return owner, np.arange(len(owner)) - before[owner] + start[tasks][owner]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """The result for a subproblem.
+
+    Attributes
+    ----------
+    device, start
+        (k,) of its tasks, in its own ticks; None without a schedule that is short enough.
+    proved
+        Whether no shorter schedule exists.
+    work
+        Deterministic time of CP-SAT.
+    size
+        Variables of the model.
+    """
+
+    device: Int | None
+    start: Int | None
+    proved: bool
+    work: float
+    size: int
+
+
+def solved(sub: Subproblem, state: State, limit: float, seed: int, stopped: Callable[[], bool]) -> Solution:
+    """Minimise the makespan of a subproblem within a deterministic time, without increasing it."""
+    from ...exact._cp_sat.model import Model  # loads OR-Tools
+
+    problem, horizon = sub.problem, sub.span
+    limits = Limits(
+        horizon=horizon, allowed=sub.allowed, head=sub.head, tail=sub.tail, largest=dict.fromkeys(ALL_METRICS, horizon)
+    )
+    try:
+        model = Model(problem, limits, False, lambda: False)
+    except TooLargeError:
+        return Solution(None, None, False, 0.0, 0)
+    cp, timing = model.base.cp, model.timing
+    assert timing is not None
+    now = state.device[sub.tasks]
+    for d in range(problem.n_devices):
+        for i, j in pairwise(np.flatnonzero(~sub.free & (now == d)).tolist()):
+            cp.add(timing.starts[j] >= timing.ends[i])
+    for i in np.flatnonzero((sub.late <= horizon).any(axis=1)).tolist():
+        for d, x in model.placement.at[int(problem.group[i])].items():
+            if sub.late[i, d] <= horizon:
+                cp.add(timing.ends[i] <= int(sub.late[i, d])).only_enforce_if(x)
+    found: list[Schedule] = []
+    outcome = model.minimise(
+        model.levels[0],
+        Schedule(now, state.start[sub.tasks] - sub.origin),
+        found.append,
+        seconds=None,
+        seed=seed % 2**31,
+        workers=1,
+        should_stop=stopped,
+        parameters={**FAST, "max_deterministic_time": limit},
+    )
+    proved = outcome.status in ("OPTIMAL", "INFEASIBLE")
+    device, start = (found[-1].device, found[-1].start) if found else (None, None)
+    return Solution(device, start, proved, outcome.work, model.base.size)
+
+
+def changed(state: State, sub: Subproblem, area: Neighbourhood, found: Solution) -> Schedule:
+    """Return the whole schedule with a solution, with recomputed times; the state may have changed elsewhere since."""
+    assert found.device is not None
+    assert found.start is not None
+    problem, device = state.problem, state.device.copy()
+    device[sub.tasks] = found.device
+    end = found.start + problem.duration[sub.tasks, found.device]
+    if problem.contention == "port":
+        return _booked(state, sub, area, device, found.start + sub.origin, end + sub.origin)
+    sequence = state.sequence.copy()
+    place = np.empty(len(sub.tasks), dtype=np.int64)
+    place[sub.problem.order] = np.arange(len(place))
+    sequence[area.first : area.last] = sub.tasks[np.lexsort((place, end, found.start))]
+    return decoded(problem, sequence, device)
+
+
+def _booked(state: State, sub: Subproblem, area: Neighbourhood, device: Int, start: Int, end: Int) -> Schedule:
+    """Insert a solution under ports: transfers outside keep their order, those of its tasks leave as early as possible.
+
+    Later tasks are delayed until the devices are free, so that their order does not change.
+    """
+    problem, position = state.problem, state.position
+    starts, ends = state.start.copy(), state.end.copy()
+    starts[sub.tasks], ends[sub.tasks] = start, end
+    last = np.zeros(problem.n_devices, dtype=np.int64)
+    np.maximum.at(last, device[sub.tasks], end)
+    behind = position >= area.last
+    late = int((last[device[behind]] - starts[behind]).max(initial=0))
+    starts[behind] += late
+    ends[behind] += late
+    leaves = ends[problem.edge_source]
+    given = state.schedule.transfers
+    if given is not None:
+        before = np.full(problem.n_edges, -1, dtype=np.int64)
+        before[given.edge] = given.start
+        carrier = edge_transfers(problem, state.device)
+        before = np.where(carrier >= 0, before[carrier], -1)
+        inside = ~behind & (position >= area.first)
+        stays = (before >= 0) & ~inside[problem.edge_source] & ~inside[problem.edge_target]
+        leaves[stays] = before[stays] + late * behind[problem.edge_source[stays]]
+    moved = np.flatnonzero(edge_transfers(problem, device) == np.arange(problem.n_edges))
+    return retime(problem, Schedule(device, starts, Transfers(moved, leaves[moved])))
