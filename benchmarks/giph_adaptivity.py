@@ -36,8 +36,8 @@ import placeopt as po
 from placeopt.generate.networks import combine
 from placeopt.generate.random_graphs import random_network, random_tasks
 from placeopt.model.metrics import critical_path
+from placeopt.model.objective import GONE, relocation_ticks
 from placeopt.model.problem import Problem
-from placeopt.model.relocation import GONE, relocation_ticks
 from placeopt.policies import POLICIES, random_placement, run_episode, sample_placements
 
 SLOWER: dict[str, Any] = NETWORK | {"speed": 2.5, "bandwidth": 50.0, "delay": 20.0}

@@ -1,15 +1,15 @@
-"""The exceptions of placeopt: all mean that the caller has something to mend.
+"""Exceptions of placeopt, issues with positions, and wording that messages share.
 
     PlaceoptError
-    ├── DocumentError       a file cannot be read or is no YAML or JSON (carries located issues)
+    ├── DocumentError       a file cannot be read or is not valid (carries located issues)
     │   ├── SpecError       a spec, or what it compiles to, is wrong
     │   └── PlanError       a plan does not fit its problem
     ├── UsageError          an option or argument is wrong
     ├── UnsupportedError    a solver cannot handle this problem; names solvers that can
     ├── MissingExtraError   an optional dependency is not installed; names the command that installs it
-    └── InternalError       placeopt contradicts itself: a bug, never the caller's fault
+    └── InternalError       placeopt contradicts itself: a bug; please report it
 
-Limits and infeasibility are no exceptions: they are answers (see `placeopt.solving.result`).
+Reached limits and infeasibility are results, not exceptions (see `placeopt.solving.result`).
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _PLAIN_NAME = re.compile(r"[^\s.\[\]\":]+")
 
 
 class PlaceoptError(Exception):
-    """Base class of every exception that placeopt raises on purpose."""
+    """Base class of all exceptions of placeopt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One thing wrong with a document, and where.
+    """One error in a document, with its position.
 
-    `line` and `column` count from 1; they are None for documents made in code, and the column for CSV files.
-    `path` leads to the place in the document: ("tasks", "conv2", "memory").
+    `line` and `column` count from 1. Both are None for documents made in code; `column` is None for CSV files.
+    `path` names the place in the document: ("tasks", "conv2", "memory").
     """
 
     message: str
@@ -51,7 +51,7 @@ class Issue:
 
 
 class DocumentError(PlaceoptError):
-    """A document is wrong; `issues` lists everything that is, in file order."""
+    """A document is wrong; `issues` lists all errors in file order."""
 
     def __init__(self, issues: Sequence[Issue]) -> None:
         self.issues = tuple(issues)
@@ -67,7 +67,7 @@ class PlanError(DocumentError):
 
 
 class UsageError(PlaceoptError):
-    """An option or argument has a value that makes no sense."""
+    """An option or argument is wrong."""
 
 
 class UnsupportedError(PlaceoptError):
@@ -79,9 +79,9 @@ class MissingExtraError(PlaceoptError):
 
 
 class InternalError(PlaceoptError):
-    """Two parts of placeopt disagree; please report it.
+    """Two parts of placeopt contradict each other: a bug; please report it.
 
-    `dump` is a problem document that reproduces it where there is one: its key `x-disagreement` tells of the run.
+    `dump` is a problem document that reproduces the error, or None. Its key `x-disagreement` describes the run.
     """
 
     def __init__(self, message: str, dump: Mapping[str, Any] | None = None) -> None:
@@ -90,7 +90,7 @@ class InternalError(PlaceoptError):
 
 
 def path_text(path: Iterable[str | int]) -> str:
-    """A path as people write it: tasks.conv2.after[0]; names that would be hard to tell apart stand in quotes."""
+    """A path for a message: tasks.conv2.after[0]; names with special characters are quoted."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -103,14 +103,14 @@ def path_text(path: Iterable[str | int]) -> str:
 
 
 def visible(text: str, limit: int = 100) -> str:
-    """A text on one line and not too long, for a message."""
+    """A text shortened and put on one line, for a message."""
     if len(text) > limit:
         text = f"{text[: limit - 20]}...{text[-10:]}"
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def near_misses(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The known names that the name may be a slip for: those that differ in case alone, else the closest one."""
+    """The known names that the caller may have meant: those that differ in case only, else the closest one."""
     return _near_misses(name, tuple(known))
 
 
@@ -123,24 +123,30 @@ def _near_misses(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """The near miss as a clause ready to append, or an empty string."""
+    """A clause with the near misses, to append to a message; empty without one."""
     return meaning(near_misses(name, known))
 
 
+def alternatives(name: str, known: Iterable[str], limit: int = 8) -> str:
+    """A clause with the near misses of an unknown name, or else the known names, to append to a message."""
+    known = list(known)
+    return suggestion(name, known) or f"; known are {listing(known, limit)}"
+
+
 def meaning(names: Sequence[str]) -> str:
-    """Names that may have been meant, as a clause ready to append; an empty string for none."""
+    """A clause that suggests names, to append to a message; empty without names."""
     return f"; did you mean {' or '.join(map(visible, names))}?" if names else ""
 
 
 class Search:
-    """Finds near misses among many names for many slips, until that takes too long."""
+    """Finds near misses of many misspelt names, until a budget of comparisons is used up."""
 
     def __init__(self, names: int = 200_000) -> None:
         self._left = names
         self._found: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def near_misses(self, kind: str, name: str, known: Sequence[str]) -> tuple[str, ...]:
-        """What a name of some kind may be a slip for; nothing once `names` names have been looked at in all."""
+        """The near misses of a name of some kind; none once `names` names have been compared in all."""
         key = (kind, name)
         if key not in self._found:
             self._left -= len(known)
@@ -149,7 +155,7 @@ class Search:
 
 
 def listing(names: Sequence[str], limit: int = 8, separator: str = ", ") -> str:
-    """Names for a message, the tail of a long list counted instead of printed."""
+    """Names for a message; the tail of a long list is counted instead of printed."""
     if not names:
         return "none"
     shown = separator.join(map(visible, names[:limit]))
@@ -161,10 +167,16 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def in_file_order(issues: Iterable[Issue]) -> list[Issue]:
-    """Issues sorted by file, in the order of the files' first issues, then by place.
+def unwritable(path: object, error: Exception) -> str:
+    """The message for a file that cannot be written, with the system's reason where there is one."""
+    reason = (error.strerror if isinstance(error, OSError) else None) or error
+    return f"cannot write {visible(str(path), 1000)}: {reason}"
 
-    What stands at several paths by way of an alias is one mistake, and comes once.
+
+def in_file_order(issues: Iterable[Issue]) -> list[Issue]:
+    """Issues sorted by file, in the order of the files' first issues, then by position.
+
+    An error that an alias repeats at several paths is listed once.
     """
     first: dict[object, Issue] = {}
     files: dict[str | None, int] = {}

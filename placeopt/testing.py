@@ -1,4 +1,4 @@
-"""The conformance suite: what every solver must do, ours or a third party's.
+"""Conformance suite for solvers, including those of third parties.
 
     import pytest
     from placeopt.testing import CASES, check_solver
@@ -7,10 +7,9 @@
     def test_my_solver(case):
         check_solver("my-solver", case)
 
-A solver may refuse a case whose objective, contention or memory model it does not declare. Of the rest it
-must return verified schedules, bounds that hold, the same answer for the same seed, and no exception. The schedules
-of a solver that is not exact may miss deadlines, and keep every other rule: it is run with the option `strict`, which
-rules out best effort.
+A solver may refuse a case whose objective, contention or memory model it does not declare. For all other cases it must
+return verified schedules, valid bounds, and the same answer for the same seed, without an exception. Schedules of a
+solver that is not exact may miss deadlines but must satisfy every other rule: the option `strict` disables best effort.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,14 +33,14 @@ from placeopt.solving.result import Result
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A tiny problem with its known answer.
+    """A tiny problem with a known answer.
 
     Attributes
     ----------
     optimum
-        The best value of the objective's first level; None if no schedule exists.
+        The optimum of the objective's first level; None if no schedule exists.
     reason
-        Why the optimum is what it is.
+        Derivation of the optimum.
     """
 
     name: str
@@ -50,70 +50,68 @@ class Case:
 
 
 def check_solver(name: str, case: Case, *, time_limit: float = 20.0, **settings: Any) -> Result | None:
-    """Run a solver on a case and assert all that the protocol promises; None if the solver rightly refuses it.
+    """Run a solver on a case and assert all promises of the protocol; None if the solver rightly refuses it.
 
     Raises
     ------
     AssertionError
-        If a promise is broken; says which.
+        If a promise is broken; the message names it.
     """
     problem = case.build()
     info = find_solver(name).info
     if unsupported(info, problem) is not None:
         return None
-    first = solve(problem, name, time_limit=time_limit, seed=7, workers=1, strict=True, **settings)
+    run = partial(solve, problem, name, seed=7, workers=1, strict=True, **settings)
+    first = run(time_limit=time_limit)
     _check_answer(name, case, first, exact=info.exact, finished=info.exact)
-    again = solve(problem, name, time_limit=time_limit, seed=7, workers=1, strict=True, **settings)
+    again = run(time_limit=time_limit)
     if Termination.TIME_LIMIT not in (first.termination, again.termination):
-        same = first.schedule is again.schedule is None or (
-            first.schedule is not None
-            and again.schedule is not None
-            and np.array_equal(first.schedule.device, again.schedule.device)
-            and np.array_equal(first.schedule.start, again.schedule.start)
+        one, other = first.schedule, again.schedule
+        same = one is other is None or (
+            one is not None
+            and other is not None
+            and np.array_equal(one.device, other.device)
+            and np.array_equal(one.start, other.start)
         )
-        assert same, f"{name}, {case.name}: the same seed gave another schedule"
-    hurried = solve(problem, name, time_limit=1e-6, seed=7, workers=1, strict=True, **settings)
-    _check_answer(name, case, hurried, exact=info.exact, finished=False)
-    stopped = solve(
-        problem, name, time_limit=time_limit, seed=7, workers=1, strict=True, should_stop=lambda: True, **settings
-    )
-    _check_answer(name, case, stopped, exact=info.exact, finished=False)
+        assert same, f"{name}, {case.name}: the same seed gave a different schedule"
+    for limited in (run(time_limit=1e-6), run(time_limit=time_limit, should_stop=lambda: True)):
+        _check_answer(name, case, limited, exact=info.exact, finished=False)
     if first.schedule is not None:
-        warm = solve(
-            problem, name, time_limit=time_limit, seed=7, workers=1, strict=True, initial=first.schedule, **settings
-        )
+        warm = run(time_limit=time_limit, initial=first.schedule)
         _check_answer(name, case, warm, exact=info.exact, finished=info.exact)
     return first
 
 
 def _check_answer(name: str, case: Case, result: Result, *, exact: bool, finished: bool) -> None:
-    """Assert what holds of every answer, and of one that an exact solver had the time to finish."""
+    """Assert the promises on an answer; `finished` is true for an exact solver without a time limit or stop."""
     where = f"{name}, {case.name} ({case.reason})"
     if result.schedule is not None:
         broken = [found.message for found in result.violations if exact or found.rule != "deadline"]
         assert not broken, f"{where}: the verifier found {broken}"
-        assert result.feasible or result.violations, f"{where}: a schedule that could not be judged"
+        assert result.feasible or result.violations, f"{where}: a schedule that could not be verified"
     if result.feasible and result.objective is not None:
-        assert case.optimum is not None, f"{where}: a schedule for an infeasible problem"
+        assert case.optimum is not None, f"{where}: a feasible schedule for an infeasible problem"
         assert result.objective >= case.optimum, (
             f"{where}: {result.objective} is better than the optimum {case.optimum}"
         )
     if result.bound is not None and case.optimum is not None:
         assert result.bound <= case.optimum, f"{where}: the bound {result.bound} is above the optimum {case.optimum}"
     if result.termination is Termination.OPTIMAL:
-        assert result.objective == case.optimum, f"{where}: {result.objective} is claimed optimal, not {case.optimum}"
+        assert result.objective == case.optimum, (
+            f"{where}: {result.objective} is claimed optimal, but the optimum is {case.optimum}"
+        )
     if result.termination is Termination.INFEASIBLE:
-        assert case.optimum is None, f"{where}: claimed infeasible, has a schedule with {case.optimum}"
+        assert case.optimum is None, f"{where}: claimed infeasible, but the optimum is {case.optimum}"
     if result.termination is Termination.FAILED:
-        assert result.schedule is None, f"{where}: failed, and yet a schedule"
-        assert result.message, f"{where}: failed without saying why"
+        assert result.schedule is None, f"{where}: failed, but returned a schedule"
+        assert result.message, f"{where}: failed without a message"
     if finished:
         wanted = Termination.INFEASIBLE if case.optimum is None else Termination.OPTIMAL
         assert result.termination is wanted, f"{where}: {result.termination}, expected {wanted}"
 
 
 def _problem(durations: list[list[int]], edges: list[tuple[int, int]] | None = None, **rest: Any) -> Problem:
-    """A problem of tasks t0, t1, ... and devices d0, d1, ...; one tick moves one byte unless `rest` says otherwise."""
+    """Return a problem of tasks t0, t1, ... and devices d0, d1, ...; by default one tick moves one byte."""
     m = rest.pop("devices", len(durations[0]) if durations else 0)
     values: dict[str, Any] = {"byte_ticks_num": np.ones((m, m), dtype=np.int64)}
     return build_problem(
@@ -127,9 +125,14 @@ def _problem(durations: list[list[int]], edges: list[tuple[int, int]] | None = N
 
 
 def _diamond(**rest: Any) -> Problem:
-    """t0 -> t1, t2 -> t3 on two devices: 2 each, payloads of 1."""
+    """Return the graph t0 -> t1, t2 -> t3 on two devices: durations 2, payloads 1."""
     edges = [(0, 1), (0, 2), (1, 3), (2, 3)]
     return _problem([[2, 2]] * 4, edges, payload=[1, 1, 1, 1], **rest)
+
+
+def _fork(**rest: Any) -> Problem:
+    """Return the graph t0 -> t1, t2 on three devices: duration 1 on its own device, else 9; payloads 3."""
+    return _problem([[1, 9, 9], [9, 1, 9], [9, 9, 1]], [(0, 1), (0, 2)], payload=[3, 3], **rest)
 
 
 def _objective(*metrics: Any) -> Objective:
@@ -139,14 +142,14 @@ def _objective(*metrics: Any) -> Objective:
 CASES: tuple[Case, ...] = (
     Case("no tasks", lambda: _problem([], devices=2), 0, "nothing to do"),
     Case("one task", lambda: _problem([[5, 3]]), 3, "the faster device"),
-    Case("one device", lambda: _problem([[2], [3], [4]], [(0, 2)]), 9, "everything in sequence"),
+    Case("one device", lambda: _problem([[2], [3], [4]], [(0, 2)]), 9, "all tasks in sequence"),
     Case("all ties", lambda: _problem([[2, 2]] * 6), 6, "three tasks on each device"),
     Case("zero durations", lambda: _problem([[0, 0]] * 4, [(0, 1), (1, 2)]), 0, "nothing takes time"),
     Case(
         "zero duration between",
         lambda: _problem([[3], [0], [3]], [(0, 1), (1, 2)]),
         6,
-        "an instantaneous task fits between two others",
+        "a task of zero duration fits between two others",
     ),
     Case(
         "gap that fits exactly",
@@ -156,19 +159,19 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "memory exactly full",
-        lambda: _problem([[1, 1]] * 4, resident=np.array([3, 2, 1, 4]), capacity=np.array([5, 5])),
+        lambda: _problem([[1, 1]] * 4, resident=[3, 2, 1, 4], capacity=[5, 5]),
         2,
-        "3 + 2 and 1 + 4 fill both devices to the byte",
+        "3 + 2 and 1 + 4 fill both devices exactly",
     ),
     Case(
         "memory forces a transfer",
-        lambda: _problem([[2, 2], [2, 2]], [(0, 1)], payload=[7], resident=np.array([3, 3]), capacity=np.array([5, 5])),
+        lambda: _problem([[2, 2], [2, 2]], [(0, 1)], payload=[7], resident=[3, 3], capacity=[5, 5]),
         11,
-        "2 + 7 + 2: the tasks do not fit together",
+        "2 + 7 + 2: the tasks do not fit on one device",
     ),
     Case(
         "infeasible by memory",
-        lambda: _problem([[1, 1]] * 3, resident=np.array([2, 2, 2]), capacity=np.array([3, 3])),
+        lambda: _problem([[1, 1]] * 3, resident=[2, 2, 2], capacity=[3, 3]),
         None,
         "three tasks of 2 bytes, two devices of 3",
     ),
@@ -179,8 +182,13 @@ CASES: tuple[Case, ...] = (
         "three tasks pairwise apart on two devices",
     ),
     Case("diamond", _diamond, 7, "t0 0-2, t1 2-4 on one device, t2 3-5, t3 5-7 on the other"),
-    Case("colocation", lambda: _diamond(group=np.array([0, 1, 2, 0])), 8, "the ends share a device"),
-    Case("separation", lambda: _diamond(separation=[(1, 2)]), 7, "as the diamond, where they are apart anyway"),
+    Case("colocation", lambda: _diamond(group=[0, 1, 2, 0]), 8, "the ends share a device"),
+    Case(
+        "separation",
+        lambda: _diamond(separation=[(1, 2)]),
+        7,
+        "as in the diamond, where they are on two devices anyway",
+    ),
     Case(
         "forbidden device",
         lambda: _problem(
@@ -194,24 +202,14 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "unlike links",
-        lambda: _problem(
-            [[1, 9, 9], [9, 1, 1]], [(0, 1)], payload=[1], latency=np.array([[0, 8, 3], [8, 0, 0], [3, 0, 0]])
-        ),
+        lambda: _problem([[1, 9, 9], [9, 1, 1]], [(0, 1)], payload=[1], latency=[[0, 8, 3], [8, 0, 0], [3, 0, 0]]),
         6,
         "1 + 3 + 1 + 1 by the faster link to d2",
     ),
     Case(
-        "port contention",
-        lambda: _problem([[1, 9, 9], [9, 1, 9], [9, 9, 1]], [(0, 1), (0, 2)], payload=[3, 3], contention="port"),
-        8,
-        "the second transfer waits for the first: 1 + 3 + 3 + 1",
+        "port contention", lambda: _fork(contention="port"), 8, "the second transfer waits for the first: 1 + 3 + 3 + 1"
     ),
-    Case(
-        "no contention",
-        lambda: _problem([[1, 9, 9], [9, 1, 9], [9, 9, 1]], [(0, 1), (0, 2)], payload=[3, 3]),
-        5,
-        "both transfers at once: 1 + 3 + 1",
-    ),
+    Case("no contention", _fork, 5, "both transfers at once: 1 + 3 + 1"),
     Case(
         "shared output under contention",
         lambda: _problem(
@@ -222,15 +220,15 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "peak memory",
-        lambda: _problem([[2, 2]] * 2, scratch=np.array([4, 4]), capacity=np.array([4, 0]), memory_model="peak"),
+        lambda: _problem([[2, 2]] * 2, scratch=[4, 4], capacity=[4, 0], memory_model="peak"),
         4,
-        "one after the other, each with all the scratch space",
+        "one after the other, each with the whole scratch memory",
     ),
     Case(
         "sum memory",
-        lambda: _problem([[2, 2]] * 2, scratch=np.array([4, 4]), capacity=np.array([4, 0])),
+        lambda: _problem([[2, 2]] * 2, scratch=[4, 4], capacity=[4, 0]),
         None,
-        "8 bytes in sum, 4 there",
+        "8 bytes in total, capacity 4",
     ),
     Case(
         "total cost",
@@ -243,25 +241,23 @@ CASES: tuple[Case, ...] = (
         "communication",
         lambda: _diamond(separation=[(0, 3)], objective=_objective("communication")),
         2,
-        "t3 leaves alone: two payloads of 1",
+        "only t3 is on the other device: two payloads of 1",
     ),
     Case(
         "energy",
-        lambda: _problem([[4, 1]], power_num=np.array([1, 9]), objective=_objective("energy")),
+        lambda: _problem([[4, 1]], power_num=[1, 9], objective=_objective("energy")),
         4,
         "4 ticks at 1 against 1 tick at 9",
     ),
     Case(
         "memory balance",
-        lambda: _problem(
-            [[1, 1]] * 2, resident=np.array([3, 1]), capacity=np.array([10, 4]), objective=_objective("memory_balance")
-        ),
+        lambda: _problem([[1, 1]] * 2, resident=[3, 1], capacity=[10, 4], objective=_objective("memory_balance")),
         300_000,
         "3 of 10 bytes and 1 of 4",
     ),
     Case(
         "relocation",
-        lambda: _problem([[1, 1]] * 2, relocation=np.array([[0, 9], [4, 1]]), objective=_objective("relocation")),
+        lambda: _problem([[1, 1]] * 2, relocation=[[0, 9], [4, 1]], objective=_objective("relocation")),
         1,
         "t0 stays on d0, t1 starts up on d1",
     ),
@@ -269,11 +265,11 @@ CASES: tuple[Case, ...] = (
         "makespan and relocation",
         lambda: _problem(
             [[6, 6]] * 2,
-            relocation=np.array([[0, 4], [0, 4]]),
+            relocation=[[0, 4], [0, 4]],
             objective=Objective(((Term("makespan"), Term("relocation", Fraction(1, 2))),)),
         ),
         8,
-        "one task leaves d0 for 4 / 2 ticks, and 6 of 12 are saved",
+        "one task leaves d0 at a cost of 4 / 2 ticks, which saves 6 of 12",
     ),
     Case(
         "weighted sum",
@@ -303,92 +299,78 @@ CASES: tuple[Case, ...] = (
         "t2 fits between t0 and the release of t1, which lasts until 12",
     ),
     Case(
-        "release time of an instantaneous task",
+        "release time of a task of zero duration",
         lambda: _problem([[3], [0]], release=[0, 5]),
         5,
-        "what takes no time still waits for its release",
+        "a task of zero duration also waits for its release",
     ),
     Case(
         "release times under contention",
-        lambda: _problem(
-            [[1, 9, 9], [9, 1, 9], [9, 9, 1]],
-            [(0, 1), (0, 2)],
-            payload=[3, 3],
-            release=[0, 9, 0],
-            contention="port",
-            feasible=np.eye(3, dtype=np.bool_),
-        ),
+        lambda: _fork(release=[0, 9, 0], contention="port", feasible=np.eye(3, dtype=np.bool_)),
         10,
-        "t1 waits for its release at 9 and its data for nothing",
+        "t1 waits for its release at 9, and its data is not delayed",
     ),
     Case(
         "release times and peak memory",
         lambda: _problem(
             [[2], [2], [1]],
             [(0, 1)],
-            output=np.array([3, 0, 0]),
-            scratch=np.array([0, 0, 3]),
+            output=[3, 0, 0],
+            scratch=[0, 0, 3],
             release=[0, 5, 3],
-            capacity=np.array([5]),
+            capacity=[5],
             memory_model="peak",
         ),
         8,
-        "t0's output stays until t1 has ended: t2 runs 7-8 after them, or 3-4 before t0",
+        "t0's output stays live until t1 ends: t2 runs 7-8 after both, or 3-4 before t0",
     ),
     Case(
         "deadline just met",
         lambda: _problem([[3, 9], [2, 9], [4, 9]], [(0, 1), (1, 2)], deadline=[3, 5, 9]),
         9,
-        "each ends at its deadline to the tick",
+        "each task ends exactly at its deadline",
     ),
     Case(
         "deadline against the longest path first",
         lambda: _problem([[2], [3], [4]], [(1, 2)], deadline=[2, UNLIMITED, UNLIMITED]),
         9,
-        "t0 goes first, though more follows t1",
+        "t0 runs first, although t1 has the longer path",
     ),
     Case(
         "deadline with idle time before it",
         lambda: _problem([[5], [2]], release=[0, 1], deadline=[UNLIMITED, 3]),
         8,
-        "d0 waits for t1, which is done by 3, before it starts t0",
+        "d0 waits for t1, which ends at 3, before it starts t0",
     ),
     Case(
         "deadline and energy",
         lambda: _problem([[4, 6], [4, 6]], deadline=[UNLIMITED, 6], objective=_objective("energy"), power_num=[1, 1]),
         8,
-        "both on d0 with 4 nJ each, t1 first, which d1 would end in time as well",
+        "both on d0 with 4 nJ each, t1 first; d1 would also meet the deadline",
     ),
     Case(
         "deadline that costs a transfer",
         lambda: _diamond(deadline=[UNLIMITED] * 3 + [7], objective=_objective("communication")),
         2,
-        "one device takes 8 ticks: t1 or t2 goes to the other, with a payload there and one back",
+        "one device needs 8 ticks: t1 or t2 runs on the other one, with one payload each way",
     ),
     Case(
         "deadline under contention",
-        lambda: _problem(
-            [[1, 9, 9], [9, 1, 9], [9, 9, 1]],
-            [(0, 1), (0, 2)],
-            payload=[3, 3],
-            deadline=[UNLIMITED, UNLIMITED, 5],
-            contention="port",
-            feasible=np.eye(3, dtype=np.bool_),
-        ),
+        lambda: _fork(deadline=[UNLIMITED] * 2 + [5], contention="port", feasible=np.eye(3, dtype=np.bool_)),
         8,
-        "t2's data goes first and t1's waits for it",
+        "t2's data is sent first, and t1's data waits",
     ),
     Case(
         "infeasible by a deadline",
         lambda: _problem([[3, 4], [2, 4]], [(0, 1)], payload=[1], deadline=[UNLIMITED, 4]),
         None,
-        "t0 and t1 take 5 ticks wherever they run",
+        "t0 and t1 need at least 5 ticks",
     ),
     Case(
         "infeasible by deadlines together",
         lambda: _problem([[3, 3], [3, 3], [2, 2]], deadline=[4, 4, 4]),
         None,
-        "8 ticks of work and as many to do it in, but two of the three tasks share a device",
+        "8 ticks of work in 8 ticks of capacity, but two of the three tasks share a device",
     ),
 )
 """Every case, smallest first."""

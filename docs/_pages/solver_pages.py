@@ -13,6 +13,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from placeopt_solvers._constructive.construction import Constructive
+
 from placeopt.cli.terminal.catalog import FAMILIES, setting_cards
 from placeopt.solver.registry import GROUP, find_solver
 
@@ -143,6 +145,8 @@ def solver_page(name: str) -> str:
         f"    placeopt solve PROBLEM --solver {name}\n\nSource: [`{source_path(name)}`](../{source_path(name)}?source)",
         "## Algorithm, and departures from the paper\n\n" + prose(inspect.getdoc(module_of(name)) or ""),
     ]
+    if isinstance(solver, Constructive):
+        parts.append("## Common to all constructive heuristics\n\n" + prose(inspect.getdoc(Constructive) or ""))
     settings = setting_cards(solver.settings_type)
     if settings:
         rows = "\n".join(

@@ -1,15 +1,18 @@
 """The command line: `placeopt solve problem.yaml`.
 
-Data goes to stdout, progress and messages to stderr. Exit codes: 0 done; 1 the answer is no (infeasible, verification
-failed, a required gap missed, no schedule found); 2 wrong usage, spec or plan, or a file that cannot be written; 3 time
-limit without a schedule; 70 placeopt contradicts itself, a bug; 129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM, the
-best result so far is saved and printed; 141 the reader of stdout went away, all files are written.
+Data goes to stdout, progress and messages to stderr. Exit codes: 0 done; 1 negative answer (infeasible, verification
+failed, required gap missed, no schedule found); 2 wrong usage, spec or plan, or a file that cannot be written; 3 time
+limit without a schedule; 70 internal error, a bug; 129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM, with the best result
+saved and printed; 141 the reader of stdout has closed it, with all files written.
 """
 
 from __future__ import annotations
 
 import sys
 from contextvars import copy_context
+
+ISSUES = 100
+"""Maximum number of issues of a document that are listed; `--json` lists all of them."""
 
 
 def main() -> None:
@@ -20,7 +23,7 @@ def main() -> None:
     heed_signals()
     try:
         open_streams()
-        code = settled(copy_context().run(_run))  # files kept apart are those of this run
+        code = settled(copy_context().run(_run))  # the context holds the output files of this run
         end_on_signals()
     except Interrupted as stop:
         print(f"placeopt: interrupted{stop.by}", file=sys.stderr)
@@ -29,7 +32,7 @@ def main() -> None:
 
 
 def _run() -> int:
-    """Run the command line; its exit code."""
+    """Run the command line and return its exit code."""
     from placeopt.cli.streams import INTERNAL, LostError
 
     try:
@@ -62,9 +65,11 @@ def _run() -> int:
 
 
 def _message(error: Exception) -> str:
-    from placeopt.errors import DocumentError
+    from placeopt.errors import DocumentError, counted
 
-    if isinstance(error, DocumentError):
-        count = len(error.issues)
-        return f"{error}\nplaceopt: {count} problem{'s' if count != 1 else ''} found"
-    return f"placeopt: {error}"
+    if not isinstance(error, DocumentError):
+        return f"placeopt: {error}"
+    issues = error.issues if "--json" in sys.argv else error.issues[:ISSUES]
+    hidden = len(error.issues) - len(issues)
+    more = f", of which {hidden:,} are not listed; --json lists all of them" if hidden else ""
+    return "\n".join([*map(str, issues), f"placeopt: {counted(len(error.issues), 'problem')} found{more}"])

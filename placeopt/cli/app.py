@@ -1,4 +1,4 @@
-"""The commands, put together."""
+"""Define the application with all commands."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Annotated
 import typer
 
 from placeopt.cli.commands import (
-    bounding,
     catalog,
     compare,
     exchange,
     explain,
     export,
     generate,
-    judge,
+    plans,
     plot,
+    problems,
     profile,
     replace,
     solve,
@@ -27,7 +27,7 @@ from placeopt.errors import UsageError
 from placeopt.io.files import size_limit
 
 app = typer.Typer(
-    help="Place the operators of a computation graph on devices, and know how far from optimal the placement is.",
+    help="Place the operators of a computation graph on devices, and certify how far the schedule is from the optimum.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -48,28 +48,22 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _global(
     context: typer.Context,
-    version: Annotated[  # noqa: ARG001  its callback has done it
+    version: Annotated[  # noqa: ARG001  handled by its callback
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     max_size: Annotated[
         str | None,
         typer.Option(
-            "--max-size", metavar="SIZE", help="The largest file that is read; 512 MiB, and 32 MiB of YAML, by default."
+            "--max-size", metavar="SIZE", help="Maximum size of input files; by default 512 MiB, and 32 MiB for YAML."
         ),
     ] = None,
 ) -> None:
-    """Options that stand before the command."""
+    """Options that precede the command."""
     context.with_resource(size_limit(None if max_size is None else _bytes(max_size)))
 
 
 def _bytes(text: str) -> int:
-    """A size such as 2GB in bytes.
-
-    Raises
-    ------
-    UsageError
-        If it is not a size of at least one byte.
-    """
+    """Convert a size such as 2GB to bytes; anything else is a UsageError."""
     from placeopt.model import units
 
     try:
@@ -84,12 +78,12 @@ def _bytes(text: str) -> int:
 app.command("solve")(solve.solve)
 app.command("replace")(replace.replace)
 app.command("compare")(compare.compare)
-app.command("verify")(judge.verify)
+app.command("verify")(plans.verify)
 app.command("export")(export.export)
-app.command("simulate")(judge.simulate)
+app.command("simulate")(plans.simulate)
 app.command("plot")(plot.plot)
-app.command("inspect")(judge.inspect)
-app.command("bounds")(bounding.bounds)
+app.command("inspect")(problems.inspect)
+app.command("bounds")(problems.bounds)
 app.command("explain")(explain.explain)
 app.command("check-submodular")(submodular.check_submodular)
 app.command("warm")(warm.warm)

@@ -1,4 +1,4 @@
-"""Saves what reproduces an internal error."""
+"""Save files that reproduce internal errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def save_dump(dump: Mapping[str, Any]) -> str:
-    """Write the dump to the current folder, else to that for temporary files; says where, and how to go on."""
+    """Write the dump to the current folder or the temporary folder; return where it is and what to do."""
     from placeopt.io.files import write_whole
     from placeopt.io.formats.documents import to_json
 
@@ -22,5 +22,5 @@ def save_dump(dump: Mapping[str, Any]) -> str:
         except OSError:
             continue
         command = run["reproduce"].replace("THIS_FILE", str(path))
-        return f"please report this with the file {path}, a problem that reproduces it: {command}"
+        return f"please report this with the file {path}, which reproduces the error: {command}"
     return f"please report this; {name} could not be written"

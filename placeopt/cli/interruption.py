@@ -1,4 +1,4 @@
-"""Signals that ask a command to end: Ctrl-C, SIGTERM, SIGHUP. The first keeps the result, the second does not wait.
+"""Handle Ctrl-C, SIGTERM and SIGHUP: the first signal ends a command with its result, the second one at once.
 
 The exit code is 128 plus the number of the signal: 130, 143, 129. A signal that is ignored at the start stays ignored,
 as `nohup` requires.
@@ -20,14 +20,14 @@ from typing import Any
 from placeopt.bounding.engines.signals import ENDING
 
 REPEAT = 0.5
-"""Seconds in which further signals belong to the first: `timeout` sends it twice, a shell passes SIGHUP on."""
+"""Seconds in which further signals count as repetitions: `timeout` sends its signal twice, shells forward SIGHUP."""
 
 _accepted = float("-inf")
-"""When the last signal came that was not such a repeat."""
+"""Time of the last signal that was not a repetition."""
 
 
 class Interrupted(BaseException):
-    """The command was asked to end while there was nothing to keep; typer leaves this exception to `main`."""
+    """A signal arrived while there was no result to save; typer does not catch this exception."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -39,14 +39,14 @@ class Stop(threading.Event):
     """Set by the first signal."""
 
     code: int = 0
-    """Exit code once it is set."""
+    """Exit code after the signal."""
 
 
 def heed_signals() -> None:
-    """Raise `Interrupted` on the first signal, so that what is open is cleaned up; the second ends the process."""
+    """Raise `Interrupted` on the first signal, so that resources are released; end the process on the second."""
     global _accepted
     _accepted = float("-inf")
-    atexit.register(_ignore)  # runs after all others, at the very end
+    atexit.register(_ignore)  # runs last
 
     def handle(number: int) -> None:
         raise Interrupted(number)
@@ -55,13 +55,13 @@ def heed_signals() -> None:
 
 
 def end_on_signals() -> None:
-    """End the process on the first signal: the result is saved and printed."""
+    """End the process on the first signal, once the result is saved and printed."""
     _handle(end_at_once)
 
 
 @contextmanager
 def on_interrupt() -> Iterator[Stop]:
-    """An event that the first signal sets: the solver stops with the best it holds. The second ends the process."""
+    """Yield an event that the first signal sets, so that the solver stops; the second signal ends the process."""
     stop = Stop()
 
     def handle(number: int) -> None:
@@ -81,14 +81,14 @@ def on_interrupt() -> Iterator[Stop]:
 
 
 def end_at_once(number: int) -> None:
-    """End the process without waiting for its threads; the processes that it started end once their input is closed."""
+    """End the process without waiting for its threads; child processes end when their input is closed."""
     if sys.stderr.isatty():
         _say("\x1b[?25h")  # a progress bar hides the cursor
     os._exit(128 + number)
 
 
 def _handle(first: Callable[[int], None]) -> dict[int, Any]:
-    """Have `first` called on the first signal, and the process ended on the second; the handlers before."""
+    """Call `first` on the first signal, end the process on the second; return the previous handlers."""
     received = False
 
     def handle(number: int, _frame: object) -> None:
@@ -108,13 +108,13 @@ def _handle(first: Callable[[int], None]) -> dict[int, Any]:
 
 
 def _ignore() -> None:
-    """Leave the exit code as it is: Python would otherwise die of a signal while it shuts down."""
+    """Ignore signals during shutdown, where they would change the exit code."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
 
 
 def _say(text: str) -> None:
-    """Write to stderr past its buffer, which the interrupted code may be using; a closed terminal is not an error."""
+    """Write to stderr without its buffer, which the interrupted code may be using; ignore a closed terminal."""
     with contextlib.suppress(OSError):
         try:
             os.write(sys.stderr.fileno(), text.encode())

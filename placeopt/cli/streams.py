@@ -1,4 +1,4 @@
-"""stdout and stderr: names that they cannot encode, readers that go away."""
+"""Wrap stdout and stderr: handle names that they cannot encode, and readers that close them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TextIO
 INTERNAL = 70
 """Exit code of an internal error."""
 LOST = 141
-"""Exit code when the reader of stdout went away: 128 plus SIGPIPE."""
+"""Exit code when the reader of stdout has closed it: 128 plus SIGPIPE."""
 
 
 class LostError(Exception):
@@ -21,15 +21,15 @@ class LostError(Exception):
 
 
 class Stream(io.TextIOWrapper):
-    """A standard stream that can be lost: its reader goes away, its disk is full, its terminal was closed.
+    """A standard stream that can be lost: its reader has closed it, its disk is full, its terminal is gone.
 
-    The first write that fails raises a LostError, unless the stream is `lasting`. Later ones go nowhere.
+    The first write that fails raises a LostError, unless the stream is `lasting`. Later output is discarded.
     """
 
     failure: OSError | None = None
     """Why the stream was lost."""
     lasting = False
-    """Whether work goes on without the stream, since a file will hold the result."""
+    """Whether work continues without the stream, because a file will hold the result."""
 
     def write(self, text: str) -> int:
         """Write a text; see the class."""
@@ -40,7 +40,7 @@ class Stream(io.TextIOWrapper):
         return len(text)
 
     def flush(self) -> None:
-        """Write what is held back; see the class."""
+        """Write buffered text; see the class."""
         try:
             super().flush()
         except OSError as error:
@@ -48,7 +48,7 @@ class Stream(io.TextIOWrapper):
 
     def _lose(self, error: OSError) -> None:
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, self.fileno())  # what is held back can go there
+        os.dup2(null, self.fileno())  # for buffered text
         os.close(null)
         self.failure = error
         if not self.lasting:
@@ -56,22 +56,22 @@ class Stream(io.TextIOWrapper):
 
 
 def open_streams() -> None:
-    """Put a `Stream` in the place of stdout and of stderr; characters that their encodings lack are escaped.
+    """Replace stdout and stderr by a `Stream`; characters that their encodings lack are escaped.
 
-    Exits with code 2 if stdout is closed: results need a place to go.
+    Exits with code 2 if stdout is closed, because results could not be printed.
     """
-    if sys.stderr is None:  # closed by the caller: messages have nowhere to go
-        # For the rest of the process. `__stderr__` keeps the file open: the Stream below only holds its buffer.
+    if sys.stderr is None:  # closed by the caller: messages are discarded
+        # `__stderr__` keeps the file open, because the Stream below only holds its buffer.
         sys.stderr = sys.__stderr__ = open(os.devnull, "w", encoding="utf-8")  # type: ignore[misc]  # noqa: SIM115
     sys.stderr = _opened(sys.stderr, lasting=True)
     if sys.stdout is None:
-        print("placeopt: standard output is closed; results need a place to go", file=sys.stderr)
+        print("placeopt: standard output is closed; results cannot be printed", file=sys.stderr)
         sys.exit(2)
     sys.stdout = _opened(sys.stdout, lasting=False)
 
 
 def _opened(stream: TextIO, *, lasting: bool) -> TextIO:
-    """A Stream over the buffer of a standard stream; other objects, such as the text buffer of a test, as they are."""
+    """Return a Stream for a standard stream; other objects, such as a StringIO, are returned unchanged."""
     if not isinstance(stream, io.TextIOWrapper) or isinstance(stream, Stream):
         return stream
     opened = Stream(
@@ -83,16 +83,16 @@ def _opened(stream: TextIO, *, lasting: bool) -> TextIO:
 
 
 def outlast_stdout() -> None:
-    """Go on without stdout once it is lost: a file will hold the result."""
+    """Continue if stdout is lost, because a file will hold the result."""
     if isinstance(sys.stdout, Stream):
         sys.stdout.lasting = True
 
 
 def settled(code: int) -> int:
-    """The exit code of a command that ended with `code`, after the last write to stdout.
+    """Flush stdout and return the exit code of a command that ended with `code`.
 
-    A lost stdout changes it: to 141 if the reader went away, as in `| head`, else to 2, with a message. Codes of
-    signals and internal errors remain.
+    If stdout was lost, the code is 141 if its reader closed it, as in `| head`, else 2 with a message. Codes of signals
+    and internal errors do not change.
     """
     with contextlib.suppress(LostError):
         sys.stdout.flush()
@@ -106,5 +106,5 @@ def settled(code: int) -> int:
 
 
 def is_unicode(stream: TextIO) -> bool:
-    """Whether the stream's encoding has all characters; true of streams without one."""
+    """Return whether the encoding of a stream has all characters; true without an encoding."""
     return stream.encoding is None or codecs.lookup(stream.encoding).name.startswith("utf")

@@ -1,4 +1,4 @@
-"""The files that a command writes: checked before any work, kept apart from each other and from what is read."""
+"""Check output files before any work: they must be writable, and differ from each other and from input files."""
 
 from __future__ import annotations
 
@@ -9,42 +9,36 @@ import sys
 from pathlib import Path
 
 from placeopt.cli.streams import outlast_stdout
-from placeopt.errors import UsageError, visible
+from placeopt.errors import UsageError, unwritable, visible
 from placeopt.io.files import LONGEST_PATH, Identity, identity, keep_apart
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 
 def local_file(text: str) -> Path:
-    """The path that an argument or option gives; `Path` alone would turn the // of an address into /.
-
-    Raises
-    ------
-    UsageError
-        If it is the address of something on a network.
-    """
+    """Convert an argument to a path; an address such as https://... is a UsageError."""
     if _ADDRESS.match(text):
         raise UsageError(f"{visible(text, 1000)} is an address on a network; expected a file on this machine")
     return Path(text)
 
 
 def check_targets(*targets: tuple[str, Path | None]) -> None:
-    """Check the options that name outputs, with the path of each: they can be written, and no two are the same file.
+    """Check output options and their paths: all can be written, and no two are the same file.
 
-    Afterwards, reading one of them is an error (`placeopt.io.files.check_input`). That protects the problem, its graph
-    file and plans. A lost stdout no longer ends the command, since a file will hold the result.
+    Afterwards, reading one of them is an error (`placeopt.io.files.check_input`), which protects the problem, its graph
+    file and plans. A lost stdout no longer ends the command, because a file will hold the result.
 
     Raises
     ------
     UsageError
-        If an output cannot be written, as far as its folder shows, or would overwrite another.
+        If an output cannot be written, or would overwrite another one.
     """
     wanted = [(option, path) for option, path in targets if path is not None]
     found: dict[Identity, tuple[str, Path]] = {}
     for option, path in wanted:
         _check_writable(path)
         itself = identity(path)
-        if itself is None:  # a pipe or a device takes more than one
+        if itself is None:  # a pipe or a device can be shared
             continue
         if itself in found:
             raise UsageError(f"{found[itself][0]} and {option} are the same file, {_shown(path)}; expected two")
@@ -59,20 +53,14 @@ def check_targets(*targets: tuple[str, Path | None]) -> None:
 
 
 def _check_writable(path: Path) -> None:
-    """Report that a file cannot be written, as far as its folder shows.
-
-    Raises
-    ------
-    UsageError
-        If there is no such folder, or the path is a folder itself.
-    """
+    """Raise a UsageError if a file cannot be written, as far as its folder shows."""
     shown = f"cannot write {_shown(path)}"
     try:
         path.stat()
     except FileNotFoundError:
         pass
-    except OSError as error:  # the name is too long, a link leads to itself, a part of the path is a file
-        raise UsageError(f"{shown}: {error.strerror or error}") from None
+    except OSError as error:  # the name is too long, a link refers to itself, a part of the path is a file
+        raise UsageError(unwritable(path, error)) from None
     if path.is_dir():
         raise UsageError(f"{shown}: it is a folder; expected a file")
     if path.exists() and not path.is_file():  # a device or a pipe is written, not replaced

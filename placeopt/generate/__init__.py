@@ -1,1 +1,1 @@
-"""Models, random graphs and device networks, generated as problem documents."""
+"""Generate neural networks, random graphs and device networks as problem documents."""

@@ -1,4 +1,4 @@
-"""Arguments of generators: checked numbers and ranges, seeded streams of random numbers."""
+"""Validate the arguments of generators, and create seeded random number generators."""
 
 from __future__ import annotations
 
@@ -19,13 +19,7 @@ T = TypeVar("T")
 
 
 def called(function: Callable[..., T], name: str, options: Mapping[str, Any]) -> T:
-    """What a generator returns for options given by name, as a command line has them.
-
-    Raises
-    ------
-    UsageError
-        If it has no such option, or a value makes no sense.
-    """
+    """Call a generator with options by name; raises a UsageError for unknown options and wrong values."""
     known = list(inspect.signature(function).parameters)
     for option in options:
         if option not in known:
@@ -37,12 +31,12 @@ def called(function: Callable[..., T], name: str, options: Mapping[str, Any]) ->
 def whole(name: str, value: object, least: int) -> int:
     """The value as an int of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise UsageError(f"{name}: {units.shown(value)} makes no sense; expected a whole number of at least {least}")
+        raise UsageError(f"{name}: {units.shown(value)} is not valid; expected a whole number of at least {least}")
     return int(value)
 
 
 def device_count(count: object) -> int:
-    """The number of a network's devices: at most as many as a problem may have."""
+    """The number of devices of a network, at most MOST_DEVICES."""
     found = whole("devices", count, 1)
     if found > MOST_DEVICES:
         raise UsageError(f"devices: {found} is too many; expected at most {MOST_DEVICES} devices in all")
@@ -50,7 +44,7 @@ def device_count(count: object) -> int:
 
 
 def streams(purpose: int, seed: int, count: int) -> list[Generator]:
-    """`count` independent generators for one seed; `purpose` keeps things of the same seed apart."""
+    """`count` independent random generators for one seed; each `purpose` has generators of its own."""
     sequence = SeedSequence([purpose, whole("seed", seed, 0)])
     return [Generator(PCG64(child)) for child in sequence.spawn(count)]
 
@@ -63,7 +57,7 @@ def around(name: str, mean: float, heterogeneity: float) -> tuple[float, float]:
 
 def uniform(rng: Generator, bounds: tuple[float, float], size: int | tuple[int, int]) -> NDArray[np.float64]:
     """Numbers uniform within the bounds."""
-    # As a multiple of the range, so that a stream gives the same ranks under every heterogeneity.
+    # Scaled from [0, 1), so that a seed gives the same ranks under every heterogeneity.
     return bounds[0] + (bounds[1] - bounds[0]) * rng.random(size)
 
 
@@ -75,15 +69,15 @@ def number(name: str, value: object, *, least: float = 0.0, most: float = math.i
     if not least <= found <= most or math.isinf(found) or (above and found == least):
         bounds = f"{'above' if above else 'of at least'} {least:.4g}"
         bounds += "" if math.isinf(most) else f" and at most {most:g}"
-        raise UsageError(f"{name}: {units.shown(value)} makes no sense; expected a number {bounds}")
+        raise UsageError(f"{name}: {units.shown(value)} is not valid; expected a number {bounds}")
     return found
 
 
 def whole_range(name: str, bounds: object, least: int) -> tuple[int, int]:
     """The two ends as ints of at least `least`."""
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-        raise UsageError(f"{name}: {units.shown(bounds)} is no range; expected its two ends")
+        raise UsageError(f"{name}: {units.shown(bounds)} is not a range; expected its two ends")
     low, high = whole(name, bounds[0], least), whole(name, bounds[1], least)
     if low > high:
-        raise UsageError(f"{name}: {low} to {high} is no range; expected the smaller end first")
+        raise UsageError(f"{name}: {low} to {high} is not a range; expected the smaller end first")
     return low, high

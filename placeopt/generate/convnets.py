@@ -1,18 +1,17 @@
-"""Image classifiers: VGG-19, ResNet-50 and Inception-v3.
+"""Build graphs of image classifiers: VGG-19, ResNet-50 and Inception-v3.
 
 They have 24, 176 and 311 tasks, the sizes of the three graphs of Carbonari, Kodirov and Golub ("TensorFlow Job
-Placement Optimization as a Submodular Function Maximization", 2017, section 4). The paper does not say what it
-counts as a node. Here a task is a layer of the network's definition in Keras (`keras.applications`) except the
-input and the flattening, which do no work; an activation that a layer takes as an argument is fused into it:
+Placement Optimization as a Submodular Function Maximization", 2017, section 4). The paper does not define its nodes.
+Here a task is a layer of the network in Keras (`keras.applications`), except the input and the flattening, which do no
+work. An activation that is an argument of a layer is fused into it:
 
 - VGG-19: 16 convolutions (with ReLU) + 5 max pools + 3 dense layers = 24 (Keras: 26 with input and flatten).
 - ResNet-50: 53 convolutions + 53 batch normalisations + 49 ReLUs + 16 sums + 2 paddings + 1 max pool + 1 global
   average pool + 1 dense layer (with softmax) = 176 (Keras: 177 with the input).
 - Inception-v3: 94 x (convolution, batch normalisation, ReLU) + 4 max pools + 9 average pools + 15 concatenations
-  = 310 up to the last feature map, and 1 classifier = 311. Here the rule gives 312: Keras has 313 layers with the
-  input, and the global average pool and the dense layer are two of them. To meet the paper's number they are one
-  task. (Keras without the classifier, `include_top=False`, has 311 layers with the input; that may be what the
-  paper counted, but it would leave out the classifier's parameters.)
+  = 310 up to the last feature map, and 1 classifier = 311. The rule would give 312 (Keras: 313 with the input), with
+  the global average pool and the dense layer as two tasks; to match the paper they are one. (The paper may have counted
+  the 311 layers of Keras with the input but without the classifier, which leaves out the classifier's parameters.)
 
 MACs and parameters agree with those published for torchvision's models of the same name.
 """
@@ -38,7 +37,7 @@ class ConvnetOptions(ModelOptions):
     image_size: int = Field(default=224, ge=1)
     """Height and width of the image, in pixels."""
     classes: int = Field(default=1000, ge=1)
-    """Classes told apart."""
+    """Number of classes."""
 
 
 class InceptionOptions(ConvnetOptions):
@@ -72,8 +71,8 @@ def resnet50(options: ConvnetOptions) -> Graph:
     """ResNet-50: He, Zhang, Ren, Sun, "Deep Residual Learning for Image Recognition", CVPR 2016, DOI
     10.1109/CVPR.2016.90.
 
-    Departure from the paper's table 1: where a stage halves the image, the 3x3 convolution has stride 2 rather
-    than the first 1x1, as in torchvision ("v1.5"); 4.1 GMAC instead of 3.8.
+    Departure from the paper's table 1: where a stage halves the image, the 3x3 convolution has stride 2 instead of
+    the first 1x1, as in torchvision ("v1.5"); 4.1 GMAC instead of 3.8.
     """
     graph = Graph(options)
     x = _pad(graph, "conv1/pad", _image(options), 3)
@@ -105,7 +104,7 @@ def inception_v3(options: InceptionOptions) -> Graph:
     Vision", CVPR 2016, DOI 10.1109/CVPR.2016.308.
 
     Modules are named as in Keras: mixed0-2 are figure 5 of the paper, mixed4-7 figure 6, mixed9-10 figure 7, mixed3
-    and mixed8 reduce the image; the auxiliary classifier (section 4) hangs on mixed7.
+    and mixed8 reduce the image; the auxiliary classifier (section 4) follows mixed7.
     """
     graph = Graph(options)
     x = _image(options)
@@ -236,7 +235,7 @@ def conv2d(
     bias: bool = False,
     relu: bool = False,
 ) -> Tensor:
-    """A convolution of an image, and a fused bias and ReLU."""
+    """Add a convolution of an image, with a fused bias and ReLU if requested."""
     batch, depth, height, width = x.shape
     rows, columns = (kernel, kernel) if isinstance(kernel, int) else kernel
     windows = (_windows(name, height, rows, stride, padding), _windows(name, width, columns, stride, padding))
@@ -255,7 +254,7 @@ def conv2d(
 
 
 def pool(graph: Graph, name: str, op: str, x: Tensor, size: int, *, stride: int, padding: Padding = "valid") -> Tensor:
-    """A `max_pool` or `avg_pool` of an image over square windows."""
+    """Add a `max_pool` or `avg_pool` of an image over square windows."""
     batch, channels, height, width = x.shape
     shape = (batch, channels, *(_windows(name, side, size, stride, padding) for side in (height, width)))
     keeps: Keeps = "both" if op == "max_pool" else "nothing"
@@ -293,7 +292,7 @@ def _classifier(graph: Graph, name: str, x: Tensor, classes: int) -> Tensor:
 
 
 def _windows(name: str, side: int, size: int, stride: int, padding: Padding) -> int:
-    """How many windows fit along a side of an image."""
+    """Number of windows along a side of an image."""
     if padding == "same":
         return -(-side // stride)
     if side < size:

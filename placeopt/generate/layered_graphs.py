@@ -1,6 +1,6 @@
-"""Random layered graphs, for scale: up to a million tasks, as a document or straight as a problem.
+"""Generate random layered graphs of up to ten million tasks, as a document or directly as a problem.
 
-Every random number comes from NumPy's PCG64, seeded: the same arguments give the same problem.
+All random numbers come from NumPy's seeded PCG64: the same arguments give the same problem.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ LARGEST = 10_000_000
 """Tasks of the largest graph: about 10 GB as a problem."""
 
 _PURPOSE = 2
-"""What a seed is for: keeps these graphs apart from others of the same seed."""
+"""Purpose of the random streams: other generators draw other numbers from the same seed."""
 
 
 def layered_document(tasks: int = 1000, devices: int = 8, **options: Any) -> Document:
-    """The spec of a layered problem; `layered` tells the options and the structure."""
+    """The spec of a layered problem; see `layered` for the options and the structure."""
     return called(layered, "layered", {"tasks": tasks, "devices": devices, **options}).document()
 
 
 def layered_problem(tasks: int = 1000, devices: int = 8, **options: Any) -> Problem:
-    """The problem that `layered_document` compiles to, made without the document: for a million tasks."""
+    """The problem that `layered_document` compiles to, built without the document for speed."""
     return called(layered, "layered", {"tasks": tasks, "devices": devices, **options}).problem()
 
 
@@ -56,46 +56,45 @@ def layered(
     tightness: float | None = None,
     seed: int = 0,
 ) -> Layered:
-    """A random layered problem: tasks t0, t1, ... layer by layer, edges from the layers before.
+    """Generate a random layered problem: tasks t0, t1, ... layer by layer, with edges from earlier layers.
 
-    Every task below the first layer has a producer in the layer just above, so there are as many tasks
-    on the longest path as layers. Ranges are uniform and include both ends. One tick is 1 us.
+    Every task below the first layer has a producer in the layer just above, so that the longest path has as many tasks
+    as there are layers. Ranges are uniform and include both ends. One tick is 1 us.
 
-    Takes O(n k²) vectorised steps for n tasks of in-degree k.
+    O(n k²) vectorised steps for n tasks of in-degree k.
 
     Parameters
     ----------
     layers, width
-        Number of layers of equal size, or tasks per layer; at most one of them. With neither, sqrt(n) layers.
+        Number of layers of equal size, or tasks per layer; at most one of them. By default sqrt(n) layers.
     in_degree
-        Number of producers, or its range; fewer where the layers above have fewer tasks.
+        Number of producers, or its range; fewer if the layers above have fewer tasks.
     reach
-        From how many layers above producers come.
+        Number of layers above from which producers are drawn.
     duration
         Range in us, on a device of mean speed (1 GFLOP/s).
     payload
         Range in bytes of each edge.
     ccr
-        Communication-to-computation ratio: payloads are scaled until the mean transfer, latency
-        included, takes this many mean durations; None: as drawn.
+        Communication-to-computation ratio: payloads are scaled so that the mean transfer, latency included, takes this
+        many mean durations; None: not scaled.
     speed_heterogeneity, device_types
-        Speeds are uniform in [1 - ε, 1 + ε] GFLOP/s. There are as many different ones as device types,
-        each for an equal block of devices: one per device unless given.
+        Speeds are uniform in [1 - ε, 1 + ε] GFLOP/s, one per device type. Each type is an equal block of devices; by
+        default every device has a type of its own.
     bandwidth, latency
         Of every link, in MB/s and us.
     memory, tightness
-        Range in bytes of the tasks' resident memory, and their total over the capacity of all devices,
-        in (0, 1]; None: no memory. Capacity is raised where needed so that placing each task on the
-        least loaded device fits.
+        Range in bytes of the tasks' resident memory, and their total over the capacity of all devices, in (0, 1]; None:
+        no memory. Capacity is raised if needed, so that placing each task on the least loaded device fits.
 
     Raises
     ------
     UsageError
-        If a value makes no sense.
+        If a value is not valid.
     """
     n, m = whole("tasks", tasks, 1), device_count(devices)
     if n > LARGEST:
-        raise UsageError(f"tasks: {n} is more than a machine holds; expected at most {LARGEST}")
+        raise UsageError(f"tasks: {n} is out of range; expected at most {LARGEST}")
     types = m if device_types is None else whole("device_types", device_types, 1)
     if types > m:
         raise UsageError(f"device_types: {types} is more than the {m} devices; expected at most that")
@@ -126,15 +125,15 @@ def layered(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layered:
-    """The arrays of a layered problem, from which come both its document and its compiled form.
+    """The arrays of a layered problem, for its document and its compiled form.
 
     Attributes
     ----------
     flops
         (n,) FLOP.
     in_start, source, payload
-        Edges sorted by consumer: task i has producers source[in_start[i]:in_start[i + 1]], in ascending
-        order, and payloads (bytes) alike.
+        Edges sorted by consumer: task i has the producers source[in_start[i]:in_start[i + 1]], ascending, with payloads
+        in bytes.
     speed
         (m,) FLOP per tick, that is MFLOP/s.
     bandwidth, latency
@@ -233,8 +232,8 @@ def _layer_sizes(n: int, layers: int | None, width: int | None) -> Int:
 def _layer_edges(rng: Generator, sizes: Int, degrees: tuple[int, int], reach: int) -> tuple[Int, Int]:
     """(in_start, source): producers of each task in CSR form, ascending.
 
-    One producer is drawn from the layer just above, the others without repetition from the `reach` layers
-    above by Floyd's method (Bentley and Floyd 1987, CACM, doi:10.1145/30401.315746), all tasks at once.
+    One producer is drawn from the layer just above, the others without repetition from the `reach` layers above by
+    Floyd's method (Bentley and Floyd 1987, CACM, doi:10.1145/30401.315746), vectorised over all tasks.
     """
     start = np.concatenate(([0], np.cumsum(sizes)))
     layer = np.repeat(np.arange(len(sizes)), sizes)[sizes[0] :]
@@ -250,7 +249,7 @@ def _layer_edges(rng: Generator, sizes: Int, degrees: tuple[int, int], reach: in
         for earlier in chosen:
             pick = np.where(earlier == pick, -1, pick)
         chosen.append(np.where(pick < 0, bound, pick))
-    # The others were drawn from a pool without `first`: step over its place.
+    # The others were drawn from a pool without `first`, so skip its index.
     places = [first] + [np.where(k < degree - 1, pick + (pick >= first), pool) for k, pick in enumerate(chosen)]
     rows = np.sort(np.stack(places, axis=1), axis=1)
     in_start = np.concatenate((np.zeros(sizes[0] + 1, dtype=np.int64), np.cumsum(degree)))

@@ -1,23 +1,22 @@
-"""A builder of model graphs: layers with shape inference in, tasks of a spec out.
+"""Build graphs of neural networks from layers, with shape inference, and convert them to tasks of a spec.
 
-What is counted, for every model:
+Costs of every model:
 
-- `flops`: one multiply-accumulate (MAC) is 2 FLOP; a bias, a ReLU or a sum 1 FLOP per element, a batch
-  normalisation 4, a layer normalisation 7, a softmax 5, a sigmoid 4, a tanh 5, a pooling window 1 per input it
-  covers. Moving data (padding, concatenation, splitting, table lookup) is 0 FLOP, but has `bytes`.
+- `flops`: a multiply-accumulate (MAC) is 2 FLOP. Per element, a bias, a ReLU or a sum is 1 FLOP, a batch normalisation
+  4, a layer normalisation 7, a softmax 5, a sigmoid 4, a tanh 5, and a pooling window 1 per input. Moving data
+  (padding, concatenation, splitting, table lookup) is 0 FLOP, but has `bytes`.
 - `bytes`: inputs and weights read plus outputs written, each once.
-- `output`: the activation that the task produces. A consumer that needs only a part of it has an edge with a
-  payload of its own.
-- `resident`: weights and buffers (the running mean and variance of a batch normalisation). In training also one
-  gradient per weight and the state of the optimiser; see `OPTIMISERS`.
+- `output`: the activation that the task produces. An edge to a consumer of only a part has a payload of its own.
+- `resident`: weights and buffers (running mean and variance of a batch normalisation); in training also one gradient
+  per weight and the state of the optimiser (`OPTIMISERS`).
 
-Weights that several tasks read (the time steps of a recurrent layer, a tied embedding) are resident with the
-first of them, and all of them carry one `colocate` label.
+Weights that several tasks read (time steps of a recurrent layer, a tied embedding) are resident with the first of these
+tasks, and all of them share a `colocate` label.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
@@ -27,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from placeopt.errors import InternalError
 
 Keeps = Literal["nothing", "inputs", "output", "both"]
-"""The activations that an operation's gradient needs besides the gradient of its output."""
+"""Activations that an operation's gradient needs besides the gradient of its output."""
 
 ELEMENTWISE: dict[str, tuple[int, Keeps]] = {
     "add": (1, "nothing"),
@@ -40,10 +39,10 @@ ELEMENTWISE: dict[str, tuple[int, Keeps]] = {
     "tanh": (5, "output"),
     "softmax": (5, "output"),
 }
-"""FLOP per element, and what the gradient needs."""
+"""FLOP per element, and the activations that the gradient needs."""
 
 OPTIMISERS: dict[str, tuple[int, int]] = {"sgd": (0, 2), "momentum": (1, 4), "adam": (2, 12)}
-"""Values of state and FLOP per parameter."""
+"""State values and FLOP per parameter."""
 
 
 class ModelOptions(BaseModel):
@@ -58,12 +57,12 @@ class ModelOptions(BaseModel):
     training: bool = False
     """Whether to add the loss, the backward operators and the updates of the weights."""
     optimiser: Literal["sgd", "momentum", "adam"] = "adam"
-    """How weights are updated in training: decides the optimiser's state (0, 1, 2 values per parameter)."""
+    """Optimiser in training, with a state of 0, 1 or 2 values per parameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What a layer has learnt: `parameters` trainable values, and `buffers` values that no gradient changes."""
+    """Weights of a layer: `parameters` trainable values, and `buffers` values without gradients."""
 
     name: str
     parameters: int
@@ -72,7 +71,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """The output of a task, or a part or reshaped view of it; `task` is None for data from outside.
+    """The output of a task, or a part or reshaped view of it; `task` is None for external data.
 
     The first axis of the shape is the batch. Images are (batch, channels, height, width).
     """
@@ -88,22 +87,22 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A task in the making; all sizes in elements.
+    """A task before conversion to a spec; all sizes in elements.
 
     Attributes
     ----------
     producers
-        Elements used of each producer's output.
+        Elements read of each producer's output.
     flops
-        FLOP in total, 2 * macs included.
+        Total FLOP, including 2 * macs.
     touched
-        Parameters read: all of the weights', or the rows that a lookup reads.
+        Parameters read: all weights, or the rows of a lookup.
     traffic
         Elements read and written: inputs, weights, output.
     forward
-        For a backward operator or an update: the forward operation it belongs to.
+        The forward operation of a backward operator or an update.
     backward
-        Whether it computes the gradient of that.
+        Whether it computes the gradient of `forward`.
     """
 
     op: str
@@ -120,19 +119,6 @@ class Operation:
     backward: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Sums over a graph: for comparison with published numbers."""
-
-    tasks: int
-    edges: int
-    parameters: int
-    macs: int
-    flops: int
-    activation_bytes: int
-    resident_bytes: int
-
-
 class Graph:
     """Operations in topological order; each layer method adds one and returns its output."""
 
@@ -140,7 +126,7 @@ class Graph:
         self.options = options
         self.operations: dict[str, Operation] = {}
         self.users: dict[Weights, list[str]] = {}
-        """The operations that read each weights, the first of which holds them."""
+        """Operations that read each weights; the first one holds them."""
 
     def add(
         self,
@@ -157,9 +143,9 @@ class Graph:
         keeps: Keeps = "nothing",
         reserve: int = 0,
     ) -> Tensor:
-        """The output of a new operation; `flops` are those besides the MACs.
+        """Add an operation and return its output; `flops` does not include the MACs.
 
-        `reserve` elements are produced beside the output, for the operation's own gradient.
+        `reserve` elements are produced in addition to the output, for the operation's own gradient.
         """
         if name in self.operations:
             raise InternalError(f"the model has two tasks named {name}")
@@ -187,18 +173,18 @@ class Graph:
         return Tensor(name, shape)
 
     def elementwise(self, name: str, op: str, *inputs: Tensor) -> Tensor:
-        """One of `ELEMENTWISE`, in the shape of the first input."""
+        """Add an operation of `ELEMENTWISE` with the shape of the first input."""
         cost, keeps = ELEMENTWISE[op]
         return self.add(name, op, inputs[0].shape, inputs, flops=cost * inputs[0].elements, keeps=keeps)
 
     def concat(self, name: str, inputs: Sequence[Tensor], axis: int) -> Tensor:
-        """The inputs side by side along an axis."""
+        """Add a concatenation along an axis."""
         shape = list(inputs[0].shape)
         shape[axis] = sum(tensor.shape[axis] for tensor in inputs)
         return self.add(name, "concat", tuple(shape), inputs)
 
     def matmul(self, name: str, left: Tensor, right: Tensor, shape: tuple[int, ...], inner: int) -> Tensor:
-        """A product of two activations: `inner` MACs per element of the output."""
+        """Add a product of two activations, with `inner` MACs per element of the output."""
         return self.add(name, "matmul", shape, (left, right), macs=prod(shape) * inner, keeps="inputs")
 
     def dense(
@@ -211,7 +197,7 @@ class Graph:
         activation: str | None = None,
         weights: Weights | None = None,
     ) -> Tensor:
-        """A product of the last axis with a matrix of weights, and a fused bias and activation."""
+        """Add a product of the last axis with a weight matrix, with a fused bias and activation."""
         fan_in = x.shape[-1]
         shape = (*x.shape[:-1], width)
         elements = prod(shape)
@@ -227,27 +213,26 @@ class Graph:
         )
 
     def embedding(self, name: str, tokens: tuple[int, ...], width: int, weights: Weights, scaled: bool) -> Tensor:
-        """The rows of a table for an array of token ids, multiplied by a constant if `scaled`."""
+        """Add a table lookup for an array of token ids, multiplied by a constant if `scaled`."""
         ids = Tensor(None, tokens)
         rows = ids.elements * width
         flops = rows if scaled else 0
         return self.add(name, "embedding", (*tokens, width), (ids,), flops=flops, weights=weights, touched=rows)
 
     def layer_norm(self, name: str, x: Tensor) -> Tensor:
-        """A layer normalisation with gain and bias over the last axis."""
+        """Add a layer normalisation with gain and bias over the last axis."""
         weights = Weights(name, 2 * x.shape[-1])
         return self.add(name, "layer_norm", x.shape, (x,), flops=7 * x.elements, weights=weights, keeps="inputs")
 
 
 def add_training(graph: Graph) -> None:
-    """Adds to a forward graph the loss, a backward operator per operation and an update per weights.
+    """Add to a forward graph the loss, a backward operator per operation and an update per weights.
 
-    Every output of the graph gets a cross-entropy loss. The backward operator of an operation reads the
-    gradients that its consumers' backward operators send and the activations that its own gradient needs, which
-    therefore stay in memory; it costs twice the MACs of the operation (gradient of the inputs and of the weights;
-    once if nothing precedes it) and once its other FLOP. As in TensorFlow (Baechi: Jeon et al. 2020, SoCC,
-    section 3.2), it shares its operation's device. Gradients of weights are accumulated in resident memory; the
-    edge to the update still carries them.
+    Every output of the graph gets a cross-entropy loss. A backward operator reads the gradients of its consumers and
+    the activations that its own gradient needs, which therefore stay in memory. It costs twice the MACs of the forward
+    operation (for the gradients of inputs and of weights; once for operations without producers) and once its other
+    FLOP. As in TensorFlow (Baechi: Jeon et al. 2020, SoCC, section 3.2), it shares the device of its forward operation.
+    Gradients of weights are accumulated in resident memory; the edge to the update still carries them.
     """
     outputs = _sinks(graph)
     losses = [
@@ -270,7 +255,7 @@ def add_training(graph: Graph) -> None:
             producers={f"backward/{user}": forward[user].touched for user in users},
             output=0,
             flops=flops * weights.parameters,
-            # Weights, accumulated gradient and state are read, weights and state written.
+            # Reads weights, accumulated gradients and state; writes weights and state.
             traffic=(3 + 2 * state) * weights.parameters,
             forward=users[0],
         )
@@ -288,7 +273,7 @@ def _add_backward(graph: Graph, name: str, operation: Operation, gradients: dict
     if operation.keeps in ("output", "both"):
         producers[name] = operation.output
     inputs = operation.producers.values()
-    # The inputs of a sum share one gradient; any other operation has one for each.
+    # The inputs of a sum share one gradient; other operations have one per input.
     output = max(inputs) if operation.op == "add" and inputs else sum(inputs)
     passes = 2 if operation.producers else 1
     # Gradients from several consumers are added up.
@@ -306,27 +291,9 @@ def _add_backward(graph: Graph, name: str, operation: Operation, gradients: dict
     )
 
 
-def totals(graph: Graph) -> Totals:
-    """The sums over all operations of a graph."""
-    operations = graph.operations.values()
-    size = graph.options.bytes_per_element
-    return Totals(
-        tasks=len(operations),
-        edges=sum(len(operation.producers) for operation in operations),
-        parameters=sum(weights.parameters for weights in graph.users),
-        macs=sum(operation.macs for operation in operations),
-        flops=sum(operation.flops for operation in operations),
-        activation_bytes=size * sum(operation.output for operation in operations),
-        resident_bytes=size * sum(_resident(graph, weights) for weights in graph.users),
-    )
-
-
 def tasks(graph: Graph) -> dict[str, dict[str, Any]]:
-    """The tasks of a spec: sizes in bytes, ready for JSON."""
-    return dict(_tasks(graph))
-
-
-def _tasks(graph: Graph) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The tasks of a spec, with sizes in bytes, as plain data."""
+    found: dict[str, dict[str, Any]] = {}
     size = graph.options.bytes_per_element
     holds = {users[0]: size * _resident(graph, weights) for weights, users in graph.users.items()}
     for name, operation in graph.operations.items():
@@ -346,11 +313,12 @@ def _tasks(graph: Graph) -> Iterator[tuple[str, dict[str, Any]]]:
         label = _label(graph, operation.forward or name)
         if label is not None:
             task["colocate"] = label
-        yield name, task
+        found[name] = task
+    return found
 
 
 def _after(graph: Graph, operation: Operation) -> list[str] | dict[str, int | None]:
-    """Names alone where every edge carries its producer's whole output, else payloads (None: the whole output)."""
+    """Names only if every edge carries its producer's whole output, else payloads (None: the whole output)."""
     size = graph.options.bytes_per_element
     payloads = {
         producer: None if elements == graph.operations[producer].output else size * elements

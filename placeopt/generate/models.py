@@ -1,4 +1,4 @@
-"""The models by name: options in, a graph or a document out."""
+"""Generate graphs and documents of models by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from placeopt.errors import UsageError, listing, suggestion
+from placeopt.errors import UsageError, alternatives, listing, suggestion
 from placeopt.generate.convnets import ConvnetOptions, InceptionOptions, inception_v3, resnet50, vgg19
 from placeopt.generate.layers import Graph, ModelOptions, add_training, tasks
 from placeopt.generate.recurrent import LstmOptions, lstm_nmt
@@ -23,11 +23,11 @@ class ModelSpec:
     Attributes
     ----------
     source
-        Where the architecture comes from.
+        Citation of the architecture.
     options
-        Its options, each with a type, a default and a description.
+        Class of its options, each with a type, a default and a description.
     build
-        The forward graph for valid options.
+        Builds the forward graph for valid options.
     """
 
     name: str
@@ -78,61 +78,42 @@ MODELS: dict[str, ModelSpec] = {
         ),
     )
 }
-"""Every model by its name, in the order in which they are listed to people."""
+"""All models by name, in the order of listings."""
 
 
 def model_graph(name: str, **options: Any) -> Graph:
-    """The graph of a model, in training with its backward half; for `placeopt.generate.layers.totals`.
+    """Generate the graph of a model, with backward operators in training.
 
     Raises
     ------
     UsageError
-        If there is no such model, or an option is unknown or out of range.
+        If the model or an option is unknown, or a value is not valid.
     """
-    model = _model(name)
-    return _build(model, _checked(model, options))
+    if name not in MODELS:
+        raise UsageError(f"unknown model {name}{alternatives(name, MODELS)}")
+    model = MODELS[name]
+    try:
+        checked = model.options(**options)
+    except ValidationError as error:
+        raise UsageError("\n".join(_message(model, detail) for detail in error.errors())) from None
+    graph = model.build(checked)
+    if checked.training:
+        add_training(graph)
+    return graph
 
 
 def model_document(name: str, **options: Any) -> dict[str, Any]:
-    """The graph of a model as a spec without devices: what `graph: {file: ...}` reads.
-
-    Raises
-    ------
-    UsageError
-        If there is no such model, or an option is unknown or out of range.
-    """
-    model = _model(name)
-    chosen = _checked(model, options)
-    values = ", ".join(f"{option}={shown(value)}" for option, value in chosen.model_dump(exclude_unset=True).items())
+    """Generate a model as a spec without devices, for `graph: {file: ...}`; see `model_graph` for the errors."""
+    graph = model_graph(name, **options)
+    model, chosen = MODELS[name], graph.options.model_dump(exclude_unset=True)
+    values = ", ".join(f"{option}={shown(value)}" for option, value in chosen.items())
     return {
         "placeopt": 1,
         "name": name,
         "description": f"{model.description} Options: {values}." if values else model.description,
         "source": model.source,
-        "tasks": tasks(_build(model, chosen)),
+        "tasks": tasks(graph),
     }
-
-
-def _build(model: ModelSpec, options: ModelOptions) -> Graph:
-    graph = model.build(options)
-    if options.training:
-        add_training(graph)
-    return graph
-
-
-def _model(name: str) -> ModelSpec:
-    if name not in MODELS:
-        hint = suggestion(name, MODELS) or f"; there are {listing(list(MODELS))}"
-        raise UsageError(f"there is no model {name}{hint}")
-    return MODELS[name]
-
-
-def _checked(model: ModelSpec, options: dict[str, Any]) -> ModelOptions:
-    try:
-        return model.options(**options)
-    except ValidationError as error:
-        lines = [_message(model, detail) for detail in error.errors()]
-        raise UsageError("\n".join(lines)) from None
 
 
 def _message(model: ModelSpec, detail: Any) -> str:

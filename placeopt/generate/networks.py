@@ -1,9 +1,8 @@
-"""Device networks as the `devices` and `links` of a spec, and their union with a task graph.
+"""Generate device networks as the `devices` and `links` of a spec, and combine them with task graphs.
 
-Every network is a small function with options; `network_document` calls one by name. Quantities
-are texts as in a spec ("16 GiB", "12 GB/s"); None leaves a property out, which means unlimited
-memory and no energy. Speeds and bandwidths are data-sheet peaks unless a docstring says "effective":
-where you have measured your own hardware, pass your own numbers.
+Every network is a function with options; `network_document` calls one by name. Quantities are texts as in a spec
+("16 GiB", "12 GB/s"). None omits a property: memory is then unlimited, and energy zero. Speeds and bandwidths are
+data-sheet peaks unless a docstring states "effective"; pass measured numbers of your hardware if you have them.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ Document = dict[str, Any]
 _HEAD = ("placeopt", "name", "description", "source", "best_known", "resolution", "units")
 _BODY = ("operations", "devices", "links", "graph", "tasks")
 
+_DEVICE_KEYS = ("memory", "speed", "memory_bandwidth", "overhead", "power")
 _PROPERTIES = {
     "memory": units.MEMORY,
     "speed": units.SPEED,
@@ -34,12 +34,12 @@ _PROPERTIES = {
 
 
 def network_document(name: str, **options: Any) -> Document:
-    """The sections `devices` and `links` of a network in `NETWORKS`.
+    """Generate the sections `devices` and `links` of a network in `NETWORKS`.
 
     Raises
     ------
     UsageError
-        If the network or an option is unknown, or a value makes no sense.
+        If the network or an option is unknown, or a value is not valid.
     """
     network = NETWORKS.get(name)
     if network is None:
@@ -49,13 +49,12 @@ def network_document(name: str, **options: Any) -> Document:
 
 
 def combine(tasks_document: Mapping[str, Any], network: Mapping[str, Any], **header: Any) -> Document:
-    """One spec of a document with tasks and one with devices; `header` adds sections or replaces them.
+    """Combine a document with tasks and one with devices into a spec; `header` adds or replaces sections.
 
     Raises
     ------
     UsageError
-        If tasks or devices are missing, or both documents have a section with different content that
-        `header` does not settle.
+        If tasks or devices are missing, or a section differs between the documents and is not in `header`.
     """
     for section, document in (("tasks", tasks_document), ("devices", network)):
         if section not in document and not (section == "tasks" and "graph" in document):
@@ -64,8 +63,8 @@ def combine(tasks_document: Mapping[str, Any], network: Mapping[str, Any], **hea
     for section in tasks_document:
         if section in network and section not in header and network[section] != tasks_document[section]:
             raise UsageError(
-                f"{section}: {units.shown(tasks_document[section])} beside the tasks and "
-                f"{units.shown(network[section])} beside the devices; expected the same, or {section} as a header"
+                f"{section}: {units.shown(tasks_document[section])} with the tasks and "
+                f"{units.shown(network[section])} with the devices; expected the same, or {section} as a header"
             )
     merged = {"placeopt": 1} | dict(network) | dict(tasks_document) | header
     others = [section for section in merged if section not in _HEAD + _BODY]
@@ -91,28 +90,26 @@ def cores_and_gpus(
     bandwidth: str = "12 GB/s",
     latency: str = "10 us",
 ) -> Document:
-    """CPU cores, each a device of its own, beside GPUs: the physical networks of Carbonari et al. 2017, section 4.
+    """CPU cores, each a device, and GPUs: the physical networks of Carbonari et al. 2017, section 4.
 
-    `small` has 2 cores and 1 GPU, `medium` 20 and 10, `large` 40 and 20. Of the small one the text says
-    "three total nodes which consists of two CPU cores and two GPU"; tables 1 and 5 and the figure in the
-    appendix settle it: one GPU. The paper times operators by a synthetic table and names no hardware;
-    these are parts of its year:
+    `small` has 2 cores and 1 GPU, `medium` 20 and 10, `large` 40 and 20. For the small one the text states "three total
+    nodes which consists of two CPU cores and two GPU"; tables 1 and 5 and the figure in the appendix show one GPU. The
+    paper uses a synthetic table of times and names no hardware; these are parts of the same year:
 
     - GPU: NVIDIA Tesla P100 for PCIe (data sheet 2016): 9.3 TFLOP/s fp32, 16 GB HBM2 at 732 GB/s, 250 W.
-    - Core: one of the 14 of an Intel Xeon E5-2690 v4, 135 W in all; 32 fp32 FLOP a cycle at 2.6 GHz are
-      83 GFLOP/s at peak, taken as 50 effective; about 10 GB/s of memory bandwidth for one core alone.
-    - Links: PCIe 3.0 x16, 15.75 GB/s raw and about 12 effective, between a GPU and anything else;
-      memory shared between cores.
+    - Core: one of the 14 of an Intel Xeon E5-2690 v4 (135 W): 32 fp32 FLOP per cycle at 2.6 GHz are 83 GFLOP/s at peak,
+      assumed 50 effective; about 10 GB/s of memory bandwidth for a single core.
+    - Links: PCIe 3.0 x16, 15.75 GB/s raw and about 12 effective, to and from GPUs; shared memory between cores.
     - Overhead: about 10 us to launch a kernel from a framework, 1 us to call a function.
     """
     devices: Document = {}
     if whole("cores", cores, 0):
         devices["core"] = _device(
-            "cpu", cores, cpu_memory, cpu_speed, cpu_memory_bandwidth, cpu_overhead, cpu_power, ("cpu",)
+            "cpu", cores, ("cpu",), cpu_memory, cpu_speed, cpu_memory_bandwidth, cpu_overhead, cpu_power
         )
     if whole("gpus", gpus, 0):
         devices["gpu"] = _device(
-            "gpu", gpus, gpu_memory, gpu_speed, gpu_memory_bandwidth, gpu_overhead, gpu_power, ("gpu",)
+            "gpu", gpus, ("gpu",), gpu_memory, gpu_speed, gpu_memory_bandwidth, gpu_overhead, gpu_power
         )
     if not devices:
         raise UsageError("cores, gpus: both are 0; expected at least one device")
@@ -141,20 +138,19 @@ def v100x4(
 
     `host` adds the server's two Xeon Gold 5220 as one device, as TensorFlow sees them.
 
-    - GPU: V100 for PCIe (data sheet): 14 TFLOP/s fp32 (15.7 with SXM2), 900 GB/s HBM2, 250 W; 32 GB each
-      as in the paper; about 5 us to launch a kernel.
-    - Host: 18 cores a socket, 32 fp32 FLOP a cycle at 2.2 GHz, 2.5 TFLOP/s for both at peak, taken as 2
-      effective; six channels of DDR4-2666 a socket, 256 GB/s at peak, 200 effective; 125 W a socket.
-      Its memory is not in the paper: an assumption.
+    - GPU: V100 for PCIe (data sheet): 14 TFLOP/s fp32 (15.7 with SXM2), 900 GB/s HBM2, 250 W; 32 GB each as in the
+      paper; about 5 us to launch a kernel.
+    - Host: per socket 18 cores, 32 fp32 FLOP per cycle at 2.2 GHz, six channels of DDR4-2666 and 125 W; for both
+      2.5 TFLOP/s and 256 GB/s at peak, assumed 2 TFLOP/s and 200 GB/s effective. Its memory is an assumption.
     - Links: PCIe 3.0 x16, 15.75 GB/s raw, about 12 effective.
     """
     devices = {}
     if host:
         devices["host"] = _device(
-            "cpu", None, host_memory, host_speed, host_memory_bandwidth, host_overhead, host_power, ("cpu",)
+            "cpu", None, ("cpu",), host_memory, host_speed, host_memory_bandwidth, host_overhead, host_power
         )
     devices["gpu"] = _device(
-        "gpu", whole("gpus", gpus, 1), gpu_memory, gpu_speed, gpu_memory_bandwidth, gpu_overhead, gpu_power, ("gpu",)
+        "gpu", whole("gpus", gpus, 1), ("gpu",), gpu_memory, gpu_speed, gpu_memory_bandwidth, gpu_overhead, gpu_power
     )
     return _network(devices, {"default": _link(bandwidth, latency)})
 
@@ -170,15 +166,15 @@ def edge(
 ) -> Document:
     """Edge computers on a radio link: the device types A, B and C of GiPH (Hu et al. 2023, section 5.3).
 
-    Every two devices are `distance` metres apart, which sets the bandwidth (see `wireless`) unless
-    `bandwidth` is given. The paper states no delay of the radio link.
+    All devices are `distance` metres apart, which decides the bandwidth (see `wireless`) unless `bandwidth` is given.
+    The paper states no delay of the radio link.
 
     - A, `nano`: Jetson Nano, 236 GFLOP/s fp32 (half its 472 at fp16), 4 GB at 25.6 GB/s, 10 W.
     - B, `tx2`: Jetson TX2, 665 GFLOP/s fp32 (half its 1.33 T at fp16), 8 GB at 59.7 GB/s, 15 W.
     - C, `desktop`: Core i7-7700K (91 W) with GTX 1080 (180 W): 8.9 TFLOP/s, 8 GB at 320 GB/s.
 
-    Devices are named nano-0, tx2-0, desktop-0, ... The numbers are data-sheet peaks; the times that the
-    paper measured are in problems/sensor-fusion.yaml.
+    Devices are named nano-0, tx2-0, desktop-0, ... The numbers are data-sheet peaks; the measured times of the paper
+    are in problems/sensor-fusion.yaml.
     """
     parts = {
         "nano-": ("A", nano, "4 GiB", "236 GFLOP/s", "25.6 GB/s", "20 us", "10 W"),
@@ -186,7 +182,9 @@ def edge(
         "desktop-": ("C", desktop, "8 GiB", "8.9 TFLOP/s", "320 GB/s", "5 us", "271 W"),
     }
     devices = {
-        name: _device(*part, features=("cpu", "gpu")) for name, part in parts.items() if whole(name[:-1], part[1], 0)
+        name: _device(type, count, ("cpu", "gpu"), *quantities)
+        for name, (type, count, *quantities) in parts.items()
+        if whole(name[:-1], count, 0)
     }
     if not devices:
         raise UsageError("nano, tx2, desktop: all are 0; expected at least one device")
@@ -213,9 +211,9 @@ def custom(
     bandwidth: str = "12 GB/s",
     latency: str = "10 us",
 ) -> Document:
-    """Identical devices of your own numbers, all linked alike; the defaults are no hardware in particular."""
+    """Identical devices with identical links; the defaults represent no particular hardware."""
     count = whole("devices", devices, 1)
-    device = _device(type, count, memory, speed, memory_bandwidth, overhead, power, features)
+    device = _device(type, count, features, memory, speed, memory_bandwidth, overhead, power)
     return _network({type: device}, {"default": _link(bandwidth, latency)})
 
 
@@ -227,27 +225,13 @@ NETWORKS: dict[str, Callable[..., Document]] = {
     "edge": edge,
     "custom": custom,
 }
-"""Networks by name; each takes the options in its signature as keywords."""
+"""Networks by name; their options are keyword arguments."""
 
 
-def _device(
-    type: str,
-    count: int | None,
-    memory: str | None,
-    speed: str,
-    memory_bandwidth: str | None,
-    overhead: str | None,
-    power: str | None,
-    features: Sequence[str],
-) -> Document:
-    quantities = {
-        "memory": memory,
-        "speed": speed,
-        "memory_bandwidth": memory_bandwidth,
-        "overhead": overhead,
-        "power": power,
-    }
-    device: Document = {"type": type} | ({} if count is None else {"count": count}) | _checked(quantities)
+def _device(type: str, count: int | None, features: Sequence[str], *quantities: str | None) -> Document:
+    """A device; its quantities are memory, speed, memory bandwidth, overhead and power."""
+    stated = dict(zip(_DEVICE_KEYS, quantities, strict=True))
+    device: Document = {"type": type} | ({} if count is None else {"count": count}) | _checked(stated)
     return device | ({"features": list(features)} if features else {})
 
 

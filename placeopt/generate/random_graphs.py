@@ -1,8 +1,7 @@
-"""Random problems: the task graphs and device networks of GiPH.
+"""Generate random problems: the task graphs and device networks of GiPH.
 
-Every random number comes from NumPy's PCG64, seeded: the same arguments give the same document.
-Structure, work, data, constraints and memory each have a stream of their own, so that a change
-of, say, a heterogeneity leaves the graph's shape as it was.
+All random numbers come from NumPy's seeded PCG64: the same arguments give the same document. Structure, work, data,
+constraints and memory have separate streams, so that, for example, a heterogeneity does not change the graph's shape.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from placeopt.errors import UsageError, suggestion
+from placeopt.errors import UsageError, alternatives
 from placeopt.generate.arguments import around, device_count, number, streams, uniform, whole
 from placeopt.generate.networks import Document, combine
 from placeopt.model.arrays import Int
@@ -24,7 +23,7 @@ KILO = 1000
 """FLOP and bytes per unit of GiPH's compute and data: a document's amounts are whole numbers."""
 
 _TASKS, _NETWORK = range(2)
-"""What a seed is for; keeps a graph and a network of one seed independent of each other."""
+"""Purposes of random streams: a graph and a network with the same seed are independent."""
 
 
 def random_document(
@@ -37,34 +36,33 @@ def random_document(
     network_seed: int | None = None,
     **options: Any,
 ) -> Document:
-    """A random task graph on a random device network: GiPH (Hu et al. 2023, MLSys), appendix B.2.
+    """Generate a random task graph on a random device network: GiPH (Hu et al. 2023, MLSys), appendix B.2.
 
-    Execution and transfer times are the paper's equations 2 and 3, w = C / SP and c = DL + B / BW, in
-    seconds; a tick is 1 ms, so rounding up costs at most a thousandth of the paper's unit of time.
+    Execution and transfer times are the paper's equations 2 and 3, w = C / SP and c = DL + B / BW, in seconds. A tick
+    is 1 ms, so that rounding up adds at most a thousandth of the paper's unit of time.
 
     Parameters
     ----------
     hardware
-        Kinds of hardware that tasks may require. Each has at least one device that supports it.
+        Number of hardware features that tasks may require. Each is supported by at least one device.
     tightness
-        Memory that all tasks ask for over the capacity of all devices, in (0, 1]; None: no limit.
-        The devices' equal capacity is raised where needed so that a feasible placement exists.
+        Memory of all tasks over the capacity of all devices, in (0, 1]; None: no limit. The devices' equal capacity is
+        raised if needed, so that a feasible placement exists.
     network_seed
-        Seed of the device network, `seed` unless given.
+        Seed of the device network; by default `seed`.
     options
-        All others of `random_tasks` and `random_network`.
+        The other options of `random_tasks` and `random_network`.
 
     Raises
     ------
     UsageError
-        If an option is unknown or a value makes no sense.
+        If an option is unknown or a value is not valid.
     """
     for_graph, for_network = _keywords(random_tasks), _keywords(random_network)
     for option in options:
         if option not in for_graph + for_network:
             known = [*for_graph, *for_network, "tightness", "network_seed"]
-            hint = suggestion(option, known) or f"; known are {', '.join(known)}"
-            raise UsageError(f"{option}: no such option{hint}")
+            raise UsageError(f"unknown option {option}{alternatives(option, known, len(known))}")
     graph_options = {key: value for key, value in options.items() if key in for_graph}
     network_options = {key: value for key, value in options.items() if key in for_network}
     graph = random_tasks(tasks, hardware=hardware, seed=seed, **graph_options)
@@ -100,42 +98,41 @@ def random_tasks(
     memory_heterogeneity: float = 0.5,
     seed: int = 0,
 ) -> Document:
-    """The section `tasks` of a random single-entry, single-exit graph: GiPH, appendix B.2.
+    """Generate the section `tasks` of a random single-entry, single-exit graph: GiPH, appendix B.2.
 
-    Tasks t0, t1, ... stand in topological order, level by level. Departures from the paper, or choices
-    where it leaves one:
+    Tasks t0, t1, ... are in topological order, level by level. Departures from the paper and choices:
 
-    - Depth counts tasks on the longest path. It is uniform within half its mean on either side, less
-      where an entry, an exit and M tasks leave less room (a mean out of reach moves to the nearest
-      depth in reach). A wider range would spoil the mean width, as depth times width is M.
-    - Depth, widths and M cannot all be free: widths are drawn uniformly and scaled to M tasks in all.
-    - An edge may skip levels (Topcuoglu et al. 2002 says nothing either); `reach` limits that.
-    - A task without a parent in the level before gets a random one, so that the depth is what was
-      drawn; then a task without a child gets a random one in the level after.
-    - A task requires one kind of hardware at most.
+    - Depth is the number of tasks on the longest path. It is uniform within half its mean on either side, or less if
+      an entry, an exit and M tasks do not allow that range; an impossible mean is replaced by the nearest possible one.
+      A wider range would change the mean width, because depth times width is M.
+    - Widths are drawn uniformly and scaled to M tasks in total.
+    - An edge may skip levels, which Topcuoglu et al. 2002 leave open too; `reach` limits that.
+    - A task without a parent in the previous level gets a random one, which keeps the depth. Then a task without a
+      child gets a random one in the next level.
+    - A task requires at most one hardware feature.
     - Memory is an addition.
 
-    Takes O(M²) random numbers, O(M reach alpha sqrt(M)) with a `reach`.
+    Draws O(M²) random numbers, O(M reach alpha sqrt(M)) with a `reach`.
 
     Parameters
     ----------
     tasks, alpha, connection
         M, the shape α (larger is wider and shorter) and the connection probability p_c.
     reach
-        How many levels an edge may lead down; None: any number.
+        Largest number of levels that an edge may lead down; None: no limit.
     compute, compute_heterogeneity
         Mean C̄ in kFLOP and ε_C: compute is uniform in [C̄ (1 - ε_C), C̄ (1 + ε_C)].
     data, data_heterogeneity
         Mean B̄ in kB and ε_B of each edge's payload, likewise.
     hardware, requirement
-        Kinds of hardware (features hw0, hw1, ...) and the probability that a task requires one.
+        Number of hardware features hw0, hw1, ... and the probability that a task requires one.
     memory, memory_heterogeneity
         Mean resident memory in kB, likewise; 0: none.
 
     Raises
     ------
     UsageError
-        If a value makes no sense.
+        If a value is not valid.
     """
     n = whole("tasks", tasks, 1)
     kinds = whole("hardware", hardware, 0)
@@ -182,11 +179,11 @@ def random_network(
     support: float = 0.5,
     seed: int = 0,
 ) -> Document:
-    """The sections `devices` and `links` of a random, fully connected network: GiPH, appendix B.2.
+    """Generate the sections `devices` and `links` of a random, fully connected network: GiPH, appendix B.2.
 
-    Departures from the paper: a kind of hardware that no device drew goes to a random one, so that
-    every task has a device; speeds and bandwidths have six digits and never fall below a
-    thousandth of their mean (with ε = 1 they could come out as zero).
+    Departures from the paper: a hardware feature without a device is given to a random one, so that every task has a
+    device. Speeds and bandwidths have six digits and are at least a thousandth of their mean (with ε = 1 they could be
+    zero).
 
     Parameters
     ----------
@@ -199,15 +196,15 @@ def random_network(
     delay
         Mean DL̄ in seconds: a delay is uniform in [0, 2 DL̄].
     symmetric
-        Whether a link is the same both ways (the paper: "between device k and l"); else each way has
-        its own bandwidth and delay.
+        Whether a link is equal in both directions (the paper: "between device k and l"); else each direction has its
+        own bandwidth and delay.
     hardware, support
-        Kinds of hardware (features hw0, hw1, ...) and the probability that a device supports one.
+        Number of hardware features hw0, hw1, ... and the probability that a device supports one.
 
     Raises
     ------
     UsageError
-        If a value makes no sense.
+        If a value is not valid.
     """
     m = device_count(devices)
     kinds = whole("hardware", hardware, 0)
@@ -238,12 +235,12 @@ def random_network(
 
 
 def _level_sizes(rng: Generator, n: int, alpha: float) -> Int:
-    """Tasks per level: one first, one last, n in all."""
+    """Tasks per level: one in the first, one in the last, n in total."""
     if n <= 2:
         return np.ones(n, dtype=np.int64)
     mean = min(max(math.sqrt(n) / alpha, 3.0), float(n))
     depth = mean + min(mean / 2, mean - 3, n - mean) * rng.uniform(-1, 1)
-    # Randomised rounding keeps the mean.
+    # Randomised rounding preserves the mean.
     levels = min(math.floor(depth + rng.random()), n)
     inner = levels - 2
     weights = np.cumsum(1 - rng.random(inner))
@@ -276,9 +273,9 @@ def _level_edges(rng: Generator, sizes: Int, probability: float, reach: int) -> 
 
 
 def _capacity(tasks: Document, devices: Document, tightness: float) -> int:
-    """Bytes per device: the total over `tightness`, or what a feasible placement needs if that is more.
+    """Bytes per device: the total over `tightness`, or more if a feasible placement needs it.
 
-    The placement is made greedily: the largest task first, each on its least loaded feasible device.
+    The placement is greedy: the largest task first, each on its least loaded feasible device.
     """
     load = dict.fromkeys(devices, 0)
     for task in sorted(tasks.values(), key=lambda task: -task.get("memory", 0)):
@@ -287,7 +284,7 @@ def _capacity(tasks: Document, devices: Document, tightness: float) -> int:
         load[min(allowed, key=load.__getitem__)] += task.get("memory", 0)
     total = sum(load.values())
     if total == 0:
-        raise UsageError("tightness: the tasks ask for no memory; expected a positive memory beside it")
+        raise UsageError("tightness: the tasks need no memory; expected a positive memory as well")
     return max(math.ceil(total / (len(devices) * tightness)), *load.values())
 
 

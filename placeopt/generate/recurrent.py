@@ -1,4 +1,4 @@
-"""Neural machine translation with LSTMs, unrolled in time.
+"""Build graphs of neural machine translation with LSTMs, unrolled in time.
 
 Sutskever, Vinyals, Le, "Sequence to Sequence Learning with Neural Networks", NeurIPS 2014, arXiv:1409.3215, with the
 global attention of Luong, Pham, Manning, "Effective Approaches to Attention-based Neural Machine Translation", EMNLP
@@ -6,11 +6,11 @@ global attention of Luong, Pham, Manning, "Effective Approaches to Attention-bas
 arXiv:1609.08144, section 3.2) as an option. The defaults are the model that Baechi (Jeon et al. 2020, section 1)
 places: 4 layers of 512 units, 30,000 tokens, 50 time steps; its batch is 128.
 
-All the time steps of a layer read the same weights: these are resident with the first step, and all the steps share a
-device by a `colocate` label (GNMT places one layer per GPU, its section 3.3). With `granular` it is the two operators
-that read weights (matmul, bias) that carry the layer's labels; the elementwise ones may go anywhere.
+All time steps of a layer read the same weights, which are resident with the first step; a `colocate` label puts all
+steps on one device (GNMT places one layer per GPU, its section 3.3). With `granular`, only the two operators that read
+weights (matmul, bias) have the layer's labels; the elementwise ones may run on any device.
 
-Graphs of more than 36,000 tasks come from
+A graph of more than 36,000 tasks:
 
     layers=8, source_length=90, target_length=90, granular=True, training=True    39,463 tasks
 """
@@ -39,11 +39,11 @@ class LstmOptions(ModelOptions):
     target_length: int = Field(default=50, ge=1)
     """Time steps of the decoder."""
     bidirectional: bool = False
-    """Whether the encoder's first layer reads the sentence both ways, with as many units each way."""
+    """Whether the encoder's first layer reads the sentence in both directions, with as many units in each."""
     attention: bool = True
-    """Whether the decoder attends to the encoder's outputs; without, it sees only the encoder's last states."""
+    """Whether the decoder attends to the encoder's outputs, instead of reading only the encoder's last states."""
     granular: bool = False
-    """Whether a cell is 13 tasks (matmul, gates, sums, products) rather than one."""
+    """Whether a cell is 13 tasks (matmul, gates, sums, products) instead of one."""
 
     @model_validator(mode="after")
     def _both_directions_are_used(self) -> Self:
@@ -54,17 +54,17 @@ class LstmOptions(ModelOptions):
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What a cell hands to the next time step."""
+    """The state that a cell passes to the next time step."""
 
     hidden: Tensor
     cell: Tensor
 
 
 def lstm_nmt(options: LstmOptions) -> Graph:
-    """The LSTM translator, from token ids to the probabilities of every step's next token.
+    """Build the LSTM translator, from token ids to the probabilities of every step's next token.
 
-    Departures from Luong et al.: no input feeding (the attentional vector goes to the output only), so that decoder
-    layers run ahead of each other in a pipeline, as in GNMT.
+    Departure from Luong et al.: no input feeding (the attentional vector is used only for the output), so that decoder
+    layers form a pipeline, as in GNMT.
     """
     graph = Graph(options)
     inputs = _embed(graph, options, "source_embedding", options.source_length)
@@ -98,7 +98,7 @@ def _embed(graph: Graph, options: LstmOptions, name: str, length: int) -> list[T
 def _both_ways(
     graph: Graph, options: LstmOptions, name: str, inputs: list[Tensor], start: _State
 ) -> tuple[list[Tensor], _State]:
-    """The outputs of both directions side by side, step by step, and the last state of the forward one."""
+    """The concatenated outputs of both directions for each step, and the last state of the forward one."""
     ahead, last = _lstm_layer(graph, options, f"{name}/forward", inputs, start)
     reverse, _ = _lstm_layer(graph, options, f"{name}/reverse", inputs[::-1], start)
     pairs = zip(ahead, reversed(reverse), strict=True)
@@ -117,7 +117,7 @@ def _lstm_layer(
 
 
 def _fused_cell(graph: Graph, layer: str, step: int, x: Tensor, state: _State) -> _State:
-    """One task per LSTM cell, as a library kernel computes it (cuDNN); the costs are those of `_granular_cell`."""
+    """An LSTM cell as one task, like a library kernel (cuDNN), with the costs of `_granular_cell`."""
     batch, width = state.hidden.shape
     fan_in = x.shape[-1] + width
     # Per unit: 4 biases, 3 sigmoids, 2 tanh, 3 products, 1 sum.

@@ -1,11 +1,11 @@
-"""The encoder-decoder Transformer.
+"""Build graphs of the encoder-decoder Transformer.
 
 Vaswani, Shazeer, Parmar, Uszkoreit, Jones, Gomez, Kaiser, Polosukhin, "Attention Is All You Need", NeurIPS 2017,
 arXiv:1706.03762. The defaults are its base model (table 3).
 
-With `split_heads` every attention head is a chain of tasks of its own: query, key and value projections, then
-figure 2 of the paper (scores, scale, mask in the decoder's self-attention, softmax, context). Graphs of the size
-that Celeritas reports for its Transformer (36,352 nodes; Celeritas 2022, table 2) come from
+With `split_heads`, every attention head is a separate chain of tasks: query, key and value projections, then figure 2
+of the paper (scores, scale, mask in the decoder's self-attention, softmax, context). A graph of the size that Celeritas
+reports for its Transformer (36,352 nodes; Celeritas 2022, table 2):
 
     layers=12, heads=64, width=4096, ff_width=16384, split_heads=True, training=True    41,515 tasks
 
@@ -28,34 +28,34 @@ class TransformerOptions(ModelOptions):
     layers: int = Field(default=6, ge=1)
     """Layers of the encoder, and of the decoder (N in the paper)."""
     heads: int = Field(default=8, ge=1)
-    """Attention heads (h); divides the width."""
+    """Attention heads (h); must divide the width."""
     width: int = Field(default=512, ge=1)
     """Width of the model (d_model)."""
     ff_width: int = Field(default=2048, ge=1)
     """Width inside the feed-forward blocks (d_ff)."""
     vocabulary: int = Field(default=37_000, ge=1)
-    """Tokens of the vocabulary, one for both languages."""
+    """Tokens of the common vocabulary of both languages."""
     source_length: int = Field(default=64, ge=1)
     """Tokens of a source sentence."""
     target_length: int = Field(default=64, ge=1)
     """Tokens of a target sentence."""
     split_heads: bool = False
-    """Whether each attention head has tasks of its own."""
+    """Whether each attention head has separate tasks."""
     shared_embedding: bool = True
     """Whether both embeddings and the output layer share one matrix (section 3.4); they then share a device."""
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> Self:
         if self.width % self.heads:
-            raise ValueError(f"width {self.width} is no multiple of heads {self.heads}")
+            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         return self
 
 
 def transformer(options: TransformerOptions) -> Graph:
-    """The Transformer, from token ids to the probabilities of every position's next token.
+    """Build the Transformer, from token ids to the probabilities of every position's next token.
 
-    Departures from the paper: none in the architecture; projections in attention have no bias (its equations have
-    none), feed-forward layers do. Dropout (section 5.4) exists in training only.
+    As in the paper's equations, attention projections have no bias, and feed-forward layers do. Dropout (section 5.4)
+    is added only in training.
     """
     graph = Graph(options)
     tables = ("encoder/embedding", "decoder/embedding", "logits")
@@ -90,7 +90,7 @@ def _embed(graph: Graph, options: TransformerOptions, name: str, length: int, we
 def _attention_block(
     graph: Graph, options: TransformerOptions, name: str, x: Tensor, memory: Tensor, masked: bool = False
 ) -> Tensor:
-    """Multi-head attention (section 3.2.2) of x to the memory, then the residual sum and its normalisation."""
+    """Multi-head attention (section 3.2.2) of x to the memory, residual sum and normalisation."""
     if options.split_heads:
         heads = [
             _attention(graph, options, f"{name}/head{head}", x, memory, 1, masked)
@@ -122,7 +122,7 @@ def _attention(
 
 
 def _feed_forward_block(graph: Graph, options: TransformerOptions, name: str, x: Tensor) -> Tensor:
-    """The feed-forward network of every position (section 3.3), then the residual sum and its normalisation."""
+    """Feed-forward network of every position (section 3.3), residual sum and normalisation."""
     y = graph.dense(f"{name}/expand", x, options.ff_width)
     y = graph.elementwise(f"{name}/relu", "relu", y)
     y = graph.dense(f"{name}/contract", y, options.width)

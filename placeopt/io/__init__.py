@@ -1,1 +1,1 @@
-"""Files: problem specs and plans are read, checked, compiled and written; graphs of other tools are imported."""
+"""Read, check, compile and write problem specs and plans; import graphs of other tools."""

@@ -1,6 +1,6 @@
-"""YAML and JSON files as plain data that still knows where everything stands.
+"""YAML and JSON files as plain data with positions for messages.
 
-Positions cost nothing until somebody asks for one: only then is the text read a second time.
+Positions are computed on first use, by reading the text a second time.
 """
 
 from __future__ import annotations
@@ -19,21 +19,18 @@ from placeopt.io import syntax
 from placeopt.io.files import LARGEST, UnreadableError, descriptor, read_text
 
 LARGEST_YAML = 2**25
-"""Bytes of the largest YAML file that is read unless the caller allows more: 300,000 tasks, 1.3 GB of memory."""
+"""Default size limit of YAML files in bytes: 300,000 tasks, 1.3 GB of memory."""
 
 Files = Literal["any", "beside", "none"]
-"""Which files a spec may name: any, those in its own folder, or none."""
+"""Which files a spec may name: any, only those in its own folder, or none."""
 
 _START = 1000
-"""Characters of a pipe by which its format is recognised."""
+"""Characters of a pipe that decide its format."""
 
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Pause the cyclic garbage collector: it would walk a growing heap of plain data again and again in vain.
-
-    Reading 36,000 tasks takes a third of the time without it.
-    """
+    """Pause the cyclic garbage collector: reading 36,000 tasks then takes a third of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -45,7 +42,7 @@ def collection_paused() -> Iterator[None]:
 
 @dataclass(slots=True)
 class Document:
-    """Plain data (dicts, lists, str, int, float, bool, None) and where it came from.
+    """Plain data (dicts, lists, str, int, float, bool, None) and its origin.
 
     `file` is None for data made in code, which has no positions.
     """
@@ -53,24 +50,24 @@ class Document:
     data: Any
     file: str | None = None
     faults: tuple[Issue, ...] = ()
-    """What was wrong already while it was read: keys given twice, unknown tags."""
+    """Issues found while the text was read: duplicate keys, unknown tags."""
     text: str | None = field(default=None, repr=False)
     json_format: bool = False
     _root: syntax.Spot | None = field(default=None, repr=False)
 
     def issue(self, message: str, path: Sequence[str | int], *, at_key: bool = False) -> Issue:
-        """An issue at the place that `path` leads to, or as far along it as the document goes.
+        """An issue at `path`, or at the longest part of it that exists.
 
-        `at_key` points at the key itself (an unknown one, say) instead of its value.
+        `at_key` points at the key (for example an unknown one) instead of its value.
         """
         known = self.existing(path)
         line, column = self._place(known, at_key and known[-1:] == tuple(path[-1:]))
         return Issue(message, known, self.file, line, column)
 
     def existing(self, path: Sequence[str | int]) -> syntax.Path:
-        """The path as far as the document has it.
+        """The longest part of the path that exists in the document.
 
-        Short forms count as what they stand for: one thing for a list of one, a name in a list for its place there.
+        Short forms are resolved: a single item counts as a list of one, a name in a list as its index.
         """
         value: Any = self.data
         known: list[str | int] = []
@@ -107,9 +104,9 @@ def _is_called(item: object, name: str) -> bool:
 
 
 def read_document(path: str | Path) -> Document:
-    """The document in a file: JSON if its name ends in .json, else YAML.
+    """Read a document: JSON if the file name ends in .json, else YAML.
 
-    Standard input and pipes have no such name: they are JSON if they begin as a JSON object does.
+    Standard input and pipes are read as JSON if they begin like a JSON object.
 
     Raises
     ------
@@ -130,7 +127,7 @@ def _is_json(path: str | Path, start: bytes) -> bool:
 
 
 def parse_document(text: str, *, file: str | None = None, json_format: bool = False) -> Document:
-    """The document in a text; see `read_document` for the errors."""
+    """Parse a document; see `read_document` for the errors."""
     text = text.removeprefix("\ufeff")
     try:
         with collection_paused():
@@ -142,7 +139,7 @@ def parse_document(text: str, *, file: str | None = None, json_format: bool = Fa
 
 
 def _visible(name: str | Path) -> str:
-    """A file name for a message: a spec may name any characters."""
+    """A file name for a message; it may contain any characters."""
     return visible(str(name).replace("\0", "\\0"), 1000)
 
 
@@ -152,10 +149,7 @@ def _failure(file: str | None, message: str, line: int | None = None, column: in
 
 @dataclass(frozen=True, slots=True)
 class NamedFiles:
-    """Opens the files that a spec names, as far as the caller allows.
-
-    `folder` is the one that names are relative to.
-    """
+    """Opens the files that a spec names and the caller allows; names are relative to `folder`."""
 
     folder: Path
     allowed: Files
@@ -166,9 +160,9 @@ class NamedFiles:
 
     @classmethod
     def of(cls, document: Document, folder: str | Path | None = None, allowed: Files | None = None) -> NamedFiles:
-        """What a document may name: by default any file if it is a file itself, none if it was made in code.
+        """The files that a document may name: by default any file if it is a file, none if it was made in code.
 
-        A document made in code with a `folder` may name the files beside it, in that folder.
+        A document made in code with a `folder` may by default name the files in that folder.
         """
         made_in_code = document.file is None
         if allowed is None:
@@ -179,12 +173,12 @@ class NamedFiles:
         return cls(Path(folder), allowed)
 
     def read(self, name: str) -> Document:
-        """The document in a file that a spec names.
+        """Read the document in a file that a spec names.
 
         Raises
         ------
         DocumentError
-            If the caller does not allow the file, or it cannot be read (see `read_document`).
+            If the caller does not allow the file, or it is not valid (see `read_document`).
         """
         return read_document(self.path(name))
 
@@ -207,7 +201,7 @@ class NamedFiles:
         return self.folder / name
 
     def _is_beside(self, name: str) -> bool:
-        """Whether a name leads into the folder: no absolute name, no "..", and no link that leads out of it."""
+        """Whether a name leads into the folder: not absolute, without "..", and not through a link out of it."""
         if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
             return False
         return Path(os.path.realpath(self.folder / name)).is_relative_to(os.path.realpath(self.folder))

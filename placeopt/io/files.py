@@ -1,4 +1,4 @@
-"""Files read within limits, files written whole or not at all, and both kept apart."""
+"""Read files within size limits, write files atomically, and keep inputs from being overwritten."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pathlib import Path
 from placeopt.errors import UsageError, visible
 
 STDIN = "/dev/stdin"
-"""The path of standard input, on every system: what `-` stands for on the command line."""
+"""Path of standard input on every system: `-` on the command line."""
 
 LARGEST = 2**29
-"""Bytes of the largest file that is read unless the caller allows more; a million tasks take a third of it."""
+"""Default size limit of files in bytes; a million tasks take a third of it."""
 
 _CHUNK = 2**20
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
@@ -35,26 +35,26 @@ _most: ContextVar[int | None] = ContextVar("most", default=None)
 Identity = tuple[int, int] | str
 
 LONGEST_PATH = 4096
-"""Characters of a path that a message shows."""
+"""Most characters of a path in a message."""
 
 _protected: ContextVar[Mapping[Identity, str] | None] = ContextVar("_protected", default=None)
-"""Names of the outputs by their identities; see `keep_apart`."""
+"""Names of outputs by identity; see `keep_apart`."""
 
 
 class UnreadableError(Exception):
-    """A file cannot be read; the text says why, without the file's name."""
+    """A file cannot be read; the message gives the reason without the file name."""
 
 
 @contextmanager
 def size_limit(max_bytes: int | None) -> Iterator[None]:
-    """Set the size of the largest file that placeopt reads inside the `with` block; None keeps the limit as it is.
+    """Set the size limit of files read in the `with` block; None keeps the current limit.
 
-    The limit replaces the usual ones: 512 MiB, and 32 MiB for YAML. It holds for the current thread.
+    It replaces the default limits, 512 MiB and 32 MiB for YAML, in the current thread.
 
     Raises
     ------
     UsageError
-        If it is not a positive whole number.
+        If `max_bytes` is not a positive whole number.
     """
     if max_bytes is None:
         yield
@@ -69,7 +69,7 @@ def size_limit(max_bytes: int | None) -> Iterator[None]:
 
 
 def descriptor(path: str | Path) -> int | None:
-    """The number of the open file that a path such as /dev/stdin or /dev/fd/63 names; None for any other path."""
+    """The file descriptor that a path such as /dev/stdin or /dev/fd/63 names; None for any other path."""
     text = path.as_posix() if isinstance(path, Path) else path
     match = _DESCRIPTOR.fullmatch(text)
     return int(match[1]) if match else 0 if text == STDIN else None
@@ -78,23 +78,23 @@ def descriptor(path: str | Path) -> int | None:
 def read_file(
     path: str | Path, most: Callable[[bytes], int] = lambda _start: LARGEST, *, appended: bool = False
 ) -> bytes:
-    """The content of a regular file, or of a pipe that the caller of this process opened (`-`, `<(...)`).
+    """Read a regular file, or a pipe that the caller of this process opened (`-`, `<(...)`).
 
-    Nothing else is opened for long: a named pipe without a writer or a device would never end.
+    Named pipes and devices are rejected, since they may never end.
 
     Parameters
     ----------
     most
-        The size limit in bytes, given the first piece of the file.
+        Returns the size limit in bytes, given the first piece of the file.
     appended
-        Whether the command that runs appends to the file, so that it may be one of its outputs.
+        Whether the running command appends to the file, which may then be one of its outputs.
 
     Raises
     ------
     UnreadableError
-        If there is no such file, it cannot be read, is of another kind, or is too large.
+        If the file does not exist, cannot be read, is not a regular file, or is too large.
     UsageError
-        If the command that runs would overwrite it (`keep_apart`).
+        If the running command would overwrite it (`keep_apart`).
     """
     if not appended:
         check_input(path)
@@ -109,7 +109,7 @@ def read_file(
 
 
 def read_text(path: str | Path, most: Callable[[bytes], int] = lambda _start: LARGEST) -> str:
-    """The content of a file as UTF-8 text; see `read_file`."""
+    """Read a file as UTF-8 text; see `read_file`."""
     try:
         return read_file(path, most).decode()
     except UnicodeDecodeError as error:
@@ -122,7 +122,7 @@ def _read(path: str | Path, most: Callable[[bytes], int]) -> bytes:
     # Without O_NONBLOCK, opening a named pipe waits for a writer, and files such as trace_pipe for an event.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
     if given is None:
-        kind = _KINDS.get(stat.S_IFMT(os.stat(path).st_mode))  # before it is opened: that may do something to a device
+        kind = _KINDS.get(stat.S_IFMT(os.stat(path).st_mode))  # checked before opening, which may affect a device
         if kind is not None:
             raise UnreadableError(kind)
     number = os.open(path, flags) if given is None else os.dup(given)
@@ -137,7 +137,7 @@ def _read(path: str | Path, most: Callable[[bytes], int]) -> bytes:
         limit = None
         while True:
             chunk = file.read(_CHUNK)
-            if chunk is None:  # nothing is there yet, and reading does not wait
+            if chunk is None:  # no data yet; the read does not block
                 if given is None:
                     raise UnreadableError("has no end, expected a regular file")
                 select.select([number], [], [])
@@ -153,16 +153,16 @@ def _read(path: str | Path, most: Callable[[bytes], int]) -> bytes:
 
 def _too_large(limit: int, size: int) -> str:
     has = f"has {size:,} bytes" if size > limit else "does not end within the limit"
-    return f"{has}; placeopt reads {limit:,} bytes of such a file (--max-size, or max_bytes in Python, raises that)"
+    return f"{has}; the limit is {limit:,} bytes (raise it with --max-size, or max_bytes in Python)"
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
-    """Write a file, texts as UTF-8; one that was there before is replaced whole or not at all.
+    """Write a file atomically, text as UTF-8.
 
     Raises
     ------
     OSError
-        If it cannot be written; also if it is a named pipe that no process reads, since opening that would wait.
+        If it cannot be written, or is a named pipe that no process reads.
     """
     data = content.encode() if isinstance(content, str) else content
     path = Path(path)
@@ -170,8 +170,8 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
         with open(path, "wb", opener=_opened_at_once) as stream:
             stream.write(data)
         return
-    target = Path(os.path.realpath(path))  # what a link stands for, not the link
-    # The name does not grow with that of the target, which may be as long as the system allows.
+    target = Path(os.path.realpath(path))  # the target of a link, not the link
+    # Of fixed length, since the name of the target may be as long as the system allows.
     temporary = target.with_name(f".placeopt-{secrets.token_hex(8)}")
     try:
         with open(temporary, "xb") as file:
@@ -185,7 +185,7 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
 
 
 def _opened_at_once(path: str, flags: int) -> int:
-    """The descriptor of a pipe or a device, opened without waiting for a reader."""
+    """Open a pipe or a device without waiting for a reader."""
     try:
         number = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
@@ -197,32 +197,26 @@ def _opened_at_once(path: str, flags: int) -> int:
 
 
 def identity(path: str | os.PathLike[str] | int) -> Identity | None:
-    """What two names of the same file have in common, links and ./a/../b resolved; None for a pipe or a device.
+    """An identity that all names of a file share; None for a pipe or a device.
 
-    A number is a file descriptor.
+    `path` may be a file descriptor.
     """
     try:
         found = os.stat(path)
     except OSError:  # it does not exist yet
         return None if isinstance(path, int) else os.path.realpath(path)
-    except ValueError:  # it holds a NUL, which no name of a file does
+    except ValueError:  # a NUL in the name
         return None
     return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
 def keep_apart(outputs: Mapping[Identity, str]) -> None:
-    """Refuse to read files that will be written, in this context: `outputs` maps identities to names for messages."""
+    """In this context, reject reading files that will be written; `outputs` maps identities to names for messages."""
     _protected.set(outputs)
 
 
 def check_input(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that is an output of the command that runs; called before a file is read.
-
-    Raises
-    ------
-    UsageError
-        If it is an output.
-    """
+    """Raise a UsageError if a file is an output of the running command; called before a file is read."""
     outputs = _protected.get()
     if outputs and (output := outputs.get(identity(path) or "")):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Single values of a document: amounts with units, numbers, names, as pydantic reads and JSON Schema tells them."""
+"""Types of single values in a document for pydantic and JSON Schema: amounts with units, numbers, names."""
 
 from __future__ import annotations
 
@@ -7,14 +7,7 @@ from fractions import Fraction
 from numbers import Rational
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    PlainValidator,
-    WithJsonSchema,
-)
+from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, PlainValidator, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from placeopt.errors import suggestion
@@ -22,13 +15,13 @@ from placeopt.model import units
 from placeopt.model.units import Amount, Dimension, Number, exact, is_number, is_whole
 
 BARE, QUANTITY = "~bare", "~quantity"
-"""Labels of the two forms of an amount in the locations of validation errors."""
+"""Labels of the two forms of an amount in locations of pydantic errors."""
 
 
 class _Of:
-    """Marks an amount of one dimension, checked when the spec is read.
+    """Annotates an amount of one dimension.
 
-    Whole numbers, the bulk of large files, are checked without leaving pydantic's core.
+    Whole numbers, most values of large files, are checked inside pydantic's core.
     """
 
     def __init__(self, dimension: Dimension) -> None:
@@ -49,7 +42,7 @@ class _Of:
 
 
 class UnitOf(_Of):
-    """Marks the unit of bare numbers of one dimension; its value is the unit's size in base units."""
+    """Annotates the unit of bare numbers of one dimension; its value is the unit's size in base units."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self._size)
@@ -62,7 +55,8 @@ class UnitOf(_Of):
             example = self._dimension.example.split()[1]
             near = suggestion(value, self._dimension.units) if isinstance(value, str) else ""
             raise ValueError(
-                f"{units.shown(value)} is no unit for {self._dimension.article}{near}; expected one such as {example}"
+                f"{units.shown(value)} is not a unit for {self._dimension.article}{near}; "
+                f"expected one such as {example}"
             )
         return self._dimension.units[value]
 
@@ -73,7 +67,7 @@ EXTREME = 1e30
 
 def _weight(value: Any) -> Fraction:
     if not is_number(value) or value < 0:
-        raise ValueError(f"{units.shown(value)} is no weight; expected a number that is not negative")
+        raise ValueError(f"{units.shown(value)} is not a weight; expected a number that is not negative")
     return _moderate(value)
 
 
@@ -84,7 +78,7 @@ def _positive(value: Any) -> Fraction:
 
 
 def _moderate(value: Number) -> Fraction:
-    """The number, exactly; beyond EXTREME and its inverse floats of objectives would overflow."""
+    """The exact number; beyond EXTREME and its inverse, floats of objectives would overflow."""
     if value and not 1 / EXTREME <= _near(value) <= EXTREME:
         raise ValueError(f"{units.shown(value)} is out of range; expected a number from {1 / EXTREME:g} to {EXTREME:g}")
     return exact(value)
@@ -100,7 +94,7 @@ def _number(value: Any) -> float:
 
 
 def _near(value: Number) -> float:
-    """The float nearest to a number; infinite for one beyond all floats."""
+    """The nearest float; infinity if the number is too large for floats."""
     try:
         return float(value)
     except OverflowError:
@@ -110,7 +104,7 @@ def _near(value: Number) -> float:
 def _whole(value: Any) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
-    if is_number(value):  # of another kind than those that pydantic knows
+    if is_number(value):  # a type that pydantic does not support
         whole = value if isinstance(value, Rational) else _near(value)
         if whole == whole // 1:
             return int(whole)
@@ -118,12 +112,12 @@ def _whole(value: Any) -> Any:
 
 
 def name_text(value: Any) -> Any:
-    """A whole number as the name that it is in a document; anything else as it is."""
+    """A whole number as a name; any other value unchanged."""
     if isinstance(value, str) or not is_whole(value):
         return value
     try:
         return str(value)
-    except ValueError:  # too long for Python to write
+    except ValueError:  # too long for Python to print
         raise ValueError(f"expected a name, got {units.shown(value)}") from None
 
 

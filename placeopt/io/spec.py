@@ -59,16 +59,9 @@ def _as_list(value: Any) -> Any:
     return [value] if _is_name(value) else value
 
 
-def _as_durations(value: Any) -> Any:
-    return value if isinstance(value, dict) else {ANY: value}
-
-
-def _as_memory(value: Any) -> Any:
-    return value if isinstance(value, dict | MemorySpec) else {"resident": value}
-
-
-def _as_migration(value: Any) -> Any:
-    return value if isinstance(value, dict | MigrationSpec) else {"bytes": value}
+def _under(key: str) -> Callable[[Any], Any]:
+    """Widens a single value to a mapping with this key."""
+    return lambda value: value if isinstance(value, dict | BaseModel) else {key: value}
 
 
 def _as_after(value: Any) -> Any:
@@ -80,7 +73,7 @@ def _as_after(value: Any) -> Any:
     seen: dict[str, None] = {}
     for name in names:
         if not _is_name(name):
-            raise ValueError(f"{units.shown(name)} is no task; expected the names of producers")
+            raise ValueError(f"{units.shown(name)} is not a task; expected the names of producers")
         text = str(name_text(name))
         if text in seen:
             raise ValueError(f"{units.shown(text)} is listed twice")
@@ -93,7 +86,7 @@ def _as_objective(value: Any) -> Any:
     for level in levels:
         if not isinstance(level, str | dict):
             raise ValueError(
-                f"{units.shown(level)} is no objective; expected a metric such as makespan, metrics with weights, "
+                f"{units.shown(level)} is not an objective; expected a metric such as makespan, metrics with weights, "
                 "or a list of these"
             )
     return [{level: 1} if isinstance(level, str) else level for level in levels]
@@ -105,13 +98,13 @@ def _as_mapping(value: Any) -> Any:
 
 def _as_placement(value: Any) -> Any:
     if value is not None and not isinstance(value, dict):
-        raise ValueError(f"{units.shown(value)} is no placement; expected devices by task, or {{file: plan.json}}")
+        raise ValueError(f"{units.shown(value)} is not a placement; expected devices by task, or {{file: plan.json}}")
     return _as_mapping(value)
 
 
 Names = Annotated[list[Name], _widen(_as_list, Name | list[Name])]
 SomeNames = Annotated[Names, Field(min_length=1)]
-Durations = Annotated[dict[Name, Time], _widen(_as_durations, Time | dict[str, Time])]
+Durations = Annotated[dict[Name, Time], _widen(_under(ANY), Time | dict[str, Time])]
 After = Annotated[dict[Name, Payload | None], _widen(_as_after, str | list[str] | dict[str, Payload | None])]
 Placement = Annotated[dict[Name, Name], _widen(_as_placement, dict[Name, Name] | None)]
 Level = dict[Metric, Weight]
@@ -155,7 +148,7 @@ class MigrationSpec(_Model):
     devices that are not named. Types without a device are ignored, because such devices may be added later."""
 
 
-Migration = Annotated[MigrationSpec, _widen(_as_migration, Payload | MigrationSpec)]
+Migration = Annotated[MigrationSpec, _widen(_under("bytes"), Payload | MigrationSpec)]
 
 
 class TaskSpec(_Model):
@@ -174,7 +167,7 @@ class TaskSpec(_Model):
     output: Payload | None = None
     """Data that the task produces: the payload of every outgoing edge without its own payload, and memory until it is
     consumed."""
-    memory: Annotated[MemorySpec, _widen(_as_memory, Memory | MemorySpec)] | None = None
+    memory: Annotated[MemorySpec, _widen(_under("resident"), Memory | MemorySpec)] | None = None
     """Required memory; a bare amount is `resident`."""
     after: After = Field(default_factory=dict)
     """Producers of the input data: a name, a list of names, or a mapping from names to the payload of that edge."""

@@ -1,8 +1,8 @@
-"""YAML and JSON texts as plain data, and as a map of where everything stands in them.
+"""Parse YAML and JSON texts into plain data, and map the positions of their values.
 
-YAML is read as version 1.2 means it: only `true` and `false` are booleans, 010 is ten, and a time such as 1:30 stays
-text. Keys are always text, and a key given twice is a fault. `<<` merges. Both readers make do without recursion and
-without PyYAML's nodes: deep nesting and aliases that multiply end in an error, and reading takes half the time.
+YAML follows version 1.2: only `true` and `false` are booleans, 010 is ten, and 1:30 is text. Keys are always text, a
+duplicate key is a fault, and `<<` merges. Both readers use neither recursion nor PyYAML's nodes: deep nesting and
+multiplying aliases are errors, and reading takes half the time.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import yaml
@@ -24,7 +25,7 @@ Path = tuple[str | int, ...]
 
 
 class Spot(NamedTuple):
-    """Where an entry of a mapping or a list stands: its key (a list's entry is its own), its value, what is inside."""
+    """Positions of an entry of a mapping or a list: its key (for lists its value), its value, and its contents."""
 
     key: Place
     value: Place
@@ -32,11 +33,11 @@ class Spot(NamedTuple):
 
 
 Tree: TypeAlias = "dict[str, Spot] | list[Spot] | None"
-"""The places of a text, in the shape of its data."""
+"""Positions in a text, nested like its data."""
 
 
 class Fault(NamedTuple):
-    """Something wrong that does not keep the rest of the text from being read."""
+    """An error after which the rest of the text can still be read."""
 
     message: str
     path: Path
@@ -44,7 +45,7 @@ class Fault(NamedTuple):
 
 
 class TextError(Exception):
-    """A text cannot be read at all."""
+    """A text cannot be parsed."""
 
     def __init__(self, message: str, place: Place | None = None) -> None:
         super().__init__(message)
@@ -52,7 +53,7 @@ class TextError(Exception):
 
 
 DEEPEST = 100
-"""Levels of nesting that a YAML text may have; problems and plans need six."""
+"""Most levels of nesting of a YAML text; problems and plans need six."""
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
@@ -70,7 +71,7 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 
 
 def read_yaml(text: str) -> tuple[Any, list[Fault]]:
-    """The data of a YAML text; None if it is empty.
+    """Parse a YAML text; None if it is empty.
 
     Raises
     ------
@@ -83,7 +84,7 @@ def read_yaml(text: str) -> tuple[Any, list[Fault]]:
 
 
 def read_json(text: str) -> tuple[Any, list[Fault]]:
-    """The data of a JSON text; None if it is empty.
+    """Parse a JSON text; None if it is empty.
 
     Raises
     ------
@@ -95,7 +96,7 @@ def read_json(text: str) -> tuple[Any, list[Fault]]:
     try:
         data = json.loads(text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
-        raise TextError(f"is no valid JSON: {error.msg}", (error.lineno, error.colno)) from None
+        raise TextError(f"is not valid JSON: {error.msg}", (error.lineno, error.colno)) from None
     except RecursionError:
         raise TextError("is nested too deeply") from None
     except _DuplicateKeyError:
@@ -103,17 +104,17 @@ def read_json(text: str) -> tuple[Any, list[Fault]]:
         _feed_json(text, builder)
         return builder.result, builder.faults
     except ValueError:
-        raise TextError("is no valid JSON: holds a number of thousands of digits") from None
+        raise TextError("is not valid JSON: a number has thousands of digits") from None
     if "\\ud" in text or "\\uD" in text:
         try:
             json.dumps(data, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise TextError(r"is no valid JSON: \ud800 to \udfff stand for no character, except in pairs") from None
+            raise TextError(r"is not valid JSON: unpaired surrogate (\ud800 to \udfff)") from None
     return data, []
 
 
 def map_places(text: str, *, json_format: bool) -> Spot | None:
-    """Where everything in a text stands that was read before; None for an empty one, or for JSON nested too deeply."""
+    """Map the positions in a text that was parsed before; None if it is empty, or JSON nested too deeply."""
     builder = _Builder(marked=True)
     try:
         (_feed_json if json_format else _feed_yaml)(text, builder)
@@ -134,32 +135,30 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _Mark:
-    """A key that is none: what follows it is merged into the mapping, or dropped."""
+    """Takes the place of a key whose value is merged into the mapping, or dropped."""
 
 
 _MERGE, _DROP = _Mark(), _Mark()
 
 
+@dataclass(slots=True)
 class _Frame:
-    """A mapping or list that is still open."""
+    """A mapping or list that is not closed yet."""
 
-    __slots__ = ("anchor", "container", "key", "key_place", "lines", "merges", "place", "size")
-
-    def __init__(self, container: Any, place: Place, anchor: str | None) -> None:
-        self.container = container
-        self.place = place
-        self.anchor = anchor
-        self.key: str | _Mark | None = None
-        self.key_place: Place = place
-        self.lines: dict[str, int] = {}
-        """Of a mapping: the line of each key."""
-        self.merges: list[Any] = []
-        self.size = 1
-        """Entries inside at all depths, aliases counted as what they stand for."""
+    container: Any
+    place: Place
+    anchor: str | None
+    key_place: Place
+    key: str | _Mark | None = None
+    lines: dict[str, int] = field(default_factory=dict)
+    """The line of each key of a mapping."""
+    merges: list[Any] = field(default_factory=list)
+    size: int = 1
+    """Number of entries at all depths, with aliases expanded."""
 
 
 class _Builder:
-    """Puts data together from keys, values, beginnings and ends; or, if `marked`, the Tree of their places."""
+    """Builds data from keys, values, starts and ends; if `marked`, the Tree of their positions."""
 
     def __init__(self, *, marked: bool) -> None:
         self.result: Any = None
@@ -176,10 +175,10 @@ class _Builder:
         """Begin a mapping or a list."""
         if len(self._stack) == DEEPEST:
             raise TextError(f"is nested too deeply, more than {DEEPEST} levels", place)
-        self._stack.append(_Frame(container, place, anchor))
+        self._stack.append(_Frame(container, place, anchor, place))
 
     def close(self) -> tuple[Any, int, str | None]:
-        """End the innermost mapping or list: it, its size, its anchor."""
+        """End the innermost mapping or list; return it, its size and its anchor."""
         frame = self._stack.pop()
         for merged in frame.merges:
             for key, value in merged.items():
@@ -188,7 +187,7 @@ class _Builder:
         return frame.container, frame.size, frame.anchor
 
     def key(self, key: str | _Mark, place: Place) -> None:
-        """A mapping's next key."""
+        """Add the next key of a mapping."""
         frame = self._stack[-1]
         frame.key, frame.key_place = key, place
         if isinstance(key, str):
@@ -200,7 +199,7 @@ class _Builder:
                 frame.key = _DROP
 
     def add(self, value: Any, place: Place, size: int = 1) -> None:
-        """A value: a scalar, an alias, or a mapping or list that ends."""
+        """Add a scalar, an alias, or a closed mapping or list."""
         if not self._stack:
             self.result, self.root = value, Spot(place, place, value)
             return
@@ -220,7 +219,7 @@ class _Builder:
             self._merge(frame, value, place)
 
     def fault(self, message: str, place: Place) -> None:
-        """Note something wrong with the entry that is being read."""
+        """Record an error in the entry that is being read."""
         path: list[str | int] = []
         for frame in self._stack:
             part = len(frame.container) if isinstance(frame.container, list) else frame.key
@@ -236,7 +235,7 @@ class _Builder:
         if all(isinstance(item, dict) for item in items):
             frame.merges += items
         elif not self.marked and (not self.faults or self.faults[-1].place != place):
-            self.fault("<< merges a mapping or a list of mappings into this one", place)
+            self.fault("<< needs a mapping or a list of mappings", place)
 
 
 _OPEN: Final = object()
@@ -244,7 +243,7 @@ _OPEN: Final = object()
 
 def _feed_yaml(text: str, builder: _Builder) -> None:
     anchors: dict[str, Any] = {}
-    most = 100_000 + 2 * len(text)  # entries that aliases may stand for, all in all
+    most = 100_000 + 2 * len(text)  # most entries that all aliases may expand to
     documents = 0
     for event in _yaml_events(text):
         kind = type(event)
@@ -270,20 +269,18 @@ def _feed_yaml(text: str, builder: _Builder) -> None:
         elif kind is events.AliasEvent:
             known = anchors.get(event.anchor)
             if known is None:
-                raise TextError(f"is no valid YAML: nothing before has the anchor &{_cut(event.anchor)}", _place(event))
+                raise TextError(f"is not valid YAML: unknown anchor &{_cut(event.anchor)}", _place(event))
             if known is _OPEN:
-                builder.fault(
-                    f"contains itself: *{_cut(event.anchor)} stands inside &{_cut(event.anchor)}", _place(event)
-                )
+                builder.fault(f"contains itself: *{_cut(event.anchor)} is inside &{_cut(event.anchor)}", _place(event))
                 known = None, 1
             most -= known[1]
             if most < 0:
-                raise TextError("has aliases that multiply to far more entries than the file", _place(event))
+                raise TextError("has aliases that expand to far more entries than the file has", _place(event))
             builder.add(known[0], _place(event), known[1])
         elif kind is events.DocumentStartEvent:
             documents += 1
             if documents > 1:
-                raise TextError("holds several documents; expected one", _place(event))
+                raise TextError("contains several documents; expected one", _place(event))
 
 
 def _yaml_events(text: str) -> Iterator[Any]:
@@ -294,17 +291,17 @@ def _yaml_events(text: str) -> Iterator[Any]:
         problem = error.problem or error.context
         lines = text.splitlines()
         if mark and mark.line < len(lines) and lines[mark.line][mark.column :].startswith("\t"):
-            problem = "a tab where only spaces may indent"
+            problem = "a tab in the indentation; expected spaces"
         place = (mark.line + 1, mark.column + 1) if mark else None
-        raise TextError(f"is no valid YAML: {problem}", place) from None
+        raise TextError(f"is not valid YAML: {problem}", place) from None
     except (yaml.reader.ReaderError, UnicodeEncodeError) as error:
         found = _UNPRINTABLE.search(text)
-        problem = f"holds the control character {ord(found[0]):#04x}" if found else str(error)
-        raise TextError(f"is no valid YAML: {problem}", _Lines(text).place(found.start()) if found else None) from None
+        problem = f"contains the control character {ord(found[0]):#04x}" if found else str(error)
+        raise TextError(f"is not valid YAML: {problem}", _Lines(text).place(found.start()) if found else None) from None
 
 
 def _cut(name: str) -> str:
-    """The beginning of a name: what stands in a file of another kind may be secret."""
+    """The beginning of a name for a message: the rest of an unknown file may be secret."""
     return name if len(name) <= 12 else f"{name[:6]}..."
 
 
@@ -320,7 +317,7 @@ def _check_tag(event: Any, builder: _Builder, kind: str) -> None:
 
 
 def _value(event: Any, builder: _Builder) -> Any:
-    """A scalar by YAML 1.2's core schema."""
+    """A scalar in the core schema of YAML 1.2."""
     if event.tag is None:
         return _plain(event.value) if event.implicit[0] else event.value
     if event.tag in _PLAIN_TAGS:
@@ -339,11 +336,16 @@ def _plain(text: str) -> Any:
     return text
 
 
-class _WrittenInt(int):
-    """A whole number that knows how it was written, for places where a name is expected: 007 is no name for 7."""
+class _Written:
+    """A number with its original text, for names (007 and 7 differ) and for all digits of quantities."""
 
     text: str
 
+    def __repr__(self) -> str:
+        return self.text
+
+
+class _WrittenInt(_Written, int):
     @classmethod
     def read(cls, text: str) -> int:
         number = cls(text)
@@ -352,15 +354,8 @@ class _WrittenInt(int):
         number.text = text
         return number
 
-    def __repr__(self) -> str:
-        return self.text
 
-
-class _WrittenFloat(float):
-    """A number that knows how it was written: 1.50 as a name, every digit of a quantity."""
-
-    text: str
-
+class _WrittenFloat(_Written, float):
     @classmethod
     def read(cls, text: str) -> float | str:
         number = cls(text)
@@ -371,15 +366,12 @@ class _WrittenFloat(float):
         number.text = text
         return number
 
-    def __repr__(self) -> str:
-        return self.text
-
 
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
 def _feed_json(text: str, builder: _Builder) -> None:
-    """Feed a text that is known to be JSON."""
+    """Feed a text that is valid JSON to the builder."""
     lines = _Lines(text)
     for token in _JSON_TOKEN.finditer(text):
         first = text[token.start()]
@@ -396,7 +388,7 @@ def _feed_json(text: str, builder: _Builder) -> None:
 
 
 class _Lines:
-    """Offsets in a text as lines and columns."""
+    """Converts offsets in a text to lines and columns."""
 
     def __init__(self, text: str) -> None:
         self._starts = [0, *(match.end() for match in re.finditer(r"\r\n?|\n", text))]

@@ -1,8 +1,7 @@
-"""From a document to a validated model: every structural issue in our words, and what is left to work with.
+"""Validate a document as a pydantic model: list all structural issues and return the sound parts.
 
-Pydantic says what is wrong; here it is put in the words of the field, with the near miss and the place in the
-file. What is wrong is then cut out and the rest validated again, so that one misspelt key does not
-hide the mistakes in the rest of the file.
+Pydantic's errors are reworded, with near misses and positions in the file. Faulty parts are then removed and the rest
+is validated again, so that one misspelt key does not hide the other errors.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from placeopt.errors import Issue, listing, near_misses, suggestion
 from placeopt.io.document import Document
 from placeopt.io.scalars import BARE, QUANTITY
 from placeopt.io.syntax import Path
-from placeopt.model.units import beginning, shown
+from placeopt.model.units import excerpt, shown
 
 Model = TypeVar("Model", bound=BaseModel)
 
 _ATTEMPTS = 5
 _VERSIONS = {"placeopt": "problem", "placeopt_plan": "plan"}
 _MARKS = ("placeopt", "placeopt_plan", "devices", "tasks", "links", "graph")
-"""Keys by which problem, graph, plan, network and profile files are recognised: each has one of them."""
+"""Keys by which problem, graph, plan, network and profile files are recognised: each file has one of them."""
 _CHARACTER, _TASK = 20, 2500
-"""Bytes of memory that the model takes for a character of a file, and for a task however short."""
+"""Bytes of memory that the model needs per character of a file, and per task at least."""
 _LABELS = {BARE: ("int_", "greater_"), QUANTITY: ("value_error",), "[key]": ("string_", "literal_")}
 _EXPECTED = {
     "dict_type": "a mapping",
@@ -45,24 +44,24 @@ _EXPECTED = {
 
 @dataclass(frozen=True, slots=True)
 class Validated(Generic[Model]):
-    """A model made of the sound parts of a document (None if nothing is), and the issues with the rest."""
+    """A model of the sound parts of a document (None if there are none), and the issues with the rest."""
 
     model: Model | None
     issues: tuple[Issue, ...]
 
 
 def validate(document: Document, model: type[Model]) -> Validated[Model]:
-    """The document as a `model`, with every structural issue."""
+    """Validate the document as a `model`; list every structural issue."""
     data = document.data
     if not isinstance(data, dict):
-        what = "is empty" if data is None else f"holds {beginning(data)}"
+        what = "is empty" if data is None else f"holds {excerpt(data)}"
         return Validated(None, (document.issue(f"the document {what}; expected a mapping", ()),))
     if data and document.file is not None and not _is_ours(data):
-        # Its content may be secret: the spec of a stranger may have named this file.
-        message = f"this is not a file of placeopt: it begins with the key {beginning(next(iter(data)))}"
+        # Its content may be secret: an untrusted spec may have named this file.
+        message = f"this is not a placeopt file: its first key is {excerpt(next(iter(data)))}"
         return Validated(None, (document.issue(f"{message}; expected {listing(_MARKS)}", ()),))
     for key, what in _VERSIONS.items():
-        # A file of another kind or of a later version: everything else that it says would mislead.
+        # Other issues of another kind of file, or of a later version, would mislead.
         other = next((kind for name, kind in _VERSIONS.items() if name != key and name in data), None)
         if key in model.model_fields and key not in data and other is not None:
             message = f"{key} is missing: this looks like a {other} file, expected a {what} file"
@@ -77,11 +76,11 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
         try:
             return Validated(model.model_validate(pruned.data), tuple(issues.values()))
         except ValidationError as error:
-            # That an amount is no bare number needs no report: the error of its other form says what is wrong.
+            # Of the two forms of an amount, only the error of the quantity is reported.
             details = [detail for detail in error.errors(include_url=False) if _label(detail) != BARE]
         misspelt = _misspelt(model, details)
         for detail in details:
-            # What is missing after a cut is missing because of the cut, and what is misspelt is not missing.
+            # A key may be missing because it was cut or misspelt; that is not reported.
             if detail["type"] != "missing" or (attempt == 0 and detail["loc"] not in misspelt):
                 issue = _issue(document, model, detail)
                 if issue.line is None or (issue.line, issue.column) not in faulty:
@@ -92,48 +91,42 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
 
 
 def _is_ours(data: dict[str, Any]) -> bool:
-    """Whether a mapping has a key by which files are recognised, perhaps with a slip: taks is, services is not."""
+    """Whether a mapping has a key by which files are recognised, perhaps misspelt: taks counts, services does not."""
     first = islice(map(str, data), 100)
     return any(mark in data for mark in _MARKS) or any(get_close_matches(key, _MARKS, 1, 0.85) for key in first)
 
 
 def _reserve(document: Document) -> None:
-    """Check that there is memory for the model: without it, pydantic's core would end the process.
-
-    Raises
-    ------
-    MemoryError
-        If there is not.
-    """
+    """Raise a MemoryError if the model does not fit into memory: pydantic's core would end the process."""
     tasks = document.data.get("tasks")
     needed = len(document.text or "") * _CHARACTER + (len(tasks) * _TASK if isinstance(tasks, dict) else 0)
     try:
-        mmap.mmap(-1, max(needed, 1)).close()  # address space alone: no page of it is touched
+        mmap.mmap(-1, max(needed, 1)).close()  # address space only: no page is touched
     except OSError:
         raise MemoryError from None
 
 
 def _label(detail: ErrorDetails) -> str | None:
-    """What pydantic added behind an error's place in the document: the form of an amount, or that a key is meant."""
+    """The label that pydantic appends to an error's path: the form of an amount, or that a key is meant."""
     last = str(detail["loc"][-1]) if detail["loc"] else None
-    # A task may be called like a label, but what is wrong with a task is of another type.
+    # A task may have the name of a label, but errors of tasks are of other types.
     return last if last in _LABELS and detail["type"].startswith(_LABELS[last]) else None
 
 
 def _plain(detail: ErrorDetails) -> Path:
-    """An error's place in the document."""
+    """The path of an error in the document."""
     return detail["loc"] if _label(detail) is None else detail["loc"][:-1]
 
 
 class _Pruned:
-    """A document's data while faulty parts are cut out of a copy; only what is cut from gets copied."""
+    """A copy-on-write view of a document's data, from which faulty parts are removed."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
         self._owned = {id(data)}
 
     def cut(self, details: Sequence[ErrorDetails]) -> bool:
-        """Cut out the parts that errors are about; False if nothing sensible would remain."""
+        """Remove the parts with errors; False if an error concerns the whole document."""
         document = Document(self.data)
         paths = [document.existing(_plain(detail)) for detail in details]
         cuts = [self._cut(detail, path) for detail, path in zip(details, paths, strict=True)]
@@ -144,13 +137,13 @@ class _Pruned:
         if version in _VERSIONS:
             self.data[str(version)] = 1
             return True
-        # An item of a list cannot go alone: that would shift the others.
+        # Removing one item of a list would shift the others.
         while path and isinstance(path[-1], int):
             path = path[:-1]
         if not path:
             return False
         holder = self._own(path[:-1])
-        if holder is None:  # cut out before
+        if holder is None:  # already removed
             return True
         keep_name = len(path) == 2 and path[0] in ("tasks", "devices", "operations")
         if keep_name and detail["type"] != "missing" and _label(detail) != "[key]":
@@ -160,7 +153,7 @@ class _Pruned:
         return True
 
     def _own(self, path: Path) -> Any:
-        """The mapping or list at a path, safe to change; None if it is no longer there."""
+        """The mapping or list at a path, copied if shared; None if it was removed."""
         holder: Any = self.data
         for part in path:
             if isinstance(holder, dict) and part not in holder:
@@ -175,7 +168,7 @@ class _Pruned:
 
 
 def _misspelt(model: type[BaseModel], details: Sequence[ErrorDetails]) -> set[Path]:
-    """Locations of keys that an unknown key beside them was probably meant to be."""
+    """Locations of missing keys that an unknown key next to them probably means."""
     return {
         (*detail["loc"][:-1], meant)
         for detail in details
@@ -198,7 +191,7 @@ def _issue(document: Document, model: type[BaseModel], detail: ErrorDetails) -> 
 
 
 def _message(kind: str, value: Any, path: Path, context: dict[str, Any]) -> str | None:
-    """What is wrong and what was expected; None for what no document has brought about yet."""
+    """The error and what was expected; None for unexpected kinds of errors."""
     if path in [(key,) for key in _VERSIONS]:
         return _version_message(value)
     if kind == "value_error":
@@ -228,7 +221,7 @@ def _message(kind: str, value: Any, path: Path, context: dict[str, Any]) -> str 
 
 
 def _version_message(value: Any) -> str:
-    return f"{shown(value)} is no version of the format that this placeopt reads; expected 1"
+    return f"{shown(value)} is not a version of the format that this placeopt reads; expected 1"
 
 
 def _entries(count: int) -> str:
@@ -246,7 +239,7 @@ def _keys(model: type[BaseModel], location: Path) -> tuple[str, ...]:
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models that an annotation mentions, at any depth: dict[str, TaskSpec] gives TaskSpec."""
+    """The models in an annotation, at any depth: dict[str, TaskSpec] contains TaskSpec."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):

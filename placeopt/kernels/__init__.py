@@ -1,16 +1,15 @@
-"""Hot loops written once: plain Python for small amounts of work, compiled by Numba for large ones.
+"""Hot loops written once: run in plain Python for little work, compiled by Numba for much.
 
 A kernel is a plain function over arrays, numbers and NamedTuples of these. `Kernel.select(work)` returns the function
-itself or a `Choice`, which runs the compiled function as soon as that is loaded. Tests compare the compiled function
-with the plain one.
+itself or a `Choice`, which runs the compiled function as soon as it is loaded. Both compute the same; tests compare
+them.
 
 Compiling takes seconds, so it never happens in the process that solves: `placeopt.kernels.compilation` starts processes
-that fill Numba's cache on disk, and plain Python runs meanwhile. Both compute the same.
+that fill Numba's cache on disk, and plain Python runs meanwhile.
 
     structs       arguments of compiled kernels, and the types of a call
     lowering      how Numba reads a struct
     compilation   the queue of kernels to load or compile, and the processes that compile
-    worker        the code of such a process
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
 from pathlib import Path
@@ -31,30 +30,31 @@ from placeopt.kernels.compilation import WaitingStoppedError as WaitingStoppedEr
 from placeopt.kernels.compilation import obtained, temporary_cache
 from placeopt.kernels.structs import Signature, Struct, packed, unpacked
 
+# When kernels are loaded and compiled; benchmarks/first_use.py measures the effect.
 COMPILE_ABOVE = 400_000
-"""Elementary steps (edges and (task, device) pairs visited) that take as long in plain Python as importing Numba and
-loading a compiled kernel from disk: about 0.4 us a step against 0.2 s."""
+"""Elementary steps (edges and (task, device) pairs visited) that take as long in plain Python, about 0.4 us each, as
+importing Numba and loading a compiled kernel from disk, 0.2 s."""
 
 LOAD_ABOVE = 150_000
-"""The same once Numba is imported."""
+"""The same if Numba is already imported."""
 
 CALL_ABOVE = 250
-"""The same once the kernel is loaded: laying out the arguments takes as long as these steps."""
+"""The same if the kernel is loaded: packing the arguments takes as long as these steps."""
 
 STEP = 6e-7
-"""Seconds of a step in plain Python, about."""
+"""Approximate seconds of a step in plain Python."""
 
 BRIEF = 0.3
-"""Seconds of plain Python up to which a call that may be stopped does not wait for a kernel."""
+"""Calls in an `impatient` block that take at most these seconds in plain Python do not wait for a kernel."""
 
 COMPILING = 1.0, 3e-4
-"""Seconds to start a process that compiles, and for each byte of a kernel's code and its helpers', about."""
+"""Approximate seconds to start a compiling process, and per byte of code of a kernel and its helpers."""
 
 LEAN = {"_nrt": False}
-"""Options of Numba for kernels that allocate nothing: references are not counted (not documented)."""
+"""Numba options of kernels that allocate nothing: no reference counting (undocumented)."""
 
 INLINE = {"forceinline": True}
-"""Options of Numba for helpers that are inlined wherever they are called."""
+"""Numba options of helpers that are always inlined."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -62,7 +62,7 @@ _lock = threading.RLock()
 
 
 def _renew_lock() -> None:
-    """A lock that another thread held at a fork stays locked in the child."""
+    """Replace the lock after a fork: if another thread held it, it would stay locked."""
     global _lock
     _lock = threading.RLock()
 
@@ -74,9 +74,9 @@ _recorder: list[tuple[Kernel[Any, Any], Signature]] | None = None
 
 @contextmanager
 def recorded() -> Iterator[list[tuple[Kernel[Any, Any], Signature]]]:
-    """Every kernel that is selected inside, with the signatures of its calls; all of them run in plain Python.
+    """List all kernel calls in the block with their signatures, and run them in plain Python.
 
-    One recording at a time, of all threads.
+    There is one recording at a time, of all threads.
     """
     global _recorder
     calls: list[tuple[Kernel[Any, Any], Signature]] = []
@@ -113,18 +113,17 @@ class Kernel(Generic[P, R]):
     def select(self, work: float, *, chunked: bool = False, optional: bool = False) -> Callable[P, R]:
         """The plain function for little work, else a `Choice`.
 
-        A kernel is loaded once its steps in plain Python have taken as long as loading it does.
+        A kernel is loaded once its steps in plain Python have taken as long as loading takes.
 
         Parameters
         ----------
         work
-            Elementary steps of all calls to come.
+            Elementary steps of all following calls.
         chunked
-            Whether they are many short calls. Such a call never waits, and later ones run the compiled kernel. A
-            single call that does all the work waits if compiling takes less time than plain Python.
+            Whether the work is done in many short calls, which never wait. A single call waits if compiling takes less
+            time than plain Python.
         optional
-            Whether the caller can do without the call: inside `hurried` it raises `WaitingStoppedError` instead of
-            waiting.
+            Whether the call may be skipped: it can be stopped in a `hurried` block.
         """
         if _recorder is not None:
             return cast(Callable[P, R], partial(self._record, _recorder))
@@ -144,11 +143,11 @@ class Kernel(Generic[P, R]):
         return cast(Callable[P, R], run)
 
     def loaded(self, signature: Signature) -> Callable[..., R] | None:
-        """The compiled function for packed arguments of these types, if it is in this process."""
+        """The compiled function for packed arguments of these types, if it is loaded."""
         return self._entries.get(signature)
 
     def load(self, signature: Signature) -> Callable[..., R]:
-        """The compiled function for packed arguments of these types, from the disk or compiled now."""
+        """The compiled function for packed arguments of these types, from the cache or compiled now."""
         from placeopt.kernels.lowering import numba_types
 
         with _lock:
@@ -157,41 +156,41 @@ class Kernel(Generic[P, R]):
         return self._entries[signature]
 
     def on_disk(self, signature: Signature) -> bool:
-        """Whether the compiled function is in Numba's cache; False if Numba does not say."""
+        """Whether the compiled function is in Numba's cache; False if unknown."""
         from placeopt.kernels.lowering import numba_types
 
         with _lock:
             twin = self._twin(entry=True)
-        try:  # none of this is documented
+        try:  # undocumented
             key = twin._cache._index_key(numba_types(signature), twin.targetctx.codegen())
             return key in twin._cache._cache_file._load_index()
         except AttributeError:
             return False
 
     def forget_disk(self) -> bool:
-        """Empty Numba's cache of this kernel; whether that could be done."""
+        """Empty Numba's cache of this kernel; return whether it succeeded."""
         with _lock:
             twin = self._twin(entry=True)
-        try:  # not documented
+        try:  # undocumented
             twin._cache._cache_file.flush()
         except (AttributeError, OSError):
             return False
         return True
 
     def compile_seconds(self) -> float:
-        """How long it takes to compile, about."""
+        """Approximate seconds to compile."""
         start, each = COMPILING
         return start + each * sum(len(_function(part).__code__.co_code) for part in self._parts())
 
     def _parts(self) -> set[Kernel[Any, Any] | Callable[..., Any]]:
-        """The kernel and all that it calls."""
+        """The kernel and all functions that it calls."""
         found: set[Kernel[Any, Any] | Callable[..., Any]] = {self}
         for call in self._calls:
             found |= call._parts() if isinstance(call, Kernel) else {call}
         return found
 
     def fingerprint(self) -> str:
-        """A short hash of the function's code, how it is compiled, and the same of all it calls."""
+        """A short hash of the code and compiler options of the kernel and all functions that it calls."""
         digest = hashlib.sha256(_code(self.plain) + repr(sorted(self._options.items())).encode())
         digest.update(_lowering().encode())
         for call in self._calls:
@@ -203,7 +202,7 @@ class Kernel(Generic[P, R]):
         return cast(Callable[..., R], self.plain)(*unpacked(arguments))
 
     def _twin(self, *, entry: bool) -> Any:
-        """The function with its helpers under Numba's decorator; as an `entry`, it can be called from Python."""
+        """The function under Numba's decorator; an `entry` can be called from Python."""
         with _lock:
             if entry not in self._twins:
                 self._twins[entry] = self._decorated(entry)
@@ -214,22 +213,20 @@ class Kernel(Generic[P, R]):
 
         plain = self.plain
         assert isinstance(plain, FunctionType)
-        # Compiled code can only call compiled code: in this copy of the function, the names of helpers stand for
-        # their compiled versions.
+        # Compiled code can only call compiled code: this copy of the function refers to compiled helpers.
         helpers = {
             call.__name__: call._twin(entry=False) if isinstance(call, Kernel) else _once(njit(nogil=True)(call))
             for call in self._calls
         }
         twin = FunctionType(plain.__code__, {**plain.__globals__, **helpers}, plain.__name__, plain.__defaults__)
-        # Numba's cache only checks the function's own file. The name holds a hash of the helpers' code, so that it also
-        # notices a change of a helper in another file.
+        # Numba's cache checks only the function's own file. The hash in the name also covers helpers in other files.
         name = f"{plain.__qualname__}_{self.fingerprint()}{'' if entry else '_inner'}"
         twin.__module__, twin.__qualname__ = plain.__module__, name
         wrappers = {"no_cfunc_wrapper": True, "no_cpython_wrapper": not entry}
         options: dict[str, Any] = {"nogil": True, **_supported(self._options | wrappers)}
-        try:  # helpers are in the machine code of the kernels that call them
+        try:  # only entries are cached: they contain the code of their helpers
             decorated = njit(cache=entry, **options)(twin)
-        except RuntimeError:  # no writable place for the cache
+        except RuntimeError:  # no writable folder for the cache
             with temporary_cache():
                 decorated = njit(cache=entry, **options)(twin)
         return _once(decorated)
@@ -239,37 +236,33 @@ _stop: ContextVar[Callable[[], bool] | None] = ContextVar("_stop", default=None)
 _hurry: ContextVar[Callable[[], bool] | None] = ContextVar("_hurry", default=None)
 
 
-@contextmanager
-def impatient(should_stop: Callable[[], bool]) -> Iterator[None]:
-    """Inside the block, a call waits for its kernel if plain Python, which cannot be stopped, would take long.
+def impatient(should_stop: Callable[[], bool]) -> AbstractContextManager[None]:
+    """In the block, calls wait for their kernels if plain Python would take long, since it cannot be stopped.
 
-    Raises
-    ------
-    WaitingStoppedError
-        Raised by a call that waits, once `should_stop` is true.
+    A waiting call raises WaitingStoppedError once `should_stop` is true.
     """
-    token = _stop.set(should_stop)
-    try:
-        yield
-    finally:
-        _stop.reset(token)
+    return _during(_stop, should_stop)
+
+
+def hurried(should_stop: Callable[[], bool]) -> AbstractContextManager[None]:
+    """Like `impatient`, but only for `optional` calls."""
+    return _during(_hurry, should_stop)
 
 
 @contextmanager
-def hurried(should_stop: Callable[[], bool]) -> Iterator[None]:
-    """As `impatient`, for calls that are `optional` alone."""
-    token = _hurry.set(should_stop)
+def _during(variable: ContextVar[Callable[[], bool] | None], value: Callable[[], bool]) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _hurry.reset(token)
+        variable.reset(token)
 
 
 class Choice(Generic[P, R]):
-    """Runs a kernel's compiled function once that is loaded, and its plain function until then.
+    """Runs the compiled function of a kernel once it is loaded, and the plain function until then.
 
-    `seconds` is how long all calls take in plain Python, None for many short calls. `compiled` is whether the last call
-    ran the compiled function.
+    `seconds` is the duration of all calls in plain Python, None for many short calls. `compiled` is whether the last
+    call ran the compiled function.
     """
 
     def __init__(self, kernel: Kernel[P, R], seconds: float | None, *, optional: bool = False) -> None:
@@ -293,15 +286,15 @@ class Choice(Generic[P, R]):
 
 
 def prepared(function: Callable[..., Any], value: Any) -> Any:
-    """A NamedTuple as an argument of many calls of what `Kernel.select` returned: laid out once where that pays.
+    """Pack a NamedTuple once for many calls of a function from `Kernel.select`.
 
-    Laying out takes about a microsecond for each array. Arrays may change between calls, but not be exchanged.
+    Packing takes about a microsecond per array. The arrays' entries may change between calls, but not the arrays.
     """
     return Struct(value) if isinstance(function, Choice) else value
 
 
 def runs_compiled(function: Callable[..., Any]) -> bool:
-    """Whether the last call of what `Kernel.select` returned ran compiled code."""
+    """Whether the last call of a function from `Kernel.select` ran compiled code."""
     return isinstance(function, Choice) and function.compiled
 
 
@@ -316,15 +309,16 @@ def _code(function: Callable[..., Any]) -> bytes:
 
 @cache
 def _lowering() -> str:
-    """A hash of how structs are read: a change of it changes every kernel."""
+    """A hash of lowering.py, on which all compiled kernels depend."""
     return hashlib.sha256(Path(__file__).with_name("lowering.py").read_bytes()).hexdigest()
 
 
 def _once(compiled: Any) -> Any:
-    """Have Numba treat constants in calls of a compiled function as ordinary numbers.
+    """Make Numba treat constant arguments of a compiled function as ordinary numbers.
 
-    For f(-1), or f(i) with i = -1 before a loop, Numba compiles f, and all that f calls, for the literal -1 and again
-    for numbers. That doubles the time, and triples it with two such arguments. (The method replaced is not documented.)
+    For f(-1), or f(i) with i = -1 before a loop, Numba compiles f, and all functions that f calls, once for the literal
+    and again for numbers. This takes twice as long, or three times with two such arguments. (Replaces an undocumented
+    method.)
     """
     from numba.core.types import unliteral  # type: ignore[attr-defined,unused-ignore]
 
@@ -338,7 +332,7 @@ def _once(compiled: Any) -> Any:
 
 
 def _supported(options: dict[str, bool]) -> dict[str, bool]:
-    """The options that this version of Numba knows."""
+    """The options that this version of Numba supports."""
     from numba.core.options import DefaultOptions
 
     return {name: value for name, value in options.items() if hasattr(DefaultOptions, name)}
@@ -352,13 +346,12 @@ def kernel(
     Parameters
     ----------
     *calls
-        The functions that it calls by name: kernels, or plain functions that call nothing of ours.
+        The functions that it calls: kernels, or plain functions that call no other functions of placeopt.
     allocates
-        False for a kernel that neither makes nor returns an array, and calls only such kernels: it is compiled without
-        counting references to arrays.
+        False for a kernel that neither creates nor returns an array, and calls only such kernels: it is compiled
+        without reference counting.
     inline
-        Whether the compiled kernel is inlined wherever a kernel calls it, however long it is. For short helpers of the
-        hottest loops: list scheduling takes up to a third less time. Inlining what is long, or called from many
-        places, makes compiling several times as slow and the kernel no faster.
+        Whether the compiled kernel is always inlined. Short helpers of the hottest loops make list scheduling up to a
+        third faster. Long helpers, or those with many callers, only make compiling several times slower.
     """
     return lambda function: Kernel(function, calls, ({} if allocates else LEAN) | (INLINE if inline else {}))

@@ -1,12 +1,16 @@
-"""Kernels compiled in separate processes, several at a time, while this process runs plain Python.
+"""Compile kernels in separate processes while this process runs plain Python.
 
-A process that compiles fills Numba's cache on disk; this process then loads the machine code from there. Each kernel
-is compiled once on a machine. A process that compiles ends when it is idle, or after its current kernel if this process
-ends.
+Compiling processes fill Numba's cache on disk, from which this process loads the machine code. Each kernel is compiled
+once per machine. A compiling process ends when it is idle, or after its current kernel if this process ends. It reads a
+line of JSON for each kernel and answers a line once the kernel is in the cache:
+
+    {"kernel": "placeopt_solvers._local_search.walk:walk", "signature": "(...)", "fingerprint": "1f2e3d4c"}
+    {"error": null}
 """
 
 from __future__ import annotations
 
+import ast
 import atexit
 import heapq
 import json
@@ -19,26 +23,28 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from placeopt.kernels.structs import Signature
 
 IDLE = 1.0
-"""Seconds without work after which a process that compiles is ended."""
+"""Seconds without work after which a compiling process is ended."""
 
 POLL = 0.05
 """Seconds between two calls of `should_stop` while a call waits."""
 
-_START = "import json,sys; sys.path[:]=json.loads(sys.argv[1]); from placeopt.kernels.worker import main; main()"
+_START = "import json,sys; sys.path[:]=json.loads(sys.argv[1]); from placeopt.kernels.compilation import serve; serve()"
 
 
 class WaitingStoppedError(Exception):
     """A call stopped waiting for a kernel to be compiled (`placeopt.kernels.impatient`, `hurried`)."""
 
 
+@runtime_checkable
 class Compilable(Protocol):
-    """What the queue needs of a `placeopt.kernels.Kernel`."""
+    """The part of `placeopt.kernels.Kernel` that the queue uses."""
 
     __module__: str
     __name__: str
@@ -55,8 +61,8 @@ class Compilable(Protocol):
 class Job:
     """A kernel to load, and to compile first if it is not in the cache.
 
-    `done` is set once it is loaded or has failed; `error` says why it failed. `damaged` is set once the cache could not
-    be read, and was emptied.
+    `done` is set once it is loaded or has failed; `error` states why it failed. `damaged` is set if the cache could not
+    be read and was emptied.
     """
 
     kernel: Compilable
@@ -67,14 +73,14 @@ class Job:
 
 
 class _Queue:
-    """The jobs of this process, and the threads (lanes) that do them."""
+    """The jobs of this process, and the threads (lanes) that run them."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        self.loading = threading.Lock()  # held while machine code is loaded: no process may exit meanwhile
+        self.loading = threading.Lock()  # held while machine code is loaded: the process must not exit then
         self.jobs: dict[tuple[int, Signature], Job] = {}
-        self.waiting: list[tuple[float, int, Job]] = []  # a heap: the kernels that compile fastest first
-        self.numbers = count()  # of entries in it, so that jobs are never compared
+        self.waiting: list[tuple[float, int, Job]] = []  # a heap: kernels that compile fastest first
+        self.numbers = count()  # break ties in the heap, so that jobs are never compared
         self.lanes = self.idle = 0
         self.most = os.cpu_count() or 1
         self.compiling = 0
@@ -83,7 +89,7 @@ class _Queue:
         self.closed = False
 
     def job(self, kernel: Compilable, signature: Signature) -> tuple[Job, bool]:
-        """The job for a kernel, and whether it is new."""
+        """The job of a kernel, and whether it is new."""
         with self.changed:
             key = (id(kernel), signature)
             new = key not in self.jobs
@@ -92,7 +98,7 @@ class _Queue:
             return self.jobs[key], new
 
     def put(self, job: Job) -> None:
-        """Have a thread do the job: one that is idle, or another, up to the number of cores."""
+        """Queue the job for an idle thread or a new one, up to the number of cores."""
         with self.changed:
             heapq.heappush(self.waiting, (job.kernel.compile_seconds(), next(self.numbers), job))
             self.changed.notify()
@@ -101,7 +107,7 @@ class _Queue:
                 self.lanes += 1
 
     def count(self, change: int) -> None:
-        """Count one kernel more or fewer that is being compiled."""
+        """Change the number of kernels that are being compiled."""
         with self.changed:
             now = time.monotonic()
             if self.compiling:
@@ -109,19 +115,14 @@ class _Queue:
             self.compiling += change
             self.since = now
 
-    def seconds(self) -> float:
-        """Seconds until now in which kernels were compiled."""
-        with self.changed:
-            return self.before + (time.monotonic() - self.since if self.compiling else 0.0)
-
     def _next(self) -> Job | None:
-        """The next job; None, and a lane fewer, if none comes for a while."""
+        """The next job; None after `IDLE` seconds without one, which ends the lane."""
         with self.changed:
             if not self.waiting:
                 self.idle += 1
                 self.changed.wait(IDLE)
                 self.idle -= 1
-            if self.waiting:  # also after a timeout: a job may have come in the same moment
+            if self.waiting:  # a job may have arrived together with the timeout
                 return heapq.heappop(self.waiting)[2]
             self.lanes -= 1
             return None
@@ -134,7 +135,7 @@ class _Queue:
                 try:
                     worker = self._compiled(job, worker)
                 except Exception as failure:  # noqa: BLE001  `warm` reports it; plain Python runs instead
-                    job.error = _told(failure)
+                    job.error = _error_text(failure)
                 finally:
                     self.count(-1)
                 if job.error is None and not self.load(job) and job.error is None:
@@ -146,9 +147,9 @@ class _Queue:
             worker.stdout.close()
 
     def load(self, job: Job) -> bool:
-        """Whether the kernel was in the cache and is loaded now.
+        """Load a kernel from the cache; return whether it was there.
 
-        A cache that cannot be read is emptied, so that the kernel is compiled again. A second exception is kept as the
+        A cache that cannot be read is emptied, so that the kernel is compiled again. A second exception becomes the
         job's error.
         """
         with self.loading:
@@ -158,14 +159,14 @@ class _Queue:
                 job.kernel.load(job.signature)
             except Exception as failure:  # noqa: BLE001  a cache that cannot be read; plain Python runs instead
                 if job.damaged or not job.kernel.forget_disk():
-                    job.error = _told(failure)
+                    job.error = _error_text(failure)
                 job.damaged = True
                 return False
             return True
 
     @staticmethod
     def _compiled(job: Job, worker: subprocess.Popen[str] | None) -> subprocess.Popen[str]:
-        """Have a process compile the kernel; the process."""
+        """Compile the kernel in a process, and return the process."""
         if worker is None or worker.poll() is not None:
             worker = _worker()
         assert worker.stdin is not None
@@ -182,7 +183,7 @@ class _Queue:
         return worker
 
 
-def _told(failure: Exception) -> str:
+def _error_text(failure: Exception) -> str:
     return f"{type(failure).__name__}: {failure}"
 
 
@@ -191,21 +192,17 @@ _folder: tempfile.TemporaryDirectory[str] | None = None
 
 
 def obtained(
-    kernel: Compilable,
-    signature: Signature,
-    *,
-    wait: bool,
-    should_stop: Callable[[], bool] | None = None,
+    kernel: Compilable, signature: Signature, *, wait: bool, should_stop: Callable[[], bool] | None = None
 ) -> Callable[..., Any] | None:
-    """The compiled function if it is in this process or in the cache; else None, and another process compiles it.
+    """The compiled function if it is loaded or in the cache; else None, and another process compiles it.
 
-    The function is loaded by the caller's thread: beside a loop in plain Python, importing Numba takes several times as
-    long. With `wait` this returns only once the function is loaded or has failed.
+    The caller's thread loads the function: next to a loop in plain Python, importing Numba takes several times as long.
+    With `wait`, this returns only once the function is loaded or has failed.
 
     Raises
     ------
     WaitingStoppedError
-        Once `should_stop` is true while it waits.
+        If `should_stop` becomes true while this waits.
     """
     job, new = _queue.job(kernel, signature)
     if new:
@@ -228,7 +225,7 @@ def requested(kernel: Compilable, signature: Signature) -> Job:
 
 
 def wait(timeout: float) -> bool:
-    """Wait until every job is done; whether all are within `timeout` seconds."""
+    """Wait for all jobs, at most `timeout` seconds; return whether all are done."""
     end = time.monotonic() + timeout
     with _queue.changed:
         jobs = list(_queue.jobs.values())
@@ -236,7 +233,7 @@ def wait(timeout: float) -> bool:
 
 
 def cancel(jobs: Iterable[Job]) -> None:
-    """Discard jobs that no thread has begun."""
+    """Discard jobs that have not started."""
     with _queue.changed:
         discarded = {id(job) for job in jobs}
         for entry in list(_queue.waiting):
@@ -248,18 +245,19 @@ def cancel(jobs: Iterable[Job]) -> None:
 
 
 def pending() -> int:
-    """How many kernels are being compiled for this process."""
+    """Number of kernels that are being compiled for this process."""
     return _queue.compiling
 
 
 def seconds() -> float:
-    """Seconds until now in which kernels were being compiled for this process."""
-    return _queue.seconds()
+    """Total seconds during which kernels were compiled for this process."""
+    with _queue.changed:
+        return _queue.before + (time.monotonic() - _queue.since if _queue.compiling else 0.0)
 
 
 @contextmanager
 def temporary_cache() -> Iterator[None]:
-    """Inside the block, Numba's cache is a folder that is removed when this process ends: no other one is writable."""
+    """In the block, Numba's cache is a temporary folder, for use if no other folder is writable."""
     from numba.core import config
 
     global _folder
@@ -282,20 +280,46 @@ def _worker() -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         encoding="utf-8",
-        start_new_session=True,  # Ctrl-C is for the process that solves
+        start_new_session=True,  # Ctrl-C must reach only the solving process
         env=os.environ | ({"NUMBA_CACHE_DIR": folder} if folder else {}),
     )
 
 
+def serve() -> None:
+    """Compile the kernels requested on stdin; the main function of a compiling process."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        try:
+            error = _compile(json.loads(line))
+        except Exception as failure:  # noqa: BLE001  plain Python runs instead of the kernel
+            error = _error_text(failure)
+        try:
+            answers.write(json.dumps({"error": error}) + "\n")
+            answers.flush()
+        except BrokenPipeError:  # the requesting process has ended
+            return
+
+
+def _compile(request: dict[str, Any]) -> str | None:
+    """Compile a kernel; return an error, or None."""
+    place, _, name = request["kernel"].partition(":")
+    found = getattr(import_module(place), name, None)
+    if not isinstance(found, Compilable) or found.fingerprint() != request["fingerprint"]:
+        return f"{request['kernel']} is not the requested kernel"
+    found.load(ast.literal_eval(request["signature"]))
+    return None
+
+
 @atexit.register
 def _close() -> None:
-    """Let no thread load machine code while the process ends."""
+    """Prevent threads from loading machine code while the process ends."""
     _queue.closed = True
     _queue.loading.acquire(timeout=IDLE)
 
 
 def _forget() -> None:
-    """A fork has none of the threads, and what they locked would stay locked."""
+    """Replace the queue after a fork: its threads do not exist, and its locks may stay locked."""
     global _queue
     _queue = _Queue()
 

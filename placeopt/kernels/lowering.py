@@ -1,7 +1,7 @@
-"""How Numba types a struct and reads its fields. Imports Numba.
+"""Numba's type of structs and the code that reads their fields. Imports Numba.
 
-A struct never changes while a kernel runs, only the arrays behind it do. Each word is loaded as invariant, so LLVM
-keeps addresses in registers across stores and calls.
+A struct never changes while a kernel runs, only its arrays do. Words are loaded as invariant, so that LLVM keeps
+addresses in registers across stores and calls.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _known: dict[Kind, Any] = {}
 
 
 class StructType(types.Type):
-    """The type of a struct: `fields` are pairs of a name and a type of Numba, `places` the first word of each."""
+    """The type of a struct: `fields` are pairs of a name and a Numba type, `places` the first word of each."""
 
     def __init__(self, owner: str, fields: tuple[tuple[str, Any], ...]) -> None:
         self.fields = dict(fields)
@@ -38,7 +38,7 @@ class StructType(types.Type):
 
 
 def numba_types(signature: Signature) -> tuple[Any, ...]:
-    """The types of Numba that a signature stands for."""
+    """The Numba types of a signature."""
     return tuple(map(_numba_type, signature))
 
 
@@ -59,7 +59,7 @@ def _numba_type(kind: Kind) -> Any:
 
 @register_model(StructType)
 class _Pointer(models.OpaqueModel):  # type: ignore[misc]
-    """A struct is a pointer to its block."""
+    """Represents a struct as a pointer to its block."""
 
 
 @infer_getattr
@@ -71,7 +71,7 @@ class _Fields(AttributeTemplate):  # type: ignore[misc]
 
 
 @unbox(StructType)  # type: ignore[untyped-decorator]
-def _take_address(kind: StructType, struct: Any, c: Any) -> Any:  # noqa: ARG001  as Numba calls it
+def _take_address(kind: StructType, struct: Any, c: Any) -> Any:  # noqa: ARG001  the signature that Numba expects
     address = c.pyapi.object_getattr_string(struct, "address")
     pointer = c.pyapi.long_as_voidptr(address)
     c.pyapi.decref(address)

@@ -1,12 +1,11 @@
-"""Arguments of compiled kernels: NamedTuples of arrays as one pointer each, and the types of a call.
+"""Arguments of compiled kernels: NamedTuples packed into one pointer each, and signatures of calls.
 
-Numba passes a NamedTuple of forty arrays as three hundred separate values, to each function that is called with it.
-That takes most of the time that a kernel takes to compile. A `Struct` is one block of 64-bit words, which a compiled
-kernel gets as a pointer: the address and the shape of each array, the value of each number.
-`placeopt.kernels.lowering` teaches Numba to read it. Plain kernels take the NamedTuple itself.
+Numba passes a NamedTuple of forty arrays as three hundred separate values to each function, which dominates the time to
+compile. A `Struct` is one block of 64-bit words, passed as a pointer: the address and shape of each array and the value
+of each number. `placeopt.kernels.lowering` defines how Numba reads it. Plain kernels take the NamedTuple.
 
-A signature describes the types of a call's arguments with strings and tuples alone, so that it needs no Numba and can
-be sent to another process:
+A signature describes the types of a call's arguments with strings and tuples, so that it does not depend on Numba and
+can be sent to another process:
 
     "int64", "float64", "bool"                a number
     ("l", 2, "C")                             an array: type of its entries, axes, layout ("C" or "A")
@@ -28,16 +27,16 @@ Signature = tuple[Kind, ...]
 
 
 class Struct:
-    """A NamedTuple laid out in memory for compiled kernels.
+    """A NamedTuple packed for compiled kernels.
 
     Attributes
     ----------
     value
-        The NamedTuple, whose arrays the struct keeps alive.
+        The NamedTuple.
     kind
         Its type.
     address
-        Of the block: a word for each number, a word and its shape for each array, in the order of the fields.
+        Address of the block: a word per number, the address and shape per array, in the order of the fields.
 
     Raises
     ------
@@ -54,7 +53,7 @@ class Struct:
         for name, each in zip(value._fields, value, strict=True):
             if isinstance(each, np.ndarray):
                 if not each.flags.c_contiguous:
-                    raise TypeError(f"{type(value).__name__}.{name} is not C-contiguous; kernels need it to be")
+                    raise TypeError(f"{type(value).__name__}.{name} is not C-contiguous; expected a C-contiguous array")
                 words.append(each.__array_interface__["data"][0])
                 words.extend(each.shape)
                 kinds.append((name, (each.dtype.char, each.ndim, "C")))
@@ -78,13 +77,7 @@ def is_struct(value: object) -> bool:
 
 
 def number_kind(value: object) -> Kind:
-    """The type of a number.
-
-    Raises
-    ------
-    TypeError
-        If it is not a number.
-    """
+    """The type of a number; raises a TypeError for other values."""
     if isinstance(value, bool | np.bool_):
         return "bool"
     if isinstance(value, int | np.integer):
@@ -95,7 +88,7 @@ def number_kind(value: object) -> Kind:
 
 
 def packed(arguments: Iterable[Any]) -> tuple[Signature, list[Any]]:
-    """The signature of a call, and its arguments as the compiled kernel takes them."""
+    """The signature of a call, and its arguments for the compiled kernel."""
     kinds: list[Kind] = []
     ready: list[Any] = []
     for each in arguments:
@@ -111,5 +104,5 @@ def packed(arguments: Iterable[Any]) -> tuple[Signature, list[Any]]:
 
 
 def unpacked(arguments: Iterable[Any]) -> list[Any]:
-    """The arguments as the plain kernel takes them."""
+    """The arguments for the plain kernel."""
     return [each.value if isinstance(each, Struct) else each for each in arguments]

@@ -1,1 +1,1 @@
-"""The compiled problem and a schedule: integer arrays, what they are worth, the shape of the task graph."""
+"""The compiled problem and a schedule: integer arrays, objective, memory, metrics and the shape of the task graph."""

@@ -1,7 +1,7 @@
-"""Arrays that a caller gives, checked: compiled code indexes by them without looking.
+"""Checks of the caller's arrays, because compiled code indexes with them unchecked.
 
-Each function returns a new array (the caller's is never changed) or raises a UsageError. The message names the
-argument, the first entry that is wrong, its value, and what was expected. All checks are vectorised.
+Each function returns a new array or raises a UsageError that names the argument, the first wrong entry, its value and
+what was expected. All checks are vectorised.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ def whole_numbers(
     most: int | None = None,
     where: Bool | None = None,
 ) -> Int:
-    """Whole numbers in an array of a shape, in the order of C; `default` everywhere if `values` is None.
+    """A C-contiguous int64 array of the given shape; filled with `default` if `values` is None.
 
     Parameters
     ----------
     shape
-        None for any.
+        None for any shape.
     axes
-        What the shape counts, for messages: "tasks x devices".
+        Meaning of the axes, for messages: "tasks x devices".
     least, most
-        The range of the entries; None for no limit but 64 bits.
+        Range of the entries; None for no limit other than 64 bits.
     where
-        Entries that count: the others become 0.
+        Entries to keep; the others become 0.
     """
     if values is None and default is not None and shape is not None:
         return np.full(shape, default, dtype=np.int64)
@@ -59,7 +59,7 @@ def whole_numbers(
     elif given.dtype == object or given.dtype.kind == "u":
         beyond = given > LARGEST if given.dtype != object else (given > LARGEST) | (given < -LARGEST)
         _raise_first(name, given, beyond, "a whole number of 64 bits")
-    # In the order of C regardless of the caller's: compiled code is made once more for arrays in another one.
+    # Always in C order: Numba compiles a kernel again for each other memory layout.
     array: Int = np.array(given, dtype=np.int64, order="C")
     if least is not None and array.size and int(array.min()) < least:
         _raise_first(name, array, array < least, _range(least, most))
@@ -69,7 +69,7 @@ def whole_numbers(
 
 
 def flags(name: str, values: Any, shape: tuple[int, ...], axes: str, *, default: bool) -> Bool:
-    """Truth values in an array of a shape; `default` everywhere if `values` is None."""
+    """A boolean array of the given shape; filled with `default` if `values` is None."""
     if values is None:
         return np.full(shape, default, dtype=np.bool_)
     given = _array(name, values, shape, axes)
@@ -82,7 +82,9 @@ def flags(name: str, values: Any, shape: tuple[int, ...], axes: str, *, default:
 
 def task_pairs(name: str, values: Any, n: int) -> Int:
     """(k, 2) pairs of tasks, each from 0 to n - 1."""
-    listed = values if isinstance(values, (np.ndarray, Sequence)) else _listed(name, values)
+    if not isinstance(values, Iterable):
+        raise UsageError(f"{name} is {values!r}; expected pairs of tasks")
+    listed = values if isinstance(values, (np.ndarray, Sequence)) else list(values)
     rows = len(listed) if isinstance(listed, Sequence) or listed.ndim else 0
     given = whole_numbers(name, listed, (rows, 2), "pairs x 2 tasks", least=None)
     if given.size and not (int(given.min()) >= 0 and int(given.max()) < n):
@@ -93,7 +95,7 @@ def task_pairs(name: str, values: Any, n: int) -> Int:
 
 
 def names(name: str, values: Any, *, count: int | None = None, unique: bool = False) -> tuple[str, ...]:
-    """Names, as many as wanted and each one once, if that is asked for."""
+    """A tuple of names; `count` requires their number, `unique` that no name repeats."""
     if not isinstance(values, Iterable):
         raise UsageError(f"{name} is {values!r}; expected a list of names")
     found = tuple(values)
@@ -101,7 +103,7 @@ def names(name: str, values: Any, *, count: int | None = None, unique: bool = Fa
         at = next(at for at, each in enumerate(found) if type(each) is not str)
         if not isinstance(found[at], str):
             raise UsageError(f"{name}[{at}] is {found[at]!r}; expected a name, a text")
-        found = tuple(map(str, found))  # NumPy's texts, which YAML cannot write
+        found = tuple(map(str, found))  # NumPy strings, which YAML cannot write
     if count is not None and len(found) != count:
         raise UsageError(f"{name}: {len(found)} names; expected {count}")
     if unique and len(set(found)) < len(found):
@@ -114,13 +116,13 @@ def names(name: str, values: Any, *, count: int | None = None, unique: bool = Fa
 
 
 def choice(name: str, value: Any, known: Sequence[str]) -> None:
-    """Refuse what is not one of the known words."""
+    """Reject a value that is not one of the known words."""
     if value not in known:
         raise UsageError(f"{name} is {value!r}; expected {listing(known)}{suggestion(str(value), known)}")
 
 
 def _array(name: str, values: Any, shape: tuple[int, ...] | None, axes: str) -> NDArray[Any]:
-    """The values as an array of the shape; one without entries may have any shape where none are wanted."""
+    """The values as an array of the shape; an empty array may have any shape if no entries are expected."""
     expected = "an array" if shape is None else f"{shape}: {axes}"
     try:
         given = np.asarray(values)
@@ -133,18 +135,12 @@ def _array(name: str, values: Any, shape: tuple[int, ...] | None, axes: str) -> 
     raise UsageError(f"{name}: has shape {given.shape}; expected {expected}")
 
 
-def _listed(name: str, values: Any) -> list[Any]:
-    if not isinstance(values, Iterable):
-        raise UsageError(f"{name} is {values!r}; expected pairs of tasks")
-    return list(values)
-
-
 def _all_integers(given: NDArray[Any]) -> bool:
     return all(isinstance(each, (int, np.integer)) for each in given.flat)
 
 
 def _raise_first(name: str, given: NDArray[Any], wrong: NDArray[np.bool_], expected: str) -> None:
-    """Name the first entry that is wrong, if one is."""
+    """Raise a UsageError that names the first wrong entry, if there is one."""
     wrong = np.asarray(wrong, dtype=np.bool_)
     if wrong.any():
         place = tuple(map(int, np.argwhere(wrong)[0]))

@@ -1,4 +1,4 @@
-"""Build a `Problem` from arrays: every argument is checked, everything derived is computed."""
+"""Build a `Problem` from arrays: check every argument and compute every derived array."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placeopt.errors import UsageError, listing, visible
 from placeopt.model.arrays import Bool, Int, choice, flags, names, task_pairs, whole_numbers
-from placeopt.model.cycles import find_cycle, topological_order
-from placeopt.model.equivalence_classes import by_first_appearance, device_classes
+from placeopt.model.graph import find_cycle, topological_order
 from placeopt.model.problem import NANO, UNLIMITED, Contention, MemoryModel, Objective, Problem, Rounding
 
 
@@ -52,19 +52,18 @@ def build_problem(
     memory_model: MemoryModel = "sum",
     rounding: Rounding | None = None,
 ) -> Problem:
-    """A Problem from its essential arrays; the derived ones are computed, all become read-only.
+    """Build a Problem from its essential arrays; the derived ones are computed, all are read-only.
 
-    Edges may come in any order; `payload` and `shared` follow them. `group` holds any labels.
-    What is left out is zero, unlimited, feasible everywhere, or free of charge.
+    Edges may be in any order; `payload` and `shared` follow that order. `group` holds arbitrary labels.
+    Omitted arguments mean zero, unlimited, feasible on every device, or free of charge.
 
     Raises
     ------
     UsageError
-        If an array has the wrong shape, holds something else than whole numbers, or an entry is out of range: times,
-        amounts and costs are not negative, denominators are positive, tasks are named by their indices. If a name comes
-        twice, the edges contain a cycle, a task is separated from itself, shared edges of one producer differ in
-        payload, the forward task of a task has another one, or the runs before the next change are not a positive
-        number.
+        If an array has the wrong shape, an entry is not a whole number or out of range (times, amounts and costs are at
+        least 0, denominators at least 1, tasks are indices), a name repeats, the edges contain a cycle, a task is
+        separated from itself, shared edges of one producer differ in payload, a forward task is itself a backward task,
+        or the number of runs before the next change is not positive.
     """
     choice("contention", contention, get_args(Contention))
     choice("memory_model", memory_model, get_args(MemoryModel))
@@ -109,12 +108,9 @@ def build_problem(
         "byte_energy_den": link("byte_energy_den", byte_energy_den, 1),
     }
     powers = each_device("power_num", power_num, 0), each_device("power_den", power_den, 1, least=1)
-    for what, num, den in (
-        ("byte_ticks", link_arrays["byte_ticks_num"], link_arrays["byte_ticks_den"]),
-        ("byte_energy", link_arrays["byte_energy_num"], link_arrays["byte_energy_den"]),
-        ("power", *powers),
-    ):
-        _check_products(what, num, den)
+    for what in ("byte_ticks", "byte_energy"):
+        _check_products(what, link_arrays[f"{what}_num"], link_arrays[f"{what}_den"])
+    _check_products("power", *powers)
     first_shared = np.flatnonzero(edge_shared)
     outputs = np.zeros(n, dtype=np.int64)
     outputs[source[first_shared]] = edge_payload[first_shared]
@@ -195,7 +191,7 @@ def build_problem(
 
 
 def _check_products(what: str, num: Int, den: Int) -> None:
-    """Refuse a ratio whose numerator times denominator is not below 2^62: see `ratio_ceil`."""
+    """Reject a ratio whose numerator times denominator is not below 2^62; see `ratio_ceil`."""
     wrong = np.argwhere(num > (2**62 - 1) // den)
     if len(wrong):
         place = tuple(map(int, wrong[0]))
@@ -210,7 +206,52 @@ _DERIVED = {"edge_source", "edge_target", "out_start", "in_start", "in_edge", "o
 
 
 def with_changes(problem: Problem, **changes: Any) -> Problem:
-    """The problem with some of what `build_problem` takes changed, and what follows from that worked out anew."""
+    """The problem with some arguments of `build_problem` replaced; derived arrays are recomputed."""
     given = {field.name: getattr(problem, field.name) for field in fields(problem) if field.name not in _DERIVED}
     edges = np.column_stack((problem.edge_source, problem.edge_target))
     return build_problem(**{**given, "edges": edges, **changes})
+
+
+def by_first_appearance(labels: NDArray[np.integer]) -> Int:
+    """The labels renumbered 0, 1, ... in order of first appearance."""
+    if len(labels) == 0:
+        return np.empty(0, dtype=np.int64)
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse]
+
+
+def device_classes(columns: Sequence[tuple[object, ...]], links: Int) -> Int:
+    """(m,) device classes, numbered in order of first appearance.
+
+    Two devices are in one class if swapping them changes nothing: equal columns, equal links to and from every third
+    device, and equal links to each other. The relation is transitive: comparing with one member of a class is enough.
+    """
+    classes = np.empty(len(columns), dtype=np.int64)
+    # Devices of one class have the same multiset of links, so that few pairs remain to be compared.
+    mixed = (links * (2 * np.arange(links.shape[-1]) + 3) ** 13).sum(axis=-1)
+    np.fill_diagonal(mixed, 0)
+    sent, received = np.sort(mixed, axis=1), np.sort(mixed, axis=0)
+    leaders: dict[object, list[int]] = {}
+    count = 0
+    for d, column in enumerate(columns):
+        alike = leaders.setdefault((column, sent[d].tobytes(), received[:, d].tobytes()), [])
+        leader = next((leader for leader in alike if _swappable(links, d, leader)), None)
+        if leader is None:
+            classes[d] = count
+            count += 1
+            alike.append(d)
+        else:
+            classes[d] = classes[leader]
+    return classes
+
+
+def _swappable(links: Int, a: int, b: int) -> bool:
+    others = np.arange(len(links))
+    others = others[(others != a) & (others != b)]
+    return (
+        np.array_equal(links[a, others], links[b, others])
+        and np.array_equal(links[others, a], links[others, b])
+        and np.array_equal(links[a, b], links[b, a])
+    )

@@ -1,14 +1,12 @@
-"""The critical path of a schedule: the chain of tasks, transfers and waits that decides when it ends.
+"""The critical path of a schedule: the chain of tasks, transfers and waits that decides its makespan.
 
-Walked backwards from the task that ends last: what ended when this step began is what it had to wait for. That is data
-(a producer on the same device, or a transfer), the device (the task that ran on it just before), a port (the transfer
-that occupied the sender's or the receiver's just before), or the task's release time. Where nothing did, the step could
-have begun earlier: the chain then goes on with what ended last, after a wait. So the steps follow each other without
-gaps or overlaps from tick 0 to the makespan, and their lengths add up to it; to shorten the schedule, at least one of
-them must change.
+The path is traced backwards from the task that ends last. Each step is preceded by what ended when it began: its data
+(a producer on the same device, or a transfer), its device (the task before), a port (the transfer before on the
+sender's or receiver's port), or the release time. If nothing ended then, the step could have begun earlier, and a wait
+leads to the constraint that ended last. The steps cover [0, makespan) without gaps or overlaps; to shorten the
+schedule, at least one of them must change.
 
-This is the path of one schedule, over its placement and orders; the longest path through a task graph, which knows of
-neither, is the business of `placeopt.model.levels` and of the bound `critical-path`.
+For longest paths through a task graph, regardless of a schedule, see `placeopt.model.levels`.
 """
 
 from __future__ import annotations
@@ -29,20 +27,20 @@ Cause = Literal["start", "data", "device", "port", "release", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A piece of the critical path, in [start, end) ticks.
+    """One step of the critical path, in [start, end) ticks.
 
     Attributes
     ----------
     kind
-        task: it runs. transfer: its output moves. release: its release time is awaited. wait: nothing hinders it.
+        task: the task runs. transfer: its output moves. release: it waits for its release time. wait: it could start.
     task
-        The task that runs, whose output moves, or which waits.
+        The task that runs or waits, or whose output moves.
     edge
-        Of a transfer, the edge in whose name it runs; else None.
+        The edge of a transfer; else None.
     cause
         Why the step did not begin earlier. start: it begins at tick 0. data: the step before provides its input.
-        device, port: the step before occupies its device, or a port that it needs. release: the task is released
-        then. nothing: it could have.
+        device, port: the step before occupies its device or port. release: the task is released then. nothing: it
+        could have begun earlier.
     """
 
     kind: StepKind
@@ -61,9 +59,8 @@ class Step:
 def critical_path(problem: Problem, schedule: Schedule) -> tuple[Step, ...]:
     """The steps from tick 0 to the makespan, in order of time; none without tasks.
 
-    Of several things that end at the same tick, data comes before device and port, and the lower edge before the
-    higher; of several tasks that end last, the lowest is the end. Where a schedule breaks rules (a task that starts
-    before its data is there), the broken ones count for nothing. O(e + n log n).
+    Ties between causes: data before device before port, then the lower edge. The path ends in the lowest task of those
+    that end last. Constraints that an infeasible schedule violates are ignored. O(e + n log n).
     """
     if problem.n_tasks == 0:
         return ()
@@ -90,7 +87,7 @@ def critical_path(problem: Problem, schedule: Schedule) -> tuple[Step, ...]:
 
 
 def critical_ticks(path: Sequence[Step]) -> dict[StepKind, int]:
-    """Ticks of each kind of step; together they are the makespan."""
+    """Ticks of each kind of step; their sum is the makespan."""
     ticks: dict[StepKind, int] = {"task": 0, "transfer": 0, "release": 0, "wait": 0}
     for step in path:
         ticks[step.kind] += step.ticks
@@ -98,10 +95,10 @@ def critical_ticks(path: Sequence[Step]) -> dict[StepKind, int]:
 
 
 class _Walk:
-    """A schedule's tasks (0..n-1) and transfers (n + edge) as events, and what each had to wait for.
+    """A schedule's tasks (0..n-1) and transfers (n + edge) as events, and the constraints of each.
 
-    What hinders an event comes before it in the order (start, end, topological position of the task or producer, tasks
-    before transfers), so that a walk over events without length ends too.
+    Each predecessor comes before its event in the order (start, end, topological position of the task or producer,
+    tasks before transfers), so that the walk also ends if events have no length.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
@@ -137,18 +134,18 @@ class _Walk:
         return Step("transfer", self.task(event), event - n, start, end, cause)
 
     def released(self, event: int) -> int:
-        """The tick at which the task is released, 0 for a transfer; nothing if the task does not keep to it."""
+        """The release time of the task; 0 for a transfer, or if the schedule violates it."""
         release = int(self._problem.release[event]) if event < self._problem.n_tasks else 0
         return release if release <= self.start[event] else 0
 
     def before(self, event: int) -> tuple[int | None, Cause]:
-        """The event that ended last of those that this one had to wait for, and what it held."""
+        """The constraint of this event that ended last, and its kind."""
         start = self.start[event]
         kept = [found for found in self._candidates(event) if self.end[found[0]] <= start]
         return max(kept, key=lambda found: int(self.end[found[0]])) if kept else (None, "start")
 
     def _candidates(self, event: int) -> list[tuple[int, Cause]]:
-        """What the event had to wait for, data first."""
+        """The events that this one has to wait for, data first."""
         problem, n = self._problem, self._problem.n_tasks
         found: list[tuple[int, Cause]] = []
         if event < n:
@@ -164,7 +161,7 @@ class _Walk:
         return found
 
     def _predecessors(self, events: Int, resource: Int) -> dict[int, int]:
-        """The event just before each on its resource."""
+        """The event just before each one on its resource."""
         order = np.lexsort((events, self._position[events], self.end[events], self.start[events], resource))
         events, resource = events[order], resource[order]
         same = resource[1:] == resource[:-1]

@@ -1,17 +1,29 @@
-"""Levels of tasks: the longest way to each and on from it, in means over devices.
+"""Top and bottom levels of tasks, and topological orders in which placement heuristics process the tasks.
 
-H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas: Fast optimizer for large dataflow graphs, 2022, arXiv:2208.00184, section
-5.1.3, equations 2 and 3; the bottom level is the upward rank of HEFT (H. Topcuoglu, S. Hariri, M.-Y. Wu, IEEE TPDS 13,
-2002, doi:10.1109/71.993206, equation 8). The papers' symbols: w_i the duration of task i, c_ij the transfer time of
-edge (i, j), tlevel and blevel the levels, cpath their sum.
+Levels are lengths of longest paths to and from each task, with times averaged over devices. H. Xu, Y. Liao, H. Xie, P.
+Zhou: Celeritas: Fast optimizer for large dataflow graphs, 2022, arXiv:2208.00184, section 5.1.3, equations 2 and 3; the
+bottom level is the upward rank of HEFT (H. Topcuoglu, S. Hariri, M.-Y. Wu, IEEE TPDS 13, 2002, doi:10.1109/71.993206,
+equation 8). The papers' symbols: w_i the duration of task i, c_ij the transfer time of edge (i, j), tlevel and blevel
+the levels, cpath their sum.
 
-Departures: where durations and links depend on the device, w_i is the mean over the devices that may run the task, and
-c_ij the mean over all ordered pairs of distinct devices, before rounding up to ticks; with one device it is 0. That is
-the mean of times: HEFT's paper divides by the mean of bandwidths, which counts fast links for more. Release times do
-not count. O(n m + e).
+Departures: w_i is the mean over the devices that may run the task, and c_ij the mean over all ordered pairs of distinct
+devices, before rounding up to ticks; 0 with one device. This averages times, where HEFT's paper divides by the mean
+bandwidth, which favours fast links. Release times are ignored. O(n m + e).
+
+Orders, in O(n log n + e); ties, which the papers leave open, go to the smaller index:
+
+    m-topo    breadth first: ready tasks in a first-in-first-out queue (Kahn); this is `Problem.order`
+    dfs-topo  depth first: the task that became ready last comes first
+    cpd-topo  likewise; of tasks that become ready together, the one on the longest path comes first
+
+B. Jeon et al.: Baechi: Fast device placement of machine learning graphs, SoCC 2020, doi:10.1145/3419111.3421302,
+section 2.2 (m-topo); Celeritas, section 4.2.2 (dfs-topo), section 5.1.3 and Algorithm 1 (cpd-topo).
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
@@ -20,19 +32,19 @@ from placeopt.model.arrays import Float, Int
 from placeopt.model.problem import Problem
 
 PARTS_OF_A_TICK = 1000
-"""Levels less than a thousandth of a tick apart are equal: floats differ by the order of their sums."""
+"""Levels are compared in thousandths of a tick, because floats depend on the order of summation."""
 
 
 def mean_durations(problem: Problem) -> Float:
-    """(n,) ticks of each task, the mean over its feasible devices; 0 for a task without any."""
-    total = np.einsum("id->i", problem.duration)  # a sum over short rows, in a third of the time of `sum`
+    """(n,) mean ticks of each task over its feasible devices; 0 for a task without one."""
+    total = np.einsum("id->i", problem.duration)  # three times as fast as `sum` over short rows
     if problem.feasible.all():
         return np.asarray(total / max(problem.n_devices, 1), dtype=np.float64)
     return np.asarray(total / np.maximum(problem.feasible.sum(axis=1), 1), dtype=np.float64)
 
 
 def mean_transfers(problem: Problem) -> Float:
-    """(e,) ticks of each edge's transfer, the mean over ordered pairs of distinct devices; 0 with a single device."""
+    """(e,) mean ticks of each edge's transfer over ordered pairs of distinct devices; 0 with a single device."""
     distinct = ~np.eye(problem.n_devices, dtype=np.bool_)
     if not distinct.any():
         return np.zeros(problem.n_edges)
@@ -53,22 +65,21 @@ def top_levels(problem: Problem) -> Float:
 def bottom_levels(problem: Problem, after: Float | None = None) -> Float:
     """(n,) length of the longest path from each task to a sink, its own duration included (equation 3).
 
-    No less than `after` (n,) ticks follow each task, if that is given.
+    `after` (n,) are ticks that follow each task at least.
     """
-    behind = np.zeros(problem.n_tasks) if after is None else after.copy()
-    run = longest_ways.select(_steps(problem))
-    work, transfer = mean_durations(problem), mean_transfers(problem)
-    backwards, producer = problem.order[::-1].copy(), problem.edge_source[problem.in_edge]
-    run(backwards, problem.in_start, producer, work, transfer[problem.in_edge], behind)
-    return np.asarray(work + behind, dtype=np.float64)
+    return _levels_from_sinks(problem, mean_transfers(problem), after)
 
 
 def static_levels(problem: Problem) -> Float:
-    """(n,) length of the longest path from each task to a sink, its own duration included and transfers left out."""
-    behind = np.zeros(problem.n_tasks)
-    run = longest_ways.select(_steps(problem))
+    """(n,) length of the longest path from each task to a sink, its own duration included, transfers ignored."""
+    return _levels_from_sinks(problem, np.zeros(problem.n_edges))
+
+
+def _levels_from_sinks(problem: Problem, transfer: Float, after: Float | None = None) -> Float:
+    behind = np.zeros(problem.n_tasks) if after is None else after.copy()
     work, backwards = mean_durations(problem), problem.order[::-1].copy()
-    run(backwards, problem.in_start, problem.edge_source[problem.in_edge], work, np.zeros(problem.n_edges), behind)
+    run = longest_ways.select(_steps(problem))
+    run(backwards, problem.in_start, problem.edge_source[problem.in_edge], work, transfer[problem.in_edge], behind)
     return np.asarray(work + behind, dtype=np.float64)
 
 
@@ -78,18 +89,18 @@ def critical_paths(problem: Problem) -> Float:
 
 
 def comparable(level: Float) -> Float:
-    """Levels in whole thousandths of a tick: such that those of one length are equal."""
+    """Levels rounded to thousandths of a tick, so that paths of one length have equal levels."""
     return np.rint(level * PARTS_OF_A_TICK)
 
 
 def falling(level: Float) -> Int:
-    """(n,) the tasks by falling `comparable` level (n,); equal ones by index."""
+    """(n,) the tasks sorted by decreasing `comparable` level (n,), ties by index."""
     level = comparable(level)
     depth = level.max(initial=0) - level
     deepest = depth.max(initial=0)
     if deepest >= 2**62:
         return np.argsort(depth, kind="stable")
-    # NumPy sorts 16-bit numbers in linear time: digit by digit, the last first, takes half as long as all at once.
+    # NumPy sorts 16-bit numbers in linear time, so a radix sort takes half as long as one sort.
     key = depth.astype(np.int64)
     order = np.argsort(key.astype(np.uint16), kind="stable")
     for shift in range(16, int(deepest).bit_length(), 16):
@@ -98,13 +109,13 @@ def falling(level: Float) -> Int:
 
 
 def _steps(problem: Problem) -> int:
-    """Elementary steps of whoever asks for levels, who looks at every device too: compiled code is loaded then."""
+    """Elementary steps of a list scheduler that uses levels: if it needs compiled code, levels use it too."""
     return (problem.n_tasks + problem.n_edges) * problem.n_devices
 
 
 @kernel(allocates=False)
 def longest_ways(order: Int, start: Int, neighbour: Int, work: Float, transfer: Float, before: Float) -> None:
-    """Raise `before` (n,) to the longest way that ends just before each task, over `work` (n,) and `transfer` (e,).
+    """Raise `before` (n,) to the longest path that ends just before each task, over `work` (n,) and `transfer` (e,).
 
     Edges lead from task i to neighbour[start[i]:start[i + 1]].
     """
@@ -113,3 +124,71 @@ def longest_ways(order: Int, start: Int, neighbour: Int, work: Float, transfer: 
         for e in range(start[i], start[i + 1]):
             j = neighbour[e]
             before[j] = max(before[j], length + transfer[e])
+
+
+def m_topo(problem: Problem) -> Int:
+    """(n,) the tasks breadth first."""
+    return problem.order
+
+
+def dfs_topo(problem: Problem) -> Int:
+    """(n,) the tasks depth first, smaller indices first."""
+    return depth_first(problem, np.arange(problem.n_tasks))
+
+
+def cpd_topo(problem: Problem) -> Int:
+    """(n,) the tasks depth first, those on longer paths first."""
+    return depth_first(problem, np.argsort(-comparable(critical_paths(problem)), kind="stable"))
+
+
+def depth_first(problem: Problem, preference: Int) -> Int:
+    """(n,) the topological order in which the task that became ready last comes first.
+
+    Tasks that become ready together are ordered as in `preference` (n,), which lists all tasks.
+    """
+    order = np.empty(problem.n_tasks, dtype=np.int64)
+    run = last_ready_first.select(4 * (problem.n_tasks + problem.n_edges))
+    run(problem.out_start, problem.in_start, problem.edge_source[problem.in_edge], preference, order)
+    return order
+
+
+OrderName = Literal["cpd-topo", "dfs-topo", "m-topo"]
+
+ORDERS: dict[OrderName, Callable[[Problem], Int]] = {"m-topo": m_topo, "dfs-topo": dfs_topo, "cpd-topo": cpd_topo}
+"""The orders by their names in the papers."""
+
+
+@kernel()
+def last_ready_first(out_start: Int, in_start: Int, producer: Int, preference: Int, order: Int) -> None:
+    """Fill `order` (n,); the producers of task i are producer[in_start[i]:in_start[i + 1]]."""
+    n = len(order)
+    # Consumers of each task from least to most preferred: the order in which they are pushed.
+    consumer = np.empty(len(producer), dtype=np.int64)
+    end = out_start.copy()
+    for position in range(n - 1, -1, -1):
+        j = preference[position]
+        for k in range(in_start[j], in_start[j + 1]):
+            i = producer[k]
+            consumer[end[i]] = j
+            end[i] += 1
+    waiting = np.empty(n, dtype=np.int64)
+    head = np.empty(n, dtype=np.int64)  # a stack
+    top = 0
+    for position in range(n - 1, -1, -1):
+        i = preference[position]
+        waiting[i] = in_start[i + 1] - in_start[i]
+        if waiting[i] == 0:
+            head[top] = i
+            top += 1
+    done = 0
+    while top > 0:
+        top -= 1
+        i = head[top]
+        order[done] = i
+        done += 1
+        for k in range(out_start[i], out_start[i + 1]):
+            j = consumer[k]
+            waiting[j] -= 1
+            if waiting[j] == 0:
+                head[top] = j
+                top += 1

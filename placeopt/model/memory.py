@@ -1,11 +1,10 @@
 """Memory that a schedule needs on each device, under both memory models.
 
-`sum` counts everything a device ever holds: resident + output + scratch of all its tasks.
-`peak` counts what is live at one time: `resident` for the whole run, `scratch` while the task
-runs, `output` from the task's start until its last consumer has it, which is the end of a consumer on the same
-device, the arrival of the transfer for one elsewhere, and the task's own end if it has none.
-A consumer's copy of a transferred payload is not counted on the consumer's device: state it as
-the consumer's `scratch` where it matters.
+`sum` counts everything that a device ever holds: resident + output + scratch of all its tasks.
+`peak` counts what is live at one time: `resident` for the whole run, `scratch` while the task runs, and `output` from
+the task's start until its last consumer has it. That is the end of a consumer on the same device, the arrival of the
+transfer on another device, and the task's own end without consumers. The consumer's copy of a payload is not counted
+on its device; include it in the consumer's `scratch` if it matters.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from placeopt.model.schedule import Schedule, arrivals, durations
 
 
 def sum_memory(problem: Problem, device: Int) -> Int:
-    """(m,) bytes that the tasks placed on each device count for, all added up."""
-    return _per_device(problem, device, problem.memory)
+    """(m,) total bytes of the tasks on each device, under the `sum` memory model."""
+    return per_device(problem, device, problem.memory)
 
 
 def freed_at(problem: Problem, schedule: Schedule) -> Int:
-    """(n,) tick until which each task's output stays on its device."""
+    """(n,) tick at which each task's output is freed on its device."""
     ends = schedule.start + durations(problem, schedule.device)
     freed = ends.copy()
     source, target = problem.edge_source, problem.edge_target
@@ -32,21 +31,12 @@ def freed_at(problem: Problem, schedule: Schedule) -> Int:
     return freed
 
 
-def memory_profile(problem: Problem, schedule: Schedule, device: int) -> tuple[Int, Int]:
-    """Live memory of one device over time: ticks of change (k,), bytes live from each of them on (k,).
+def memory_profile(problem: Problem, schedule: Schedule, device: int, freed: Int | None = None) -> tuple[Int, Int]:
+    """Live memory of one device over time: ticks of change (k,), and the bytes live from each of them on (k,).
 
-    The first tick is 0, where the resident bytes of the device's tasks are there already.
+    The first tick is 0, when the resident bytes are already allocated. `freed` is the result of `freed_at`, if known.
     """
-    return _profile(problem, schedule, device, freed_at(problem, schedule))
-
-
-def memory_profiles(problem: Problem, schedule: Schedule) -> tuple[tuple[Int, Int], ...]:
-    """`memory_profile` of every device."""
-    freed = freed_at(problem, schedule)
-    return tuple(_profile(problem, schedule, device, freed) for device in range(problem.n_devices))
-
-
-def _profile(problem: Problem, schedule: Schedule, device: int, freed: Int) -> tuple[Int, Int]:
+    freed = freed_at(problem, schedule) if freed is None else freed
     tasks = np.flatnonzero(schedule.device == device)
     start = schedule.start[tasks]
     end = start + problem.duration[tasks, device]
@@ -59,17 +49,23 @@ def _profile(problem: Problem, schedule: Schedule, device: int, freed: Int) -> t
     return ticks, np.cumsum(steps)
 
 
+def memory_profiles(problem: Problem, schedule: Schedule) -> tuple[tuple[Int, Int], ...]:
+    """`memory_profile` of every device."""
+    freed = freed_at(problem, schedule)
+    return tuple(memory_profile(problem, schedule, device, freed) for device in range(problem.n_devices))
+
+
 def peak_memory(problem: Problem, schedule: Schedule) -> Int:
-    """(m,) most bytes live at one time on each device. Intervals are half-open, so what ends frees first."""
+    """(m,) most bytes live at one time on each device. Intervals are half-open: memory is freed before it is reused."""
     freed = freed_at(problem, schedule)
     end = schedule.start + durations(problem, schedule.device)
-    resident = _per_device(problem, schedule.device, problem.resident)
+    resident = per_device(problem, schedule.device, problem.resident)
     device = np.concatenate([schedule.device] * 4)
     ticks = np.concatenate((schedule.start, schedule.start, end, freed))
     changes = np.concatenate((problem.scratch, problem.output, -problem.scratch, -problem.output))
     by_time = np.lexsort((ticks, device))
     device, ticks, changes = device[by_time], ticks[by_time], changes[by_time]
-    level = np.cumsum(changes)  # each device's changes add up to zero, so the sum restarts by itself
+    level = np.cumsum(changes)  # each device's changes sum to zero, so its level starts at zero
     last = np.ones(len(ticks), dtype=np.bool_)
     last[:-1] = (ticks[1:] != ticks[:-1]) | (device[1:] != device[:-1])
     peak = np.zeros(problem.n_devices, dtype=np.int64)
@@ -85,16 +81,17 @@ def used_memory(problem: Problem, schedule: Schedule) -> Int:
 
 
 def fits(problem: Problem, schedule: Schedule) -> bool:
-    """Whether no device's capacity is exceeded."""
+    """Whether every device has enough memory."""
     return bool((used_memory(problem, schedule) <= problem.capacity).all())
 
 
 def limited(problem: Problem) -> bool:
-    """Whether any device states a capacity."""
+    """Whether any device has a limited capacity."""
     return bool((problem.capacity != UNLIMITED).any())
 
 
-def _per_device(problem: Problem, device: Int, amounts: Int) -> Int:
+def per_device(problem: Problem, device: Int, amounts: Int) -> Int:
+    """(m,) sums of the amounts (n,) of the tasks on each device; `device` (n,) is a placement."""
     total = np.zeros(problem.n_devices, dtype=np.int64)
     np.add.at(total, device, amounts)
     return total

@@ -1,11 +1,12 @@
-"""What is usually reported of a schedule and of a task graph.
+"""Metrics of schedules and of task graphs, for reports.
 
-Ratios are floats, for reading; what counts in ticks and bytes is exact. None where a ratio means nothing.
+Ticks and bytes are exact integers; ratios are floats, None if undefined.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from placeopt.model.schedule import Schedule, makespan
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metrics:
-    """Measures of a schedule.
+    """Metrics of a schedule.
 
     Attributes
     ----------
@@ -30,29 +31,28 @@ class Metrics:
     slr
         Schedule length ratio: makespan / sum of min_j w_ij over the tasks i of CP_MIN, the `critical_path`; at least 1.
         H. Topcuoglu, S. Hariri, M.-Y. Wu, "Performance-effective and low-complexity task scheduling for heterogeneous
-        computing", IEEE TPDS 13 (2002), doi:10.1109/71.993206, section 5.1. Release times, which the paper has none of,
-        count as well. None if that path takes no time.
+        computing", IEEE TPDS 13 (2002), doi:10.1109/71.993206, section 5.1. Departure: release times count as well.
+        None if that path takes no time.
     speedup
-        Ticks of all tasks one after another on the one device that is fastest at it, `single_device`, over the
-        makespan (section 5.1 there). None if no device may run all tasks, or the makespan is 0. The device's
-        memory does not count.
+        Ticks of all tasks on the fastest single device, `single_device`, over the makespan (section 5.1 there). None
+        if no device may run all tasks, or the makespan is 0. Memory is ignored.
     efficiency
         The speedup per device.
     busy
-        (m,) ticks that each device computes.
+        (m,) ticks of computing on each device.
     utilisation
-        (m,) share of the makespan that each device computes; None if the makespan is 0.
+        (m,) busy ticks over the makespan; None if the makespan is 0.
     transfers
         Transfers between devices; one that serves several consumers on a device counts once.
     bytes_moved
-        Bytes that they move.
+        Bytes that these transfers move.
     peak_memory
         (m,) most bytes live at one time on each device.
     sum_memory
-        (m,) bytes of everything that each device ever holds.
+        (m,) total bytes of the tasks on each device.
     carbonari_jct
-        Ticks of the job completion time of Carbonari et al. 2017, see `carbonari_jct`: a figure to compare with that
-        paper's tables. It is no time at which anything ends, and neither a bound nor an estimate of the makespan.
+        Ticks of the job completion time of Carbonari et al. 2017, for comparison with that paper's tables only. It is
+        neither a bound nor an estimate of the makespan; see `carbonari_jct`.
     """
 
     makespan: int
@@ -70,16 +70,16 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The form of a task graph.
+    """The shape of a task graph.
 
     Attributes
     ----------
     depth
         Tasks on the longest path.
     width
-        Most tasks in a level; the level of a task is the number of tasks on the longest path before it.
+        Most tasks in one level; the level of a task is the number of tasks on the longest path before it.
     components
-        Parts that no edge connects.
+        Connected components.
     sources, sinks
         Tasks without producers, and without consumers.
     largest_in_degree, largest_out_degree
@@ -96,7 +96,7 @@ class Shape:
 
 
 def measure(problem: Problem, schedule: Schedule) -> Metrics:
-    """The measures of a schedule, feasible or not; every task is on a device that may run it."""
+    """Compute the metrics of a schedule, feasible or not. Every task must be on a device that may run it."""
     length = makespan(problem, schedule)
     shortest = critical_path(problem)
     alone = single_device(problem)
@@ -123,22 +123,20 @@ def carbonari_jct(problem: Problem, device: Int) -> int:
 
     A. Carbonari, N. Kodirov, M. Golub: TensorFlow job placement optimization as a submodular function maximization,
     2017, section 2.2 and equation 4: "sum all values, if node j and node j' are parallel, only add the max(j, j')".
-    Two tasks are parallel when they have the same producers, D[j] = D[j'], and are on different devices. Of parallel
-    tasks the longest counts, of all others each. No transfer, queue, release time or memory is in it, so that it may
-    be above the makespan (tasks that run at the same time but are no siblings are added up) or below it (of several
-    siblings on one device only the longest may count; transfers take time). O(n log n + e).
+    Two tasks are parallel if they have the same producers, D[j] = D[j'], and run on different devices. Only the longest
+    of parallel tasks counts. Transfers, queues, release times and memory are ignored, so that the value may be above
+    the makespan (simultaneous tasks that are not siblings are added up) or below it (siblings on one device may count
+    once; transfers take time). O(n log n + e).
 
     The paper's symbols: E the placement, D[j] the set of direct predecessors of node j, PC_j the parallel candidates of
-    j, P_E^j those of them on other devices. Departures and what the paper leaves open:
+    j, P_E^j those of them on other devices. Departures and choices:
 
-    - PC_j has D_S[j] != D_S[j'] in the formula; the prose ("both nodes depend on the same thing") and the worked
-      example (appendix 6.1: nodes 3 and 4) say that they are equal, and so does this. Nodes without predecessors are
-      parallel too.
-    - Equation 4 takes the maximum over P_E^j, without j; the prose and the example's sum take j as well.
-    - The sum runs over j = 1..n and does not say what has been counted when sets of parallel tasks overlap, as they do
-      when some siblings share a device. Here tasks go in topological order (`Problem.order`): one that has been counted
-      adds nothing; one that has parallel tasks adds the longest of itself and those of them that have not been
-      counted, which all count as counted; one without any adds its own duration.
+    - PC_j has D_S[j] != D_S[j'] in the formula. The prose ("both nodes depend on the same thing") and the worked
+      example (appendix 6.1: nodes 3 and 4) say that they are equal, as here. Nodes without predecessors are parallel.
+    - Equation 4 takes the maximum over P_E^j without j; the prose and the example's sum include j.
+    - The paper leaves open how overlapping sets of parallel tasks count, which occur if some siblings share a device.
+      Here tasks are processed in topological order (`Problem.order`). A task adds the longest duration of itself and
+      its uncounted parallel tasks, which are then counted; a counted task adds nothing.
 
     Every task is on a device that may run it.
     """
@@ -148,8 +146,8 @@ def carbonari_jct(problem: Problem, device: Int) -> int:
     _, first, label = np.unique(
         siblings(problem.out_start, problem.edge_target)[problem.order], return_index=True, return_inverse=True
     )
-    # In topological order: the first task of each set of siblings counts together with those on other devices; what
-    # is left then is on its device and has nobody uncounted elsewhere.
+    # In topological order, the first task of each set of siblings counts together with those on other devices. The
+    # remaining siblings are on its device, and each counts alone.
     ticks, device = ticks[problem.order], device[problem.order]
     beside = device == device[first][label]
     longest = ticks[first]
@@ -158,7 +156,7 @@ def carbonari_jct(problem: Problem, device: Int) -> int:
 
 
 def critical_path(problem: Problem) -> int:
-    """Ticks along the longest path when every task takes its shortest feasible duration and no transfer counts.
+    """Ticks along the longest path with the shortest feasible duration of each task and without transfers.
 
     The denominator of the SLR: the sum over CP_MIN of min_j w_ij (Topcuoglu et al. 2002, section 5.1). A path starts
     at the release time of its first task.
@@ -170,11 +168,10 @@ def critical_path(problem: Problem) -> int:
 
 
 def single_device(problem: Problem) -> int | None:
-    """Tick at which one device has run all tasks, the one that is first to; None if no device may run all.
+    """Shortest makespan of all tasks on one device, in ticks; None if no device may run all tasks.
 
-    It takes them as they become ready, which no order beats: the device then only waits where nothing that is left
-    can run. Let r_j be the earliest start of task j by its release time and the paths to it. From any r_j on,
-    the tasks with r_k >= r_j all run, and the largest of r_j plus their durations is reached (1 | r_j | Cmax).
+    Running tasks as they become ready is optimal (1 | r_j | Cmax). Let r_j be the earliest start of task j by release
+    times and paths. The makespan is the largest r_j plus the durations of all tasks with r_k >= r_j.
     """
     able = np.flatnonzero(problem.feasible.all(axis=0))
     ends = []
@@ -187,26 +184,24 @@ def single_device(problem: Problem) -> int | None:
 
 
 def _earliest(problem: Problem, ticks: Int) -> Int:
-    """(n,) earliest starts of all tasks by release times and paths alone, if they take `ticks` (n,)."""
+    """(n,) earliest starts by release times and paths, if the tasks take `ticks` (n,)."""
     return path_lengths(problem.order, problem.out_start, problem.edge_target, ticks, problem.release)
 
 
 def ccr(problem: Problem) -> float | None:
-    """The communication-to-computation ratio of a problem, whatever the placement.
+    """The communication-to-computation ratio of a problem, regardless of the placement.
 
-    The sum over edges of their transfer times over the sum over tasks of their durations: equation 1 of H. Xu et
-    al., "Celeritas: Fast optimizer for large dataflow graphs", 2022, arXiv:2208.00184. Where these depend on
-    devices, a transfer takes the mean over all ordered pairs of distinct devices, before rounding up to
-    ticks, and a task the mean over its feasible devices. Every edge counts, also where one transfer may serve
-    several. 0.0 with a single device; None if no task takes any time.
+    The sum of the edges' transfer times over the sum of the tasks' durations: equation 1 of H. Xu et al., "Celeritas:
+    Fast optimizer for large dataflow graphs", 2022, arXiv:2208.00184. Times are averaged over devices as in
+    `placeopt.model.levels`. Every edge counts, even if one transfer may serve several. 0.0 with a single device; None
+    if no task takes time.
     """
     computing = float(mean_durations(problem).sum())
     return float(mean_transfers(problem).sum()) / computing if computing else None
 
 
-@dataclass(frozen=True, slots=True)
-class Grain:
-    """How coarse a task graph is: its tasks and edges, and its `ccr`."""
+class Grain(NamedTuple):
+    """Granularity of a task graph: its tasks, its edges and its `ccr`."""
 
     tasks: int
     edges: int
@@ -214,12 +209,12 @@ class Grain:
 
 
 def grain(problem: Problem) -> Grain:
-    """How coarse the problem's task graph is: to compare before and after fusion (Celeritas, table 2)."""
+    """The granularity of the task graph, to compare before and after fusion (Celeritas, table 2)."""
     return Grain(problem.n_tasks, problem.n_edges, ccr(problem))
 
 
 def shape(problem: Problem) -> Shape:
-    """The form of the problem's task graph."""
+    """Compute the shape of the problem's task graph."""
     n = problem.n_tasks
     if n == 0:
         return Shape(0, 0, 0, 0, 0, 0, 0)
@@ -239,7 +234,7 @@ def shape(problem: Problem) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class DeviceUse:
-    """What a schedule asks of one device."""
+    """Use of one device by a schedule."""
 
     name: str
     type: str
@@ -253,7 +248,7 @@ class DeviceUse:
 
 
 def device_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]:
-    """What a schedule asks of each device."""
+    """Compute the use of each device by a schedule."""
     tasks = np.bincount(schedule.device, minlength=problem.n_devices).tolist()
     busy = loads(problem, schedule.device).tolist()
     memory = used_memory(problem, schedule).tolist()

@@ -1,12 +1,12 @@
-"""The value of a schedule: every metric an objective can name, exact.
+"""Exact values of a schedule under every metric that an objective can name.
 
     makespan         ticks until the last task ends
-    total_cost       ticks of all tasks and all transfers, added up
+    total_cost       total ticks of all tasks and all transfers
     max_load         ticks of computing on the busiest device
     communication    bytes that move between devices
     energy           nanojoules of computing and of moving data
     memory_balance   largest used fraction of a capacity, in parts per million, rounded up
-    relocation       ticks of moving tasks from where they are now and starting them up, added up
+    relocation       total ticks of moving tasks from their current devices and starting them up (`relocation_ticks`)
 
 A transfer that serves several consumers on one device counts once.
 """
@@ -19,22 +19,23 @@ from fractions import Fraction
 import numpy as np
 
 from placeopt.model.arrays import Int
-from placeopt.model.memory import used_memory
-from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem, ratio_ceil
+from placeopt.model.memory import per_device, used_memory
+from placeopt.model.problem import PARTS, UNLIMITED, Metric, Objective, Problem, Term, ratio_ceil, transfer_ticks
 from placeopt.model.schedule import Schedule, durations, edge_ticks, edge_transfers, makespan
 
 Value = int | Fraction
 
+GONE = -1
+"""Stands for the device of a task that is new, or whose device is gone."""
+
 
 def loads(problem: Problem, device: Int) -> Int:
     """(m,) ticks of computing on each device."""
-    load = np.zeros(problem.n_devices, dtype=np.int64)
-    np.add.at(load, device, durations(problem, device))
-    return load
+    return per_device(problem, device, durations(problem, device))
 
 
 def moved_edges(problem: Problem, device: Int) -> Int:
-    """(t,) one edge for every transfer that a placement causes."""
+    """(t,) one edge for each transfer that a placement requires."""
     representative = edge_transfers(problem, device)
     return np.flatnonzero(representative == np.arange(problem.n_edges))
 
@@ -59,11 +60,7 @@ def task_energy(problem: Problem) -> Int:
 
 def transfer_energy(problem: Problem, payload: Int, source: Int, target: Int) -> Int:
     """Nanojoules of transfers between devices, elementwise, rounded up; zero on the same device."""
-    energy = ratio_ceil(
-        payload,
-        problem.byte_energy_num[source, target],
-        problem.byte_energy_den[source, target],
-    )
+    energy = ratio_ceil(payload, problem.byte_energy_num[source, target], problem.byte_energy_den[source, target])
     return np.where(source == target, 0, energy)
 
 
@@ -77,7 +74,7 @@ def _energy(problem: Problem, schedule: Schedule) -> int:
 
 def _memory_balance(problem: Problem, schedule: Schedule) -> int:
     used = used_memory(problem, schedule)
-    # Python integers: bytes times a million do not always fit into 64 bits.
+    # Python integers: bytes times a million may exceed 64 bits.
     return max(
         (
             -(-int(used[d]) * PARTS // max(int(problem.capacity[d]), 1))
@@ -104,7 +101,7 @@ METRICS: dict[Metric, Callable[[Problem, Schedule], int]] = {
 
 
 def evaluate(problem: Problem, schedule: Schedule) -> tuple[Value, ...]:
-    """The objective's value, one number a level; smaller is better, levels compare in order."""
+    """The objective's value: one number per level, compared lexicographically; smaller is better."""
     metrics = {metric: METRICS[metric](problem, schedule) for metric in problem.objective.metrics}
     return tuple(
         simplified(sum((term.weight * metrics[term.metric] for term in level), Fraction(0)))
@@ -113,5 +110,59 @@ def evaluate(problem: Problem, schedule: Schedule) -> tuple[Value, ...]:
 
 
 def simplified(value: Fraction) -> Value:
-    """An int where the fraction is one."""
+    """The value as an int if it is whole."""
     return value.numerator if value.denominator == 1 else value
+
+
+def relocation_ticks(
+    current: Int, moved: Int, startup: Int, latency: Int, byte_ticks_num: Int, byte_ticks_den: Int
+) -> Int:
+    """(n, m) ticks to move each task from its current device to another and to start it there.
+
+    Y. Hu, C. Zhang, E. Andert, H. Singh, A. Shrivastava, J. Laudon, Y. Zhou, B. Iannucci, C. Joe-Wong: GiPH:
+    Generalizable placement learning for adaptive heterogeneous computing, MLSys 2023, arXiv:2305.14562, section 5.3:
+    "The relocation cost is defined to be the sum of the data migration time and startup time", divided "by the
+    frequency of pipeline runs", as a "single relocation may benefit future runs of the application".
+
+        relocation[i, d] = 0                                         if task i is on device d now
+                         = transfer(bytes_i, c, d) + startup[i, d]   if it is on another device c now
+                         = startup[i, d]                             if it is new, or its device is gone
+
+    Choices where the paper leaves one:
+
+    - A migration takes as long as a transfer of these bytes on the current network, latency included; 0 without bytes.
+    - Relocation times are added up, as if tasks moved one after the other.
+    - As in the paper, the static data of a task (table 2) is not counted: loading it is part of the start-up.
+    - A task whose device is gone starts up like a new one.
+    - The paper divides by a frequency without a unit. Here it is the number of runs until the next change.
+
+    Parameters
+    ----------
+    current
+        (n,) the device of each task, or GONE.
+    moved
+        (n,) bytes that move with each task.
+    startup
+        (n, m) ticks to start each task on each device.
+    latency, byte_ticks_num, byte_ticks_den
+        (m, m), the links as in `Problem`.
+    """
+    ticks = np.array(startup, dtype=np.int64)
+    here = np.flatnonzero(current != GONE)
+    moving = here[moved[here] > 0]
+    source = current[moving]
+    ticks[moving] += transfer_ticks(
+        moved[moving, None], latency[source], byte_ticks_num[source], byte_ticks_den[source]
+    )
+    ticks[here, current[here]] = 0
+    return ticks
+
+
+def shared_out(objective: Objective, runs: Fraction) -> Objective:
+    """The objective with the weight of relocation divided by the number of runs that a placement serves."""
+    return Objective(
+        tuple(
+            tuple(Term(t.metric, t.weight / runs) if t.metric == "relocation" else t for t in level)
+            for level in objective.levels
+        )
+    )

@@ -1,7 +1,7 @@
-"""The compiled problem: read-only arrays, no names to resolve, no units left.
+"""The compiled problem: read-only integer arrays, with references resolved and units converted.
 
-All times are integer ticks, all sizes integer bytes, so that every check is exact.
-n tasks, m devices, e edges; tasks and devices stand in the document's order.
+Times are integer ticks and sizes integer bytes, so that every check is exact. There are n tasks, m devices and e edges;
+tasks and devices are in the order of the document.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ Contention = Literal["none", "port"]
 MemoryModel = Literal["sum", "peak"]
 Metric = Literal["makespan", "total_cost", "max_load", "communication", "energy", "memory_balance", "relocation"]
 
-DEVICE_ROWS = 20
-"""Rows of the table of devices in a notebook."""
-
 UNLIMITED = int(np.iinfo(np.int64).max)
-"""Capacity of a device without a stated memory, deadline of a task without one."""
+"""Capacity of a device without a memory limit, and deadline of a task without a deadline."""
 
 NANO = 10**9
 PARTS = 10**6
 """memory_balance is counted in parts per million of a capacity."""
+
+COARSE = Fraction(1, 20)
+"""Rounding that changes a value by a larger share is reported."""
 
 
 def ratio_ceil(amount: Any, num: Any, den: Any) -> Any:
@@ -45,35 +45,30 @@ def ratio_ceil(amount: Any, num: Any, den: Any) -> Any:
 def transfer_ticks(payload: Any, latency: Any, num: Any, den: Any) -> Any:
     """Ticks that `payload` bytes take between two distinct devices, for integers or integer arrays.
 
-    latency + ceil(payload * num / den), where num ticks move den bytes. The one definition of a
-    transfer's duration; only the verifier has its own.
+    latency + ceil(payload * num / den), where num ticks move den bytes. All code but the verifier uses this definition.
     """
-    # Spelt out rather than calling ratio_ceil, so that compiled kernels can inline it alone.
+    # Does not call ratio_ceil, so that compiled kernels can inline this function alone.
     whole = payload // den
     return latency + whole * num - (-((payload - whole * den) * num) // den)
 
 
-COARSE = Fraction(1, 20)
-"""Rounding that changes a value by a larger share is reported."""
-
-
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """The time of a document that rounding to whole ticks changes most.
+    """The time in a document that rounding to whole ticks changes most.
 
     Attributes
     ----------
     share
         |rounded - stated| / stated: 0.4 where 1 ms becomes 1.4 ms.
     where
-        Its place in the document: tasks.conv.time.
+        Its path in the document: tasks.conv.time.
     """
 
     share: float
     where: str
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """The rounding as plain data."""
         return {"share": self.share, "where": self.where}
 
 
@@ -84,7 +79,7 @@ class Term:
     Raises
     ------
     UsageError
-        If there is no such metric, or the weight is negative: no solver makes a metric large.
+        If the metric is unknown or the weight is negative.
     """
 
     metric: Metric
@@ -98,12 +93,12 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What to minimise: weighted sums in lexicographic order, the most important first.
+    """What to minimise: weighted sums of metrics in lexicographic order, the most important first.
 
     Raises
     ------
     UsageError
-        If the objective has no levels, or one of them no metric.
+        If the objective has no level, or a level has no metric.
     """
 
     levels: tuple[tuple[Term, ...], ...] = ((Term("makespan"),),)
@@ -118,11 +113,15 @@ class Objective:
         return tuple(dict.fromkeys(term.metric for level in self.levels for term in level))
 
     @property
+    def leading_metric(self) -> Metric | None:
+        """The metric of the first level, if that is one metric of weight 1; else None."""
+        first, *others = self.levels[0]
+        return first.metric if not others and first.weight == 1 else None
+
+    @property
     def single(self) -> Metric | None:
-        """The metric, when the objective is just one with weight 1."""
-        if len(self.levels) == 1 and len(self.levels[0]) == 1 and self.levels[0][0].weight == 1:
-            return self.levels[0][0].metric
-        return None
+        """The metric if the objective is one metric with weight 1; else None."""
+        return self.leading_metric if len(self.levels) == 1 else None
 
     def __str__(self) -> str:
         return ", then ".join(" + ".join(_term_text(term) for term in level) for level in self.levels)
@@ -131,72 +130,71 @@ class Objective:
 def _term_text(term: Term) -> str:
     if term.weight == 1:
         return term.metric
-    if term.metric == "relocation" and term.weight.numerator == 1:  # divided by the runs that it serves
+    if term.metric == "relocation" and term.weight.numerator == 1:  # divided by the number of runs
         return f"{term.metric} / {term.weight.denominator}"
     return f"{float(term.weight):g} {term.metric}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """A placement problem, ready to be solved.
+    """A compiled placement problem.
 
     Attributes
     ----------
     resolution
         Seconds per tick.
     duration
-        (n, m) ticks of a task on a device; 0 where not feasible.
+        (n, m) ticks of each task on each device; 0 where not feasible.
     feasible
         (n, m), whether the device may run the task.
     resident, output, scratch
-        (n,) bytes held for the whole run; from the task's start until its last consumer has its
-        data; while it runs. All three on the task's own device.
+        (n,) bytes held on the task's device: for the whole run; from the task's start until its last consumer has the
+        data; while the task runs.
     release
-        (n,) ticks before which a task may not start.
+        (n,) earliest start of each task, in ticks.
     deadline
-        (n,) ticks by which a task must have ended, UNLIMITED where it states none.
+        (n,) latest end of each task, in ticks; UNLIMITED without a deadline.
     capacity
-        (m,) bytes, UNLIMITED where the device states none.
+        (m,) bytes; UNLIMITED without a limit.
     edge_source, edge_target
         (e,) producer and consumer of each edge, sorted by producer.
     payload
         (e,) bytes.
     shared
-        (e,), whether the edge carries its producer's output: one transfer then serves every
-        such consumer on the same device.
+        (e,), whether the edge carries its producer's output: one transfer then serves all such consumers on a device.
     latency
         (m, m) ticks from the row's device to the column's; zero on the diagonal.
     byte_ticks_num, byte_ticks_den
-        (m, m): num ticks move den bytes (the inverse of a bandwidth, exactly); num is zero for an
-        infinite bandwidth. num * den is below 2**62, here and in the two pairs below.
+        (m, m): num ticks move den bytes (the exact inverse of the bandwidth); num is zero for an infinite bandwidth.
+        num * den is below 2**62, here and in the two pairs below.
     power_num, power_den
         (m,): num nanojoules are spent in den ticks of computing.
     byte_energy_num, byte_energy_den
         (m, m): num nanojoules move den bytes.
     relocation
-        (n, m) ticks that it takes to have a task on a device from now on, in place of where it is now: its data moves
-        there and it starts up. 0 where it stays, and where not feasible (`placeopt.model.relocation`).
+        (n, m) ticks to move a task from its current device to each device and start it there; 0 where it stays or is
+        not feasible (`placeopt.model.objective`).
     runs_before_next_change
-        How many runs the placement serves. The weights of `relocation` in the objective are divided by it already.
+        Number of runs that the placement serves. The weight of `relocation` in the objective is already divided by it.
     group
-        (n,) colocation group of each task, 0..g-1 in order of first appearance; a task in no
-        group is a group of its own. Tasks of one group share a device.
+        (n,) colocation group of each task, 0..g-1 in order of first appearance; a task without one is a group of its
+        own. Tasks of one group share a device.
     separation
         (k, 2) pairs of tasks that must be on different devices, each the smaller index first.
     forward
-        (n,) the task whose gradient each task computes; its own index for one that is no backward task. It decides
-        nothing: passes look at it.
+        (n,) the task whose gradient each task computes; its own index if it is not a backward task. It does not affect
+        feasibility or value; used only by passes.
     rounding
-        The time that was rounded most when the problem was compiled; None if all are whole ticks or none were stated.
-        It describes how the problem was made; the fingerprint does not include it.
+        The time that was rounded most at compilation; None if all times are whole ticks or none were stated. The
+        fingerprint does not include it.
     out_start, in_start, in_edge
-        The edges as CSR both ways: out-edges of task i are out_start[i]..out_start[i+1], its in-edges
+        The edges as CSR in both directions: task i has the out-edges out_start[i]..out_start[i+1] and the in-edges
         in_edge[in_start[i]:in_start[i+1]].
     order
-        (n,) a topological order: the tasks without producers by index, then each as its last producer goes by.
+        (n,) a topological order: tasks without producers by index, then each once all its producers have been listed.
     device_class
-        (m,) class of each device, 0.. in order of first appearance: devices of one class are
-        interchangeable (same durations, feasibility, capacity, power, links and relocation).
+        (m,) device class of each device, 0.. in order of first appearance: devices of one class are interchangeable
+        (same durations, feasibility, capacity, power, links and relocation).
     """
 
     name: str
@@ -263,12 +261,12 @@ class Problem:
 
     @property
     def n_groups(self) -> int:
-        """Number of colocation groups, tasks on their own included."""
+        """Number of colocation groups, g, single tasks included."""
         return int(self.group.max()) + 1 if self.n_tasks else 0
 
     @property
     def memory(self) -> Int:
-        """(n,) bytes that each task counts for under the `sum` memory model."""
+        """(n,) bytes of each task under the `sum` memory model."""
         return self.resident + self.output + self.scratch
 
     def transfer(self, payload: Int | int, source: Int | int, target: Int | int) -> Int:
@@ -290,9 +288,9 @@ class Problem:
         return np.asarray(np.logical_and.reduceat(self.feasible[members], first, axis=0))
 
     def fingerprint(self) -> str:
-        """A short hash of everything that decides which schedules are feasible and how good they are.
+        """A short hash of everything that decides which schedules are feasible, and their values.
 
-        A problem without relocation has the hash that it had before there was any.
+        Unused relocation is left out, so that such a problem keeps the hash of versions without relocation.
         """
         digest = hashlib.sha256()
         idle = {"name", "description", "forward", "rounding"}
@@ -312,13 +310,13 @@ class Problem:
 
 
 def sizes(problem: Problem) -> str:
-    """The numbers of tasks, edges and devices."""
+    """The numbers of tasks, edges and devices, as text."""
     counts = (problem.n_tasks, "task"), (problem.n_edges, "edge"), (problem.n_devices, "device")
     return ", ".join(counted(number, noun) for number, noun in counts)
 
 
 def rounding_text(problem: Problem) -> str | None:
-    """How much rounding to ticks changes the times of the document at most; None where that is little."""
+    """How much rounding to ticks changes the times of the document at most; None if that is little."""
     rounding = problem.rounding
     if rounding is None or rounding.share <= COARSE:
         return None
@@ -327,16 +325,40 @@ def rounding_text(problem: Problem) -> str | None:
     return f"times are rounded to the {tick} tick, by up to {share} ({rounding.where}); a finer resolution avoids it"
 
 
-def device_kinds(problem: Problem) -> list[list[int]]:
-    """The devices, those together that are interchangeable, in order of first appearance."""
-    kinds: dict[int, list[int]] = {}
+def group_memory(problem: Problem) -> Int:
+    """(g,) bytes of all tasks of each colocation group, under the `sum` memory model."""
+    if problem.n_groups == problem.n_tasks:  # each task is a group, in order
+        return problem.memory
+    memory = np.zeros(problem.n_groups, dtype=np.int64)
+    np.add.at(memory, problem.group, problem.memory)
+    return memory
+
+
+def group_separation(problem: Problem) -> tuple[Int, Int]:
+    """Separated groups as CSR, start (g + 1,) and other (p,): group k must be apart from other[start[k]:start[k + 1]].
+
+    That includes k itself if two of its tasks must be apart.
+    """
+    both = np.concatenate((problem.separation, problem.separation[:, ::-1]))
+    pairs = np.unique(problem.group[both], axis=0)
+    start = np.searchsorted(pairs[:, 0], np.arange(problem.n_groups + 1)).astype(np.int64)
+    return start, np.ascontiguousarray(pairs[:, 1])
+
+
+def devices_by_class(problem: Problem) -> list[list[int]]:
+    """The devices of each device class, in order of first appearance."""
+    classes: dict[int, list[int]] = {}
     for device, label in enumerate(problem.device_class.tolist()):
-        kinds.setdefault(label, []).append(device)
-    return list(kinds.values())
+        classes.setdefault(label, []).append(device)
+    return list(classes.values())
+
+
+DEVICE_ROWS = 20
+"""Most rows of the table of device classes in a notebook."""
 
 
 def _html(problem: Problem) -> str:
-    """The problem as a notebook shows it: sizes, what is minimised, and a line for each kind of device."""
+    """The problem as HTML for notebooks: its sizes and settings, and a table of its device classes."""
     facts = [
         ("size", sizes(problem)),
         ("objective", str(problem.objective)),
@@ -348,9 +370,9 @@ def _html(problem: Problem) -> str:
     ]
     if problem.n_groups < problem.n_tasks:
         facts.append(("colocation", counted(problem.n_groups, "group")))
-    kinds = device_kinds(problem)
+    classes = devices_by_class(problem)
     rows = []
-    for members in kinds[:DEVICE_ROWS]:
+    for members in classes[:DEVICE_ROWS]:
         first = members[0]
         label = problem.device_names[first]
         if len(members) > 1:
@@ -359,8 +381,9 @@ def _html(problem: Problem) -> str:
         memory = "unlimited" if capacity == UNLIMITED else size_text(capacity)
         rows.append((label, problem.device_types[first], memory, f"{int(problem.feasible[:, first].sum()):,}"))
     parts = [facts_table(facts), grid_table(("devices", "type", "memory of each", "tasks that may run"), rows, left=2)]
-    if len(kinds) > DEVICE_ROWS:
-        parts.append(note(f"and {counted(len(kinds) - DEVICE_ROWS, 'other kind')} of device"))
+    if len(classes) > DEVICE_ROWS:
+        more = len(classes) - DEVICE_ROWS
+        parts.append(note(f"and {more:,} other device class{'' if more == 1 else 'es'}"))
     if problem.description:
         parts.insert(0, note(problem.description))
     return framed(problem.name or "problem", *parts)

@@ -1,4 +1,4 @@
-"""A schedule: where and when every task runs and, under contention, when its data moves."""
+"""Schedules: the device and start of each task, the start of each transfer, and times derived from them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Transfers:
     Attributes
     ----------
     edge
-        (t,) the edge whose payload moves. Where one transfer serves several consumers (shared
-        edges of one producer to one device), the lowest of their edges.
+        (t,) the edge whose payload moves. If one transfer serves several consumers (shared edges of one producer to one
+        device), the lowest of their edges.
     start
         (t,) ticks.
     """
@@ -60,9 +60,9 @@ class Schedule:
 
 
 def sequence(problem: Problem, schedule: Schedule) -> Int:
-    """(n,) the tasks by start, of those that start together by end, then as in `Problem.order`.
+    """(n,) the tasks sorted by start, then by end, then as in `Problem.order`.
 
-    Where no task starts before its inputs are there, that is a topological order.
+    This is a topological order if no task starts before its inputs arrive.
     """
     rank = np.empty(problem.n_tasks, dtype=np.int64)
     rank[problem.order] = np.arange(problem.n_tasks)
@@ -76,7 +76,7 @@ def durations(problem: Problem, device: Int) -> Int:
 
 
 def edge_transfers(problem: Problem, device: Int) -> Int:
-    """(e,) the edge that stands for each edge's transfer, -1 where both tasks share a device.
+    """(e,) the representative edge of each edge's transfer, -1 if both tasks share a device.
 
     Edges served by one transfer (shared edges of one producer to one device) have the lowest of them.
     """
@@ -97,7 +97,7 @@ def edge_ticks(problem: Problem, device: Int) -> Int:
 
 
 def arrivals(problem: Problem, schedule: Schedule) -> Int:
-    """(e,) tick at which each edge's data is there for its consumer."""
+    """(e,) tick at which each edge's data is available to its consumer."""
     device = schedule.device
     ends = (schedule.start + durations(problem, device))[problem.edge_source]
     ticks = edge_ticks(problem, device)
@@ -110,7 +110,7 @@ def arrivals(problem: Problem, schedule: Schedule) -> Int:
 
 
 def transfer_times(problem: Problem, schedule: Schedule) -> tuple[Int, Int, Int]:
-    """Every transfer once: (t,) the edge in whose name it runs, ascending, (t,) its first tick, (t,) its end."""
+    """All transfers: (t,) their edges, ascending, (t,) their starts, (t,) their ends."""
     carrier = edge_transfers(problem, schedule.device)
     edges = np.flatnonzero(carrier == np.arange(problem.n_edges))
     sent = (schedule.start + durations(problem, schedule.device))[problem.edge_source]
@@ -121,7 +121,7 @@ def transfer_times(problem: Problem, schedule: Schedule) -> tuple[Int, Int, Int]
 
 
 def lateness(problem: Problem, schedule: Schedule) -> int:
-    """Ticks by which a task misses its deadline, the most there are; 0 if all deadlines are kept."""
+    """Largest number of ticks by which a task misses its deadline; 0 if all deadlines are met."""
     due = np.flatnonzero(problem.deadline != UNLIMITED)
     end = schedule.start[due] + problem.duration[due, schedule.device[due]]
     return int((end - problem.deadline[due]).max(initial=0))

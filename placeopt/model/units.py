@@ -1,8 +1,8 @@
-"""Quantities with units: "12 GB/s", "3 MiB", "10 us", exact as fractions of base units.
+"""Quantities with units, such as "12 GB/s", "3 MiB" and "10 us", as exact fractions of base units.
 
-Bits and bytes are different things, and so are FLOP and FLOP/s: a unit of the wrong kind is
-an error that says what the text means and what was expected. Numbers keep their decimal value
-("0.1 s" is one tenth of a second exactly), so that rounding to ticks never depends on floats.
+Bits differ from bytes, and FLOP from FLOP/s: a unit of another dimension is an error that states what the text means
+and what was expected. Numbers keep their decimal value ("0.1 s" is exactly one tenth of a second), so that rounding to
+ticks never depends on floats.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import numpy as np
 from placeopt.errors import suggestion, visible
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dimension:
-    """A kind of quantity: its name in messages, its units in base units, and an example."""
+    """A dimension: its name in messages, its units in base units, and an example."""
 
     name: str
     article: str
@@ -33,7 +33,7 @@ class Dimension:
 
     @property
     def pattern(self) -> str:
-        """A regular expression for the texts that are such a quantity, for JSON Schema."""
+        """A regular expression for the texts of such quantities, for JSON Schema."""
         return rf"^\s*\+?{_NUMBER}\s*({'|'.join(sorted(self.units))})?\s*$"
 
 
@@ -108,25 +108,25 @@ ENERGY_PER_BYTE = Dimension(
     },
     "J/B",
 )
-# "0.2 TFLOPS" is a speed, "0.2 TFLOPs" an amount of work: the order decides which meaning a wrong unit gets.
+# "0.2 TFLOPS" is a speed, "0.2 TFLOPs" an amount of work: the order decides what a wrong unit means in messages.
 DIMENSIONS = (TIME, MEMORY, PAYLOAD, BANDWIDTH, WORK, SPEED, POWER, ENERGY_PER_BYTE)
 
 _QUANTITY = re.compile(rf"\s*(?P<number>[+-]?{_NUMBER})\s*(?P<unit>[^\W\d_].*?)?\s*")
 
 _LONGEST = 400
-"""Digits and powers of ten of a number; more is no quantity of anything, and slow."""
+"""Most digits of a number and largest power of ten; more would be slow to parse."""
 
 
 class QuantityError(ValueError):
-    """A text or number is no quantity of the wanted kind; the message says why."""
+    """A text or number is not a valid quantity of the expected dimension; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """An exact, non-negative amount.
 
-    `value` is in base units (seconds, bytes, bytes per second, FLOP, FLOP per second, watts,
-    joules per byte) if `bare` is False, else a plain number whose unit the document decides.
+    `value` is in base units (seconds, bytes, bytes per second, FLOP, FLOP per second, watts, joules per byte), or, if
+    `bare`, a number in the unit that the document chooses.
     """
 
     value: Fraction
@@ -138,65 +138,61 @@ Amount = int | Quantity
 
 
 Number = int | float | Fraction | Decimal
-"""Numbers of Python; those of NumPy count as the ones that they are shown as."""
+"""Python numbers; NumPy numbers are accepted as well."""
 
 
 def is_real(value: object) -> TypeGuard[Number]:
-    """Whether a value of a document is a number, perhaps nan or infinite."""
-    # NumPy counts its durations among the whole numbers.
+    """Whether a value of a document is a number, including nan and infinities."""
+    # np.timedelta64 is registered as an integer.
     return isinstance(value, Real | Decimal) and not isinstance(value, bool | np.timedelta64)
 
 
 def is_number(value: object) -> TypeGuard[Number]:
-    """Whether a value of a document is a number, and a finite one."""
+    """Whether a value of a document is a finite number."""
     if not is_real(value) or isinstance(value, Decimal):
         return isinstance(value, Decimal) and value.is_finite()
     return isinstance(value, Rational) or math.isfinite(value)
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether a value of a document is a whole number as Python or NumPy have them."""
+    """Whether a value of a document is an integer of Python or NumPy."""
     return isinstance(value, Integral) and is_real(value)
 
 
 def exact(number: Number) -> Fraction:
-    """A number as a fraction; a float is the decimal that it is shown as."""
+    """A number as a fraction; a float counts as its shortest decimal."""
     if isinstance(number, Integral):
         return Fraction(int(number))
     return number if isinstance(number, Fraction) else Fraction(str(number))
 
 
 def parse(value: object, dimension: Dimension) -> Quantity:
-    """The quantity that a number or a text means.
+    """Parse a number or a text as a quantity.
 
     Raises
     ------
     QuantityError
-        If it is no quantity, negative, not finite, or of another dimension.
+        If it is not a quantity, negative, not finite, or of another dimension.
     """
     if isinstance(value, str):
-        return _parse_text(value, dimension.name)
+        return _parse_text(value, dimension)
     if not is_real(value):
-        raise QuantityError(f"{shown(value)} is no {dimension.name}; expected one such as {dimension.example}")
+        raise QuantityError(f"{shown(value)} is not {dimension.article}; expected one such as {dimension.example}")
     if not is_number(value):
         raise QuantityError(f"{shown(value)} is not finite; {_expected(dimension)}")
     if value < 0:
         raise QuantityError(f"{shown(value)} is negative; {_expected(dimension)}")
     if isinstance(value, Rational):
         return Quantity(exact(value), bare=True)
-    return _parse_text(str(value), dimension.name)
-
-
-_BY_NAME = {dimension.name: dimension for dimension in DIMENSIONS}
+    return _parse_text(str(value), dimension)
 
 
 @lru_cache(maxsize=1 << 17)
-def _parse_text(text: str, name: str) -> Quantity:
-    dimension = _BY_NAME[name]
+def _parse_text(text: str, dimension: Dimension) -> Quantity:
     expected = _expected(dimension)
     match = _QUANTITY.fullmatch(text)
     if match is None:
-        raise QuantityError(f"{shown(text)} is no {dimension.name}; {expected}")
+        raise QuantityError(f"{shown(text)} is not {dimension.article}; {expected}")
     number, unit = match["number"].replace("_", ""), match["unit"]
     exponent = re.split("[eE]", number)[1:]
     if len(number) > _LONGEST or (exponent and abs(int(exponent[0])) > _LONGEST):
@@ -222,7 +218,7 @@ def _expected(dimension: Dimension) -> str:
 
 
 def shown(value: object) -> str:
-    """A value for a message: texts in quotes, everything else as YAML would write it."""
+    """A value for a message: texts in quotes, everything else as in YAML."""
     if isinstance(value, str):
         return f'"{visible(value)}"'
     if value is None:
@@ -233,18 +229,18 @@ def shown(value: object) -> str:
         return "a list" if isinstance(value, list) else "a mapping"
     try:
         return visible(str(value))
-    except ValueError:  # Python writes no whole number of more than 4300 digits
+    except ValueError:  # Python does not print whole numbers of more than 4300 digits
         return "a number of thousands of digits"
 
 
-def beginning(value: object) -> str:
-    """What a file of another kind holds, for a message: a few characters, since the rest may be secret."""
+def excerpt(value: object) -> str:
+    """The first characters of a value in an unknown file, for a message: the rest may be secret."""
     text = shown(value)
     return text if len(text) <= 16 or isinstance(value, list | dict) else f'"{visible(str(value)[:12])}..."'
 
 
 def size_text(amount: int) -> str:
-    """Bytes for people: 1.5 GiB."""
+    """Bytes as text: 1.5 GiB."""
     value = float(amount)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if value < 1024 or unit == "TiB":
@@ -254,7 +250,7 @@ def size_text(amount: int) -> str:
 
 
 def time_text(ticks: float, resolution: Fraction) -> str:
-    """Ticks for people, in the unit that fits: 12.5 ms."""
+    """Ticks as text in a suitable unit: 12.5 ms."""
     seconds = float(ticks) * float(resolution)
     if seconds == 0:
         return "0 s"

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.equivalence_classes import by_first_appearance
+from placeopt.model.building import by_first_appearance
 from placeopt.model.graph import components, path_lengths
 from placeopt.model.levels import bottom_levels, comparable
 from placeopt.model.problem import Problem

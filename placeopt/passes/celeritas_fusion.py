@@ -1,7 +1,7 @@
 """Celeritas' operation fusion: cut a topological order into clusters at optimal breakpoints.
 
 H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas: Fast optimizer for large dataflow graphs, 2022, arXiv:2208.00184, sections
-5.1.1 to 5.1.3, Algorithm 1, equations 4 to 6. The tasks in CPD-TOPO order (`placeopt.model.topological_orders`) are cut
+5.1.1 to 5.1.3, Algorithm 1, equations 4 to 6. The tasks in CPD-TOPO order (`placeopt.model.levels`) are cut
 at Kernighan's optimal breakpoints into clusters of at most R tasks and M bytes. All edges go forward in the order, so
 the cluster graph has no cycle (Lemma 2). `placeopt.passes.contraction` defines the fused task.
 
@@ -42,9 +42,8 @@ from pydantic import Field
 
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Float, Int
-from placeopt.model.levels import PARTS_OF_A_TICK, mean_durations, mean_transfers
+from placeopt.model.levels import ORDERS, PARTS_OF_A_TICK, OrderName, mean_durations, mean_transfers
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.topological_orders import ORDERS, OrderName
 from placeopt.passes.contraction import Clusters, contraction
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import contradictory

@@ -37,7 +37,7 @@ import numpy as np
 
 from placeopt.errors import UsageError
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.cycles import topological_order
+from placeopt.model.graph import topological_order
 from placeopt.model.objective import task_energy
 from placeopt.model.problem import UNLIMITED, Problem, ratio_ceil
 from placeopt.model.schedule import Schedule

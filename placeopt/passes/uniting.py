@@ -13,8 +13,7 @@ import numpy as np
 
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.groups import group_memory
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, group_memory
 from placeopt.model.schedule import Schedule
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import rebuilt

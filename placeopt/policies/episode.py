@@ -10,8 +10,7 @@ from numpy.random import Generator
 
 from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
-from placeopt.model.groups import group_memory
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, group_memory
 from placeopt.policies.simulator import Simulator
 from placeopt.policies.state import Policy, Space, State, Step
 from placeopt.simulation.run import checked_placement

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from placeopt.model.arrays import Int
-from placeopt.model.groups import group_memory, group_separation
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, group_memory, group_separation
 from placeopt.policies.simulator import Run, Simulator
 
 

@@ -1,8 +1,8 @@
-"""From measurements of small batch sizes to durations, memory and links of a spec: Celeritas's Standard Evaluation.
+"""Estimate durations, memory and links from measurements of small batch sizes: Celeritas's Standard Evaluation.
 
-Xu et al.: Celeritas: Fast Optimizer for Large Dataflow Graphs, 2022, section 4.2.1. `fit_profile` estimates what each
-operator needs at a larger batch size, `fit_transfers` what moving data costs, `profile_document` puts both in the words
-of a spec, and `apply_profile` writes them into one.
+Xu et al.: Celeritas: Fast Optimizer for Large Dataflow Graphs, 2022, section 4.2.1. `fit_profile` estimates the time
+and memory of each operator at a larger batch size, `fit_transfers` fits links, `profile_document` writes both as a
+profile, and `apply_profile` merges a profile into a problem.
 """
 
 from placeopt.profiling.estimates import Deviations, Estimate, Line, Measured, Profile, fit_profile

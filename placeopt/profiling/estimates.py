@@ -1,21 +1,18 @@
-"""What operators need at a larger batch size, by linear regression on small ones.
+"""Estimate the time and memory of operators at a larger batch size by linear regression on small ones.
 
 Xu et al.: Celeritas: Fast Optimizer for Large Dataflow Graphs, 2022, section 4.2.1 (Rough Estimation): "we can
 establish a linear regression model for each node by measuring the nodes' memory consumption with small batch sizes.
 Unfortunately, this method does not apply well to the computation time prediction but can only provide a rough
-estimation." The relative deviation |d_e - d_a| / d_a of an estimate d_e from what was measured, d_a, is that of section
-6.3, its mean that of Table 5.
+estimation." Section 6.3 defines the relative deviation |d_e - d_a| / d_a of an estimate d_e from the measured
+d_a; Table 5 states its mean.
 
-Repeated measurements of one batch size are averaged, as the paper does after the first 5 steps (section 6.3), rather
-than replaced by their median: averages of operators add up to the average of a step, medians do not. Each batch size
-counts once in the regression, however often it was measured.
+Repeated measurements of one batch size are averaged, as in the paper after the first 5 steps (section 6.3): averages of
+operators add up to the average of a step, medians do not. Each batch size counts once in the regression.
 
-Left open by the paper, and settled here: an estimate is never below zero; an operator measured at one batch size alone
-is taken to need the same at any other; the deviation from something measured as zero is left out (and counted) unless
-the estimate is zero too.
+Choices where the paper leaves one: an estimate is at least zero; an operator measured at only one batch size needs the
+same at any other; the deviation from a measured zero is left out (and counted), unless the estimate is zero too.
 
-Ordinary least squares in its closed form, in centred sums of doubles: points on a line give back the line to about 15
-digits.
+The lines are ordinary least squares in closed form with centred sums of doubles, exact to about 15 digits.
 """
 
 from __future__ import annotations
@@ -37,9 +34,9 @@ class Line:
     slope: float
     """Per sample of the batch."""
     intercept: float
-    """What does not grow with the batch; may be negative where growth is not linear."""
+    """Part independent of the batch; may be negative if growth is not linear."""
     residual: float | None
-    """Largest relative deviation at the batch sizes that were fitted; None where zero was measured and is not met."""
+    """Largest relative deviation at the fitted batch sizes; None if the line misses a measured zero."""
 
     def at(self, batch: int) -> float:
         """The amount at a batch size, never below zero."""
@@ -48,7 +45,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured at one batch size, averaged."""
+    """Average measurements at one batch size."""
 
     seconds: float
     bytes: float
@@ -57,71 +54,71 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """An operator on a device, at the wanted batch size."""
+    """Estimate of an operator on a device at the target batch size."""
 
     operator: str
     device: str | None
-    """As the measurements name it; None where they name none."""
+    """Its name in the measurements, or None."""
     batches: tuple[int, ...]
-    """The batch sizes that the lines are fitted to, ascending."""
+    """The fitted batch sizes, ascending."""
     time: Line
     memory: Line
     output: Line | None
     estimated: Measured
-    """What the lines give at the wanted batch size."""
+    """Values of the lines at the target batch size."""
     measured: Measured | None
-    """What was measured there, beside the fitted measurements; None where nothing was."""
+    """Measurements at the target batch size, which are not fitted, or None."""
     reference: Measured | None
-    """What the estimate is compared with: `measured`, or what another file has; None where nothing is known."""
+    """Measurements to compare the estimate with: `measured`, or those of another file, or None."""
 
     @property
     def best(self) -> Measured:
-        """What to plan with: measured where it was, else estimated."""
+        """The measured values if there are any, else the estimated ones."""
         return self.measured or self.estimated
 
 
 @dataclass(frozen=True, slots=True)
 class Deviations:
-    """Relative deviations |estimated - measured| / measured over the operators of a profile, as Table 5 has them."""
+    """Relative deviations |estimated - measured| / measured over the operators of a profile, as in Table 5."""
 
     mean: float
     within_90: float
-    """Nine of ten operators deviate by no more than this."""
+    """90th percentile."""
     most: float
     total: float | None
-    """That of the sums over all operators compared; None where nothing but zeros was measured."""
+    """Deviation of the sums over all compared operators; None if only zeros were measured."""
     compared: int
     left_out: int
-    """Operators measured as zero and estimated as more, of which there is no relative deviation."""
+    """Operators measured as zero and estimated as more, whose relative deviation is undefined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """All operators at one batch size, in the order in which they were first measured."""
+    """All operators at one batch size, in the order of their first measurements."""
 
     batch: int
     estimates: tuple[Estimate, ...]
     time: Deviations | None
-    """How far the estimated times are from measured ones; None where no such were given."""
+    """Deviations of the estimated times from measured ones; None without measurements."""
     memory: Deviations | None
     file: str = ""
     unmatched: int = 0
-    """Operators of the file to compare with that the fitted file lacks."""
+    """Operators of the compared file that are not in the fitted file."""
 
     @property
     def constant(self) -> tuple[Estimate, ...]:
-        """Those measured at one batch size alone, and another one than is wanted."""
+        """Operators measured at only one batch size, which is not the target."""
         return tuple(e for e in self.estimates if len(e.batches) == 1 and e.batches[0] != self.batch)
 
     @property
     def falling(self) -> tuple[Estimate, ...]:
-        """Those whose memory or time falls with the batch size: noise, or not linear at all."""
+        """Operators whose memory or time falls with the batch size: noise, or not linear."""
         return tuple(e for e in self.estimates if e.time.slope < 0 or e.memory.slope < 0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Means:
-    """Averages of each series at each batch size, sorted by series, then batch: k rows."""
+    """Averages of each series at each batch size, sorted by series, then batch, in k rows."""
 
     series: Int
     batch: Int
@@ -132,31 +129,29 @@ class _Means:
 def fit_profile(
     measurements: Measurements, batch: int, *, against: Measurements | None = None, discard: int = 0
 ) -> Profile:
-    """What every measured operator needs at the batch size `batch`.
+    """Estimate the time and memory of every measured operator at the batch size `batch`.
 
-    What the measurements have at `batch` itself is not fitted but compared with the estimate, and planned with; an
-    operator that was measured there alone needs just that. O(r log r) for r measurements.
+    Measurements at `batch` are not fitted, but compared with the estimates and used instead of them. An operator that
+    was measured only there needs that. O(r log r) for r measurements.
 
     Parameters
     ----------
     measurements
-        What was measured at small batch sizes.
+        Measurements at small batch sizes.
     batch
-        The batch size wanted.
+        The target batch size.
     against
-        Measurements of which those at `batch` are compared with the estimates, and serve nothing else.
+        Measurements to compare with the estimates, at `batch`.
     discard
-        How many measurements to leave out at the start of each operator's and batch size's, for warming up; Celeritas
-        leaves out 5.
+        Number of first measurements to leave out for each operator and batch size, as warm-up; 5 in Celeritas.
 
     Raises
     ------
     UsageError
-        If `batch` is below 1, `discard` below 0 or as large as there are measurements of something, or `against` has
-        nothing to compare with.
+        If `batch` is below 1, `discard` is below 0 or leaves no measurements, or `against` has no matching ones.
     """
     if batch < 1:
-        raise UsageError(f"batch: {batch} is no batch size; expected a whole number of at least 1")
+        raise UsageError(f"batch: {batch} is not a batch size; expected a whole number of at least 1")
     means = _averaged(measurements, discard)
     count = len(measurements.series)
     at_target = means.batch == batch
@@ -190,7 +185,7 @@ def fit_profile(
 
 
 def relative_deviation(estimated: float, measured: float) -> float | None:
-    """|estimated - measured| / measured; None where that is undefined, 0 where both are zero."""
+    """|estimated - measured| / measured; None if undefined, 0 if both are zero."""
     if measured == 0:
         return 0.0 if estimated == 0 else None
     return abs(estimated - measured) / measured
@@ -199,8 +194,8 @@ def relative_deviation(estimated: float, measured: float) -> float | None:
 def _averaged(measurements: Measurements, discard: int) -> _Means:
     """The averages, without the first `discard` measurements of each series and batch size."""
     if discard < 0:
-        raise UsageError(f"discard: {discard} makes no sense; expected a whole number of at least 0")
-    # lexsort is stable: what was measured first stays first.
+        raise UsageError(f"discard: {discard} is not valid; expected a whole number of at least 0")
+    # lexsort is stable, so that measurements stay in order.
     order = np.lexsort((measurements.batch, measurements.member))
     series, batch = measurements.member[order], measurements.batch[order]
     first = np.ones(len(order), dtype=np.bool_)
@@ -227,7 +222,7 @@ def _averaged(measurements: Measurements, discard: int) -> _Means:
 
 
 def _lines(series: Int, batch: Int, amount: Float, count: int) -> list[Line]:
-    """The least-squares line of each of `count` series; every one has a row."""
+    """The least-squares line of each of `count` series, which have at least one row each."""
     size = np.bincount(series, minlength=count)
     x = batch.astype(np.float64)
     middle_x = np.bincount(series, weights=x, minlength=count) / size
@@ -259,7 +254,7 @@ def _measured(means: _Means, row: int) -> Measured:
 def _references(
     measurements: Measurements, against: Measurements, batch: int, discard: int
 ) -> tuple[list[Measured | None], int]:
-    """What `against` has at the batch size for each series, and how many others it has there."""
+    """Measurements of `against` at the batch size for each series, and the number of other series there."""
     means = _averaged(against, discard)
     rows = np.flatnonzero(means.batch == batch).tolist()
     there = {against.series[int(means.series[row])]: _measured(means, row) for row in rows}
@@ -273,7 +268,7 @@ def _references(
 
 
 def _deviations(pairs: Sequence[tuple[float, float]]) -> Deviations | None:
-    """Of (estimated, measured) pairs; None without one that can be compared."""
+    """Deviations of (estimated, measured) pairs; None if no pair can be compared."""
     relative = [relative_deviation(estimated, measured) for estimated, measured in pairs]
     known = sorted(deviation for deviation in relative if deviation is not None)
     if not known:

@@ -1,11 +1,12 @@
-"""Profiles in the words of a spec: written as a fragment of one, and merged into a whole one.
+"""Write profiles as fragments of a spec, and merge them into problems.
 
-A profile file is a piece of a problem file: `tasks` with durations and memory, `links` with a bandwidth and a latency.
-`apply_profile` puts them into a problem, where a task takes what stands under its name, else under its `op`.
+A profile file is a fragment of a problem file: `tasks` with durations and memory, and `links` with a bandwidth and a
+latency. `apply_profile` merges it into a problem: each task takes the entry with its name, else the one with its `op`.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,43 +21,42 @@ from placeopt.io.files import check_input
 from placeopt.io.spec import ANY, GraphFile, LinksSpec, Spec, Tasks
 from placeopt.io.validation import validate
 from placeopt.profiling.estimates import Estimate, Profile
-from placeopt.profiling.numerals import time_text, whole_bytes
-from placeopt.profiling.transfers import TransferModel
+from placeopt.profiling.transfers import TransferModel, time_text
 
 _WORK = ("flops", "bytes")
 
 
 class ProfileFile(GraphFile):
-    """What a profile file may say."""
+    """The format of a profile file."""
 
     tasks: Tasks = Field(default_factory=dict)
-    """Duration, memory and perhaps output of each operator measured."""
+    """Duration, memory and perhaps output of each measured operator."""
     links: LinksSpec | None = None
-    """What was measured of transfers."""
+    """Fitted bandwidth and latency."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A problem with a profile in it, and what found its place."""
+    """A problem merged with a profile, and statistics of the merge."""
 
     document: dict[str, Any]
     by_name: int
-    """Tasks that took what was measured under their own name."""
+    """Number of tasks that took the entry with their name."""
     by_op: int
-    """Tasks that took what was measured under their `op`."""
+    """Number of tasks that took the entry with their `op`."""
     left: tuple[str, ...]
-    """Tasks of which nothing was measured; they are as they were."""
+    """Unchanged tasks, without measurements."""
     unused: tuple[str, ...]
-    """Operators that no task is called by."""
+    """Operators that match no task."""
     restricted: tuple[str, ...]
-    """Tasks given by `flops` or `bytes` before, which now run on the devices they were measured on alone."""
+    """Tasks stated by `flops` or `bytes` before, which now run only on the devices where they were measured."""
 
 
 def profile_document(profile: Profile | None, transfers: TransferModel | None = None) -> dict[str, Any]:
-    """The profile file of what was fitted, as plain data.
+    """The profile file of fitted operators and transfers, as plain data.
 
-    A task's `time` is by device where the measurements tell devices. Its memory is the most that it takes on any of
-    them; what was measured as `bytes` includes the output, which therefore does not count again.
+    A task's `time` is by device if the measurements state devices. Its memory is the largest of all devices; measured
+    `bytes` include the output, which is therefore subtracted.
     """
     document: dict[str, Any] = {"placeopt": 1}
     if profile is not None:
@@ -73,7 +73,7 @@ def profile_document(profile: Profile | None, transfers: TransferModel | None = 
 
 
 def _task(estimates: Sequence[Estimate]) -> dict[str, Any]:
-    """One operator, as measured on one or several devices."""
+    """The task entry of an operator measured on one or several devices."""
     times = {estimate.device: time_text(estimate.best.seconds) for estimate in estimates}
     memory = max(whole_bytes(estimate.best.bytes) for estimate in estimates)
     task: dict[str, Any] = {"time": times.get(None, times)}
@@ -87,27 +87,26 @@ def _task(estimates: Sequence[Estimate]) -> dict[str, Any]:
     return task
 
 
-def read_profile(path: str | Path) -> dict[str, Any]:
-    """The profile in a file, as plain data.
+def whole_bytes(amount: float) -> int:
+    """Bytes rounded up, except for the noise of doubles."""
+    near = round(amount)
+    return near if abs(amount - near) <= 1e-12 * max(1.0, amount) else math.ceil(amount)
 
-    Raises
-    ------
-    SpecError
-        If the file cannot be read or is no profile; lists every issue.
-    """
+
+def read_profile(path: str | Path) -> dict[str, Any]:
+    """Read a profile file as plain data; raises a SpecError that lists every issue."""
     return _checked(_read(path), ProfileFile)
 
 
 def self_contained(path: str | Path, out: Path | None = None) -> dict[str, Any]:
-    """The problem in a file as plain data, with the tasks of its graph file in it.
+    """Read a problem or a graph file as plain data, including the tasks of a problem's graph file.
 
-    A graph file itself is taken too. `out` is where the problem will be written, None if that is not known: the plan
-    file that its placement may name is named as seen from there; likewise that of `current`.
+    Names of plan files, in `placement` and `current`, become relative to `out`, the file to be written, if it is known.
 
     Raises
     ------
     SpecError
-        If a file cannot be read or is wrong; lists every issue.
+        If a file is not valid; lists every issue.
     """
     problem = _read(path)
     whole = isinstance(problem.data, dict) and "devices" in problem.data
@@ -123,23 +122,22 @@ def self_contained(path: str | Path, out: Path | None = None) -> dict[str, Any]:
         placement = owner.get("placement") if isinstance(owner, dict) else None
         if isinstance(owner, dict) and isinstance(placement, dict) and list(placement) == ["file"]:
             plan = named.path(str(placement["file"]))
-            check_input(plan)  # it is read with the problem
+            check_input(plan)  # because it is read with the problem
             if out is not None:
                 owner["placement"] = {"file": os.path.relpath(plan, out.parent)}
     return data
 
 
 def apply_profile(problem: Mapping[str, Any], profile: Mapping[str, Any]) -> Applied:
-    """The problem with what the profile knows of its tasks and links.
+    """Merge a profile into a problem that contains its tasks (see `self_contained`); both are plain data.
 
-    Both are documents as plain data; the problem has its tasks in it (see `self_contained`). A task's duration and
-    memory are replaced, and its output if the profile has one. Durations by device replace those of the same devices
-    alone; `flops` and `bytes` go. Of links the defaults are replaced, overrides stay.
+    A task's duration and memory are replaced, and its output if the profile has one. Durations by device replace only
+    those of the same devices; `flops` and `bytes` are removed. The default link is replaced, overrides are kept.
 
     Raises
     ------
     UsageError
-        If the problem has no tasks, or none that the profile knows while it knows no links either.
+        If the problem has no tasks, or none of the operators of the profile matches one.
     """
     tasks, known = problem.get("tasks") or {}, profile.get("tasks") or {}
     operations = problem.get("operations") or {}
@@ -164,7 +162,7 @@ def apply_profile(problem: Mapping[str, Any], profile: Mapping[str, Any]) -> App
     links = (profile.get("links") or {}).get("default")
     if known and not used:
         raise UsageError(
-            f"the profile has operators {listing(list(known))}, and no task is called so or has such an op; "
+            f"the profile has operators {listing(list(known))}, and no task has such a name or op; "
             f"tasks are {listing(list(tasks))}"
         )
     document = dict(problem)
@@ -177,10 +175,10 @@ def apply_profile(problem: Mapping[str, Any], profile: Mapping[str, Any]) -> App
 
 
 def _merged(task: Mapping[str, Any], measured: Mapping[str, Any], operation: Any) -> dict[str, Any]:
-    """A task with what was measured of it; `operation` are the durations of its op, None without."""
+    """A task merged with its measurements; `operation` are the durations of its op, or None."""
     kept, found = dict(task), dict(measured)
     time = found.pop("time", None)
-    if time is None:  # a profile written by hand may know of memory alone
+    if time is None:  # a profile written by hand may state only memory
         return {**kept, **found}
     stated = kept.pop("time", None if any(key in task for key in _WORK) else operation)
     for key in _WORK:
@@ -206,7 +204,7 @@ def _read(path: str | Path) -> Document:
 
 
 def _checked(document: Document, model: type[Spec] | type[GraphFile]) -> dict[str, Any]:
-    """A copy of the document's data, once it is known to be sound."""
+    """A copy of the data of a document after validation."""
     checked = validate(document, model)
     if checked.issues or checked.model is None:
         raise SpecError(in_file_order(checked.issues))

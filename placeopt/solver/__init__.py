@@ -1,8 +1,7 @@
-"""What a solver is: the protocol that every algorithm implements, ours or a third party's.
+"""The protocol that all solvers implement, built-in or third-party.
 
-A solver takes a `Problem` and `Options` and returns an `Answer`. It never prints, never raises
-for limits or infeasibility, and never claims feasibility: the verifier judges its schedule, and
-the pipeline re-times it first.
+A solver takes a `Problem` and `Options` and returns an `Answer`. It never prints, and never raises for limits or
+infeasibility. The pipeline re-times its schedule, and the verifier decides whether it is feasible.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, get_args, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -21,31 +20,23 @@ from placeopt.model.objective import Value
 from placeopt.model.problem import Contention, MemoryModel, Metric, Problem
 from placeopt.model.schedule import Schedule
 
-ALL_METRICS: tuple[Metric, ...] = (
-    "makespan",
-    "total_cost",
-    "max_load",
-    "communication",
-    "energy",
-    "memory_balance",
-    "relocation",
-)
+ALL_METRICS: tuple[Metric, ...] = get_args(Metric)
 
 
 class Termination(enum.StrEnum):
-    """Why a solver stopped; what it holds is another question."""
+    """Why a solver stopped, regardless of whether it has a schedule."""
 
-    OPTIMAL = "optimal"  # the schedule is proved to be as good as any
-    INFEASIBLE = "infeasible"  # proved that no schedule exists
-    COMPLETED = "completed"  # ran to its own end, or reached the wanted gap
+    OPTIMAL = "optimal"  # the schedule is proved optimal
+    INFEASIBLE = "infeasible"  # it is proved that no schedule exists
+    COMPLETED = "completed"  # the algorithm ended, or the gap limit was reached
     TIME_LIMIT = "time_limit"
     INTERRUPTED = "interrupted"  # the caller asked it to stop
-    FAILED = "failed"  # gave up without a schedule, or broke; the message says why
+    FAILED = "failed"  # no schedule found, or an error; the message says why
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A snapshot for whoever watches: best value and proven bound of the objective's first level."""
+    """A progress report: best value and proven lower bound of the objective's first level."""
 
     elapsed: float
     """Seconds since the solver started."""
@@ -57,9 +48,8 @@ class Progress:
 class Announcer:
     """Reports the progress of several threads to one callback, one call at a time.
 
-    Each report has the best objective and the best bound so far, and a time no earlier than that of the report before:
-    what comes late, from a slower thread, does not take anything back. Nothing else is done while the callback runs, so
-    it may ask for `latest`, report itself, or run another solver.
+    Each report states the best objective and bound so far and a time not before that of the last report, even if a
+    slower thread reports late. The callback may read `latest`, report itself, or run another solver.
 
     Attributes
     ----------
@@ -73,7 +63,7 @@ class Announcer:
         self.latest = Progress(0.0)
 
     def __call__(self, progress: Progress) -> None:
-        """Report it, together with what is known by now."""
+        """Report progress, merged with the last report."""
         with self._lock:
             last = self.latest
             objectives = [each.objective for each in (last, progress) if each.objective is not None]
@@ -90,29 +80,29 @@ class Announcer:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the caller wants of a run, whichever solver it is.
+    """Options of a run that are common to all solvers.
 
     Attributes
     ----------
     time_limit
-        Seconds, None for no limit.
+        Seconds; None for no limit.
     nominal_limit
-        The limit as the caller gave it, before passes took their part of it. None: the same as `time_limit`.
+        The caller's limit before the time of passes is subtracted. None: the same as `time_limit`.
     seed
-        Same seed and one worker, same answer.
+        The same seed with one worker gives the same answer.
     workers
-        Threads that the solver may use.
+        Number of threads that the solver may use.
     gap_limit
-        Stop once (objective - bound) / objective is at most this; None: only when proved optimal.
+        Stop once (objective - bound) / objective is at most this; None: only if proved optimal.
     initial
-        A schedule to start from or to hint.
+        A schedule for a warm start.
     strict
-        Whether a heuristic that would overfill a device for want of anything better fails instead.
+        Whether a heuristic fails instead of returning a schedule that exceeds a device's memory.
     on_progress
-        Called with every new incumbent or bound, perhaps from another thread. `placeopt.solve` gives a solver one that
-        several threads may call at a time (`Announcer`).
+        Called with every new incumbent or bound, perhaps from another thread. `placeopt.solve` passes a thread-safe
+        callback (`Announcer`).
     should_stop
-        Asked now and then; once true, the solver returns the best it holds as INTERRUPTED.
+        Called regularly; once true, the solver returns its best schedule as INTERRUPTED.
     """
 
     time_limit: float | None = None
@@ -127,12 +117,12 @@ class Options:
 
     @property
     def planned_seconds(self) -> float | None:
-        """Seconds to plan work for: the same in every run, which `time_limit` is not. None for no limit."""
+        """Seconds for planning work, equal in every run, unlike `time_limit`. None for no limit."""
         return self.time_limit if self.nominal_limit is None else self.nominal_limit
 
 
 class Clock:
-    """Measures a solver's time against its limit."""
+    """Measures the time of a solver against its limit."""
 
     def __init__(self, limit: float | None) -> None:
         self._start = time.monotonic()
@@ -145,7 +135,7 @@ class Clock:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds left, never negative; None without a limit."""
+        """Remaining seconds, at least 0; None without a limit."""
         return None if self.limit is None else max(0.0, self.limit - self.elapsed)
 
     @property
@@ -156,26 +146,26 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a solver returns.
+    """The result of a solver.
 
     Attributes
     ----------
     termination
         Why it stopped.
     schedule
-        The best schedule it holds, None if none. The pipeline re-times it to the earliest starts in its
-        order, so solvers that think in a simpler execution model may return their own times.
+        The best schedule found, or None. The pipeline re-times it to the earliest starts in its order, so that solvers
+        with a simpler execution model may return their own times.
     bound
-        A proven lower bound of the objective's first level; None without one.
+        A proven lower bound of the objective's first level, or None.
     message
-        For people: what went wrong or is worth knowing.
+        An error or a note for users.
     stats
-        Numbers of the algorithm's own, for reports (nodes, iterations, rho).
+        Statistics of the algorithm for reports (nodes, iterations, rho).
     bound_source
-        Who proved the bound, if not the solver itself.
+        The method that proved the bound, if not the solver.
     varies_by
-        Why another run with the same seed may give another schedule: "clock" or "threads"; empty if it may
-        not. An answer that ended by the time limit or was interrupted varies by the clock in any case.
+        Why another run with the same seed may give another schedule: "clock" or "threads"; empty if it cannot. An
+        answer that was stopped by the time limit or the caller always varies by the clock.
     """
 
     termination: Termination
@@ -188,7 +178,7 @@ class Answer:
 
 
 class Settings(BaseModel):
-    """Base of the settings of a solver's or a pass's own: typed, checked, each field with a description."""
+    """Base class of the settings of a solver or a pass: typed and validated, each field with a description."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -197,14 +187,14 @@ Some = TypeVar("Some", bound=Settings)
 
 
 def checked_settings(owner: str, kind: type[Some], values: Mapping[str, Any], keywords: Sequence[str] = ()) -> Some:
-    """The settings of `owner`, checked; values may be text, as on the command line.
+    """Validate the settings of `owner`; values may be text from a command line.
 
-    `keywords` are other names that may have been meant: the arguments of the function that takes the settings.
+    `keywords` are arguments of the calling function, which a misspelt setting may stand for.
 
     Raises
     ------
     UsageError
-        For an unknown setting or a value of the wrong kind; lists every one.
+        If settings are unknown or values are not valid; lists every one.
     """
     try:
         return kind.model_validate(dict(values))
@@ -223,32 +213,32 @@ def checked_settings(owner: str, kind: type[Some], values: Mapping[str, Any], ke
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What a solver is and can do, declared once and shown by `placeopt solvers`.
+    """Properties and capabilities of a solver, shown by `placeopt solvers`.
 
     Attributes
     ----------
     summary
         One line.
     family
-        What it is listed under: "exact", "list scheduling", "clustering", ...
+        Heading of its list: "exact", "list scheduling", "clustering", ...
     guarantee
-        What is proved of its answers ("optimal", "none", a ratio).
+        What is proved about its answers ("optimal", "none", a ratio).
     complexity
-        In n tasks, e edges, m devices.
+        Running time for n tasks, e edges and m devices.
     citation
-        BibTeX of the paper it implements, empty for folklore.
+        BibTeX of the implemented paper; may be empty.
     exact
         Whether it proves optimality and infeasibility, given time.
     anytime
-        Whether it goes on improving until a limit stops it (it then respects `time_limit`).
+        Whether it improves until a limit stops it (it then respects `time_limit`).
     warm_start
-        Whether it makes use of `Options.initial`.
+        Whether it uses `Options.initial`.
     metrics, contentions, memory_models
-        What it supports; a problem that asks for more is refused before the solver sees it.
+        Supported features; other problems are rejected before the solver runs.
     combined
         Whether weighted sums and lexicographic lists of its metrics are supported too.
     bounding
-        Whether it sees to bounds that take their time itself: none are proved beside it.
+        Whether it proves slow bounds itself; none are then proved in parallel.
     """
 
     summary: str
@@ -268,19 +258,19 @@ class Info:
 
 @runtime_checkable
 class Solver(Protocol):
-    """An algorithm; register its class under the entry point group `placeopt.solvers`."""
+    """A solver; register its class under the entry point group `placeopt.solvers`."""
 
     name: ClassVar[str]
     info: ClassVar[Info]
     settings_type: ClassVar[type[Settings]]
 
     def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:
-        """The algorithm's answer; `settings` is an instance of `settings_type`."""
+        """Solve the problem; `settings` is an instance of `settings_type`."""
         ...
 
 
 def unsupported(info: Info, problem: Problem) -> str | None:
-    """The first property of the problem that a solver with this info cannot handle, as a clause; None if it can."""
+    """The first property of the problem that a solver with this info does not support, as a clause; else None."""
     objective = problem.objective
     if objective.single is None and not info.combined:
         return f"the combined objective {objective}"

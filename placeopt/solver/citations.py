@@ -1,4 +1,4 @@
-"""BibTeX of papers that several solvers and passes implement or follow."""
+"""BibTeX of papers that several solvers and passes implement."""
 
 from __future__ import annotations
 

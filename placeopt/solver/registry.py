@@ -1,4 +1,4 @@
-"""Finds solvers: ours and third parties' alike, by the entry point group `placeopt.solvers`.
+"""Find installed solvers, built-in and third-party, by the entry point group `placeopt.solvers`.
 
 A package adds a solver with
 
@@ -16,7 +16,7 @@ from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, e
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from placeopt.errors import InternalError, UsageError, listing, suggestion
+from placeopt.errors import InternalError, UsageError, alternatives, listing
 from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings, Solver, unsupported
 
@@ -28,7 +28,7 @@ def _entry_points() -> dict[str, EntryPoint]:
     points = {point.name: point for point in entry_points(group=GROUP)}
     try:
         distribution("placeopt")
-    except PackageNotFoundError:  # a checkout that is not installed: its own pyproject.toml names our solvers
+    except PackageNotFoundError:  # a checkout that is not installed: pyproject.toml names the built-in solvers
         project = Path(__file__).parents[2] / "pyproject.toml"
         if project.is_file():
             ours = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["entry-points"][GROUP]
@@ -37,26 +37,25 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 
 def solver_names() -> list[str]:
-    """The names of all installed solvers, sorted."""
+    """Sorted names of all installed solvers."""
     return list(_entry_points())
 
 
 def find_solver(name: str) -> Solver:
-    """The solver of that name; only its own module is imported.
+    """Load the solver of a name; only its own module is imported.
 
     Raises
     ------
     UsageError
-        If there is none, or the package that offers it cannot be imported.
+        If the name is unknown, or the solver's package cannot be imported.
     """
     if not isinstance(name, str):
         raise UsageError(
-            f"a solver is given by its name, got {type(name).__name__}; known are {listing(solver_names(), 40)}"
+            f"expected the name of a solver, got {type(name).__name__}; known are {listing(solver_names(), 40)}"
         )
     point = _entry_points().get(name)
     if point is None:
-        near = suggestion(name, solver_names()) or f"; known are {listing(solver_names(), 40)}"
-        raise UsageError(f'unknown solver "{name}"{near}')
+        raise UsageError(f'unknown solver "{name}"{alternatives(name, solver_names(), 40)}')
     try:
         solver = point.load()()
     except (ImportError, AttributeError) as error:
@@ -117,7 +116,7 @@ def settings_of(kind: type[Settings]) -> tuple[Setting, ...]:
 
 
 def solvers_for(problem: Problem) -> list[str]:
-    """Names of the installed solvers that support everything this problem asks for, but for broken packages."""
+    """Names of the installed solvers that support this problem; packages that cannot be imported are skipped."""
     found = []
     for name in solver_names():
         with suppress(UsageError):

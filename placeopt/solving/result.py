@@ -23,9 +23,9 @@ from placeopt.views.facts import (
     amount_text,
     applied_text,
     device_cells,
-    first_metric,
     problem_line,
     value_text,
+    verdict_text,
 )
 
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ def with_schedule(result: Result, schedule: Schedule, values: tuple[Value, ...],
 def result_facts(result: Result) -> list[tuple[str, str]]:
     """Labels and texts of the result: termination, passes, objective, bound, gap."""
     problem = result.problem
-    metric = first_metric(problem)
+    metric = problem.objective.leading_metric
     seconds = result.wall_time.solve or 0.0
     facts = [("termination", f"{MEANING[result.termination]} ({result.solver}, {seconds:.2f} s)")]
     if result.message:
@@ -347,7 +347,7 @@ def _portfolio_facts(result: Result) -> list[tuple[str, str]]:
     """The member of a portfolio that found the schedule, and the best values of all members."""
     if not result.stats.get("found by"):
         return []
-    metric, resolution = first_metric(result.problem), result.problem.resolution
+    metric, resolution = result.problem.objective.leading_metric, result.problem.resolution
     entries = [entry for entry in result.stats.get("members", ()) if entry["value"] is not None]
     shown = [
         f"{entry['name']} {amount_text(entry['value'], metric, resolution, ticks=False)} in {entry['seconds']:.2f} s"
@@ -360,11 +360,7 @@ def _portfolio_facts(result: Result) -> list[tuple[str, str]]:
 
 def verdict_lines(result: Result) -> list[str]:
     """The verdict of the verifier, with the first violations."""
-    if result.feasible is None:
-        return ["no schedule"]
-    if result.feasible:
-        return ["feasible: the verifier found no violation"]
-    lines = [f"infeasible: {counted(len(result.violations), 'violation')}"]
+    lines = [verdict_text(result.feasible, len(result.violations))]
     lines += [f"{violation.rule.value}: {violation.message}" for violation in result.violations[:SHOWN]]
     if len(result.violations) > SHOWN:
         lines.append(f"and {len(result.violations) - SHOWN:,} more")
@@ -375,7 +371,7 @@ def _text(result: Result) -> str:
     """The text of `repr`."""
     words = [result.termination.value]
     if result.objective is not None:
-        metric = first_metric(result.problem)
+        metric = result.problem.objective.leading_metric
         words.append(f"{result.problem.objective} {value_text(result.objective, result.problem, metric, ticks=False)}")
     if result.gap is not None:
         words.append(f"gap {result.gap:.2%}")

@@ -1,1 +1,1 @@
-"""Questions that need several runs: comparison, explanation of infeasibility, replacement after a change."""
+"""Studies that need several solves: comparison of solvers, explanation of infeasibility, replacement after a change."""

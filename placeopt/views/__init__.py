@@ -1,1 +1,1 @@
-"""Problems and results in words, data frames, plots, traces and HTML pages."""
+"""Show problems and results as text, data frames, plots, traces and HTML pages."""

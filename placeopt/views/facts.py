@@ -1,15 +1,19 @@
-"""Problems and results in words, for a terminal, a notebook and `print` alike."""
+"""Describe problems and results as text, the same for terminal, notebook, page and `print`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from placeopt.errors import visible
+import numpy as np
+
+from placeopt.errors import counted, visible
+from placeopt.model.arrays import Int
 from placeopt.model.metrics import ccr
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Metric, Problem, sizes
+from placeopt.model.schedule import edge_transfers
 from placeopt.model.units import size_text, time_text
 from placeopt.solver import Termination
 
@@ -18,10 +22,10 @@ if TYPE_CHECKING:
     from placeopt.passes import Applied
 
 SHOWN = 20
-"""Violations, and devices of a notebook's table, that are shown."""
+"""Maximum number of violations, and of device rows in a notebook, that are shown."""
 
 DEVICE_HEADERS = ("device", "type", "tasks", "busy", "share", "memory", "of capacity")
-"""Columns of `device_cells`; the first two hold words."""
+"""Columns of `device_cells`; the first two hold text."""
 
 MEANING = {
     Termination.OPTIMAL: "optimal: no schedule is better",
@@ -34,22 +38,23 @@ MEANING = {
 
 
 def problem_line(problem: Problem) -> str:
-    """A problem in a line: sizes, CCR, memory asked and there."""
-    asked = int(problem.memory.sum() if problem.memory_model == "sum" else problem.resident.sum())
+    """Describe a problem in one line: sizes, CCR, required and available memory."""
+    required = int(problem.memory.sum() if problem.memory_model == "sum" else problem.resident.sum())
     capacity = [int(amount) for amount in problem.capacity if amount != UNLIMITED]
-    there = size_text(sum(capacity)) if len(capacity) == problem.n_devices else "unlimited"
+    available = size_text(sum(capacity)) if len(capacity) == problem.n_devices else "unlimited"
     ratio = ccr(problem)
     shown = "-" if ratio is None else f"{ratio:.3g}"
-    return f"{visible(problem.name) or 'problem'}: {sizes(problem)}, CCR {shown}, memory {size_text(asked)} of {there}"
+    name = visible(problem.name) or "problem"
+    return f"{name}: {sizes(problem)}, CCR {shown}, memory {size_text(required)} of {available}"
 
 
 def value_text(value: Value, problem: Problem, metric: Metric | None, *, ticks: bool = True) -> str:
-    """An objective value for people, in the unit of its metric; times with their ticks unless told otherwise."""
+    """Format an objective value in the unit of its metric; with `ticks`, times also show their exact ticks."""
     return amount_text(value, metric, problem.resolution, ticks=ticks)
 
 
 def amount_text(value: Value | float, metric: str | None, resolution: Fraction, *, ticks: bool = True) -> str:
-    """An objective value for people, where a tick takes `resolution` seconds; see `value_text`."""
+    """Format an objective value where a tick is `resolution` seconds; see `value_text`."""
     if metric in ("makespan", "total_cost", "max_load", "relocation"):
         time = time_text(float(value), resolution)
         exact = f"{value:,}" if isinstance(value, int) else f"{float(value):,.6g}"
@@ -63,27 +68,48 @@ def amount_text(value: Value | float, metric: str | None, resolution: Fraction, 
     return f"{float(value):,.10g}"
 
 
-def first_metric(problem: Problem) -> Metric | None:
-    """The metric of the objective's first level, None if that is a weighted one or a sum."""
-    first, *others = problem.objective.levels[0]
-    return first.metric if not others and first.weight == 1 else None
+def first_level(objective_name: str) -> str:
+    """Return the first level of an objective's text: "makespan" of "makespan, then energy"."""
+    return objective_name.partition(", then ")[0]
+
+
+def verdict_text(feasible: bool | None, violations: int) -> str:
+    """State what the verifier found; `feasible` is None without a schedule."""
+    if feasible is None:
+        return "no schedule"
+    return (
+        "feasible: the verifier found no violation" if feasible else f"infeasible: {counted(violations, 'violation')}"
+    )
+
+
+def task_traffic(problem: Problem, device: Int) -> tuple[Int, Int]:
+    """Return the bytes (n,) that each task sends to other devices, and the bytes (n,) that it receives from them.
+
+    A transfer that serves several consumers counts once for the producer and once for each consumer.
+    """
+    carrier = edge_transfers(problem, device)
+    sent, received = np.zeros((2, problem.n_tasks), dtype=np.int64)
+    first, moved = carrier == np.arange(problem.n_edges), carrier >= 0
+    np.add.at(sent, problem.edge_source[first], problem.payload[first])
+    np.add.at(received, problem.edge_target[moved], problem.payload[moved])
+    return sent, received
 
 
 def change_text(before: dict[str, int], after: dict[str, int]) -> str:
-    """The sizes that differ: 235 -> 129 tasks, 301 -> 160 edges."""
+    """List the sizes that differ: 235 -> 129 tasks, 301 -> 160 edges."""
     parts = [f"{before[key]:,} -> {after[key]:,} {key}" for key in before if before[key] != after[key]]
     return ", ".join(parts) or "the same size"
 
 
 def applied_text(applied: Applied) -> str:
-    """What passes did, in a line."""
+    """Describe in one line what passes changed."""
     data = applied.to_dict()
     inexact = "" if applied.exact else "; the optimum may be lost"
     return f"{', '.join(applied.names)}: {change_text(data['before'], data['after'])}{inexact}"
 
 
 def device_cells(use: DeviceUse, makespan: int, resolution: Fraction) -> tuple[str, ...]:
-    """What a schedule asks of a device, under DEVICE_HEADERS."""
+    """Format the use of a device as cells under DEVICE_HEADERS."""
     share = use.busy / makespan if makespan else 0.0
     capacity = "unlimited"
     if use.capacity is not None:
@@ -95,12 +121,12 @@ def device_cells(use: DeviceUse, makespan: int, resolution: Fraction) -> tuple[s
     )  # fmt: skip
 
 
-def aligned(rows: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Rows of cells as lines of text in columns, the first `left` of them set to the left, the others to the right."""
+def aligned(rows: Sequence[Sequence[str]], left: int, words: Collection[int] = ()) -> list[str]:
+    """Format rows as columns of text; the first `left` columns and those in `words` are left-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
-            cell.ljust(width) if k < left else cell.rjust(width)
+            cell.ljust(width) if k < left or k in words else cell.rjust(width)
             for k, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows

@@ -1,4 +1,4 @@
-"""Results and comparisons as pandas data frames; pandas is only imported here, and only when a frame is made."""
+"""Convert results and comparisons to pandas data frames; pandas is imported only when a frame is made."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import moved_edges
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, arrivals, durations, edge_ticks, edge_transfers
+from placeopt.views.facts import task_traffic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,19 +30,18 @@ SECONDS = {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "ms": Fraction(1,
 def result_frame(
     problem: Problem, solver: str, schedule: Schedule | None, devices: Sequence[DeviceUse], rows: Rows, unit: Unit
 ) -> pd.DataFrame:
-    """A data frame of a solver's schedule; see `Result.to_frame`."""
+    """Return a data frame of a solver's schedule; see `Result.to_frame`."""
     pandas = _pandas()
-    if rows not in get_args(Rows):
-        raise UsageError(f'to_frame has no rows "{rows}"; expected one of {", ".join(get_args(Rows))}')
-    if unit not in get_args(Unit):
-        raise UsageError(f'to_frame knows no unit "{unit}"; expected one of {", ".join(get_args(Unit))}')
+    for what, value, known in (("rows", rows, get_args(Rows)), ("unit", unit, get_args(Unit))):
+        if value not in known:
+            raise UsageError(f'to_frame: unknown {what} "{value}"; expected one of {", ".join(known)}')
     scale = None if unit == "tick" else problem.resolution / SECONDS[unit]
     columns: dict[str, Any]
     if rows == "devices":
         columns = _devices(devices)
     else:
         nothing = np.zeros(0, dtype=np.int64)
-        if schedule is None:  # the same columns without rows, so that what follows need not ask
+        if schedule is None:  # the same columns without rows, so that callers need no special case
             m = problem.n_devices
             no_ticks = np.zeros((0, m), dtype=np.int64)
             problem = build_problem(task_names=(), device_names=problem.device_names, duration=no_ticks)
@@ -57,9 +57,9 @@ def result_frame(
 
 
 def runs_frame(runs: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """A data frame of runs; see `Comparison.to_frame`."""
+    """Return a data frame of runs; see `Comparison.to_frame`."""
     pandas = _pandas()
-    # Column by column: whole numbers of which some are absent would become floats in a frame of dicts.
+    # Column by column: in a frame of dicts, integers become floats where some are absent.
     columns = {name: pandas.array([run[name] for run in runs]) for name in (runs[0] if runs else ())}
     frame: pd.DataFrame = pandas.DataFrame(columns)
     return frame
@@ -78,9 +78,6 @@ def _tasks(problem: Problem, schedule: Schedule) -> dict[str, Any]:
     took = durations(problem, device)
     ready = problem.release.copy()
     np.maximum.at(ready, problem.edge_target, arrivals(problem, schedule))
-    moved = edge_transfers(problem, device) >= 0
-    received = np.zeros(problem.n_tasks, dtype=np.int64)
-    np.add.at(received, problem.edge_target[moved], problem.payload[moved])
     return {
         "task": list(problem.task_names),
         "device": _names(problem.device_names, device),
@@ -93,7 +90,7 @@ def _tasks(problem: Problem, schedule: Schedule) -> dict[str, Any]:
         "resident": problem.resident,
         "output": problem.output,
         "scratch": problem.scratch,
-        "received": received,
+        "received": task_traffic(problem, device)[1],
     }
 
 

@@ -1,89 +1,131 @@
-"""From a constructive heuristic to an answer: dead ends left, ports served, what is worth knowing told.
-
-A heuristic is a function from `Groups` to `Built`: it fills a timeline and tells which group found no device, if one
-did. Groups that have their `home` already stay there. `answered` runs it, and where the devices fill up before every
-task is placed, runs it again with some of the placement decided beforehand:
-
-1. Repair: groups are evicted from a device to make room for the one that is stuck (`_repair`), and the heuristic begins
-   anew with these homes and all that it had chosen before; at most REPAIRS times.
-2. Packing: all groups are packed by memory alone (`_placement.packings`), and the heuristic only orders them.
-
-Of several schedules the one that misses deadlines by least is kept, then the shortest.
-"""
+"""The base class of constructive heuristics: runs one, repairs dead ends and builds the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from placeopt.errors import listing
+from placeopt.kernels import Kernel
 from placeopt.model.arrays import Int
 from placeopt.model.memory import used_memory
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, lateness, makespan
 from placeopt.model.units import size_text, time_text
 from placeopt.simulation import retime
-from placeopt.solver import Answer, Termination
+from placeopt.solver import Answer, Info, Options, Settings, Termination
 
-from .groups import Groups, grouped, packings
-from .repair import with_room_for
-from .timeline import Timeline, schedule_of
+from .groups import Groups, grouped, packings, with_homes, with_room_for
+from .timeline import DONE, Timeline, make_instance, make_timeline, schedule_of, work_steps
 
 REPAIRS = 8
-"""Evictions before everything is packed anew: each costs a run of the heuristic."""
+"""Evictions before all groups are packed instead: each costs a run of the heuristic."""
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
-    """How far a heuristic came: its timeline, and the group that no device has room for, None if all tasks are
-    placed."""
+class PartialSchedule:
+    """The timeline that a heuristic filled, and the group that no device could take; None if all tasks are placed."""
 
     line: Timeline
     stuck: int | None = None
 
 
-Build = Callable[[Groups], Built]
-
-
-def built(problem: Problem, line: Timeline, sequence: Int, placed: int) -> Built:
-    """What came of placing the tasks of `sequence` in turn, when `placed` of them found a device."""
-    return Built(line, None if placed == problem.n_tasks else int(problem.group[sequence[placed]]))
+Build = Callable[[Groups], PartialSchedule]
+"""A heuristic on one problem: places all groups, those with a home there, until all are placed or one is stuck."""
 
 
 @dataclass(frozen=True, slots=True)
-class Constructed:
-    """A schedule ready for the problem's contention, or none; and why, or how it came about where that is unusual."""
+class Construction:
+    """A schedule with port times or None, and a note: why there is none, or what was unusual."""
 
     schedule: Schedule | None
     note: str = ""
 
 
-def answered(problem: Problem, build: Build) -> Answer:
-    """The heuristic's answer; FAILED, with the bytes that were missing on each device, where it finds no placement."""
-    return as_answer(problem, constructed(problem, build))
+class Constructive:
+    """Base class of constructive heuristics. Unless a solver states otherwise, it handles the whole model as follows.
+
+    - **Colocation groups**: the first task of a group to be placed decides for the whole group, and the group's memory
+      is reserved at once. A group with a single possible device is assigned to it from the start.
+    - **Candidates**: a device is a candidate for a group if all its members may run there, if it has enough memory
+      left, and if it holds no group that must be separate. Other devices are ignored. A device is never overfilled.
+    - **Memory** is counted as under the memory model `sum`, which is cautious under `peak`.
+    - **Dead ends**: if no device is left for a group, other groups are evicted to make room, and the heuristic starts
+      again with these homes. As a last resort all groups are packed by memory, and the heuristic only orders tasks.
+    - **Release times**: no task starts before its release time, which counts like the arrival of an input.
+    - **Port contention**: transfers are booked at both ports when their consumer is placed, in the order in which their
+      producers end, each after all transfers booked before.
+    - **Deadlines** do not influence the choices. If the schedule misses one, the message reports by how much.
+    - **Means**: mean durations are over the devices that may run the task, mean transfer times over all pairs of
+      distinct devices.
+    - **Ties** that the algorithm leaves open go to the lowest index, of tasks and then of devices.
+    """
+
+    name: ClassVar[str]
+    info: ClassVar[Info]
+    settings_type: ClassVar[type[Settings]] = Settings
+
+    def builder(self, problem: Problem, settings: Any) -> Build:
+        """Prepare the heuristic: compute what does not depend on homes. Not needed if `construct` is overridden."""
+        raise NotImplementedError
+
+    def construct(self, problem: Problem, options: Options, settings: Any) -> Construction:
+        """Run the heuristic, with repair; overridden by heuristics that build several schedules."""
+        return construct_with_repair(problem, self.builder(problem, settings))
+
+    def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:
+        """Return the schedule, or FAILED with the missing bytes if the heuristic finds no placement."""
+        return as_answer(problem, self.construct(problem, options, settings))
 
 
-def as_answer(problem: Problem, found: Constructed) -> Answer:
-    """The answer that holds a schedule, and tells of deadlines that it misses."""
+def run_heuristic(problem: Problem, build: Build) -> Answer:
+    """Run a heuristic with repair, and build the answer."""
+    return as_answer(problem, construct_with_repair(problem, build))
+
+
+def run_loop(
+    problem: Problem, groups: Groups, loop: Kernel[..., int], *arguments: Any, steps: int | None = None, **options: bool
+) -> PartialSchedule:
+    """Fill a timeline with a kernel that takes an `Instance`, a `Timeline` and the other arguments.
+
+    The kernel returns DONE or the task that it could not place. `steps` are its elementary steps, by default
+    `work_steps`; `options` are those of `Kernel.select`.
+    """
+    line = make_timeline(problem, groups)
+    run = loop.select(work_steps(problem) if steps is None else steps, **options)
+    task = run(make_instance(problem, groups), line, *arguments)
+    return PartialSchedule(line, None if task == DONE else int(problem.group[task]))
+
+
+def as_answer(problem: Problem, found: Construction) -> Answer:
+    """Build the answer with a schedule; its message reports missed deadlines."""
     if found.schedule is None:
         return Answer(Termination.FAILED, message=found.note)
     notes = [found.note] if found.note else []
     if late := lateness(problem, found.schedule):
         time = time_text(late, problem.resolution)
-        notes.append(f"some task misses its deadline by {time}; the solver cp-sat can decide whether all can be kept")
+        notes.append(
+            f"some task misses its deadline by {time}; the solver cp-sat can decide whether all deadlines can be met"
+        )
     return Answer(Termination.COMPLETED, found.schedule, message="; ".join(notes))
 
 
-def constructed(problem: Problem, build: Build) -> Constructed:
-    """The heuristic's schedule, after repair or packing where the devices filled up."""
+def construct_with_repair(problem: Problem, build: Build) -> Construction:
+    """Run a heuristic; after a dead end run it again with repaired homes, then with packed ones.
+
+    1. Repair: groups are evicted to make room for the stuck group (`with_room_for`). The heuristic starts again with
+       these homes and those of all groups that it placed before. At most REPAIRS times.
+    2. Packing: all groups are packed by memory (`packings`), and the heuristic runs on each packing.
+    """
     groups = grouped(problem)
     if groups.stuck is not None:
-        return Constructed(None, no_room(problem, groups, groups.stuck, groups.home, groups.room))
+        return Construction(None, no_room(problem, groups, groups.stuck, groups.home, groups.room))
     first = trial = build(groups)
     if trial.stuck is None:
-        return Constructed(timed(problem, trial.line))
+        return Construction(with_port_times(problem, trial.line))
     for _ in range(REPAIRS):
         assert trial.stuck is not None
         home = with_room_for(groups, trial.line.home, trial.line.room, trial.stuck)
@@ -91,21 +133,21 @@ def constructed(problem: Problem, build: Build) -> Constructed:
             break
         trial = build(with_homes(groups, home))
         if trial.stuck is None:
-            note = "the devices filled up before every task was placed: some were moved to make room"
-            return Constructed(timed(problem, trial.line), note)
-    # With every home given nothing can be stuck.
+            note = "the devices filled up before all tasks were placed: some were moved to make room"
+            return Construction(with_port_times(problem, trial.line), note)
+    # With a home for every group none can be stuck.
     lines = [build(with_homes(groups, home)).line for home in packings(problem, groups)]
     if not lines:
         assert first.stuck is not None
-        return Constructed(None, no_room(problem, groups, first.stuck, first.line.home, first.line.room))
-    note = "the devices filled up before every task was placed: the groups were packed by memory first"
-    return best_of(problem, [Constructed(timed(problem, line), note) for line in lines])
+        return Construction(None, no_room(problem, groups, first.stuck, first.line.home, first.line.room))
+    note = "the devices filled up before all tasks were placed: the groups were packed by memory first"
+    return best_of(problem, [Construction(with_port_times(problem, line), note) for line in lines])
 
 
-def best_of(problem: Problem, found: list[Constructed]) -> Constructed:
-    """The one with the least lateness, then the least makespan; the first of equals, of those with a schedule."""
+def best_of(problem: Problem, found: list[Construction]) -> Construction:
+    """Choose the schedule with the least lateness, then the least makespan, then the first."""
 
-    def badness(each: Constructed) -> tuple[bool, int, int]:
+    def badness(each: Construction) -> tuple[bool, int, int]:
         if each.schedule is None:
             return True, 0, 0
         return False, lateness(problem, each.schedule), makespan(problem, each.schedule)
@@ -113,20 +155,12 @@ def best_of(problem: Problem, found: list[Constructed]) -> Constructed:
     return min(found, key=badness)
 
 
-def with_homes(groups: Groups, home: Int) -> Groups:
-    """The groups with more of them given a home (g,), -1 for those still free."""
-    room = groups.room.copy()
-    fresh = np.flatnonzero((home >= 0) & (groups.home < 0))
-    np.subtract.at(room, home[fresh], groups.memory[fresh])
-    return replace(groups, home=home, room=room)
-
-
 def no_room(problem: Problem, groups: Groups, k: int, home: Int, room: Int) -> str:
-    """Why group k found no device beside those that have their `home` (g,), with `room` (m,) left."""
+    """Explain why no device can take group k; the placed groups have their `home` (g,) and leave `room` (m,)."""
     members = np.flatnonzero(problem.group == k)
     task = problem.task_names[members[0]]
     others = len(members) - 1
-    share = "" if others == 0 else f" and the {f'{others} others' if others > 1 else 'other'} of its group"
+    share = "" if others == 0 else f" and the {f'{others} other tasks' if others > 1 else 'other task'} of its group"
     devices = np.flatnonzero(problem.group_feasible()[k]).tolist()
     if not devices:
         return f"no device may run {task}{share}"
@@ -141,8 +175,8 @@ def no_room(problem: Problem, groups: Groups, k: int, home: Int, room: Int) -> s
             rival = problem.task_names[int(np.flatnonzero(problem.group == rivals[0])[0])]
             reasons.append(f"{problem.device_names[d]} without {rival}, which must be apart from it")
         else:
-            reasons.append(f"{problem.device_names[d]} beside what can go nowhere else")
-    peak = " (counting all as held at once, as heuristics do)" if problem.memory_model == "peak" else ""
+            reasons.append(f"{problem.device_names[d]} without the tasks that can run only there")
+    peak = " (heuristics count all memory as held at once)" if problem.memory_model == "peak" else ""
     return (
         f"no device left for {task}{share}, which takes {size_text(need)}: it would need {listing(reasons)}{peak}; "
         "the solver cp-sat can decide whether there is a placement"
@@ -150,15 +184,18 @@ def no_room(problem: Problem, groups: Groups, k: int, home: Int, room: Int) -> s
 
 
 def overflow(problem: Problem, schedule: Schedule) -> str:
-    """By how much each device is too small for what stands there; "" if none is."""
+    """List the devices that a schedule overfills, and by how much; "" if there are none."""
     over = used_memory(problem, schedule) - problem.capacity
     full = np.flatnonzero(over > 0).tolist()
     return listing([f"{problem.device_names[d]} by {size_text(int(over[d]))}" for d in full], 20) if full else ""
 
 
-def timed(problem: Problem, line: Timeline) -> Schedule:
-    """The schedule of a finished timeline; where ports contend, re-timed with its transfers in the order in which they
-    were booked, or in which they become due if that ends earlier."""
+def with_port_times(problem: Problem, line: Timeline) -> Schedule:
+    """Return the schedule of a finished timeline.
+
+    Under port contention it is re-timed twice, with transfers in the order in which they were booked and in the order
+    in which they become due. The better schedule is returned.
+    """
     schedule = schedule_of(problem, line)
     if problem.contention == "none":
         return schedule

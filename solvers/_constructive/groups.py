@@ -1,41 +1,39 @@
-"""What constructive heuristics must know of memory, groups and separation, and packing by memory alone."""
+"""Colocation groups as units of placement: their memory and devices, packings by memory, evictions to make room."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.groups import group_memory, group_separation
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, group_memory, group_separation
 
 SEARCH_NODES = 20_000
-"""Placements that the search of `packings` tries before it gives up."""
+"""Placements that the search in `packings` tries at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The colocation groups as what has to be placed; g of them on m devices.
+    """The g colocation groups of a problem and their possible homes among m devices.
 
     Attributes
     ----------
     memory
-        (g,) bytes of all members, counted as under the `sum` memory model.
+        (g,) bytes of all members, counted as under the memory model `sum`.
     feasible
-        (g, m), what is left of the group's devices: those that every member may use, with room for
-        the group beside the groups that can go nowhere else, and not taken by one of those that
-        must be apart from it.
+        (g, m) the devices that every member may use, that have room for the group beside the groups with a home, and
+        that are not the home of a group that must be separate.
     apart_start, apart
         Separation as CSR: group k must be apart from apart[apart_start[k]:apart_start[k + 1]].
     home
-        (g,) the device of each group with only one left, -1 for the others.
+        (g,) the device of each group with a single possible device, -1 for the others.
     room
-        (m,) bytes left beside the groups that have their home.
+        (m,) bytes left beside the groups with a home.
     stuck
-        A group without any device left, None if all have one. Under the `sum` model it proves that the
-        problem has no schedule.
+        A group without a possible device; None if there is none. Under the memory model `sum` it proves that the
+        problem is infeasible.
     """
 
     memory: Int
@@ -48,29 +46,29 @@ class Groups:
 
 
 def grouped(problem: Problem) -> Groups:
-    """The groups of a problem; those with only one device possible have it reserved."""
+    """Return the groups of a problem; a group with a single possible device has its home there."""
     g = problem.n_groups
     memory = group_memory(problem)
     apart_start, apart = group_separation(problem)
 
     feasible = problem.group_feasible() & (memory[:, None] <= problem.capacity)
     owner = np.repeat(np.arange(g), np.diff(apart_start))
-    feasible[apart[apart == owner]] = False  # nothing is apart from itself
+    feasible[apart[apart == owner]] = False  # no group is apart from itself
     home = np.full(g, -1, dtype=np.int64)
     room = problem.capacity.copy()
     stuck = None
-    # Where every group has every device to choose from, nothing is settled.
+    # If every group may use every device, no home is forced.
     while stuck is None and not (problem.n_devices > 1 and feasible.all()):
         options = feasible.sum(axis=1)
         if g and options.min() == 0:
             stuck = int(options.argmin())
             break
-        settled = np.flatnonzero((options == 1) & (home < 0))
-        if len(settled) == 0:
+        forced = np.flatnonzero((options == 1) & (home < 0))
+        if len(forced) == 0:
             break
-        home[settled] = feasible[settled].argmax(axis=1)
-        np.subtract.at(room, home[settled], memory[settled])
-        for k in settled[apart_start[settled] < apart_start[settled + 1]]:
+        home[forced] = feasible[forced].argmax(axis=1)
+        np.subtract.at(room, home[forced], memory[forced])
+        for k in forced[apart_start[forced] < apart_start[forced + 1]]:
             feasible[apart[apart_start[k] : apart_start[k + 1]], home[k]] = False
         free = home < 0
         feasible[free] &= memory[free, None] <= room
@@ -80,12 +78,20 @@ def grouped(problem: Problem) -> Groups:
     return Groups(memory, feasible, apart_start, apart, home, room, stuck)
 
 
-def packings(problem: Problem, groups: Groups) -> Iterator[Int]:
-    """Placements (g,) of all groups that keep memory, feasibility and separation, each found in another way.
+def with_homes(groups: Groups, home: Int) -> Groups:
+    """Return the groups with more homes (g,), -1 for groups that are still free."""
+    room = groups.room.copy()
+    fresh = np.flatnonzero((home >= 0) & (groups.home < 0))
+    np.subtract.at(room, home[fresh], groups.memory[fresh])
+    return replace(groups, home=home, room=room)
 
-    In topological order onto one device until it is full, then the next; by falling memory onto the
-    device with most room; likewise with least room. Where all three fail, a search through at
-    most SEARCH_NODES placements; where that fails, too, another in which separated groups come one after another.
+
+def packings(problem: Problem, groups: Groups) -> Iterator[Int]:
+    """Yield placements (g,) of all groups that keep memory, feasibility and separation.
+
+    Three greedy packings: in topological order onto one device until it is full, then the next; by decreasing memory
+    onto the device with the most room; the same with the least room. If all three fail, a search through at most
+    SEARCH_NODES placements; if that fails too, a second search that places separated groups next to each other.
     """
     undecided = np.flatnonzero(groups.home < 0)
     first_task = np.full(len(groups.home), problem.n_tasks, dtype=np.int64)
@@ -93,13 +99,13 @@ def packings(problem: Problem, groups: Groups) -> Iterator[Int]:
     in_order = undecided[np.argsort(first_task[undecided], kind="stable")]
     falling = undecided[np.argsort(-groups.memory[undecided], kind="stable")]
     found = False
-    for sequence, preference in ((in_order, _stay), (falling, _most_room), (falling, _least_room)):
-        home = _greedy(groups, sequence, preference)
+    for sequence, sign, stay in ((in_order, 1, True), (falling, 1, False), (falling, -1, False)):
+        home = _greedy(groups, sequence, sign, stay=stay)
         if home is not None:
             found = True
             yield home
     if not found:
-        # Few options first, then much memory: what is hard to place is tried before room runs out.
+        # Groups with few options first, then those with much memory: they are the hardest to place.
         options = groups.feasible[undecided].sum(axis=1)
         sequence = undecided[np.lexsort((-groups.memory[undecided], options))]
         home = _search(groups, sequence, problem.device_class)
@@ -110,40 +116,32 @@ def packings(problem: Problem, groups: Groups) -> Iterator[Int]:
 
 
 def possible(groups: Groups, home: Int, room: Int, k: int) -> Int:
-    """The devices that group k can go to beside those placed already, in order."""
+    """Return the devices that can take group k beside the placed groups, in order."""
     free = groups.feasible[k] & (groups.memory[k] <= room)
     taken = home[groups.apart[groups.apart_start[k] : groups.apart_start[k + 1]]]
     free[taken[taken >= 0]] = False
     return np.flatnonzero(free)
 
 
-def _stay(room: Int, devices: Int, last: int) -> int:
-    return last if last in devices else int(devices[room[devices].argmax()])
-
-
-def _most_room(room: Int, devices: Int, last: int) -> int:  # noqa: ARG001 - preferences share a signature
-    return int(devices[room[devices].argmax()])
-
-
-def _least_room(room: Int, devices: Int, last: int) -> int:  # noqa: ARG001
-    return int(devices[room[devices].argmin()])
-
-
-def _greedy(groups: Groups, sequence: Int, preference: Callable[[Int, Int, int], int]) -> Int | None:
+def _greedy(groups: Groups, sequence: Int, sign: int, *, stay: bool) -> Int | None:
+    """Place groups in turn on the device with the most (sign 1) or least (-1) room, or stay on the last one."""
     home, room, last = groups.home.copy(), groups.room.copy(), -1
     for k in sequence.tolist():
         devices = possible(groups, home, room, k)
         if len(devices) == 0:
             return None
-        last = preference(room, devices, last)
+        if not (stay and last in devices):
+            last = int(devices[(sign * room[devices]).argmax()])
         home[k] = last
         room[last] -= groups.memory[k]
     return home
 
 
 def _rivals_next(groups: Groups, sequence: Int) -> Int:
-    """The sequence, but what separation connects with a group comes with it, breadth-first: each then meets rivals that
-    stand already, and where few devices leave no choice (two: one side or the other) a search need not go far back."""
+    """Reorder the sequence so that groups connected by separation follow each other, breadth-first.
+
+    Each group then meets rivals that are placed already. With few devices a search detects a conflict early.
+    """
     seen = groups.home >= 0
     order: list[int] = []
     for first in sequence.tolist():
@@ -162,7 +160,7 @@ def _rivals_next(groups: Groups, sequence: Int) -> Int:
 
 
 def _search(groups: Groups, sequence: Int, device_class: Int) -> Int | None:
-    """Depth-first search in a fixed order of groups, the device with least room first."""
+    """Search depth-first in a fixed order of groups, the device with the least room first; None if it fails."""
     home, room = groups.home.copy(), groups.room.copy()
     used = np.bincount(home[home >= 0], minlength=len(room))
     rest = np.append(np.cumsum(groups.memory[sequence][::-1])[::-1], 0)
@@ -178,7 +176,7 @@ def _search(groups: Groups, sequence: Int, device_class: Int) -> Int | None:
             devices = possible(groups, home, room, k)
             fresh: set[int] = set()
             for d in devices[np.argsort(-room[devices], kind="stable")].tolist():
-                # Of the unused devices of a class one is as good as another.
+                # Unused devices of one class are interchangeable.
                 if used[d] or device_class[d] not in fresh:
                     options.append(d)
                 if not used[d]:
@@ -198,3 +196,56 @@ def _search(groups: Groups, sequence: Int, device_class: Int) -> Int | None:
         used[d] += 1
         nodes += 1
     return None
+
+
+def with_room_for(groups: Groups, home: Int, room: Int, k: int) -> Int | None:
+    """Return homes (g,) for group k and all groups placed before, after evictions; None if no eviction helps.
+
+    On each device that group k may use, groups that fit elsewhere are evicted until k fits: first those that must be
+    apart from k, then the smallest group that leaves enough room, or the largest one if none does. The device from
+    which the least memory moves is chosen; ties go to the lowest index.
+    """
+    best: tuple[int, Int] | None = None
+    for d in np.flatnonzero(groups.feasible[k]).tolist():
+        trial_home, trial_room = home.copy(), room.copy()
+        moved = _cleared(groups, trial_home, trial_room, k, d)
+        if moved is not None and (best is None or moved < best[0]):
+            trial_home[k] = d
+            best = moved, trial_home
+    return None if best is None else best[1]
+
+
+def _cleared(groups: Groups, home: Int, room: Int, k: int, d: int) -> int | None:
+    """Evict groups from device d until group k fits, in place; return the bytes moved, None if k cannot fit."""
+    moved = 0
+    apart = groups.apart[groups.apart_start[k] : groups.apart_start[k + 1]]
+    for other in apart[home[apart] == d].tolist():
+        if groups.home[other] >= 0 or not _relocated(groups, home, room, other):
+            return None
+        moved += int(groups.memory[other])
+    while (missing := int(groups.memory[k] - room[d])) > 0:
+        there = np.flatnonzero((home == d) & (groups.home < 0) & (groups.memory > 0))
+        elsewhere = groups.feasible[there] & (groups.memory[there, None] <= room)
+        elsewhere[:, d] = False
+        there = there[elsewhere.any(axis=1)]
+        # The smallest sufficient group first, then larger ones, then the insufficient ones from the largest on.
+        size = groups.memory[there]
+        ways = there[np.lexsort((np.where(size >= missing, size, -size), size < missing))]
+        evicted = next((other for other in ways.tolist() if _relocated(groups, home, room, other)), None)
+        if evicted is None:
+            return None
+        moved += int(groups.memory[evicted])
+    return moved
+
+
+def _relocated(groups: Groups, home: Int, room: Int, k: int) -> bool:
+    """Move a group to the other device where it leaves the least room; return False if no other can take it."""
+    devices = possible(groups, home, room, k)
+    devices = devices[devices != home[k]]
+    if len(devices) == 0:
+        return False
+    target = int(devices[room[devices].argmin()])
+    room[home[k]] += groups.memory[k]
+    room[target] -= groups.memory[k]
+    home[k] = target
+    return True

@@ -1,4 +1,4 @@
-"""Binary heaps in preallocated arrays, one for each device, for kernels that make no arrays."""
+"""Binary heaps in preallocated arrays, for kernels that allocate nothing."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Rank = NDArray[np.int32]
 
 
 class Heaps(NamedTuple):
-    """A binary heap for each of m devices, in columns: only as many rows are touched as tasks are ready at once.
+    """m binary heaps, one in each column, such that only the rows in use are touched.
 
     Attributes
     ----------
     key, item
-        (n, m) twice: what the heap is ordered by, first the key, then the item (a rank); int64 and int32.
+        (n, m) twice, int64 and int32: entries are ordered by key, then by item (a task or its rank).
     size
-        (m,) entries of each heap.
+        (m,) number of entries in each heap.
     """
 
     key: Int
@@ -30,13 +30,13 @@ class Heaps(NamedTuple):
 
 
 def make_heaps(n: int, m: int) -> Heaps:
-    """Empty heaps for m devices and up to n tasks on each."""
+    """Return m empty heaps for up to n entries each."""
     return Heaps(np.empty((n, m), dtype=np.int64), np.empty((n, m), dtype=np.int32), np.zeros(m, dtype=np.int64))
 
 
 @kernel(allocates=False, inline=True)
 def push(heaps: Heaps, d: int, key: int, item: int) -> None:
-    """Add an entry to the heap of device d."""
+    """Add an entry to heap d."""
     at = heaps.size[d]
     heaps.size[d] += 1
     while at > 0:
@@ -53,7 +53,7 @@ def push(heaps: Heaps, d: int, key: int, item: int) -> None:
 
 @kernel(allocates=False, inline=True)
 def pop(heaps: Heaps, d: int) -> None:
-    """Remove the head of device d's heap."""
+    """Remove the head of heap d."""
     heaps.size[d] -= 1
     last = heaps.size[d]
     key, item = heaps.key[last, d], heaps.item[last, d]

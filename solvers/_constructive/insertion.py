@@ -1,7 +1,6 @@
-"""Insertion-based list scheduling: tasks in a given order, each where and when it ends first.
+"""List scheduling with insertion: tasks in a given order, each on the device and in the gap where it ends first.
 
-What counts as first may be biased: a penalty in ticks for each device is added to the end of the task there, such as
-what PEFT expects to follow it.
+Finish times can be penalised per device, such as by the ticks that PEFT expects to follow.
 """
 
 from __future__ import annotations
@@ -14,24 +13,24 @@ from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 
-from .construction import Built, built
+from .construction import PartialSchedule, run_loop
 from .groups import Groups
-from .placement_ops import arrival_on, earliest, may_take, note_arrivals, occupy
-from .timeline import NEVER, Case, Timeline, make_case, make_timeline, work_steps
+from .placement_ops import can_host, compute_ready_times, earliest_start, occupy, ready_time
+from .timeline import DONE, NEVER, Instance, Timeline
 
 BLOCK = 16
-"""Tasks that are read ahead."""
+"""Tasks whose data is read ahead."""
 
 
 class Penalties(NamedTuple):
-    """What is added to the end of each task on each device when devices are compared.
+    """Ticks that are added to the end of a task on a device when devices are compared.
 
     Attributes
     ----------
     row
-        (n,) the row that holds for the task.
+        (n,) each task's row in `ticks`.
     ticks
-        (r, m) ticks, none of them negative, and such that an end and a penalty together stay below NEVER.
+        (r, m) ticks, not negative; an end plus a penalty stays below NEVER.
     """
 
     row: Int
@@ -39,57 +38,61 @@ class Penalties(NamedTuple):
 
 
 def no_penalties(problem: Problem) -> Penalties:
-    """The device where a task ends first is the best."""
+    """Return penalties of zero: the device where a task ends first is the best."""
     return Penalties(np.zeros(problem.n_tasks, dtype=np.int64), np.zeros((1, problem.n_devices), dtype=np.int64))
 
 
-def inserted(problem: Problem, groups: Groups, sequence: Int, penalties: Penalties | None = None) -> Built:
-    """Each task of `sequence`, a topological order, on the device where it ends first; none before its release time."""
-    line = make_timeline(problem, groups)
-    run = insert_in_order.select(work_steps(problem))
-    placed = run(make_case(problem, groups), line, sequence, penalties or no_penalties(problem))
-    return built(problem, line, sequence, placed)
+def insert_tasks(
+    problem: Problem, groups: Groups, sequence: Int, penalties: Penalties | None = None
+) -> PartialSchedule:
+    """Insert each task of `sequence`, a topological order, where it ends first, penalties included."""
+    return run_loop(problem, groups, insert_in_order, sequence, penalties or no_penalties(problem))
 
 
 @kernel(allocates=False)
-def fetch(case: Case, line: Timeline, sequence: Int, position: int) -> None:
-    """Read what the next BLOCK tasks need, so that it comes into the cache for all of them at once.
+def fetch(instance: Instance, line: Timeline, sequence: Int, position: int) -> None:
+    """Read the data of the next BLOCK tasks, which loads it into the cache for all of them at once.
 
-    By rank tasks are strewn over memory, and one after the other each would wait for its own (a million tasks take a
-    sixth less time with this).
+    Tasks that follow each other by rank are far apart in memory. This saves a sixth of the time of a million tasks.
     """
     total = 0
     for k in range(position, min(position + BLOCK, len(sequence))):
         i = sequence[k]
-        g = case.group[i]
-        total += case.duration[i, 0] + case.in_start[i] + case.release[i] + case.memory[g] + case.apart_start[g]
-    line.arrival[0] = total  # to scribble on; nothing would be read if the sum were not kept
+        g = instance.group[i]
+        total += (
+            instance.duration[i, 0]
+            + instance.in_start[i]
+            + instance.release[i]
+            + instance.memory[g]
+            + instance.apart_start[g]
+        )
+    line.arrival[0] = total  # scratch; without a use of the sum the compiler would drop the reads
 
 
-@kernel(note_arrivals, arrival_on, may_take, earliest, occupy, fetch, allocates=False)
-def insert_in_order(case: Case, line: Timeline, sequence: Int, penalties: Penalties) -> int:
-    """Place the tasks in turn where they end first; how many were placed (fewer than n: no room for the next)."""
+@kernel(compute_ready_times, ready_time, can_host, earliest_start, occupy, fetch, allocates=False)
+def insert_in_order(instance: Instance, line: Timeline, sequence: Int, penalties: Penalties) -> int:
+    """Place the tasks in turn where they end first; return DONE or the task that no device can take."""
     m = len(line.room)
     for position in range(len(sequence)):
         if position % BLOCK == 0:
-            fetch(case, line, sequence, position)
+            fetch(instance, line, sequence, position)
         i = sequence[position]
-        g = case.group[i]
+        g = instance.group[i]
         best, best_worth, best_start, best_gap = line.home[g], NEVER, 0, 0
         if best >= 0:
-            best_start, best_gap = earliest(case, line, i, best, arrival_on(case, line, i, best))
+            best_start, best_gap = earliest_start(instance, line, i, best, ready_time(instance, line, i, best))
         else:
-            note_arrivals(case, line, i)
+            compute_ready_times(instance, line, i)
             row = penalties.row[i]
             for d in range(m):
-                # No gap starts before the data is there: most devices are ruled out without looking for one.
-                work = case.duration[i, d] + penalties.ticks[row, d]
-                if line.ready[d] + work >= best_worth or not may_take(case, line, g, d):
+                # A task starts no earlier than its data arrives: this rules out most devices without a search for gaps.
+                work = instance.duration[i, d] + penalties.ticks[row, d]
+                if line.ready[d] + work >= best_worth or not can_host(instance, line, g, d):
                     continue
-                start, gap = earliest(case, line, i, d, line.ready[d])
+                start, gap = earliest_start(instance, line, i, d, line.ready[d])
                 if start + work < best_worth:
                     best, best_worth, best_start, best_gap = d, start + work, start, gap
             if best < 0:
-                return position
-        occupy(case, line, i, best, best_start, best_gap)
-    return len(sequence)
+                return int(i)
+        occupy(instance, line, i, best, best_start, best_gap)
+    return DONE

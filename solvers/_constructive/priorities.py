@@ -1,4 +1,4 @@
-"""Lists of tasks by priority, for heuristics whose list does not depend on the schedule."""
+"""Ranks of tasks, and orders of tasks by rank that do not depend on the schedule."""
 
 from __future__ import annotations
 
@@ -6,50 +6,98 @@ import numpy as np
 
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Float, Int
-from placeopt.model.levels import falling
+from placeopt.model.levels import bottom_levels, comparable, falling, longest_ways
 from placeopt.model.problem import Problem
-from placeopt.simulation.loops import pop, push
 
+from .heaps import Heaps, make_heaps, pop, push
 from .timeline import work_steps
 
 
-def ready_order(problem: Problem, priority: Float) -> Int:
-    """(n,) the order in which of all tasks whose producers are done the one of highest priority (n,) comes next.
+def upward_ranks(problem: Problem, after: Float | None = None) -> Float:
+    """Return the length (n,) of the longest path from each task to an exit in mean ticks, its own duration included.
 
-    Unlike sorting by rank it is a topological order whatever the priorities. Those less than a thousandth of a tick
-    apart are equal and go by index. O(n log n + e).
+    rank(i) = mean duration of i + max over successors j of (mean transfer of (i, j) + rank(j)). If `after` (n,) is
+    given, at least so many ticks follow each task.
+    """
+    return bottom_levels(problem, after)
+
+
+def deadline_ranks(problem: Problem, end: int) -> Float:
+    """Return upward ranks (n,) against deadlines: `end` minus the latest start that meets all later deadlines.
+
+    A task with no deadline, or a deadline after `end`, is due at `end`.
+    """
+    return upward_ranks(problem, (end - np.minimum(problem.deadline, end)).astype(np.float64))
+
+
+def longest_paths_after(problem: Problem, work: Int, transfer: Int) -> Int:
+    """Return the longest path (n,) after each task to an exit, over `work` (n,) and `transfer` (e,)."""
+    ways = np.zeros(problem.n_tasks)
+    edge = problem.in_edge
+    run = longest_ways.select(20 * (problem.n_tasks + problem.n_edges))
+    run(
+        problem.order[::-1].copy(), problem.in_start, problem.edge_source[edge],
+        work.astype(np.float64), transfer[edge].astype(np.float64), ways,
+    )  # fmt: skip
+    return ways.astype(np.int64)
+
+
+def priority_list(problem: Problem, rank: Float) -> Int:
+    """Return the tasks (n,) by decreasing rank in a topological order; ties go by index unless tasks are linked.
+
+    Ranks that differ by less than a thousandth of a tick are equal: floats depend on the order of their sums.
+    """
+    source, target = problem.edge_source, problem.edge_target
+    sequence = falling(rank)
+    rank = comparable(rank)
+    if not (rank[source] == rank[target]).any():
+        return sequence
+    # A successor's rank can equal its predecessor's: such tasks are sorted by the number of equals that precede them.
+    depth = np.zeros(problem.n_tasks, dtype=np.int64)
+    _tied_depths.select(work_steps(problem))(problem.order, problem.out_start, target, rank, depth)
+    return np.lexsort((depth, -rank))
+
+
+def ready_order(problem: Problem, priority: Float) -> Int:
+    """Return the tasks (n,) in the order in which the ready task with the highest priority (n,) comes next.
+
+    It is a topological order for any priorities. Priorities that differ by less than a thousandth of a tick are equal;
+    ties go by index. O(n log n + e).
     """
     preference = falling(priority)
-    position = np.empty(problem.n_tasks, dtype=np.int64)
-    position[preference] = np.arange(problem.n_tasks)
+    rank = np.empty(problem.n_tasks, dtype=np.int64)
+    rank[preference] = np.arange(problem.n_tasks)
     order = np.empty(problem.n_tasks, dtype=np.int64)
-    waiting = np.diff(problem.in_start)
-    heap = np.empty((2, problem.n_tasks), dtype=np.int64)
-    run = most_urgent_first.select(work_steps(problem))
-    run(problem.out_start, problem.edge_target, position, waiting, heap[0], heap[1], order)
+    _highest_first.select(work_steps(problem))(
+        problem.out_start, problem.edge_target, preference, rank, np.diff(problem.in_start),
+        make_heaps(problem.n_tasks, 1), order,
+    )  # fmt: skip
     return order
 
 
-@kernel(push, pop, allocates=False)
-def most_urgent_first(
-    out_start: Int, edge_target: Int, position: Int, waiting: Int, key: Int, task: Int, order: Int
-) -> None:
-    """Fill `order` (n,); `position` (n,) is each task's place among all by priority, `waiting` its producers."""
-    size = 0
-    for i in range(len(order)):
-        if waiting[i] == 0:
-            push(key, task, size, position[i], i)
-            size += 1
-    done = 0
-    while size > 0:
-        i = task[0]
-        size -= 1
-        pop(key, task, size)
-        order[done] = i
-        done += 1
+@kernel(allocates=False)
+def _tied_depths(order: Int, out_start: Int, edge_target: Int, rank: Float, depth: Int) -> None:
+    for i in order:
         for k in range(out_start[i], out_start[i + 1]):
             j = edge_target[k]
-            waiting[j] -= 1
-            if waiting[j] == 0:
-                push(key, task, size, position[j], j)
-                size += 1
+            if rank[j] == rank[i]:
+                depth[j] = max(depth[j], depth[i] + 1)
+
+
+@kernel(push, pop, allocates=False)
+def _highest_first(
+    out_start: Int, edge_target: Int, preference: Int, rank: Int, missing: Int, heap: Heaps, order: Int
+) -> None:
+    """Fill `order` (n,); `preference` (n,) are the tasks by `rank` (n,), `missing` (n,) counts unlisted producers."""
+    for i in range(len(order)):
+        if missing[i] == 0:
+            push(heap, 0, 0, rank[i])
+    for position in range(len(order)):
+        i = preference[heap.item[0, 0]]
+        pop(heap, 0)
+        order[position] = i
+        for k in range(out_start[i], out_start[i + 1]):
+            j = edge_target[k]
+            missing[j] -= 1
+            if missing[j] == 0:
+                push(heap, 0, 0, rank[j])

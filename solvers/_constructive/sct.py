@@ -1,4 +1,4 @@
-"""What sct-lp and m-sct share: settings of the linear programme, its favourites, and what there is to tell of them."""
+"""Shared by sct-lp and m-sct: settings, solution and statistics of the linear programme of favourite children."""
 
 from __future__ import annotations
 
@@ -45,29 +45,29 @@ class SctSettings(Settings):
     """Settings of the linear programme."""
 
     tolerance: float = Field(default=TOLERANCE, gt=0, le=1)
-    """Relative gap to which its value is proved."""
+    """Relative gap at which the linear programme counts as solved."""
     threshold: float = Field(default=THRESHOLD, gt=0, le=1)
-    """An edge joins favourites where x = 1 - y is below this: 0.1 in Baechi, 0.5 where the ratios are proved."""
+    """An edge joins favourites if x = 1 - y is below this: 0.1 in Baechi, 0.5 in the proofs of the ratios."""
     rounds: int = Field(default=ROUNDS, ge=1)
-    """Rounds of the game that solves what is large, at most."""
+    """Maximum number of rounds of the regret game, which solves large programmes."""
     integral: bool = False
-    """Whether x is 0 or 1, as in Hanen and Munier: found by CP-SAT within the time limit; else the relaxation."""
+    """Whether x must be 0 or 1, as in Hanen and Munier: solved by CP-SAT within the time limit. false: relaxed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relaxed:
-    """The programme of a problem, solved and rounded."""
+    """The linear programme of a problem, solved and rounded."""
 
     programme: SctProgram
     solution: Solution
     favourites: Favourites
     ratios: Ratios
-    """As in the papers, which prove them of favourites where x is below 1/2."""
+    """Ratios of the papers, which prove them for favourites with x below 1/2."""
     rounded: Ratios
-    """Those that hold at the threshold used."""
+    """Ratios at the threshold of the settings."""
 
     def stats(self, problem: Problem) -> dict[str, Any]:
-        """Numbers for reports; times in ticks."""
+        """Return statistics for reports; times in ticks."""
         found, ratios = self.solution, self.ratios
         names = problem.task_names
         return {
@@ -92,7 +92,7 @@ class Relaxed:
         }
 
     def text(self, problem: Problem) -> str:
-        """The numbers in a line for people."""
+        """Return the statistics as one line of text."""
         found, ratios, rounded = self.solution, self.ratios, self.rounded
         what = "integer" if found.method == "cp-sat" else "linear"
         parts = [
@@ -105,14 +105,14 @@ class Relaxed:
         named = (("ETF", ratios.etf), ("SCT", rounded.sct), ("m-SCT", rounded.m_sct))
         shown = [f"{name} {float(ratio):.4g}" for name, ratio in named if ratio is not None]
         if shown:
-            parts.append(f"at most so many times the optimum: {', '.join(shown)}")
+            parts.append(f"makespan at most this multiple of the optimum: {', '.join(shown)}")
         if ratios.m_sct is not None and rounded.m_sct != ratios.m_sct:
-            parts.append(f"m-SCT {float(ratios.m_sct):.4g} with threshold=0.5, for which the papers prove it")
+            parts.append(f"m-SCT {float(ratios.m_sct):.4g} with threshold=0.5, as the papers prove")
         return ", ".join(parts)
 
 
 def relaxed(problem: Problem, options: Options, settings: SctSettings) -> Relaxed:
-    """The paper's programme for a problem, solved as the settings ask; whatever stops it, there is an answer."""
+    """Solve and round the linear programme of a problem; if stopped early, return the best solution so far."""
     programme = program_of(problem)
     solution = None
     if settings.integral:

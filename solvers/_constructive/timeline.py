@@ -1,7 +1,7 @@
-"""What constructive heuristics share: a problem as their loops read it, and the timelines that they fill.
+"""Arrays of constructive heuristics: the problem that their kernels read, and the timeline that they fill.
 
-A heuristic is a kernel that takes a `Case` and a `Timeline` and decides which task comes next and which device it goes
-to; what it asks and does on the way is in `_booking`.
+A heuristic is a kernel over an `Instance` and a `Timeline` that chooses the next task and its device; `placement_ops`
+has its operations.
 """
 
 from __future__ import annotations
@@ -15,16 +15,20 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 
 from .groups import Groups
+from .heaps import Heaps, make_heaps
 
 NEVER = 2**62
-"""End of the last gap of every device: above any tick, and safe to add a duration to."""
+"""End of the last gap of every device: above any tick, and adding a duration does not overflow."""
 
-AT_END = -1
-"""Instead of a gap: nothing to book there (a task of no duration that touches what it waited for)."""
+NO_GAP = -1
+"""In place of a gap: a task of no duration at the end of its producer occupies none."""
+
+DONE = -1
+"""Result of a kernel that placed all tasks; otherwise it returns the task that no device can take."""
 
 
-class Case(NamedTuple):
-    """A problem as kernels of heuristics take it; n tasks, g groups, m devices, e edges, k kinds of links.
+class Instance(NamedTuple):
+    """A problem as arrays for kernels; n tasks, g groups, m devices, e edges, k kinds of links.
 
     Attributes
     ----------
@@ -35,18 +39,18 @@ class Case(NamedTuple):
     in_start, in_source, in_payload
         The in-edges of task i are in_start[i]..in_start[i + 1]: their producers and bytes.
     out_start, out_target, out_payload
-        The same of its out-edges.
+        The out-edges of each task, likewise.
     kind
-        (m, m) the kind of link from the row's device to the column's: links of one kind from a device take as long.
-        Kind 0 of each device is the way to itself.
+        (m, m) the kind of the link from the row's device to the column's. Links of one kind from a device are alike.
+        Kind 0 is the link of each device to itself.
     kinds
-        (m,) how many kinds lead from each device.
+        (m,) number of kinds from each device.
     latency, num, den
         (m, k) of each kind: ticks, and num ticks move den bytes.
     port
-        Whether ports contend.
+        Whether there is port contention.
     in_edge, in_shared
-        With ports: the edges and whether they are shared, in the order of in_source.
+        The in-edges, and with ports whether they are shared, in the order of in_source.
     """
 
     release: Int
@@ -73,32 +77,33 @@ class Case(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """A schedule being built.
+    """A schedule under construction.
 
     Attributes
     ----------
     home
-        (g,) device of each group that has one, -1 for the others.
+        (g,) device of each group, -1 for groups without a home.
     room
         (m,) bytes left on each device.
     device, start, end
-        (n,) of the tasks placed; device is -1 for the others.
+        (n,) of the placed tasks; device is -1 for the others.
     free
         (m,) end of the last task on each device.
     ready, arrival
-        (m,), (k,) where `note_arrivals` leaves its answer, and for it to scribble on.
+        (m,), (k,) result and scratch of `compute_ready_times`.
     gap_start, gap_end, gaps
-        (m, n + 1) twice and (m,): the gaps of each device in order of time, those of positive length and the open
-        end. Only what is used is ever touched, so their size costs nothing.
+        (m, n + 1) twice and (m,): the gaps of each device in order of time: those of positive length, then the open
+        end. Only used entries are touched, so unused ones cost nothing.
     longest
-        (m,) no gap but the open end is longer: a task longer than that goes to the end at once, so that a timeline
-        without idle time costs nothing however long it is.
+        (m,) upper bound of the gaps before the open end: a longer task goes to the end without a search.
     send, receive
-        (m,) with ports: ticks from which they are free.
+        (m,) with ports: the ticks from which they are free.
     sent
-        (n, m) with ports: arrival of the task's shared output on each device; -1 where it has not been sent.
+        (n, m) with ports: arrival of the task's shared output on each device; -1 if it has not been sent.
     moves
-        (e,) with ports: start of each edge's transfer; -1 for edges without one of their own.
+        (e,) with ports: start of each edge's transfer; -1 for edges without a transfer of their own.
+    inputs, heap
+        With ports: (e,) the indices of each task's in-edges in the order of their transfers, and scratch for sorting.
     """
 
     home: Int
@@ -117,19 +122,21 @@ class Timeline(NamedTuple):
     receive: Int
     sent: Int
     moves: Int
+    inputs: Int
+    heap: Heaps
 
 
 def work_steps(problem: Problem) -> int:
-    """Elementary steps of list scheduling: two for each edge on each device, sixteen for each task."""
+    """Return the elementary steps of list scheduling: on each device two for each edge, sixteen for each task."""
     return (16 * problem.n_tasks + 2 * problem.n_edges) * problem.n_devices
 
 
-def make_case(problem: Problem, groups: Groups) -> Case:
-    """The problem and its groups as kernels take them."""
+def make_instance(problem: Problem, groups: Groups) -> Instance:
+    """Return the problem and its groups as arrays for kernels."""
     port = problem.contention == "port"
     kind, leader = _link_kinds(problem)
     rows = np.arange(problem.n_devices)[:, None]
-    return Case(
+    return Instance(
         problem.release,
         problem.duration,
         problem.group,
@@ -149,39 +156,36 @@ def make_case(problem: Problem, groups: Groups) -> Case:
         np.where(leader == rows, 0, problem.byte_ticks_num[rows, leader]),
         np.where(leader == rows, 1, problem.byte_ticks_den[rows, leader]),
         port,
-        problem.in_edge.copy() if port else np.empty(0, dtype=np.int64),
-        problem.shared[problem.in_edge] if port else np.empty(0, dtype=np.bool_),
+        problem.in_edge,
+        problem.shared[problem.in_edge] if port else problem.shared[:0],
     )
 
 
 def make_timeline(problem: Problem, groups: Groups) -> Timeline:
-    """Nothing placed yet but the groups that have their home."""
+    """Return an empty timeline; groups with a home have their memory reserved."""
     n, m = problem.n_tasks, problem.n_devices
     moved = (n, problem.n_edges) if problem.contention == "port" else (0, 0)
+    degree = int(np.diff(problem.in_start).max(initial=0)) if moved[1] else 0
+    sizes = {"start": n, "end": n, "free": m, "ready": m, "arrival": m, "longest": m, "send": m, "receive": m}
     line = Timeline(
+        **{name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()},
         home=groups.home.copy(),
         room=groups.room.copy(),
         device=np.full(n, -1, dtype=np.int64),
-        start=np.zeros(n, dtype=np.int64),
-        end=np.zeros(n, dtype=np.int64),
-        free=np.zeros(m, dtype=np.int64),
-        ready=np.zeros(m, dtype=np.int64),
-        arrival=np.zeros(m, dtype=np.int64),
         gap_start=np.empty((m, n + 1), dtype=np.int64),
         gap_end=np.empty((m, n + 1), dtype=np.int64),
         gaps=np.ones(m, dtype=np.int64),
-        longest=np.zeros(m, dtype=np.int64),
-        send=np.zeros(m, dtype=np.int64),
-        receive=np.zeros(m, dtype=np.int64),
         sent=np.full((moved[0], m), -1, dtype=np.int64),
         moves=np.full(moved[1], -1, dtype=np.int64),
+        inputs=np.arange(moved[1]),
+        heap=make_heaps(degree, 1),
     )
     line.gap_start[:, 0], line.gap_end[:, 0] = 0, NEVER
     return line
 
 
 def schedule_of(problem: Problem, line: Timeline) -> Schedule:
-    """The schedule that a finished timeline holds."""
+    """Return the schedule of a finished timeline."""
     if problem.contention == "none":
         return Schedule(line.device, line.start)
     moved = np.flatnonzero(line.moves >= 0)
@@ -190,7 +194,7 @@ def schedule_of(problem: Problem, line: Timeline) -> Schedule:
 
 
 def _link_kinds(problem: Problem) -> tuple[Int, Int]:
-    """(m, m) the kind of each link, and (m, k) a device to which each kind leads; the device itself leads kind 0."""
+    """Return the kind of each link (m, m), and a device that each kind leads to (m, k); for kind 0 itself."""
     m = problem.n_devices
     kind = np.zeros((m, m), dtype=np.int64)
     leaders: list[list[int]] = []

@@ -9,9 +9,8 @@ import numpy as np
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.graph import path_lengths
-from placeopt.model.groups import group_memory, group_separation
 from placeopt.model.objective import task_energy
-from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem, transfer_ticks
+from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem, group_memory, group_separation, transfer_ticks
 
 from .._runs.device_classes import class_ends
 

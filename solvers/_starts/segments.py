@@ -25,11 +25,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from placeopt.model.arrays import Float, Int
+from placeopt.model.levels import dfs_topo
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.model.topological_orders import dfs_topo
 
-from .._constructive.heft import on_placement
+from .._constructive.heft import heft_on_homes
 
 MOST_STATES = 256
 """Largest number of states s; networks with more have no segments."""
@@ -49,7 +49,7 @@ def segmented(problem: Problem) -> Iterator[Schedule]:
     for order in (problem.order, dfs_topo(problem)):
         home = _cut(problem, order)
         if home is not None:
-            yield on_placement(problem, home[np.unique(problem.group, return_index=True)[1]])
+            yield heft_on_homes(problem, home[np.unique(problem.group, return_index=True)[1]])
 
 
 def _cut(problem: Problem, order: Int) -> Int | None:

@@ -7,11 +7,11 @@ import numpy as np
 from placeopt.errors import listing
 from placeopt.model.arrays import Int
 from placeopt.model.graph import path_lengths
+from placeopt.model.levels import dfs_topo
 from placeopt.model.memory import used_memory
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, Transfers, lateness, makespan
-from placeopt.model.topological_orders import dfs_topo
 from placeopt.model.units import size_text, time_text
 from placeopt.simulation import simulate
 

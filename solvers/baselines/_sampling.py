@@ -1,65 +1,62 @@
-"""Random placements one after another, each perhaps followed by moves, and the best of them: a search in counted steps.
+"""Repeated random placements, each optionally followed by moves: a search in counted steps that keeps the best.
 
-Groups are placed as a whole. Where few rules bind, each feasible placement is as likely as any other: all groups are
-drawn, each from its own devices, and what overfills a device (memory counted as under the `sum` model, which is
-cautious under `peak`) or breaks separation is drawn again. Where that seldom succeeds, the placements are those of a
-random walk that starts from a packing and whose changes keep all rules, each as likely as the one back: then one
-placement looks like the one before, and placements that no such changes connect are not met.
+Groups are placed as a whole. If few rules bind, placements are uniform among the feasible ones: all groups are drawn,
+each from its own devices, and draws that overfill a device (memory counted as under the memory model `sum`, which is
+cautious under `peak`) or break separation are rejected. If that seldom succeeds, placements are those of a random walk
+from a packing. Its changes keep all rules, and each is as likely as its inverse. Then consecutive placements resemble
+each other, and placements that no such changes connect are not reached.
 
-A placement's schedule is first in first out (`placeopt.simulation`). The best is the one that misses deadlines by
-least, then the best by the objective.
+The schedule of a placement is first in first out (`placeopt.simulation`). The best one has the least lateness, then the
+best objective.
+
+n tasks, m devices, g groups.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.kernels import runs_compiled
+from placeopt.kernels import kernel, runs_compiled
+from placeopt.model.arrays import Int
 from placeopt.model.objective import Value, evaluate
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, transfer_ticks
 from placeopt.model.schedule import Schedule, lateness
-from placeopt.simulation import fifo_makespan, make_instance, make_work, simulate
+from placeopt.simulation import Instance, Work, fifo_makespan, make_instance, make_work, simulate
 from placeopt.solver import Answer, Clock, Options, Termination
 
-from .._constructive.construction import Constructed, as_answer, no_room
+from .._constructive.construction import Construction, as_answer, no_room
 from .._constructive.groups import grouped, packings
 from .._runs.incumbent import Incumbent
 from .._runs.validity import valid
-from ._sampling_loops import KNOWN, LATE, LEFT, MODULUS, SEED, SPAN, TRIES, Rules, State, draw, draw_home, sample
 
-STEPS_A_SECOND = 12_000_000
-"""Tasks and edges that a core looks at in a second or less."""
-
-PYTHON_STEPS = 10_000
-"""What a placement costs beside them where the objective is not the makespan alone, in the same measure."""
-
-ENOUGH = 20
-"""Placements looked at for each there is, at most: a search of more has met a given one with probability 1 - e^-20."""
-
-CHUNK = 200_000
-"""Steps between two looks at the clock: some hundredths of a second."""
-
-SLOWER = 50
-"""How many times as long plain Python takes, at most."""
-
-FIRST = 10
-"""Placements drawn to see whether most break a rule."""
+STEPS_A_SECOND = 12_000_000  # tasks and edges that one core simulates in a second or less
+PYTHON_STEPS = 10_000  # additional steps per placement if the objective is not the makespan alone
+ENOUGH = 20  # placements tried per existing one, at most: any given one is then found with probability 1 - e^-20
+CHUNK = 200_000  # steps between two checks of the clock: some hundredths of a second
+SLOWER = 50  # factor by which plain Python is slower, at most
+FIRST = 10  # placements drawn to test whether most of them break a rule
+TRIES = 100  # placements drawn without regard to memory and separation before the random walk is used
+MIXING = 4  # changes per group between two placements of the random walk
+MODULUS = 2**31 - 1  # of the random numbers
 
 NO_PACKING = (
-    "found no placement that fits into memory and keeps tasks apart that must be; the solver cp-sat can decide whether "
+    "found no placement that fits into memory and keeps separated tasks apart; the solver cp-sat can decide whether "
     "there is one"
 )
 
+SEED, LEFT, LATE, SPAN, KNOWN = range(5)
+"""Indices of `State.numbers`."""
+
 
 def sampled(problem: Problem, options: Options, placements: int | None, moves: int) -> Answer:
-    """The best of so many random placements and of those that `moves` moves after each of them lead to.
+    """Return the best of a number of random placements and of the placements after each of `moves` moves from them.
 
-    `placements` None: as many as the time limit allows, a second without one; a number that follows from the limit,
-    the same on each machine, so that the clock only stops machines that are much slower than most. It is never more
-    than ENOUGH times the number of placements that there are. `Options.initial` is the first placement if it keeps all
-    rules. FAILED where there is no placement that keeps memory, or none is found.
+    `placements` None: a number computed from the time limit, a second without one. It is the same on all machines; the
+    clock only stops machines that are much slower than most. It is at most ENOUGH times the number of placements that
+    exist. `Options.initial` is the first placement if it keeps all rules. FAILED if no placement is found.
     """
     if problem.n_tasks == 0:
         return Answer(Termination.COMPLETED, Schedule(np.empty(0, np.int64), np.empty(0, np.int64)))
@@ -71,12 +68,12 @@ def sampled(problem: Problem, options: Options, placements: int | None, moves: i
     if reason is not None and search.best is None:
         return Answer(Termination.FAILED, message=reason)
     termination = Termination.COMPLETED if reason is not None else search.run(placements)
-    answer = as_answer(problem, Constructed(search.best))
+    answer = as_answer(problem, Construction(search.best))
     return Answer(termination, answer.schedule, message=answer.message, stats={"placements": search.looked})
 
 
 class _Search:
-    """The arrays of the kernels, and the best schedule so far."""
+    """A search: the arrays of the kernels, and the best schedule so far."""
 
     def __init__(self, problem: Problem, options: Options, moves: int) -> None:
         self.problem, self.options, self.moves = problem, options, moves
@@ -84,7 +81,7 @@ class _Search:
         self.incumbent = Incumbent(problem, options, self.clock)
         self.best: Schedule | None = None
         self.badness: tuple[int, tuple[Value, ...]] | None = None
-        self.told: tuple[int, int] | None = None
+        self.seen: tuple[int, int] | None = None
         self.looked = 0
         groups = self.groups = grouped(problem)
         self.case, self.work = make_instance(problem), make_work(problem)
@@ -108,11 +105,11 @@ class _Search:
         self.each = n + problem.n_edges + problem.n_devices
 
     def begin(self) -> str | None:
-        """Find a first placement of the groups; why there is none, or None."""
+        """Find a first placement of the groups; return the reason if there is none, else None."""
         if self.groups.stuck is not None:
             return no_room(self.problem, self.groups, self.groups.stuck, self.groups.home, self.groups.room)
         for _ in range(2):
-            draw(self.state.numbers, 2)  # the first number of a small seed is small
+            draw(self.state.numbers, 2)  # small seeds give small first numbers
         if not draw_home(self.rules, self.state, FIRST):
             packed = next(packings(self.problem, self.groups), None)
             if packed is None:
@@ -124,7 +121,7 @@ class _Search:
         return None
 
     def _start_from(self, schedule: Schedule) -> None:
-        """Let the first moves start from a schedule's placement, where it fits as the `sum` model counts."""
+        """Start the first moves from a schedule's placement if it fits under the memory model `sum`."""
         state, home, room = self.state, self.state.home.copy(), self.problem.capacity.copy()
         home[self.problem.group] = schedule.device
         np.subtract.at(room, home, self.groups.memory)
@@ -135,7 +132,7 @@ class _Search:
         fifo_makespan.select(self.each)(self.case, state.device, self.work)
 
     def count(self, placements: int | None) -> int:
-        """How many placements to look at: so many drawn ones and what comes after them, or what the limit allows."""
+        """Return the number of placements to try, moves included."""
         if placements is not None:
             return placements * (1 + self.moves)
         limit = self.options.planned_seconds
@@ -145,7 +142,7 @@ class _Search:
         return int(max(min(count, ENOUGH * there_are * (1 + self.moves)), 1 + self.moves))
 
     def run(self, placements: int | None) -> Termination:
-        """Look at so many placements, drawn ones counted; why it ended."""
+        """Try placements, and return why the search stopped."""
         count = self.count(placements)
         look = sample.select(self.each * count, chunked=True)
         chunk = max(CHUNK // self.each, 1) if self.simple else 1
@@ -154,30 +151,247 @@ class _Search:
             look(self.case, self.rules, self.state, self.work, size, self.moves, self.tries)
             count -= size
             self.looked += size
-            self._tell()
+            self._take_found()
             if self.options.should_stop():
                 return Termination.INTERRUPTED
             if self.clock.over and count > 0:
                 return Termination.TIME_LIMIT
         return Termination.COMPLETED
 
-    def _tell(self) -> None:
-        """Take the best placement of the kernel if it is a new one."""
+    def _take_found(self) -> None:
+        """Take the best placement of the kernel if it is new."""
         state = self.state
-        if state.numbers[KNOWN] == 0:  # no other placement than before
+        if state.numbers[KNOWN] == 0:  # no new placement
             return
         found = int(state.numbers[LATE]), int(state.numbers[SPAN])
         if not self.simple:
             state.numbers[KNOWN] = 0
-        elif found == self.told:
+        elif found == self.seen:
             return
-        self.told = found
+        self.seen = found
         self.take(simulate(self.problem, state.best))
 
     def take(self, schedule: Schedule) -> None:
-        """Keep a schedule that keeps all rules, perhaps deadlines aside, if it is better than the best so far."""
+        """Keep a schedule if it is better than the best so far; it may only break deadlines."""
         badness = lateness(self.problem, schedule), evaluate(self.problem, schedule)
         if self.badness is None or badness < self.badness:
             self.best, self.badness = schedule, badness
             if valid(self.problem, schedule):
                 self.incumbent.offer(schedule)
+
+
+class Rules(NamedTuple):
+    """The rules for placements of the groups.
+
+    Attributes
+    ----------
+    group, deadline
+        (n,) as in `Problem`.
+    option_start, option
+        The devices of each group as CSR.
+    memory, apart_start, apart
+        As in `placeopt_solvers._constructive.groups.Groups`.
+    capacity
+        (m,) bytes.
+    """
+
+    group: Int
+    deadline: Int
+    option_start: Int
+    option: Int
+    memory: Int
+    apart_start: Int
+    apart: Int
+    capacity: Int
+
+
+class State(NamedTuple):
+    """The state of a search, changed in place.
+
+    Attributes
+    ----------
+    home, trial
+        (g,) the device of each group: in a placement that keeps all rules, and in one that is being drawn.
+    room
+        (m,) bytes left by `home`.
+    device, best
+        (n,) the device of each task, in the current and in the best placement.
+    numbers
+        (5,) by SEED, LEFT, ...: the state of the random numbers; moves left before the next draw; lateness and makespan
+        of the best placement in ticks; 1 once there is one.
+    """
+
+    home: Int
+    trial: Int
+    room: Int
+    device: Int
+    best: Int
+    numbers: Int
+
+
+@kernel(allocates=False)
+def copy(source: Int, target: Int) -> None:
+    """Copy an array: Numba needs half a second to compile a slice assignment."""
+    for at in range(len(source)):
+        target[at] = source[at]
+
+
+@kernel(allocates=False)
+def draw(numbers: Int, below: int) -> int:
+    """Return a pseudo-random number in 0..below - 1, below < 2^31: the upper digits of Park and Miller's generator."""
+    numbers[SEED] = numbers[SEED] * 48271 % MODULUS
+    return int(numbers[SEED] * below // MODULUS)
+
+
+@kernel(allocates=False)
+def rivalled(rules: Rules, home: Int, k: int, d: int, upto: int) -> bool:
+    """Return whether a group below `upto` that must be apart from group k is on device d."""
+    for at in range(rules.apart_start[k], rules.apart_start[k + 1]):
+        if rules.apart[at] < upto and home[rules.apart[at]] == d:
+            return True
+    return False
+
+
+@kernel(copy, draw, rivalled, allocates=False)
+def draw_home(rules: Rules, state: State, tries: int) -> bool:
+    """Draw each group's device from its own until a placement keeps memory and separation; return whether one did.
+
+    The result is uniform among the placements that keep them. Fills `home` and `room`.
+    """
+    g = len(rules.memory)
+    for _ in range(tries):
+        copy(rules.capacity, state.room)
+        fine = True
+        for k in range(g):
+            first = rules.option_start[k]
+            d = rules.option[first + draw(state.numbers, rules.option_start[k + 1] - first)]
+            state.trial[k] = d
+            state.room[d] -= rules.memory[k]
+            if state.room[d] < 0 or rivalled(rules, state.trial, k, d, k):
+                fine = False
+                break
+        if fine:
+            copy(state.trial, state.home)
+            return True
+    copy(rules.capacity, state.room)
+    for k in range(g):
+        state.room[state.home[k]] -= rules.memory[k]
+    return False
+
+
+@kernel(allocates=False)
+def allowed(rules: Rules, k: int, d: int) -> bool:
+    """Return whether group k may be on device d."""
+    at = rules.option_start[k]
+    while at < rules.option_start[k + 1] and rules.option[at] != d:
+        at += 1
+    return bool(at < rules.option_start[k + 1])
+
+
+@kernel(draw, rivalled, allowed, allocates=False)
+def mix_home(rules: Rules, state: State, changes: int) -> None:
+    """Change `home` at random: a group moves, or two groups exchange their devices, if all rules are kept.
+
+    Each change is as likely as its inverse. In the long run all reachable placements are therefore equally likely
+    (N. Metropolis et al. 1953, doi:10.1063/1.1699114).
+    """
+    home, room, memory = state.home, state.room, rules.memory
+    g = len(memory)
+    for _ in range(changes):
+        k = draw(state.numbers, g)
+        a = home[k]
+        if draw(state.numbers, 2) == 0:
+            first = rules.option_start[k]
+            d = rules.option[first + draw(state.numbers, rules.option_start[k + 1] - first)]
+            if d != a and room[d] >= memory[k] and not rivalled(rules, home, k, d, g):
+                home[k] = d
+                room[a] += memory[k]
+                room[d] -= memory[k]
+        else:
+            h = draw(state.numbers, g)
+            b = home[h]
+            gain = memory[k] - memory[h]
+            if a == b or room[b] < gain or room[a] < -gain or not allowed(rules, k, b) or not allowed(rules, h, a):
+                continue
+            home[k], home[h] = b, a
+            if rivalled(rules, home, k, b, g) or rivalled(rules, home, h, a, g):
+                home[k], home[h] = a, b
+                continue
+            room[a] += gain
+            room[b] -= gain
+
+
+@kernel(transfer_ticks, allocates=False)
+def finish(case: Instance, rules: Rules, device: Int, work: Work, i: int, d: int) -> int:
+    """Return the tick at which task i would end on device d if it started with its last input.
+
+    `work` holds the times of the placement `device` (n,). Members of the task's group move with it.
+    """
+    graph = case.graph
+    ready: int = graph.release[i]
+    for position in range(graph.in_start[i], graph.in_start[i + 1]):
+        k = graph.in_edge[position]
+        u = graph.edge_source[k]
+        arrival = work.start[u] + work.task_ticks[u]
+        if device[u] != d and rules.group[u] != rules.group[i]:
+            arrival += transfer_ticks(
+                case.payload[k],
+                case.latency[device[u], d],
+                case.byte_ticks_num[device[u], d],
+                case.byte_ticks_den[device[u], d],
+            )
+        ready = max(ready, arrival)
+    return ready + int(case.duration[i, d])
+
+
+@kernel(draw, rivalled, finish, allocates=False)
+def relocate(case: Instance, rules: Rules, state: State, work: Work) -> bool:
+    """Move a random task, with its group, to the device where it ends first; return whether the device changes."""
+    i = draw(state.numbers, len(state.device))
+    k, a = rules.group[i], state.device[i]
+    chosen, least = a, finish(case, rules, state.device, work, i, a)
+    for at in range(rules.option_start[k], rules.option_start[k + 1]):
+        d = rules.option[at]
+        if d == a or state.room[d] < rules.memory[k]:
+            continue
+        if rivalled(rules, state.home, k, d, len(state.home)):
+            continue
+        end = finish(case, rules, state.device, work, i, d)
+        if end < least or (end == least and d < chosen):
+            chosen, least = d, end
+    if chosen == a:
+        return False
+    state.home[k] = chosen
+    state.room[a] += rules.memory[k]
+    state.room[chosen] -= rules.memory[k]
+    for j in range(len(state.device)):
+        state.device[j] = state.home[rules.group[j]]
+    return True
+
+
+@kernel(copy, draw_home, mix_home, relocate, fifo_makespan, allocates=False)
+def sample(case: Instance, rules: Rules, state: State, work: Work, count: int, steps: int, tries: int) -> None:
+    """Try `count` placements and keep the best: by lateness, then by makespan, first in first out.
+
+    Each drawn placement is followed by `steps` moves; a call continues where the last one ended. With `tries` = 0
+    placements come from changes of `home` only.
+    """
+    n, numbers = len(state.device), state.numbers
+    for _ in range(count):
+        if numbers[LEFT] == 0:
+            numbers[LEFT] = steps
+            if not draw_home(rules, state, tries):
+                mix_home(rules, state, MIXING * len(state.home))
+            for i in range(n):
+                state.device[i] = state.home[rules.group[i]]
+        else:
+            numbers[LEFT] -= 1
+            if not relocate(case, rules, state, work):
+                continue
+        span = fifo_makespan(case, state.device, work)
+        late = 0
+        for i in range(n):
+            late = max(late, work.start[i] + work.task_ticks[i] - rules.deadline[i])
+        if numbers[KNOWN] == 0 or late < numbers[LATE] or (late == numbers[LATE] and span < numbers[SPAN]):
+            numbers[LATE], numbers[SPAN], numbers[KNOWN] = late, span, 1
+            copy(state.device, state.best)

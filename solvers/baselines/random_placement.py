@@ -1,20 +1,18 @@
-"""Random placements, the best of many: what any search has to beat.
+"""Random: the best of many random placements, a baseline that every search should beat.
 
-The baseline "random placement sampling" of GiPH: Y. Hu, C. Zhang, E. Andert, H. Singh, A.
-Shrivastava, J. Laudon, Y. Zhou, B. Iannucci, C. Joe-Wong: GiPH: Generalizable placement learning for adaptive
-heterogeneous computing, MLSys 2023, arXiv:2305.14562, section 5: each task's device is
-drawn from those that may run it, each as likely as the others, and the placement is simulated, first in first out.
+The baseline "random placement sampling" of GiPH:
+Y. Hu, C. Zhang, E. Andert, H. Singh, A. Shrivastava, J. Laudon, Y. Zhou, B. Iannucci, C. Joe-Wong: GiPH: Generalizable
+placement learning for adaptive heterogeneous computing, MLSys 2023, arXiv:2305.14562, section 5. Each task's device
+is drawn uniformly from those that may run it, and the placement is simulated, first in first out.
 
 Departures from the paper:
 
-- The best placement is the answer; the paper also reports the average.
-- Memory, colocation groups and separation are kept, see `placeopt_solvers.baselines._sampling`: uniform where few rules
-  bind. The FIFO schedule may miss deadlines; of the placements, those that miss them by least count.
+- The answer is the best placement; the paper also reports the average.
+- Memory, colocation groups and separation are kept, see `placeopt_solvers.baselines._sampling`; placements are uniform
+  if few rules bind. The FIFO schedule may miss deadlines; the placement with the least lateness is the best.
 """
 
 from __future__ import annotations
-
-from typing import ClassVar
 
 from pydantic import Field
 
@@ -26,17 +24,15 @@ from ._sampling import sampled
 
 
 class RandomSettings(Settings):
-    """How often."""
+    """Settings of random."""
 
     samples: int | None = Field(default=None, ge=1)
-    """Placements that are drawn; by default as many as the time limit allows, or a second."""
+    """Number of placements; by default as many as fit into the time limit, or into a second without one."""
 
 
 class RandomPlacement:
-    """The best of many random placements; never overfills a device, but may miss deadlines."""
-
-    name: ClassVar[str] = "random"
-    info: ClassVar[Info] = Info(
+    name = "random"
+    info = Info(
         summary="the best of many random placements (the baseline of GiPH, Hu et al. 2023)",
         family="baselines",
         guarantee="none",
@@ -47,8 +43,8 @@ class RandomPlacement:
         metrics=ALL_METRICS,
         combined=True,
     )
-    settings_type: ClassVar[type[Settings]] = RandomSettings
+    settings_type = RandomSettings
 
     def solve(self, problem: Problem, options: Options, settings: RandomSettings) -> Answer:
-        """The best schedule, or FAILED where no placement fits into memory."""
+        """Return the best schedule, or FAILED if no placement fits into memory."""
         return sampled(problem, options, settings.samples, 0)

@@ -1,29 +1,28 @@
-"""Random task, earliest finish time: a random placement improved task by task, again and again.
+"""Random task, earliest finish time: random placements improved task by task.
 
-The baseline "random task selection + EFT device selection" of GiPH: Y. Hu, C. Zhang, E. Andert, H. Singh, A.
-Shrivastava, J. Laudon, Y. Zhou, B. Iannucci, C. Joe-Wong: GiPH: Generalizable placement learning for adaptive
-heterogeneous computing, MLSys 2023, arXiv:2305.14562, section 5. At each
-step a random task goes to the device on which it finishes first under the current placement; the new placement is
-simulated, first in first out, whether it is better or not, and the best one met is the answer. After `steps` steps (the
-paper's 2 |V|) the search begins anew at another random placement.
+The baseline "random task selection + EFT device selection" of GiPH:
+Y. Hu, C. Zhang, E. Andert, H. Singh, A. Shrivastava, J. Laudon, Y. Zhou, B. Iannucci, C. Joe-Wong: GiPH: Generalizable
+placement learning for adaptive heterogeneous computing, MLSys 2023, arXiv:2305.14562, section 5. At each step
+a random task goes to the device on which it finishes first under the current placement. The new placement is simulated,
+first in first out, and kept whether it is better or not; the best one of all is the answer. After `steps` steps (the
+paper's 2 |V|) the search restarts from another random placement.
 
 The finish time is that of the paper's released code (github.com/uidmice/placement-rl, `dev_selection_eft`): the last
-arrival of an input by the simulated schedule, plus the duration. It does not ask whether the device is busy then.
+arrival of an input in the simulated schedule, plus the duration. It ignores whether the device is busy then.
 
 Departures from the paper and its code, and choices:
 
-- Entry tasks go to the device where they take least; the code leaves them where they are or draws a device.
-- A step that leaves the placement as it is needs no simulation.
+- Entry tasks go to the device where their duration is least; the code leaves them or draws a device.
+- A step that does not change the placement is not simulated.
 - Ties go to the device with the lowest index.
-- A task's colocation group comes along, its inputs from there taking no time. Devices without room for the group, or
-  with a task that must be apart from it, do not count. Random placements: see `placeopt_solvers.baselines._sampling`.
-- Ports count in the simulation, not in finish times. Release times count in both. The FIFO schedule may miss
-  deadlines; of the placements, those that miss them by least count.
+- A task's colocation group moves with it, and its inputs from the group take no time. Devices without room for the
+  group, or with a task that must be separate, are ignored. Random placements: see
+  `placeopt_solvers.baselines._sampling`.
+- Ports count in the simulation, not in finish times; release times count in both. The FIFO schedule may miss deadlines;
+  the placement with the least lateness is the best.
 """
 
 from __future__ import annotations
-
-from typing import ClassVar
 
 from pydantic import Field
 
@@ -35,19 +34,17 @@ from ._sampling import sampled
 
 
 class RandomTaskEftSettings(Settings):
-    """How long, how often."""
+    """Settings of random-task-eft."""
 
     steps: int | None = Field(default=None, ge=0)
-    """Steps from each random placement; by default two for each task."""
+    """Steps after each random placement; by default two for each task."""
     restarts: int | None = Field(default=None, ge=1)
-    """Random placements to start from; by default as many as the time limit allows, or a second."""
+    """Number of random placements; by default as many as fit into the time limit, or into a second without one."""
 
 
 class RandomTaskEft:
-    """The best placement met on many such searches; never overfills a device, but may miss deadlines."""
-
-    name: ClassVar[str] = "random-task-eft"
-    info: ClassVar[Info] = Info(
+    name = "random-task-eft"
+    info = Info(
         summary="random tasks, each to where it ends first, from random placements (baseline of GiPH, Hu et al. 2023)",
         family="baselines",
         guarantee="none",
@@ -58,9 +55,9 @@ class RandomTaskEft:
         metrics=ALL_METRICS,
         combined=True,
     )
-    settings_type: ClassVar[type[Settings]] = RandomTaskEftSettings
+    settings_type = RandomTaskEftSettings
 
     def solve(self, problem: Problem, options: Options, settings: RandomTaskEftSettings) -> Answer:
-        """The best schedule, or FAILED where no placement fits into memory."""
+        """Return the best schedule, or FAILED if no placement fits into memory."""
         steps = 2 * problem.n_tasks if settings.steps is None else settings.steps
         return sampled(problem, options, settings.restarts, steps)

@@ -1,26 +1,25 @@
-"""Clusters of tasks put on devices: what clustering heuristics share.
+"""Mapping of clusters of tasks to devices, shared by clustering heuristics.
 
-A clustering is made for any number of identical devices; then its clusters are put on the devices that there are:
+A clustering is made for an unlimited number of identical devices. Then its clusters are mapped to the real devices:
 
 - `glb`, guided (or global) load balancing: the clusters in the order in which they start, each to the device with the
   least load so far. A. Radulescu, A. J. C. van Gemund: GLB: a low-cost scheduling algorithm for distributed-memory
-  architectures, HiPC 1998, pages 294-301, doi:10.1109/HIPC.1998.738001, as H. Xu et al. tell it (Celeritas, 2022,
+  architectures, HiPC 1998, pages 294-301, doi:10.1109/HIPC.1998.738001, as described by H. Xu et al. (Celeritas, 2022,
   section 2: "allocates the cluster to the devices with the lowest current load in the order of EST").
 - `wrap`: the clusters in the order in which they were made, the t-th to device t modulo m.
 
-Last, the tasks on each device are ordered by list scheduling with insertion: by falling bottom level, the longest way
-to the end of the schedule in ticks on the devices chosen, transfers between distinct devices alone counted.
+Finally the tasks are ordered by list scheduling with insertion, by decreasing bottom level: the longest path to the end
+in ticks on the chosen devices, with transfers between distinct devices only.
 
 Departures from the papers:
 
-- Durations that differ by device: a clustering sees the mean over feasible devices, and for transfers the mean over
-  pairs of distinct devices. The load that counts for `glb` is what a device has with the cluster on it, in its own
-  ticks; on identical devices that is the same choice.
+- A clustering uses mean durations and mean transfer times. The load of a device for `glb` includes the cluster, in the
+  device's own ticks; on identical devices the choice is the same.
 - A colocation group belongs to the cluster of its first task in topological order.
-- A device that may not or cannot take a cluster (memory, feasibility, separation) is passed over. A cluster that no
-  device can take is split: its groups in topological order, each to the device of the one before as long as that can
-  take it, else to the device that the mapping would choose for it alone. The message says how many were.
-- Groups that can go to one device alone are there from the start.
+- A device that cannot take a cluster is passed over. A cluster that no device can take is split: its groups follow in
+  topological order, each on the device of the one before if that can take it, else on the device that the mapping
+  chooses for the group alone. The message reports the number of split clusters.
+- Groups with a single possible device are there from the start.
 """
 
 from __future__ import annotations
@@ -30,28 +29,28 @@ from typing import Literal
 
 import numpy as np
 
-from placeopt.kernels import kernel
+from placeopt.kernels import Kernel, kernel
 from placeopt.model.arrays import Int
-from placeopt.model.levels import longest_ways, mean_durations, mean_transfers
+from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Settings
+from placeopt.solver import Answer, Options, Settings
 
-from .._constructive.construction import Built, answered, with_homes
-from .._constructive.groups import Groups
-from .._constructive.heft import priority_list
-from .._constructive.insertion import inserted
-from .._constructive.placement_ops import may_take
-from .._constructive.timeline import NEVER, Case, Timeline, make_case, make_timeline, work_steps
+from .._constructive.construction import Constructive, PartialSchedule, run_heuristic
+from .._constructive.groups import Groups, with_homes
+from .._constructive.insertion import insert_tasks
+from .._constructive.placement_ops import assign_group, can_host
+from .._constructive.priorities import longest_paths_after, priority_list
+from .._constructive.timeline import DONE, NEVER, Instance, Timeline, make_instance, make_timeline, work_steps
 
 _PARTS = 1000
-"""Parts of a tick in which clusterings count, as far as these fit into 61 bits: means are no whole ticks."""
+"""Parts of a tick in which clusterings count, because means are not whole ticks; fewer if sums exceed 61 bits."""
 
 
 class ClusterSettings(Settings):
     """Settings of the clustering heuristics."""
 
     mapping: Literal["glb", "wrap"] = "glb"
-    """How clusters come to devices: glb, as they start, to the least loaded; wrap, as they were made, in turn."""
+    """Mapping of clusters: glb, in order of start to the least loaded device; wrap, as made to each device in turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +62,29 @@ class Clustering:
     cluster
         (n,) cluster of each task, 0..c-1 in the order in which they were made.
     start
-        (n,) when each task starts if every cluster has a device of its own, in the parts of a tick of `mean_weights`.
+        (n,) start of each task if every cluster has a device of its own, in the parts of a tick of `mean_weights`.
     """
 
     cluster: Int
     start: Int
 
 
+class ClusterSolver(Constructive):
+    """Base class of solvers that make clusters and map them to devices."""
+
+    settings_type = ClusterSettings
+
+    def clusters(self, problem: Problem) -> Clustering:
+        """Return the clustering for an unlimited number of identical devices."""
+        raise NotImplementedError
+
+    def solve(self, problem: Problem, options: Options, settings: ClusterSettings) -> Answer:
+        """Return the schedule, or FAILED if the clusters' tasks find no room."""
+        return map_to_devices(problem, self.clusters(problem), settings.mapping)
+
+
 def mean_weights(problem: Problem) -> tuple[Int, Int]:
-    """(n,) durations and (e,) transfers in means over devices, in whole parts of a tick: sums of these are exact."""
+    """Return mean durations (n,) and mean transfer times (e,) in whole parts of a tick, such that sums are exact."""
     work, transfer = mean_durations(problem), mean_transfers(problem)
     total = float(work.sum() + transfer.sum())
     scale = min(float(_PARTS), 2.0**61 / max(total, 1.0))
@@ -79,26 +92,14 @@ def mean_weights(problem: Problem) -> tuple[Int, Int]:
 
 
 def cluster_steps(problem: Problem) -> int:
-    """Elementary steps of clustering and mapping: heaps make a task and an edge cost some twenty."""
+    """Return the elementary steps of clustering and mapping: some twenty for a task or an edge, because of heaps."""
     return 20 * (problem.n_tasks + problem.n_edges) + work_steps(problem)
 
 
-def ways_behind(problem: Problem, work: Int, transfer: Int) -> Int:
-    """(n,) the longest way from the end of each task to the end of all, over `work` (n,) and `transfer` (e,)."""
-    ways = np.zeros(problem.n_tasks)
-    edge = problem.in_edge
-    run = longest_ways.select(cluster_steps(problem))
-    run(
-        problem.order[::-1].copy(), problem.in_start, problem.edge_source[edge],
-        work.astype(np.float64), transfer[edge].astype(np.float64), ways,
-    )  # fmt: skip
-    return ways.astype(np.int64)
-
-
-def mapped(problem: Problem, clustering: Clustering, mapping: Literal["glb", "wrap"]) -> Answer:
-    """The schedule of a clustering on the problem's devices."""
+def map_to_devices(problem: Problem, clustering: Clustering, mapping: Literal["glb", "wrap"]) -> Answer:
+    """Map clusters to the problem's devices, with repair, and build the answer."""
     first = np.full(problem.n_groups, -1, dtype=np.int64)
-    first[problem.group[problem.order[::-1]]] = problem.order[::-1]  # of several tasks the first is written last
+    first[problem.group[problem.order[::-1]]] = problem.order[::-1]  # the first task of a group is written last
     position = np.empty(problem.n_tasks, dtype=np.int64)
     position[problem.order] = np.arange(problem.n_tasks)
     cluster, count = clustering.cluster[first], int(clustering.cluster.max(initial=-1)) + 1
@@ -112,44 +113,48 @@ def mapped(problem: Problem, clustering: Clustering, mapping: Literal["glb", "wr
     work = group_work(problem)
     split = 0
 
-    def build(groups: Groups) -> Built:
+    def build(groups: Groups) -> PartialSchedule:
         nonlocal split
-        line = make_timeline(problem, groups)
-        load = np.zeros(problem.n_devices, dtype=np.int64)
-        there = np.flatnonzero(line.home >= 0)
-        np.add.at(load, line.home[there], work[there, line.home[there]])
-        found = np.zeros(1, dtype=np.int64)
-        run = map_clusters.select(cluster_steps(problem))
-        scratch = np.empty(problem.n_devices, dtype=np.int64)
-        stuck = run(
-            make_case(problem, groups), line, members, member_start, cluster, turn, work, load, scratch,
-            int(mapping == "wrap"), found,
-        )  # fmt: skip
-        split = int(found[0])
-        return Built(line, stuck) if stuck >= 0 else on_homes(problem, groups, line.home)
+        load, ticks = (np.zeros(problem.n_devices, dtype=np.int64) for _ in range(2))
+        there = np.flatnonzero(groups.home >= 0)
+        np.add.at(load, groups.home[there], work[there, groups.home[there]])
+        splits, wrap = np.zeros(1, dtype=np.int64), int(mapping == "wrap")
+        clusters = members, member_start, cluster, turn
+        found = schedule_by_homes(problem, groups, map_clusters, *clusters, work, load, ticks, wrap, splits)
+        split = int(splits[0])
+        return found
 
-    answer = answered(problem, build)
+    answer = run_heuristic(problem, build)
     note = ""
     if split and answer.schedule is not None:
-        what = "a cluster was split, for no device" if split == 1 else f"{split} clusters were split, for no device"
-        note = f"{what} could take all of it"
+        what = "a cluster was" if split == 1 else f"{split} clusters were"
+        note = f"{what} split because no device could take the whole cluster"
     message = "; ".join(text for text in (answer.message, note) if text)
     used = int(np.count_nonzero(np.diff(member_start)))
     return replace(answer, message=message, stats={"clusters": used, "split": split})
 
 
-def on_homes(problem: Problem, groups: Groups, home: Int) -> Built:
-    """List scheduling with insertion on a given placement (g,), by falling bottom level there."""
-    device = home[problem.group]
+def schedule_by_homes(
+    problem: Problem, groups: Groups, loop: Kernel[..., int], *arguments: Int | int
+) -> PartialSchedule:
+    """Assign homes to all groups with a kernel, then schedule with insertion by decreasing bottom level on them.
+
+    The kernel takes an `Instance`, a `Timeline` and the arguments. It returns DONE or a group that no device can take.
+    """
+    line = make_timeline(problem, groups)
+    stuck = loop.select(cluster_steps(problem))(make_instance(problem, groups), line, *arguments)
+    if stuck != DONE:
+        return PartialSchedule(line, stuck)
+    device = line.home[problem.group]
     source, target = problem.edge_source, problem.edge_target
     work = problem.duration[np.arange(problem.n_tasks), device]
     transfer = problem.transfer(problem.payload, device[source], device[target])
-    level = (work + ways_behind(problem, work, transfer)).astype(np.float64)
-    return inserted(problem, with_homes(groups, home), priority_list(problem, level))
+    level = (work + longest_paths_after(problem, work, transfer)).astype(np.float64)
+    return insert_tasks(problem, with_homes(groups, line.home), priority_list(problem, level))
 
 
 def group_work(problem: Problem) -> Int:
-    """(g, m) ticks of all tasks of each group on each device."""
+    """Return the total ticks (g, m) of each group's tasks on each device."""
     if problem.n_groups == problem.n_tasks:
         return problem.duration
     work = np.zeros((problem.n_groups, problem.n_devices), dtype=np.int64)
@@ -157,24 +162,15 @@ def group_work(problem: Problem) -> Int:
     return work
 
 
-@kernel(may_take, allocates=False)
+@kernel(assign_group, can_host, allocates=False)
 def map_clusters(
-    case: Case,
-    line: Timeline,
-    members: Int,
-    member_start: Int,
-    cluster: Int,
-    turn: Int,
-    work: Int,
-    load: Int,
-    ticks: Int,
-    wrap: int,
-    split: Int,
-) -> int:
-    """Give every group a home; -1, or the group that no device can take.
+    instance: Instance, line: Timeline, members: Int, member_start: Int, cluster: Int, turn: Int, work: Int, load: Int,
+    ticks: Int, wrap: int, split: Int,
+) -> int:  # fmt: skip
+    """Assign a home to every group; return DONE or the group that no device can take.
 
-    The groups of cluster c are members[member_start[c]:member_start[c + 1]]. `load` (m,) is what each device has to
-    do, `ticks` (m,) is to scribble on, `split[0]` counts clusters that no device could take whole.
+    The groups of cluster c are members[member_start[c]:member_start[c + 1]]. `load` (m,) are the ticks of each device,
+    `ticks` (m,) is scratch, `split[0]` counts clusters that no device could take whole.
     """
     m = len(load)
     for position in range(len(turn)):
@@ -187,14 +183,14 @@ def map_clusters(
             if line.home[g] >= 0:
                 continue
             free += 1
-            memory += case.memory[g]
+            memory += instance.memory[g]
             for d in range(m):
-                if case.feasible[g, d] and ticks[d] >= 0:
+                if instance.feasible[g, d] and ticks[d] >= 0:
                     ticks[d] += work[g, d]
                 else:
                     ticks[d] = -1
-            for r in range(case.apart_start[g], case.apart_start[g + 1]):
-                rival = case.apart[r]
+            for r in range(instance.apart_start[g], instance.apart_start[g + 1]):
+                rival = instance.apart[r]
                 if line.home[rival] >= 0:
                     ticks[line.home[rival]] = -1
                 elif cluster[rival] == c:
@@ -210,10 +206,7 @@ def map_clusters(
                     best, least = d, worth
         if best >= 0:
             for k in range(low, high):
-                g = members[k]
-                if line.home[g] < 0:
-                    line.home[g] = best
-            line.room[best] -= memory
+                assign_group(instance, line, members[k], best)
             load[best] += ticks[best]
             continue
         if free > 1:
@@ -222,17 +215,15 @@ def map_clusters(
             g = members[k]
             if line.home[g] >= 0:
                 continue
-            if best < 0 or not may_take(case, line, g, best):
+            if best < 0 or not can_host(instance, line, g, best):
                 best, least = -1, NEVER
                 for step in range(m):
                     d = (position + step) % m if wrap else step
                     worth = step if wrap else load[d] + work[g, d]
-                    if worth < least and may_take(case, line, g, d):
+                    if worth < least and can_host(instance, line, g, d):
                         best, least = d, worth
                 if best < 0:
-                    stuck: int = g
-                    return stuck
-            line.home[g] = best
-            line.room[best] -= case.memory[g]
+                    return int(g)
+            assign_group(instance, line, g, best)
             load[best] += work[g, best]
-    return -1
+    return DONE

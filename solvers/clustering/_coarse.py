@@ -1,95 +1,97 @@
-"""What Celeritas's placers share: place the coarse graph, map the schedule back, best effort where devices fill up."""
+"""Shared by Celeritas's placers: place the coarse graph, map the schedule back, best effort if the devices are full."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from placeopt.kernels import kernel
+from placeopt.kernels import Kernel, kernel
 from placeopt.model.arrays import Int
+from placeopt.model.levels import ORDERS, OrderName
 from placeopt.model.metrics import grain
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
-from placeopt.model.topological_orders import ORDERS, OrderName
 from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.passes.rebuilding import contradictory
 from placeopt.simulation import retime
 from placeopt.solver import Answer, Options
 
-from .._constructive.construction import Built, Constructed, as_answer, best_of, built, constructed, overflow, timed
+from .._constructive.construction import (
+    Construction,
+    PartialSchedule,
+    as_answer,
+    best_of,
+    construct_with_repair,
+    overflow,
+    run_loop,
+    with_port_times,
+)
 from .._constructive.groups import Groups, grouped
-from .._constructive.placement_ops import append, arrival_on, may_take, stays_apart
-from .._constructive.timeline import Case, Timeline, make_case, make_timeline, work_steps
-
-Place = Callable[[Case, Timeline, Int, bool], int]
-"""Places the tasks of a sequence in turn and returns how many found a device. The flag: overfill devices rather than
-leave a task without one."""
+from .._constructive.placement_ops import append, can_host, ready_time, stays_apart
+from .._constructive.timeline import DONE, Instance, Timeline
 
 
 @dataclass(frozen=True, slots=True)
 class Placer:
-    """One of the placers: how it chooses its loop for a problem, and the order in which it takes the tasks."""
+    """A placer: an order of tasks, and a kernel that places a sequence in turn.
 
-    choose: Callable[[Problem], Place]
+    The kernel returns DONE or the task that no device can take. Its flag lets it overfill devices instead.
+    """
+
+    loop: Kernel[[Instance, Timeline, Int, bool], int]
     order: OrderName
 
-    def built(self, problem: Problem, groups: Groups, *, overfill: bool = False) -> Built:
-        """The tasks placed in this order."""
-        sequence, line = ORDERS[self.order](problem), make_timeline(problem, groups)
-        placed = self.choose(problem)(make_case(problem, groups), line, sequence, overfill)
-        return built(problem, line, sequence, placed)
-
-    def constructed(self, problem: Problem) -> Constructed:
-        """The schedule that keeps memory, after repair or packing where the devices filled up."""
-        return constructed(problem, lambda groups: self.built(problem, groups))
+    def place(self, problem: Problem, groups: Groups, *, overfill: bool = False) -> PartialSchedule:
+        """Place the tasks in this order."""
+        return run_loop(problem, groups, self.loop, ORDERS[self.order](problem), overfill)
 
     def overfilled(self, problem: Problem) -> Schedule | None:
-        """The schedule with best effort: devices are overfilled where a task has no other; None if all are barred."""
+        """Return a schedule that overfills devices if a task has no other; None if separation rules out all."""
         groups = grouped(problem)
         nowhere = np.full(problem.n_groups, -1, dtype=np.int64)
         free = replace(
             groups, feasible=problem.group_feasible(), home=nowhere, room=problem.capacity.copy(), stuck=None
         )
-        found = self.built(problem, free, overfill=True)
-        return timed(problem, found.line) if found.stuck is None else None
+        found = self.place(problem, free, overfill=True)
+        return with_port_times(problem, found.line) if found.stuck is None else None
 
 
-def answered_coarse(problem: Problem, options: Options, fusion: CeleritasFusion, *placers: Placer) -> Answer:
-    """The best answer of some placers on what the fusion makes of the problem, the first of equals.
+def solve_coarse(problem: Problem, options: Options, fusion: CeleritasFusion, *placers: Placer) -> Answer:
+    """Return the best answer of several placers on the fused problem, the first of equals.
 
-    Where the clusters do not fit into memory, the tasks themselves are placed; where they do not either, clusters with
-    best effort, unless the options are strict.
+    If the clusters do not fit into memory, the tasks themselves are placed. If they do not fit either, the clusters are
+    placed with best effort, unless the options are strict.
     """
     reduction = fusion.apply(problem)
     coarse = problem if reduction is None else reduction.problem
 
-    def restored(schedule: Schedule) -> Schedule:
+    def mapped_back(schedule: Schedule) -> Schedule:
         if reduction is None:
             return schedule
         schedule = reduction.restore(schedule)
-        # What is told of deadlines, and where ports contend of memory, is of the schedule as it will be.
-        told = problem.contention == "port" or (problem.deadline != UNLIMITED).any()
-        return retime(problem, schedule) if told else schedule
+        # The message reports missed deadlines, and memory under port contention, of the final times.
+        reported = problem.contention == "port" or (problem.deadline != UNLIMITED).any()
+        return retime(problem, schedule) if reported else schedule
 
-    found = best_of(coarse, [placer.constructed(coarse) for placer in placers])
+    found = best_of(coarse, [construct_with_repair(coarse, partial(placer.place, coarse)) for placer in placers])
     if found.schedule is not None:
-        found = Constructed(restored(found.schedule), found.note)
+        found = Construction(mapped_back(found.schedule), found.note)
     elif reduction is not None:
-        found = best_of(problem, [placer.constructed(problem) for placer in placers])
+        found = best_of(problem, [construct_with_repair(problem, partial(placer.place, problem)) for placer in placers])
         if found.schedule is not None:
-            told = "the devices are too full for clusters: tasks were placed one by one"
-            found = Constructed(found.schedule, f"{told}; {found.note}" if found.note else told)
+            note = "the devices are too full for clusters: tasks were placed one by one"
+            found = Construction(found.schedule, f"{note}; {found.note}" if found.note else note)
     may_fit = not options.strict or problem.memory_model == "peak"
     if found.schedule is None and may_fit and not contradictory(coarse):
         effort = placers[0].overfilled(coarse)
         if effort is not None:
-            schedule = restored(effort)
+            schedule = mapped_back(effort)
             over = overflow(problem, schedule)
-            note = f"best effort, for no device had room for some tasks: {over} over capacity" if over else ""
-            if not (note and options.strict):  # under `peak` it may fit all the same: groups are placed as under `sum`
-                found = Constructed(schedule, note)
+            note = f"best effort, because no device had room for some tasks: {over} over capacity" if over else ""
+            if not (note and options.strict):  # under `peak` it may fit: groups were placed as under `sum`
+                found = Construction(schedule, note)
     answer = as_answer(problem, found)
     fine, fused = grain(problem), grain(coarse)
     stats = {"ccr": fine.ccr, "clusters": fused.tasks, "cluster_edges": fused.edges, "cluster_ccr": fused.ccr}
@@ -97,41 +99,36 @@ def answered_coarse(problem: Problem, options: Options, fusion: CeleritasFusion,
 
 
 @kernel(stays_apart, allocates=False)
-def roomiest(case: Case, line: Timeline, g: int) -> int:
-    """The device with most memory left of those that may run group g, room or no room; -1 if separation bars all."""
+def roomiest(instance: Instance, line: Timeline, g: int) -> int:
+    """Return the device with the most memory left, enough or not, that may run group g; -1 if there is none."""
     best = -1
     for d in range(len(line.room)):
         roomier = best < 0 or line.room[d] > line.room[best]
-        if roomier and case.feasible[g, d] and stays_apart(case, line, g, d):
+        if roomier and instance.feasible[g, d] and stays_apart(instance, line, g, d):
             best = d
     return best
 
 
-@kernel(arrival_on, may_take, append, roomiest, allocates=False)
-def fill_in_order(case: Case, line: Timeline, sequence: Int, overfill: bool) -> int:
-    """Place the tasks in turn on the current device, each behind the one before; how many were placed."""
+@kernel(ready_time, can_host, append, roomiest, allocates=False)
+def fill_in_order(instance: Instance, line: Timeline, sequence: Int, overfill: bool) -> int:
+    """Place by Order-Place: append the tasks in turn; return DONE or the task that no device can take."""
     m = len(line.room)
     current = 0
     for position in range(len(sequence)):
         i = sequence[position]
-        g = case.group[i]
+        g = instance.group[i]
         d = line.home[g]
         if d < 0:
             for step in range(m):
                 d = (current + step) % m
-                if may_take(case, line, g, d):
+                if can_host(instance, line, g, d):
                     break
                 d = -1
             if d < 0 and overfill:
-                d = roomiest(case, line, g)
+                d = roomiest(instance, line, g)
             if d < 0:
-                return position
-            if case.feasible[g, current] and case.memory[g] > line.room[current]:
+                return int(i)
+            if instance.feasible[g, current] and instance.memory[g] > line.room[current]:
                 current = d
-        append(case, line, i, d, max(arrival_on(case, line, i, d), line.free[d]))
-    return len(sequence)
-
-
-def filling(order: OrderName) -> Placer:
-    """Order-Place; see `placeopt_solvers.clustering.order_place`."""
-    return Placer(lambda coarse: fill_in_order.select(work_steps(coarse)), order)
+        append(instance, line, i, d, max(ready_time(instance, line, i, d), line.free[d]))
+    return DONE

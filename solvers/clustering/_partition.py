@@ -1,4 +1,4 @@
-"""Undirected graphs cut into parts by METIS, by way of PyMetis."""
+"""Undirected graphs, and their partition by METIS through PyMetis."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from placeopt.errors import MissingExtraError
 from placeopt.model.arrays import Float, Int
 
 TOTAL = 2**30
-"""What the weights of vertices add up to, and those of edges counted both ways: METIS may have 32-bit numbers."""
+"""Sum of the weights of vertices, and of edges counted both ways: METIS may use 32-bit integers."""
 
 _BISECTED = 8
-"""Parts up to which METIS's manual advises recursive bisection; the k-way scheme for more."""
+"""Number of parts up to which METIS's manual advises recursive bisection instead of the k-way scheme."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
     """An undirected graph: the neighbours of vertex v are neighbours[starts[v]:starts[v + 1]].
 
-    `weight` is that of the edges, at least 1, `size` (vertices,) that of the vertices.
+    `weight` are the weights of the edges, at least 1, `size` (vertices,) those of the vertices.
     """
 
     starts: Int
@@ -31,7 +31,7 @@ class Graph:
 
 
 def make_graph(low: Int, high: Int, weight: Float, size: Float) -> Graph:
-    """The graph with edges between `low` and `high`; loops are left out, parallel edges added up, weights scaled."""
+    """Build the graph with edges between `low` and `high`: without loops, parallel edges merged, weights scaled."""
     count = max(len(size), 1)
     apart = low != high
     keys, place = np.unique(
@@ -46,22 +46,22 @@ def make_graph(low: Int, high: Int, weight: Float, size: Float) -> Graph:
 
 
 def whole(amount: Float, total: int) -> Int:
-    """Amounts as whole numbers that add up to `total`, but for rounding; zeros stay zeros."""
+    """Return amounts scaled to integers that sum to `total` up to rounding; zeros stay zeros."""
     return np.rint(shares(amount) * total).astype(np.int64)
 
 
 def shares(amount: Float) -> Float:
-    """Amounts as shares of their sum; zeros if that is zero."""
+    """Return amounts as shares of their sum; zeros if it is zero."""
     total = float(amount.sum())
     return np.asarray(amount / total if total > 0 else np.zeros(len(amount)), dtype=np.float64)
 
 
 def parts(graph: Graph, share: Float, seed: int) -> Int:
-    """(vertices,) the part of each vertex, 0..k-1; part p is to have share[p] of all sizes.
+    """Return the part (vertices,) of each vertex, 0..k-1; part p gets about share[p] of all sizes.
 
-    METIS writes to the standard output where a part that it halves once more has no vertex. Asked for two parts it
-    halves none; so it gets the k-way cut to do alone where all vertices are small against all parts, and bisects what
-    is given to it otherwise.
+    METIS prints to the standard output if it bisects a part without vertices, which cannot happen if it is called for
+    two parts. So METIS makes the k-way cut itself only if all vertices are small compared with all parts. Otherwise the
+    bisection is done here, with one call of METIS for each cut.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def parts(graph: Graph, share: Float, seed: int) -> Int:
         If PyMetis is not installed.
     """
     try:
-        import pymetis  # noqa: F401  before there is anything to cut
+        import pymetis  # noqa: F401  the error comes even if nothing is cut
     except ImportError:
         raise MissingExtraError("the solver metis needs PyMetis: pip install 'placeopt[metis]'") from None
     k = len(share)
@@ -82,7 +82,7 @@ def parts(graph: Graph, share: Float, seed: int) -> Int:
 
 
 def _bisect(graph: Graph, vertices: Int, share: Float, first: int, seed: int, found: Int) -> None:
-    """Give the vertices, which make up the graph, the parts `first`, `first + 1`, ... with these shares."""
+    """Assign the vertices, which are those of the graph, to the parts `first`, `first + 1`, ... with these shares."""
     if len(share) == 1 or len(vertices) == 0:
         found[vertices] = first
         return
@@ -98,7 +98,7 @@ def _bisect(graph: Graph, vertices: Int, share: Float, first: int, seed: int, fo
 
 
 def _induced(graph: Graph, inside: NDArray[np.bool_]) -> Graph:
-    """What is left of the graph between the vertices inside (vertices,)."""
+    """Return the subgraph of the vertices with `inside` (vertices,) set."""
     source = np.repeat(np.arange(len(inside)), np.diff(graph.starts))
     kept = inside[source] & inside[graph.neighbours]
     number = np.cumsum(inside) - 1
@@ -107,10 +107,10 @@ def _induced(graph: Graph, inside: NDArray[np.bool_]) -> Graph:
 
 
 def _cut(graph: Graph, share: Float, seed: int) -> Int:
-    """The parts that METIS makes; at least two of them."""
+    """Return the parts of METIS's own cut, at least two."""
     import pymetis
 
-    # Parts of nothing are balanced by number.
+    # If all sizes are 0, parts are balanced by their number of vertices.
     size = graph.size if graph.size.any() else np.ones_like(graph.size)
     found = pymetis.part_graph(
         len(share),

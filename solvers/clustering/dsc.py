@@ -1,55 +1,55 @@
-"""DSC: dominant sequence clustering, and the clusters put on devices.
+"""DSC: dominant sequence clustering, with the clusters mapped to devices.
 
 T. Yang, A. Gerasoulis: DSC: Scheduling parallel tasks on an unbounded number of processors. IEEE Transactions on
 Parallel and Distributed Systems 5(9):951-967, 1994, doi:10.1109/71.308533, sections 3 and 4. The paper's symbols:
-tlevel and blevel, the longest way to a task and from it to the end, its own duration included; a task is free once all
-its producers are examined, partially free once some are; its priority is tlevel + blevel (for a partially free one over
-the producers examined). How clusters come to devices: `placeopt_solvers.clustering._clusters`, whose departures hold
+tlevel and blevel, the longest path to a task and from it to the end, its own duration included; a task is free once all
+its producers are examined, partially free once some are; its priority is tlevel + blevel (for a partially free task
+over the producers examined). `placeopt_solvers.clustering._clusters` maps the clusters to devices; its departures hold
 here too.
 
-Tasks are examined one by one, each time the free one of highest priority:
+Tasks are examined one by one, each time the free task with the highest priority:
 
-- CT1: it joins the cluster of a producer if that makes it start earlier than on a device of its own, after the last
-  task of the cluster (the minimisation procedure).
+- CT1: it joins the cluster of a producer if it then starts earlier than on a device of its own, after the last task of
+  the cluster (the minimisation procedure).
 - DSRW (dominant sequence reduction warranty), CT2: if a partially free task has a higher priority, and its tlevel
-  could be reduced by joining the cluster of one of its producers now, then nothing may join that cluster.
+  could be reduced by joining the cluster of one of its producers now, then no task may join that cluster.
 
 Departures:
 
-- Only the cluster of the producer whose data comes last can make a task start earlier, so no other is looked at.
-- The minimisation procedure also moves other producers there in front of the task, by falling arrival of their data,
-  as long as that ends before their data would arrive; only such that are alone in their cluster and have no other
-  consumer, so that nothing else is delayed. The paper orders them by tlevel and finds how many by binary search.
+- Only the cluster of the producer whose data arrives last can make a task start earlier, so only that is tried.
+- The minimisation procedure also moves other producers there before the task, by decreasing arrival of their data,
+  while that ends before their data would arrive. Only producers that are alone in their cluster and have no other
+  consumer are moved, so that no other task is delayed. The paper orders them by tlevel and finds their number by binary
+  search.
 - Ties, which the paper leaves open, go by index; of producers whose data arrives together the first noted counts.
 
-The two lists are heaps, and each task keeps the latest arrival and that from other clusters than the latest comes
-from, so that what joining is worth takes no look at its producers: O((n + e) log n), as the paper has it.
+The two lists are heaps. Each task stores the latest arrival, and the latest from clusters other than that one. So the
+gain of joining is computed without a pass over its producers: O((n + e) log n), as in the paper.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Info, Options
+from placeopt.solver import Info
 
-from .._constructive.heaps import Heaps, pop, push
-from ._clusters import Clustering, ClusterSettings, cluster_steps, mapped, mean_weights, ways_behind
+from .._constructive.heaps import Heaps, make_heaps, pop, push
+from .._constructive.priorities import longest_paths_after
+from ._clusters import Clustering, ClusterSolver, cluster_steps, mean_weights
 
 FREE, PARTIAL, PULLED = 0, 1, 2
-"""The heaps: free tasks, partially free ones, and producers of one task by arrival."""
+"""The heaps: free tasks, partially free tasks, and producers of one task by arrival."""
 
 
-class Dsc:
-    """Dominant sequence clustering; never overfills a device, but may miss deadlines."""
-
-    name: ClassVar[str] = "dsc"
-    info: ClassVar[Info] = Info(
-        summary="clusters that shorten the dominant sequence, then put on devices (Yang and Gerasoulis 1994)",
+class Dsc(ClusterSolver):
+    name = "dsc"
+    info = Info(
+        summary="clusters that shorten the dominant sequence, mapped to devices (Yang and Gerasoulis 1994)",
         family="clustering",
         guarantee="none",
         complexity="O((n + e) log n + n m)",
@@ -64,29 +64,29 @@ class Dsc:
   doi     = {10.1109/71.308533}
 }""",
     )
-    settings_type: ClassVar[type[ClusterSettings]] = ClusterSettings
 
-    def solve(self, problem: Problem, options: Options, settings: ClusterSettings) -> Answer:  # noqa: ARG002
-        """The clusters of DSC on the problem's devices, or FAILED where they find no room."""
-        return mapped(problem, dominant_sequence_clusters(problem), settings.mapping)
+    def clusters(self, problem: Problem) -> Clustering:
+        return dominant_sequence_clusters(problem)
 
 
 class Front(NamedTuple):
-    """Where the examination stands; n tasks.
+    """The state of the examination; n tasks.
 
     Attributes
     ----------
     missing
-        (n,) producers of each task not examined yet; -1 for a task that is examined.
+        (n,) number of each task's producers that are not examined; -1 for a task that is examined.
     latest, dominant, other
-        (n,) of the producers examined: the latest arrival of data, the cluster it comes from (-1 without any), and the
-        latest from other clusters.
+        (n,) of the examined producers: the latest arrival of data, the cluster it comes from (-1 without any), and the
+        latest arrival from other clusters.
     cluster, start
-        (n,) of the tasks examined.
+        (n,) of the examined tasks.
     tail, size
-        (n,) of each cluster: when its last task ends, how many tasks it has.
+        (n,) of each cluster: the end of its last task, and its number of tasks.
     heaps
-        The three heaps, of negative priorities or arrivals.
+        The three heaps, by negative priorities or arrivals.
+    pulled
+        (n,) scratch: the producers that are moved before one task.
     """
 
     missing: Int
@@ -102,27 +102,27 @@ class Front(NamedTuple):
 
 
 def dominant_sequence_clusters(problem: Problem) -> Clustering:
-    """The clusters of DSC for any number of identical devices."""
+    """Return the clusters of DSC for an unlimited number of identical devices."""
     n, e = problem.n_tasks, problem.n_edges
     work, transfer = mean_weights(problem)
     producer = problem.edge_source[problem.in_edge]
-    blevel = work + ways_behind(problem, work, transfer)
-    heaps = Heaps(np.empty((n + e, 3), dtype=np.int64), np.empty((n + e, 3), np.int32), np.zeros(3, dtype=np.int64))
+    blevel = work + longest_paths_after(problem, work, transfer)
     latest, other, cluster, start, tail, size, pulled = (np.zeros(n, dtype=np.int64) for _ in range(7))
     dominant = np.full(n, -1, dtype=np.int64)
-    front = Front(np.diff(problem.in_start), latest, dominant, other, cluster, start, tail, size, heaps, pulled)
+    missing, heaps = np.diff(problem.in_start), make_heaps(n + e, 3)
+    front = Front(missing, latest, dominant, other, cluster, start, tail, size, heaps, pulled)
     examine.select(cluster_steps(problem))(
         problem.in_start, producer, transfer[problem.in_edge], problem.out_start, problem.edge_target, transfer,
         work, blevel, front,
     )  # fmt: skip
-    # Clusters that lost their task to another are gone; the others keep their order.
+    # Clusters that lost their only task are removed; the others keep their order.
     cluster = np.unique(front.cluster, return_inverse=True)[1].reshape(n).astype(np.int64)
     return Clustering(cluster, front.start)
 
 
 @kernel(allocates=False)
 def note_arrival(front: Front, j: int, c: int, arrival: int) -> None:
-    """Note for task j that data from cluster c arrives, if it runs elsewhere."""
+    """Note the arrival of data from cluster c for task j, if j is not in c."""
     if front.dominant[j] == c:
         front.latest[j] = max(front.latest[j], arrival)
     elif front.dominant[j] < 0 or arrival > front.latest[j]:
@@ -136,7 +136,7 @@ def note_arrival(front: Front, j: int, c: int, arrival: int) -> None:
 def minimised(
     in_start: Int, producer: Int, in_transfer: Int, out_start: Int, work: Int, front: Front, x: int, c: int
 ) -> int:
-    """When task x starts at the end of cluster c, producers that serve it alone moved there before it.
+    """Return the start of task x at the end of cluster c, after producers that serve only x are moved there before it.
 
     They are moved only if x then starts earlier than on a device of its own.
     """
@@ -147,7 +147,7 @@ def minimised(
         if front.cluster[p] != c:
             push(heaps, PULLED, -(front.start[p] + work[p] + in_transfer[k]), p)
     tail, count = front.tail[c], 0
-    # What arrives before the head of the heap decides nothing until that is pulled: the first that cannot be ends it.
+    # The latest arrival decides the start, so the loop ends at the first producer that cannot be moved.
     while heaps.size[PULLED] > 0:
         p = heaps.item[0, PULLED]
         if front.size[front.cluster[p]] > 1 or out_start[p + 1] - out_start[p] > 1:
@@ -176,17 +176,10 @@ def minimised(
 
 @kernel(note_arrival, minimised, push, pop, allocates=False)
 def examine(
-    in_start: Int,
-    producer: Int,
-    in_transfer: Int,
-    out_start: Int,
-    consumer: Int,
-    out_transfer: Int,
-    work: Int,
-    blevel: Int,
-    front: Front,
-) -> None:
-    """Fill `front.cluster` and `front.start`; cluster numbers are tasks' places in the order of examination."""
+    in_start: Int, producer: Int, in_transfer: Int, out_start: Int, consumer: Int, out_transfer: Int, work: Int,
+    blevel: Int, front: Front,
+) -> None:  # fmt: skip
+    """Fill `front.cluster` and `front.start`; cluster numbers are positions in the order of examination."""
     heaps = front.heaps
     n = len(work)
     for i in range(n):

@@ -1,25 +1,25 @@
-"""LC: linear clustering, and the clusters put on devices.
+"""LC: linear clustering, with the clusters mapped to devices.
 
 S. J. Kim, J. C. Browne: A general approach to mapping of parallel computation upon multiprocessor architectures.
-International Conference on Parallel Processing (ICPP) 1988, volume 3, pages 1-8; as A. Gerasoulis and T. Yang tell it:
-A comparison of clustering heuristics for scheduling directed acyclic graphs on multiprocessors, Journal of Parallel and
-Distributed Computing 16(4):276-291, 1992, doi:10.1016/0743-7315(92)90012-C. The tasks on the longest path, durations
-and transfers added up, become a cluster and are taken out of the graph with their edges; this is repeated until no task
-is left. How clusters come to devices: `placeopt_solvers.clustering._clusters`, whose departures hold here too.
+International Conference on Parallel Processing (ICPP) 1988, volume 3, pages 1-8; as described by A. Gerasoulis and
+T. Yang: A comparison of clustering heuristics for scheduling directed acyclic graphs on multiprocessors, Journal of
+Parallel and Distributed Computing 16(4):276-291, 1992, doi:10.1016/0743-7315(92)90012-C. The tasks on the longest path,
+durations and transfers added up, become a cluster and are removed from the graph with their edges. This is repeated
+until no task is left. `placeopt_solvers.clustering._clusters` maps the clusters to devices; its departures hold here
+too.
 
 Departures: the paper weighs durations and transfers by factors of its own, which are 1 here. A path begins at a task
-without producers left. Of paths that are as long as each other the first goes: its first task has the smallest index,
-and so has each next one among its rivals.
+that has no producers left. Of paths of equal length the one whose tasks have the smallest indices comes first.
 
-The longest way from each task to the end is kept exact from path to path: only the ways that led through a task just
-taken have to be found anew, in backward topological order, which marks in bits keep. The task to begin with comes from
-a heap, where lengths that have shrunk since go back in with the present one. In the worst case every path changes
-every way, O(c (n + e)) for c clusters; on graphs of models and random ones far less.
+The longest path from each task is kept exact from one cluster to the next: only those through a removed task are
+recomputed, in backward topological order, found by marks in bits. The first task of the next path comes from a heap;
+lengths that have shrunk since are pushed again with their current value. In the worst case every cluster changes every
+path, O(c (n + e)) for c clusters; on graphs of models and random graphs far fewer.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,20 +28,18 @@ from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 from placeopt.model.levels import longest_ways
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Info, Options
+from placeopt.solver import Info
 
-from .._constructive.heaps import Heaps, pop, push
-from ._clusters import Clustering, ClusterSettings, cluster_steps, mapped, mean_weights
+from .._constructive.heaps import Heaps, make_heaps, pop, push
+from ._clusters import Clustering, ClusterSolver, cluster_steps, mean_weights
 
 Task = NDArray[np.int32]
 
 
-class Lc:
-    """Linear clustering; never overfills a device, but may miss deadlines."""
-
-    name: ClassVar[str] = "lc"
-    info: ClassVar[Info] = Info(
-        summary="each longest path a cluster, then put on devices (Kim and Browne 1988)",
+class Lc(ClusterSolver):
+    name = "lc"
+    info = Info(
+        summary="each longest path a cluster, mapped to devices (Kim and Browne 1988)",
         family="clustering",
         guarantee="none",
         complexity="about O((n + e) log n + n m); in the worst case O(c (n + e)) for c clusters",
@@ -54,28 +52,25 @@ class Lc:
   year      = {1988}
 }""",
     )
-    settings_type: ClassVar[type[ClusterSettings]] = ClusterSettings
 
-    def solve(self, problem: Problem, options: Options, settings: ClusterSettings) -> Answer:  # noqa: ARG002
-        """The linear clusters on the problem's devices, or FAILED where they find no room."""
-        return mapped(problem, linear_clusters(problem), settings.mapping)
+    def clusters(self, problem: Problem) -> Clustering:
+        return linear_clusters(problem)
 
 
 def linear_clusters(problem: Problem) -> Clustering:
-    """The linear clusters for any number of identical devices, those of longer paths first."""
+    """Return the linear clusters for an unlimited number of identical devices, longer paths first."""
     n = problem.n_tasks
     work, transfer = mean_weights(problem)
     steps = cluster_steps(problem)
     cluster, position = np.full(n, -1, dtype=np.int64), np.empty(n, dtype=np.int64)
     position[problem.order] = np.arange(n)
     length, onward = np.zeros(n, dtype=np.int64), np.full(n, -1, dtype=np.int32)
-    heap = Heaps(np.empty((n, 1), dtype=np.int64), np.empty((n, 1), dtype=np.int32), np.zeros(1, dtype=np.int64))
     marks = Marks(*(np.zeros(size, dtype=np.int64) for size in (n // 32 + 1, n // 1024 + 1, 1)))
     graph = Graph(
         problem.order, position, problem.out_start, problem.edge_target.astype(np.int32), transfer, problem.in_start,
         problem.edge_source[problem.in_edge].astype(np.int32), work,
     )  # fmt: skip
-    cut_paths.select(steps)(graph, cluster, length, onward, np.diff(problem.in_start), marks, heap)
+    cut_paths.select(steps)(graph, cluster, length, onward, np.diff(problem.in_start), marks, make_heaps(n, 1))
     across = np.where(cluster[problem.edge_source] == cluster[problem.edge_target], 0, transfer)
     start = np.zeros(n)
     longest_ways.select(steps)(
@@ -85,16 +80,16 @@ def linear_clusters(problem: Problem) -> Clustering:
 
 
 class Graph(NamedTuple):
-    """The tasks, n, and edges, e, with their weights.
+    """The graph of n tasks and e edges, with weights.
 
     Attributes
     ----------
     order, position
-        (n,) a topological order, and the place of each task in it.
+        (n,) a topological order, and the position of each task in it.
     out_start, consumer, transfer
-        Task i sends by edges out_start[i]..out_start[i + 1]: to whom, and for how long.
+        The out-edges of task i are out_start[i]..out_start[i + 1]: their consumers and durations.
     in_start, producer
-        Task i receives in_start[i]..in_start[i + 1]: from whom.
+        The in-edges of task i are in_start[i]..in_start[i + 1]: their producers.
     work
         (n,) durations.
     """
@@ -110,9 +105,9 @@ class Graph(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """Marked places 0..n - 1, of which the last is found at once: bits in words of 32, and bits for words with any.
+    """A set of positions 0..n - 1 whose maximum is found fast: bits in words of 32, and a bit for each word with any.
 
-    `low` (n / 32 + 1,) and `high` (n / 1024 + 1,); no word of `high` beyond top[0] has any.
+    `low` (n / 32 + 1,) and `high` (n / 1024 + 1,); the words of `high` after top[0] are 0.
     """
 
     low: Int
@@ -121,8 +116,8 @@ class Marks(NamedTuple):
 
 
 @kernel(allocates=False)
-def find_way(graph: Graph, length: Int, onward: Task, v: int) -> None:
-    """Find the longest way from task v on, those of its consumers known; consumers with a negative one are gone."""
+def find_path(graph: Graph, length: Int, onward: Task, v: int) -> None:
+    """Compute the longest path from task v from those of its consumers; removed consumers have a negative length."""
     best, following = 0, -1
     for k in range(graph.out_start[v], graph.out_start[v + 1]):
         j = graph.consumer[k]
@@ -133,7 +128,7 @@ def find_way(graph: Graph, length: Int, onward: Task, v: int) -> None:
 
 @kernel(allocates=False)
 def mark(marks: Marks, place: int) -> None:
-    """Mark a place."""
+    """Mark a position."""
     word = place >> 5
     marks.low[word] |= 1 << (place & 31)
     marks.high[word >> 5] |= 1 << (word & 31)
@@ -142,7 +137,7 @@ def mark(marks: Marks, place: int) -> None:
 
 @kernel(allocates=False)
 def highest(word: int) -> int:
-    """The place of the highest bit of a word that is not zero."""
+    """Return the index of the highest bit of a word, which is not zero."""
     bit = 0
     for step in (16, 8, 4, 2, 1):
         if word >> (bit + step):
@@ -152,7 +147,7 @@ def highest(word: int) -> int:
 
 @kernel(highest, allocates=False)
 def unmark_last(marks: Marks) -> int:
-    """Take away the last mark: its place, -1 where there is none."""
+    """Remove the last mark and return its position, -1 if there is none."""
     while marks.top[0] >= 0 and marks.high[marks.top[0]] == 0:
         marks.top[0] -= 1
     if marks.top[0] < 0:
@@ -167,23 +162,23 @@ def unmark_last(marks: Marks) -> int:
 
 @kernel(mark, allocates=False)
 def mark_changed(graph: Graph, onward: Task, marks: Marks, v: int) -> None:
-    """Mark the producers whose way led through task v."""
+    """Mark the producers whose longest path leads through task v."""
     for place in range(graph.in_start[v], graph.in_start[v + 1]):
         i = graph.producer[place]
         if onward[i] == v:
             mark(marks, graph.position[i])
 
 
-@kernel(push, pop, find_way, mark_changed, unmark_last, allocates=False)
+@kernel(push, pop, find_path, mark_changed, unmark_last, allocates=False)
 def cut_paths(graph: Graph, cluster: Int, length: Int, onward: Task, missing: Int, marks: Marks, heap: Heaps) -> None:
-    """Fill `cluster` (n,), -1 at first, with the place of each task's path among those taken.
+    """Fill `cluster` (n,), -1 at first, with the number of each task's path in the order of removal.
 
-    `length` (n,) are the longest ways, negative for tasks taken, `onward` (n,) the tasks that they lead to, -1 at the
-    end; `missing` (n,) is how many producers each task has that are left.
+    `length` (n,) are the longest paths, negative for removed tasks. `onward` (n,) are the next tasks on them, -1 at the
+    end. `missing` (n,) is the number of producers left of each task.
     """
     n = len(cluster)
     for place in range(n - 1, -1, -1):
-        find_way(graph, length, onward, graph.order[place])
+        find_path(graph, length, onward, graph.order[place])
         if missing[graph.order[place]] == 0:
             push(heap, 0, -length[graph.order[place]], graph.order[place])
     taken = 0
@@ -211,7 +206,7 @@ def cut_paths(graph: Graph, cluster: Int, length: Int, onward: Task, missing: In
             v = graph.order[place]
             before = length[v]
             if before >= 0:
-                find_way(graph, length, onward, v)
+                find_path(graph, length, onward, v)
                 if length[v] < before:
                     mark_changed(graph, onward, marks, v)
             place = unmark_last(marks)

@@ -1,63 +1,61 @@
-"""HBMCT: hybrid of ranks and balanced minimum completion time, groups of independent tasks balanced over the devices.
+"""HBMCT: hybrid of ranks and balanced minimum completion time, batches of independent tasks balanced over devices.
 
 R. Sakellariou, H. Zhao: A hybrid heuristic for DAG scheduling on heterogeneous systems. Heterogeneous Computing
-Workshop at IPDPS 2004, doi:10.1109/IPDPS.2004.1303065. Tasks are ranked as in HEFT, and in that order cut into groups:
-a task that needs one of the group before it opens the next. The groups are scheduled one after the other, each by BMCT:
+Workshop at IPDPS 2004, doi:10.1109/IPDPS.2004.1303065. Tasks are ranked as in HEFT and cut into batches (the paper:
+groups) in that order: a task that depends on a task of the current batch opens the next one. The batches are scheduled
+one after the other by BMCT:
 
-1. Each task goes to the device where it takes least time.
-2. Each device runs its tasks of the group in the order in which their data is there, after all of the groups before.
-3. The device that is done last gives up a task if it is done earlier without, to the device that is then done first of
-   all that are done before the giver was; and so on until it has no such task.
+1. Each task goes to the device where its duration is least.
+2. Each device runs its tasks of the batch in the order in which their data arrives, after all earlier batches.
+3. The device that finishes last gives away a task if it then finishes earlier: to the device that then finishes first
+   of those that finish before the giver did. This is repeated until it has no such task.
 
-The paper itself was not at hand: this follows what later papers and open implementations tell of it.
+The paper was not available: this follows later papers and open implementations.
 
 Departures from the paper:
 
-- Of several devices where the task takes as little, the one where it could end first gets it, then the lower index; of
-  several tasks to be given up the one whose data comes first, then the one that the device was given first (by rank,
-  then as they are moved). In that order a device runs tasks whose data comes together.
-- What a device does without a task, or with one more, is worked out by going through its tasks of the group.
-- Memory, colocation groups and separation, see `placeopt_solvers._constructive.groups`: the first task of a colocation
-  group decides for all, and devices without room for the whole group, or that may not run some of it, do not count.
-  Only tasks alone in their colocation group are given up. Release times count like the arrival of data, and transfers
-  wait their turn at ports only once the devices are chosen; deadlines do not count, and the message says if one is
-  missed.
+- Ties between devices of equal duration go to the one where the task could end first. Ties between tasks to give away
+  go to the task whose data arrives first, then to the task that the device received first. A device runs tasks whose
+  data arrives at the same time in that order.
+- The finish of a device without a task, or with one more, is computed by a pass over its tasks of the batch.
+- Only tasks that are alone in their colocation group are given away.
+- Transfers are booked at ports only after the devices of a batch are chosen.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Info, Options, Settings
+from placeopt.solver import Info, Settings
 
-from .._constructive.construction import Built, answered, built
+from .._constructive.construction import Build, Constructive, PartialSchedule, run_loop
 from .._constructive.groups import Groups
-from .._constructive.heft import priority_list, upward_ranks
-from .._constructive.placement_ops import append, arrival_on, may_take, note_arrivals
-from .._constructive.readiness import scan_steps
-from .._constructive.timeline import NEVER, Case, Timeline, make_case, make_timeline
+from .._constructive.placement_ops import append, assign_group, can_host, compute_ready_times, ready_time
+from .._constructive.priorities import priority_list, upward_ranks
+from .._constructive.ready_list import scan_steps
+from .._constructive.timeline import DONE, NEVER, Instance, Timeline
 
 
 class Batch(NamedTuple):
-    """A group of independent tasks on its devices.
+    """A batch of independent tasks on its devices.
 
     Attributes
     ----------
     head, tail, done
-        (m,) the first and the last task of each device, -1 for none, and when the device is done with all.
+        (m,) the first and the last task of each device, -1 for none, and the tick at which the device finishes.
     following
         (n,) the next task on the same device, -1 after the last.
     device
-        (n,) of the tasks of the group.
+        (n,) of the tasks of the batch.
     data
-        (n, m) the tick from which each could start on each device, if nothing ran there.
+        (n, m) the tick at which the data of each task is on each device.
     alone
-        (n,) whether the task has its colocation group for itself and was not bound to a device from the start.
+        (n,) whether the task is alone in its colocation group and had no home at the start.
     """
 
     head: Int
@@ -69,15 +67,13 @@ class Batch(NamedTuple):
     alone: Int
 
 
-class Hbmct:
-    """The schedule of HBMCT; never overfills a device, but may miss deadlines."""
-
-    name: ClassVar[str] = "hbmct"
-    info: ClassVar[Info] = Info(
-        summary="groups of independent tasks by rank, balanced over the devices (Sakellariou and Zhao 2004)",
+class Hbmct(Constructive):
+    name = "hbmct"
+    info = Info(
+        summary="batches of independent tasks by rank, balanced over the devices (Sakellariou and Zhao 2004)",
         family="list scheduling",
         guarantee="none",
-        complexity="O(n log n + (n + e) m), and O(w) for each task given up or tried in a group of w",
+        complexity="O(n log n + (n + e) m), and O(w) for each task given away or tried in a batch of w",
         citation="""@inproceedings{sakellariou2004hybrid,
   author    = {Rizos Sakellariou and Henan Zhao},
   title     = {A hybrid heuristic for {DAG} scheduling on heterogeneous systems},
@@ -86,40 +82,26 @@ class Hbmct:
   doi       = {10.1109/IPDPS.2004.1303065}
 }""",
     )
-    settings_type: ClassVar[type[Settings]] = Settings
 
-    def solve(self, problem: Problem, options: Options, settings: Settings) -> Answer:  # noqa: ARG002
-        """HBMCT's schedule, or FAILED where it finds no placement that fits into memory."""
+    def builder(self, problem: Problem, settings: Settings) -> Build:
         sequence = priority_list(problem, upward_ranks(problem))
-        bounds = independent_groups(problem, sequence)
+        bounds = independent_batches(problem, sequence)
+        n, m = problem.n_tasks, problem.n_devices
+        size = np.bincount(problem.group, minlength=problem.n_groups)
 
-        def build(groups: Groups) -> Built:
-            line = make_timeline(problem, groups)
-            size = np.bincount(problem.group, minlength=problem.n_groups)
+        def build(groups: Groups) -> PartialSchedule:
             alone = ((size == 1) & (groups.home < 0))[problem.group].astype(np.int64)
-            run = balance_groups.select(scan_steps(problem))
-            placed = run(make_case(problem, groups), line, sequence, bounds, make_batch(problem, alone))
-            return built(problem, line, sequence, placed)
+            head, tail, done, following, device, data = (
+                np.empty(shape, dtype=np.int64) for shape in (m, m, m, n, n, (n, m))
+            )
+            batch = Batch(head, tail, done, following, device, data, alone)
+            return run_loop(problem, groups, balance_batches, sequence, bounds, batch, steps=scan_steps(problem))
 
-        return answered(problem, build)
-
-
-def make_batch(problem: Problem, alone: Int) -> Batch:
-    """Arrays for one group after the other."""
-    n, m = problem.n_tasks, problem.n_devices
-    return Batch(
-        np.empty(m, dtype=np.int64),
-        np.empty(m, dtype=np.int64),
-        np.empty(m, dtype=np.int64),
-        np.empty(n, dtype=np.int64),
-        np.empty(n, dtype=np.int64),
-        np.empty((n, m), dtype=np.int64),
-        alone,
-    )
+        return build
 
 
-def independent_groups(problem: Problem, sequence: Int) -> Int:
-    """(k + 1,) where each group begins in `sequence` (n,), a topological order, and the end of the last."""
+def independent_batches(problem: Problem, sequence: Int) -> Int:
+    """Return the first position (k + 1,) of each of k batches in `sequence` (n,), a topological order, and its end."""
     position = np.empty(problem.n_tasks, dtype=np.int64)
     position[sequence] = np.arange(problem.n_tasks)
     last = np.full(problem.n_tasks, -1, dtype=np.int64)
@@ -132,28 +114,25 @@ def independent_groups(problem: Problem, sequence: Int) -> Int:
 
 
 @kernel(allocates=False)
-def done_with(case: Case, line: Timeline, batch: Batch, d: int, without: int, extra: int) -> int:
-    """When device d is done with its tasks, without one of them or with another more (-1 for none)."""
+def done_with(instance: Instance, line: Timeline, batch: Batch, d: int, without: int, extra: int) -> int:
+    """Return the tick at which device d finishes, without one of its tasks and with an extra one (-1 for none)."""
     now: int = line.free[d]
     i = batch.head[d]
     while i >= 0 or extra >= 0:
         if extra >= 0 and (i < 0 or batch.data[extra, d] < batch.data[i, d]):
-            now = max(now, batch.data[extra, d]) + case.duration[extra, d]
+            now = max(now, batch.data[extra, d]) + instance.duration[extra, d]
             extra = -1
         else:
             if i != without:
-                now = max(now, batch.data[i, d]) + case.duration[i, d]
+                now = max(now, batch.data[i, d]) + instance.duration[i, d]
             i = batch.following[i]
     return now
 
 
-@kernel(done_with, allocates=False)
-def add_task(case: Case, line: Timeline, batch: Batch, i: int, d: int) -> None:
-    """Give task i to device d, where its data is there after that of the tasks before it; its room is taken."""
-    g = case.group[i]
-    if line.home[g] < 0:
-        line.home[g] = d
-        line.room[d] -= case.memory[g]
+@kernel(assign_group, done_with, allocates=False)
+def add_task(instance: Instance, line: Timeline, batch: Batch, i: int, d: int) -> None:
+    """Give task i to device d, in the order of arrival of data, and reserve its memory."""
+    assign_group(instance, line, instance.group[i], d)
     batch.device[i] = d
     last = batch.tail[d]
     if last < 0 or batch.data[last, d] <= batch.data[i, d]:
@@ -163,7 +142,7 @@ def add_task(case: Case, line: Timeline, batch: Batch, i: int, d: int) -> None:
             batch.head[d] = i
         else:
             batch.following[last] = i
-        batch.done[d] = max(batch.done[d], batch.data[i, d]) + case.duration[i, d]
+        batch.done[d] = max(batch.done[d], batch.data[i, d]) + instance.duration[i, d]
         return
     before, after = -1, batch.head[d]
     while batch.data[after, d] <= batch.data[i, d]:
@@ -173,15 +152,15 @@ def add_task(case: Case, line: Timeline, batch: Batch, i: int, d: int) -> None:
         batch.head[d] = i
     else:
         batch.following[before] = i
-    batch.done[d] = done_with(case, line, batch, d, -1, -1)
+    batch.done[d] = done_with(instance, line, batch, d, -1, -1)
 
 
 @kernel(done_with, allocates=False)
-def remove_task(case: Case, line: Timeline, batch: Batch, i: int) -> None:
-    """Take task i, alone in its colocation group, from its device, and give the room back."""
-    d, g = batch.device[i], case.group[i]
+def remove_task(instance: Instance, line: Timeline, batch: Batch, i: int) -> None:
+    """Take task i, alone in its colocation group, from its device, and free its memory."""
+    d, g = batch.device[i], instance.group[i]
     line.home[g] = -1
-    line.room[d] += case.memory[g]
+    line.room[d] += instance.memory[g]
     before, here = -1, batch.head[d]
     while here != i:
         before, here = here, batch.following[here]
@@ -191,12 +170,12 @@ def remove_task(case: Case, line: Timeline, batch: Batch, i: int) -> None:
         batch.following[before] = batch.following[i]
     if batch.tail[d] == i:
         batch.tail[d] = before
-    batch.done[d] = done_with(case, line, batch, d, -1, -1)
+    batch.done[d] = done_with(instance, line, batch, d, -1, -1)
 
 
-@kernel(may_take, done_with, add_task, remove_task, allocates=False)
-def give_up_one(case: Case, line: Timeline, batch: Batch) -> bool:
-    """Move a task from the device that is done last; False if that has none that helps."""
+@kernel(can_host, done_with, add_task, remove_task, allocates=False)
+def give_away_one(instance: Instance, line: Timeline, batch: Batch) -> bool:
+    """Move a task from the device that finishes last; return False if no move helps."""
     m = len(line.room)
     last = 0
     for d in range(1, m):
@@ -205,24 +184,24 @@ def give_up_one(case: Case, line: Timeline, batch: Batch) -> bool:
     latest = batch.done[last]
     i = batch.head[last]
     while i >= 0:
-        if batch.alone[i] and done_with(case, line, batch, last, i, -1) < latest:
+        if batch.alone[i] and done_with(instance, line, batch, last, i, -1) < latest:
             taker, least = -1, latest
             for d in range(m):
-                if d != last and may_take(case, line, case.group[i], d):
-                    done = done_with(case, line, batch, d, -1, i)
+                if d != last and can_host(instance, line, instance.group[i], d):
+                    done = done_with(instance, line, batch, d, -1, i)
                     if done < least:
                         taker, least = d, done
             if taker >= 0:
-                remove_task(case, line, batch, i)
-                add_task(case, line, batch, i, taker)
+                remove_task(instance, line, batch, i)
+                add_task(instance, line, batch, i, taker)
                 return True
         i = batch.following[i]
     return False
 
 
-@kernel(note_arrivals, arrival_on, may_take, append, done_with, add_task, give_up_one, allocates=False)
-def balance_groups(case: Case, line: Timeline, sequence: Int, bounds: Int, batch: Batch) -> int:
-    """Place the groups in turn; how many tasks found a device (fewer than n: no room for the next)."""
+@kernel(compute_ready_times, ready_time, can_host, append, done_with, add_task, give_away_one, allocates=False)
+def balance_batches(instance: Instance, line: Timeline, sequence: Int, bounds: Int, batch: Batch) -> int:
+    """Place the batches in turn; return DONE or the task that no device can take."""
     m = len(line.room)
     for k in range(len(bounds) - 1):
         for d in range(m):
@@ -230,23 +209,23 @@ def balance_groups(case: Case, line: Timeline, sequence: Int, bounds: Int, batch
             batch.done[d] = line.free[d]
         for position in range(bounds[k], bounds[k + 1]):
             i = sequence[position]
-            g = case.group[i]
-            note_arrivals(case, line, i)
+            g = instance.group[i]
+            compute_ready_times(instance, line, i)
             best, least, first = line.home[g], NEVER, NEVER
             for d in range(m):
                 batch.data[i, d] = line.ready[d]
-                end = max(line.ready[d], line.free[d]) + case.duration[i, d]
-                less = case.duration[i, d] < least or (case.duration[i, d] == least and end < first)
-                if line.home[g] < 0 and less and may_take(case, line, g, d):
-                    best, least, first = d, case.duration[i, d], end
+                end = max(line.ready[d], line.free[d]) + instance.duration[i, d]
+                less = instance.duration[i, d] < least or (instance.duration[i, d] == least and end < first)
+                if line.home[g] < 0 and less and can_host(instance, line, g, d):
+                    best, least, first = d, instance.duration[i, d], end
             if best < 0:
-                return position
-            add_task(case, line, batch, i, best)
-        while give_up_one(case, line, batch):
+                return int(i)
+            add_task(instance, line, batch, i, best)
+        while give_away_one(instance, line, batch):
             pass
         for d in range(m):
             i = batch.head[d]
             while i >= 0:
-                append(case, line, i, d, max(arrival_on(case, line, i, d), line.free[d]))
+                append(instance, line, i, d, max(ready_time(instance, line, i, d), line.free[d]))
                 i = batch.following[i]
-    return len(sequence)
+    return DONE

@@ -1,4 +1,4 @@
-"""MCT: minimum completion time, each task where it ends first.
+"""MCT: minimum completion time, each task on the device where it ends first.
 
 T. D. Braun et al.: A comparison of eleven static heuristics for mapping a class of independent tasks onto heterogeneous
 distributed computing systems. Journal of Parallel and Distributed Computing 61(6):810-837, 2001,
@@ -6,40 +6,30 @@ doi:10.1006/jpdc.2000.1714, section 3: each task goes to the machine with the le
 
 Departures from the paper:
 
-- Its tasks are independent and come in any order. Here they come in topological order, `Problem.order`, breadth first,
-  and start when their data is there.
-  On a graph it does the same as `heuristic-g`, which comes from another field.
-- Ties go to the device of the lowest index; the paper leaves them open.
-- Memory, colocation groups and separation, see `placeopt_solvers._constructive.groups`: the first task of a group to be
-  placed decides for all, and devices without room for the whole group, or that may not run some of it, do not count.
-  Release times and ports count where a task could start; deadlines do not, and the message says if one is missed.
+- The paper's tasks are independent and come in any order. Here they come in topological order (`Problem.order`, breadth
+  first) and start when their data has arrived.
+- On a graph MCT is the same as `heuristic-g`, which comes from another field.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Info, Options, Settings
+from placeopt.solver import Info, Settings
 from placeopt.solver.citations import BRAUN
 
-from .._constructive.appending import END, appended
-from .._constructive.construction import answered
+from .._constructive.appending import END, append_tasks
+from .._constructive.construction import Build, Constructive
 
 
-class Mct:
-    """The schedule of MCT; never overfills a device."""
-
-    name: ClassVar[str] = "mct"
-    info: ClassVar[Info] = Info(
+class Mct(Constructive):
+    name = "mct"
+    info = Info(
         summary="topological order, each task where it ends first (Braun et al. 2001)",
         family="list scheduling",
         guarantee="none",
         complexity="O((n + e) m)",
         citation=BRAUN,
     )
-    settings_type: ClassVar[type[Settings]] = Settings
 
-    def solve(self, problem: Problem, options: Options, settings: Settings) -> Answer:  # noqa: ARG002
-        """MCT's schedule, or FAILED where there is no placement that fits into memory."""
-        return answered(problem, lambda groups: appended(problem, groups, problem.order, END))
+    def builder(self, problem: Problem, settings: Settings) -> Build:
+        return lambda groups: append_tasks(problem, groups, problem.order, END)

@@ -1,46 +1,35 @@
-"""OLB: opportunistic load balancing, each task to the device that is free first.
+"""OLB: opportunistic load balancing, each task on the device that is free first.
 
 T. D. Braun et al.: A comparison of eleven static heuristics for mapping a class of independent tasks onto heterogeneous
 distributed computing systems. Journal of Parallel and Distributed Computing 61(6):810-837, 2001,
-doi:10.1006/jpdc.2000.1714, section 3: each task goes to the machine that is expected to be available
-next, however long it takes there.
+doi:10.1006/jpdc.2000.1714, section 3: each task goes to the machine that is expected to be available next,
+regardless of the execution time there.
 
 Departures from the paper:
 
-- Its tasks are independent and come in any order. Here they come in topological order, `Problem.order`, breadth first,
-  and start when their data is there.
-  When the task's data would be there does not count either.
-- Ties go to the device of the lowest index; the paper leaves them open.
-- Memory, colocation groups and separation, see `placeopt_solvers._constructive.groups`: the first task of a group to be
-  placed decides for all, and devices without room for the whole group, or that may not run some of it, do not count.
-  Release times and ports count where a task could start; deadlines do not, and the message says if one is missed.
+- The paper's tasks are independent and come in any order. Here they come in topological order (`Problem.order`, breadth
+  first) and start when their data has arrived, which does not influence the choice of devices.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Info, Options, Settings
+from placeopt.solver import Info, Settings
 from placeopt.solver.citations import BRAUN
 
-from .._constructive.appending import IDLE, appended
-from .._constructive.construction import answered
+from .._constructive.appending import IDLE, append_tasks
+from .._constructive.construction import Build, Constructive
 
 
-class Olb:
-    """The schedule of OLB; never overfills a device."""
-
-    name: ClassVar[str] = "olb"
-    info: ClassVar[Info] = Info(
+class Olb(Constructive):
+    name = "olb"
+    info = Info(
         summary="topological order, each task on the device that is free first (Braun et al. 2001)",
         family="list scheduling",
         guarantee="none",
         complexity="O((n + e) m)",
         citation=BRAUN,
     )
-    settings_type: ClassVar[type[Settings]] = Settings
 
-    def solve(self, problem: Problem, options: Options, settings: Settings) -> Answer:  # noqa: ARG002
-        """OLB's schedule, or FAILED where there is no placement that fits into memory."""
-        return answered(problem, lambda groups: appended(problem, groups, problem.order, IDLE))
+    def builder(self, problem: Problem, settings: Settings) -> Build:
+        return lambda groups: append_tasks(problem, groups, problem.order, IDLE)

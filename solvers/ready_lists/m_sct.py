@@ -5,39 +5,42 @@ learning graphs. ACM Symposium on Cloud Computing (SoCC), 2020, doi:10.1145/3419
 C. Hanen, A. Munier: An approximation algorithm for scheduling dependent tasks on m processors with small communication
 delays. Discrete Applied Mathematics 108 (2001) 239-257, doi:10.1016/S0166-218X(00)00179-7.
 
-A linear programme names for each task at most one favourite child, and for each at most one favourite parent
-(`placeopt.bounding.sct`). Then tasks are placed as in ETF, the earliest start of all pairs of a ready task and a device
-first, except that
+A linear programme chooses at most one favourite child and at most one favourite parent for each task
+(`placeopt.bounding.sct`). Then tasks are placed as in ETF, by the earliest start of all pairs of a ready task and a
+device, with these exceptions:
 
-- a device that has run a task waits for its favourite child f, if f is ready and no other device could start it
-  sooner; of pairs with equal starts that of a favourite child on its parent's device goes first;
-- a waiting device takes an *urgent* task sooner than f, one whose data could be on any device by then;
-- a device without the memory for a task (for all of its colocation group) leaves its queue.
+- A device that has run a task waits for its favourite child f if f is ready and could not start sooner on another
+  device. Of pairs with equal starts, that of a favourite child on its parent's device comes first.
+- A waiting device takes an *urgent* task before f: a task whose data could be on any device by then.
+- A device without the memory for a task's colocation group leaves the task's queue.
 
-The theorem of Hanen and Munier, on m equal devices with memory enough, links alike and transfers no longer than any
-task: makespan <= (sum of durations) / m + (1 - 1/m) w, w the makespan of the favourites on devices without number. The
-ratios that follow stand in `placeopt.bounding.sct.ratios`; `--json` has them.
+The theorem of Hanen and Munier, on m identical devices with enough memory, identical links and transfers no longer than
+any task: makespan <= (sum of durations) / m + (1 - 1/m) w, where w is the makespan of the favourites on unlimited
+devices. The ratios that follow are in `placeopt.bounding.sct.ratios`; `--json` reports them.
 
 Departures from the papers:
 
-- Baechi says a device waits for the favourite child; its published code only while the child is ready and the device
-  the one to start it soonest, as here. That code takes an urgent task first where both could start at once; here the
-  favourite child does, for then nothing waits.
-- Ties end on the index of the task, then of the device, with waiting devices after idle ones; of several urgent tasks
-  a device takes the one whose data could be everywhere first. The papers say nothing.
-- A task is ready once its producers are placed; an urgent task's data could be by then on every device that may run it.
-- x of the programme is rounded at 0.1, as Baechi says (its published code, and Hanen and Munier: 0.5, for which alone
-  the ratio is proved), and rounding is repaired where another threshold gives a task two favourites. Which of the many
-  optima is taken: `placeopt.bounding.sct.favourites`.
-- Devices and links need not be alike: the programme has means, and a device on which a task takes longer than on
-  another counts as one that starts it that much later (`_pairs.detours`).
-- Memory, groups, separation, release times, deadlines, ports and dead ends as in `m_etf`.
+- Baechi says that a device waits for the favourite child. Its published code waits only while the child is ready and
+  this device could start it soonest, as here. That code prefers an urgent task if both could start at once. Here the
+  favourite child is preferred, because then no task waits.
+- The papers do not define ties. Here they end on the index of the task, then of the device, with waiting devices after
+  idle ones. Of several urgent tasks a device takes the one whose data could be everywhere first.
+- A task is ready once its producers are placed. The data of an urgent task could be by then on every device that may
+  run it.
+- x of the programme is rounded at 0.1, as Baechi says. Its published code, and Hanen and Munier, round at 0.5; the
+  ratio is proved only for that. Rounding is repaired if another threshold gives a task two favourites. The programme
+  has many optima; `placeopt.bounding.sct.favourites` describes which one is used.
+- On unlike devices and links the programme uses means. A start counts as later by the ticks that the task takes longer
+  there than on its fastest device (`_pairs.detours`).
+- A pair also leaves the queue if its device may not run the task or holds a task that must be separate. At a dead end
+  Baechi fails; here groups are evicted to make room.
+- Under port contention queued pairs are delayed by later transfers, see `_pairs`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,44 +50,35 @@ from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Info, Options
 
-from .._constructive.construction import Built, answered
+from .._constructive.construction import Constructive, PartialSchedule, run_heuristic, run_loop
 from .._constructive.groups import Groups
 from .._constructive.heaps import Heaps, make_heaps, pop, push
-from .._constructive.pairs import (
-    PATIENCE,
-    Pairs,
-    StartSettings,
-    alive,
-    detours,
-    enqueue,
-    make_pairs,
-    postpone,
-    ready_built,
-    refresh,
-)
-from .._constructive.placement_ops import append, arrival_on, open_to
+from .._constructive.placement_ops import append, can_run, ready_time
+from .._constructive.ready_list import first_unplaced
 from .._constructive.sct import CITATION, SctSettings, relaxed
-from .._constructive.timeline import NEVER, Case, Timeline, make_case, make_timeline, work_steps
+from .._constructive.timeline import NEVER, Instance, Timeline, work_steps
+from ._pairs import PATIENCE, Pairs, StartSettings, alive, detours, enqueue, make_pairs, postpone, refresh
 
 FAVOURITE, EARLIEST, URGENT = 0, 1, 2
-"""Why a device would take a task next; of equal starts the first goes first."""
+"""Reasons for a device to take a task next, in the order that breaks ties between equal starts."""
 
 
 class Waiting(NamedTuple):
-    """Who is whose favourite, and which devices wait.
+    """The favourites, and the devices that wait.
 
     Attributes
     ----------
     child, parent
-        (n,) favourites, -1 where there is none.
+        (n,) favourites, -1 if there is none.
     last
         (m,) the last task of each device, -1 before the first.
     awaited
-        (m,) the favourite child of that task, once it is ready; -1 otherwise.
+        (m,) the favourite child of that task once it is ready; -1 otherwise.
     arrival
-        (m, m) in row d: from when the task that device d waits for could start on each device, NEVER where it may not.
+        (m, m) in row d: the tick at which the data of the task that device d waits for is on each device; NEVER if the
+        task may not run there.
     urgent
-        The ready tasks of each device, by the tick at which their data could be everywhere.
+        The ready tasks of each device, by the tick at which their data could be on every device.
     """
 
     child: Int
@@ -99,58 +93,50 @@ class MSctSettings(SctSettings, StartSettings):
     """Settings of the linear programme, and of the schedule."""
 
 
-class MSct:
-    """The schedule of m-SCT; never overfills a device, but may miss deadlines."""
-
-    name: ClassVar[str] = "m-sct"
-    info: ClassVar[Info] = Info(
+class MSct(Constructive):
+    name = "m-sct"
+    info = Info(
         summary="Baechi's memory-constrained small communication times: ETF with favourite children (Jeon et al. 2020)",
         family="ready lists",
         guarantee="(4 + 3 rho) / (2 + rho) - (2 + 2 rho) / (m (2 + rho)), rho <= 1 the longest transfer over the "
-        "shortest task: on like devices and links, without limits on memory, groups, separation, release times and "
-        "ports, with threshold=0.5",
+        "shortest task: on identical devices and links, without limits on memory, groups, separation, release times "
+        "and ports, with threshold=0.5",
         complexity="O(n m log n + e m), and O(e) for each of some hundred rounds of the linear programme",
         citation=CITATION,
     )
-    settings_type: ClassVar[type[MSctSettings]] = MSctSettings
+    settings_type = MSctSettings
 
     def solve(self, problem: Problem, options: Options, settings: MSctSettings) -> Answer:
-        """m-SCT's schedule, or FAILED where it finds no placement that fits into memory."""
+        """Return the schedule, and the statistics of the linear programme."""
         found, work = relaxed(problem, options, settings), detours(problem, settings)
-        answer = answered(problem, lambda groups: favourites_first(problem, groups, found.favourites, work))
+        answer = run_heuristic(problem, lambda groups: favourites_first(problem, groups, found.favourites, work))
         text = found.text(problem)
         return replace(
             answer, stats=found.stats(problem), message=f"{answer.message}; {text}" if answer.message else text
         )
 
 
-def favourites_first(problem: Problem, groups: Groups, favourites: Favourites, work: Int) -> Built:
-    """The schedule of finite SCT for these favourites; `work` (n, m) as in `Pairs`."""
+def favourites_first(problem: Problem, groups: Groups, favourites: Favourites, work: Int) -> PartialSchedule:
+    """Schedule with given favourites on the devices there are; `work` (n, m) as in `Pairs`."""
     n, m = problem.n_tasks, problem.n_devices
-    line, pairs = make_timeline(problem, groups), make_pairs(problem, np.arange(n), work)
-    waiting = Waiting(
-        child=favourites.child,
-        parent=favourites.parent,
-        last=np.full(m, -1, dtype=np.int64),
-        awaited=np.full(m, -1, dtype=np.int64),
-        arrival=np.full((m, m), NEVER, dtype=np.int64),
-        urgent=make_heaps(n, m),
-    )
-    placed = place_favourites.select(4 * work_steps(problem))(make_case(problem, groups), line, pairs, waiting)
-    return ready_built(problem, line, pairs.missing, placed)
+    pairs = make_pairs(problem, np.arange(n), work)
+    last, awaited = np.full(m, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64)
+    arrival = np.full((m, m), NEVER, dtype=np.int64)
+    waiting = Waiting(favourites.child, favourites.parent, last, awaited, arrival, make_heaps(n, m))
+    return run_loop(problem, groups, place_favourites, pairs, waiting, steps=4 * work_steps(problem))
 
 
-@kernel(enqueue, arrival_on, open_to, push, allocates=False)
-def welcome(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting, i: int) -> None:
-    """Queue ready task i, also as one that may be urgent, and note if its favourite parent's device waits for it."""
-    enqueue(case, line, pairs, i)
-    g = case.group[i]
+@kernel(enqueue, ready_time, can_run, push, allocates=False)
+def welcome(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting, i: int) -> None:
+    """Queue ready task i, also as a candidate for urgency, and note if its favourite parent's device waits for it."""
+    enqueue(instance, line, pairs, i)
+    g = instance.group[i]
     home = line.home[g]
     if home >= 0:
-        line.ready[home] = arrival_on(case, line, i, home)
+        line.ready[home] = ready_time(instance, line, i, home)
     everywhere = 0
     for d in range(len(line.room)):
-        if open_to(case, line, i, d):
+        if can_run(instance, line, i, d):
             everywhere = max(everywhere, line.ready[d])
     p = waiting.parent[i]
     a = -1
@@ -159,70 +145,73 @@ def welcome(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting, i: int) 
         waiting.awaited[a] = i
         waiting.arrival[a, :] = NEVER
     for d in range(len(line.room)):
-        if open_to(case, line, i, d):
+        if can_run(instance, line, i, d):
             push(waiting.urgent, d, everywhere, pairs.rank[i])
             if a >= 0:
                 waiting.arrival[a, d] = line.ready[d]
 
 
 @kernel(alive, allocates=False)
-def awaits(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting, d: int) -> bool:
-    """Whether device d waits for its last task's favourite child: it is ready, and no other device is sooner."""
+def awaits(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting, d: int) -> bool:
+    """Return whether device d waits for its last task's favourite child: it is ready and starts nowhere sooner."""
     j = waiting.awaited[d]
     if j < 0:
         return False
-    if not alive(case, line, j, d):
+    if not alive(instance, line, j, d):
         waiting.awaited[d] = -1
         return False
     own = max(line.free[d], waiting.arrival[d, d]) + pairs.work[j, d]
     for b in range(len(line.free)):
         there = max(line.free[b], waiting.arrival[d, b]) + pairs.work[j, b]
-        if there < own and alive(case, line, j, b):
+        if there < own and alive(instance, line, j, b):
             return False
     return True
 
 
 @kernel(alive, pop, allocates=False)
-def most_urgent(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting, d: int) -> int:
-    """The ready task whose data can be everywhere first of those that device d may take; -1 if there is none."""
+def most_urgent(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting, d: int) -> int:
+    """Return the ready task, of those that device d can take, whose data can be everywhere first; -1 for none."""
     heap = waiting.urgent
     while heap.size[d] > 0:
         i = pairs.sequence[heap.item[0, d]]
-        if alive(case, line, i, d):
+        if alive(instance, line, i, d):
             return int(i)
         pop(heap, d)
     return -1
 
 
 @kernel(append, refresh, welcome, allocates=False)
-def place_on(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting, i: int, d: int, start: int) -> None:
-    """Put task i at the end of device d from `start` on, and welcome the consumers that become ready."""
-    append(case, line, i, d, start)
+def place_on(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting, i: int, d: int, start: int) -> None:
+    """Append task i to device d at `start`, and welcome the consumers that become ready."""
+    append(instance, line, i, d, start)
     waiting.last[d] = i
     waiting.awaited[d] = -1
-    refresh(case, line, pairs, d)
-    for k in range(case.out_start[i], case.out_start[i + 1]):
-        j = case.out_target[k]
+    refresh(instance, line, pairs, d)
+    for k in range(instance.out_start[i], instance.out_start[i + 1]):
+        j = instance.out_target[k]
         pairs.missing[j] -= 1
         if pairs.missing[j] == 0:
-            welcome(case, line, pairs, waiting, j)
+            welcome(instance, line, pairs, waiting, j)
 
 
-@kernel(alive, awaits, most_urgent, refresh, arrival_on, postpone, pop, push, place_on, welcome, allocates=False)
-def place_favourites(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting) -> int:
-    """Place the best pair of all until none is left; how many tasks were placed, n unless there is no room for some."""
+@kernel(
+    alive, awaits, first_unplaced, most_urgent, refresh, ready_time, postpone, pop, push, place_on, welcome,
+    allocates=False,
+)  # fmt: skip
+def place_favourites(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting) -> int:
+    """Place the best pair until none is left; return DONE or the first ready task that no device can take."""
     for i in range(len(pairs.missing)):
         if pairs.missing[i] == 0:
-            welcome(case, line, pairs, waiting, i)
+            welcome(instance, line, pairs, waiting, i)
     m = len(line.free)
-    placed = held = 0
+    held = 0
     while True:
         best, task, least, why, rank = -1, -1, NEVER, URGENT, -1
         for d in range(m):
-            if awaits(case, line, pairs, waiting, d):
+            if awaits(instance, line, pairs, waiting, d):
                 i = waiting.awaited[d]
                 start, kind = max(line.free[d], waiting.arrival[d, d]), FAVOURITE
-                other = most_urgent(case, line, pairs, waiting, d)
+                other = most_urgent(instance, line, pairs, waiting, d)
                 if other >= 0:
                     sooner = max(line.free[d], waiting.urgent.key[0, d])
                     if sooner < start:
@@ -230,8 +219,8 @@ def place_favourites(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting)
                 worth = start + pairs.work[i, d]
             else:
                 i = pairs.head[d]
-                if i >= 0 and not alive(case, line, i, d):
-                    refresh(case, line, pairs, d)
+                if i >= 0 and not alive(instance, line, i, d):
+                    refresh(instance, line, pairs, d)
                     i = pairs.head[d]
                 if i < 0:
                     continue
@@ -240,11 +229,11 @@ def place_favourites(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting)
             if worth < least or (worth == least and (kind < why or (kind == why and r < rank))):
                 best, task, least, why, rank = d, i, worth, kind, r
         if best < 0:
-            return placed
+            return first_unplaced(line, pairs.missing)
         least -= pairs.work[task, best]
-        if case.port:
-            # What was booked meanwhile may hold the data up.
-            arrival = arrival_on(case, line, task, best)
+        if instance.port:
+            # Transfers booked since may delay the data.
+            arrival = ready_time(instance, line, task, best)
             if max(arrival, line.free[best]) > least and held == PATIENCE:
                 least = max(arrival, line.free[best])
             elif max(arrival, line.free[best]) > least:
@@ -255,7 +244,7 @@ def place_favourites(case: Case, line: Timeline, pairs: Pairs, waiting: Waiting)
                     pop(waiting.urgent, best)
                     push(waiting.urgent, best, arrival, pairs.rank[task])
                 else:
-                    postpone(case, line, pairs, best, arrival)
+                    postpone(instance, line, pairs, best, arrival)
                 continue
-        place_on(case, line, pairs, waiting, task, best, least)
-        placed, held = placed + 1, 0
+        place_on(instance, line, pairs, waiting, task, best, least)
+        held = 0

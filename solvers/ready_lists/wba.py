@@ -1,27 +1,24 @@
-"""WBA: the workflow-based approach, randomised greedy schedules of which the best is kept.
+"""WBA: the workflow-based approach, the best of several randomised greedy schedules.
 
 J. Blythe, S. Jain, E. Deelman, Y. Gil, K. Vahi, A. Mandal, K. Kennedy: Task scheduling strategies for workflow-based
 applications in grids. CCGrid 2005, pages 759-767, doi:10.1109/CCGRID.2005.1558639. A greedy randomised adaptive search
-(GRASP): schedules are made again and again, and the best is kept. Each is made batch by batch; a batch is all tasks
-whose producers are in earlier ones. The increase I of a pair of a task and a device is what the makespan grows by if
-the task runs there next; of all pairs of the batch with an increase up to I_min + alpha (I_max - I_min) one is drawn.
+(GRASP): it makes schedules repeatedly and returns the best. Each is made batch by batch; a batch is all tasks whose
+producers are in earlier batches. The increase I of a pair of a task and a device is the growth of the makespan if the
+task runs there next. Of all pairs of the batch with an increase up to I_min + alpha (I_max - I_min) one is drawn.
 
-The paper itself was not at hand: this follows what later papers and open implementations tell of it.
+The paper was not available: this follows later papers and open implementations.
 
 Departures from the paper:
 
-- It goes on until its time is up; here the number of schedules is a setting, and the time limit only cuts it short.
-- Pairs are drawn uniformly from the seed; the order in which they are numbered is that of the batch.
-- Memory, colocation groups and separation, see `placeopt_solvers._constructive.groups`: the first task of a group to be
-  placed decides for all, and devices without room for the whole group, or that may not run some of it, do not count.
-  Release times count like the arrival of data; deadlines decide which schedule is best, see
-  `placeopt_solvers._constructive.construction`.
+- The paper continues until its time is up. Here the number of schedules is a setting, and the time limit can only stop
+  it early.
+- Pairs are drawn uniformly, from the seed.
+- The best schedule is the one with the least lateness, then the least makespan.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -31,27 +28,32 @@ from placeopt.model.arrays import Float
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Clock, Info, Options, Settings, Termination
 
-from .._constructive.construction import Build, Built, Constructed, as_answer, best_of, constructed
-from .._constructive.groups import Groups
-from .._constructive.placement_ops import open_to
-from .._constructive.readiness import DONE, Ready, admit_sources, make_ready, place_ready, ready_built, scan_steps
-from .._constructive.timeline import NEVER, Case, Timeline, make_case, make_timeline
+from .._constructive.construction import (
+    Build,
+    Construction,
+    Constructive,
+    as_answer,
+    best_of,
+    construct_with_repair,
+    run_loop,
+)
+from .._constructive.placement_ops import can_run
+from .._constructive.ready_list import Ready, admit_sources, make_ready, place_ready, scan_steps
+from .._constructive.timeline import DONE, NEVER, Instance, Timeline
 
 
 class WbaSettings(Settings):
-    """How greedy, how often."""
+    """Settings of wba."""
 
     alpha: float = Field(default=0.5, ge=0, le=1)
-    """Pairs up to this share of the way from the least to the largest increase are drawn from; 0: the least only."""
+    """Pairs are drawn from those with an increase up to this share of the range above the least; 0: the least only."""
     schedules: int = Field(default=10, ge=1)
-    """How many schedules are made."""
+    """Number of schedules."""
 
 
-class Wba:
-    """The best of some randomised greedy schedules; never overfills a device, but may miss deadlines."""
-
-    name: ClassVar[str] = "wba"
-    info: ClassVar[Info] = Info(
+class Wba(Constructive):
+    name = "wba"
+    info = Info(
         summary="the best of randomised greedy schedules, by increase of the makespan (Blythe et al. 2005)",
         family="ready lists",
         guarantee="none",
@@ -66,16 +68,16 @@ class Wba:
   doi       = {10.1109/CCGRID.2005.1558639}
 }""",
     )
-    settings_type: ClassVar[type[Settings]] = WbaSettings
+    settings_type = WbaSettings
 
     def solve(self, problem: Problem, options: Options, settings: WbaSettings) -> Answer:
-        """The best schedule, or FAILED where none finds a placement that fits into memory."""
+        """Return the best schedule, or FAILED if no run finds a placement that fits into memory."""
         clock = Clock(options.time_limit)
         rng = np.random.default_rng(options.seed)
-        found: list[Constructed] = []
+        found: list[Construction] = []
         for _ in range(settings.schedules):
             build = drawn(problem, rng.random(problem.n_tasks), settings.alpha)
-            found.append(constructed(problem, build))
+            found.append(construct_with_repair(problem, build))
             if clock.over or options.should_stop():
                 break
         answer = replace(as_answer(problem, best_of(problem, found)), stats={"schedules": len(found)})
@@ -85,63 +87,58 @@ class Wba:
 
 
 def drawn(problem: Problem, chance: Float, alpha: float) -> Build:
-    """A randomised schedule; `chance` (n,) in [0, 1) is what is drawn in each step."""
-    # Each step looks up to three times at every ready task on every device.
-    work = 3 * scan_steps(problem) * max(problem.n_devices, 1)
-
-    def build(groups: Groups) -> Built:
-        line, ready = make_timeline(problem, groups), make_ready(problem)
-        run = draw_pairs.select(work, chunked=True)
-        return ready_built(problem, line, run(make_case(problem, groups), line, ready, chance, alpha))
-
-    return build
+    """Return a randomised heuristic; `chance` (n,) holds the random number of each step, in [0, 1)."""
+    # Each step examines every ready task on every device up to three times.
+    steps = 3 * scan_steps(problem) * max(problem.n_devices, 1)
+    return lambda groups: run_loop(
+        problem, groups, draw_pairs, make_ready(problem), chance, alpha, steps=steps, chunked=True
+    )
 
 
-@kernel(open_to, allocates=False)
-def increase(case: Case, line: Timeline, ready: Ready, i: int, d: int, makespan: int) -> int:
-    """I: by how much the makespan grows if ready task i runs on device d next; -1 if it cannot."""
-    if not open_to(case, line, i, d):
+@kernel(can_run, allocates=False)
+def increase(instance: Instance, line: Timeline, ready: Ready, i: int, d: int, makespan: int) -> int:
+    """Return I, the growth of the makespan if ready task i runs on device d next; -1 if it cannot."""
+    if not can_run(instance, line, i, d):
         return -1
-    end: int = max(ready.data[i, d], line.free[d]) + case.duration[i, d]
+    end: int = max(ready.data[i, d], line.free[d]) + instance.duration[i, d]
     return max(end - makespan, 0)
 
 
 @kernel(admit_sources, place_ready, increase, allocates=False)
-def draw_pairs(case: Case, line: Timeline, ready: Ready, chance: Float, alpha: float) -> int:
-    """Place all tasks batch by batch; DONE, or the task that no device can take."""
+def draw_pairs(instance: Instance, line: Timeline, ready: Ready, chance: Float, alpha: float) -> int:
+    """Place all tasks batch by batch; return DONE or the task that no device can take."""
     m = len(line.room)
-    admit_sources(case, line, ready)
+    admit_sources(instance, line, ready)
     makespan, step, batch_end = 0, 0, ready.span[1]
     while ready.span[0] < batch_end:
         least, most = NEVER, -1
         for position in range(ready.span[0], batch_end):
             possible = False
             for d in range(m):
-                growth = increase(case, line, ready, ready.task[position], d, makespan)
+                growth = increase(instance, line, ready, ready.task[position], d, makespan)
                 if growth >= 0:
                     possible = True
                     least, most = min(least, growth), max(most, growth)
             if not possible:
-                task: int = ready.task[position]
-                return task
+                return int(ready.task[position])
         threshold = least + alpha * (most - least)
         count = 0
         for position in range(ready.span[0], batch_end):
             for d in range(m):
-                if 0 <= increase(case, line, ready, ready.task[position], d, makespan) <= threshold:
+                if 0 <= increase(instance, line, ready, ready.task[position], d, makespan) <= threshold:
                     count += 1
         left = int(chance[step] * count)
         chosen, device = -1, -1
         for position in range(ready.span[0], batch_end):
             for d in range(m):
-                if chosen < 0 and 0 <= increase(case, line, ready, ready.task[position], d, makespan) <= threshold:
+                if chosen < 0 and 0 <= increase(instance, line, ready, ready.task[position], d, makespan) <= threshold:
                     if left == 0:
                         chosen, device = position, d
                     left -= 1
             if chosen >= 0:
                 break
         i = ready.task[chosen]
-        place_ready(case, line, ready, chosen, device)
+        place_ready(instance, line, ready, chosen, device)
         makespan = max(makespan, line.end[i])
         step += 1
         if ready.span[0] == batch_end:

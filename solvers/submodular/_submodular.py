@@ -1,10 +1,10 @@
-"""What submodular-g and submodular-gi share: a placement by maximising their function, then HEFT's order on it."""
+"""Shared by submodular-g and submodular-gi: a placement that maximises their function, then HEFT's order on it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -19,38 +19,47 @@ from placeopt.submodular import continuous_greedy, local_search, stochastic_gree
 from placeopt.submodular.placement import Form, PlacementModel, PlacementSettings, time_capacity
 from placeopt.submodular.results import Guarantee, greedy_guarantee
 
-from .._constructive.construction import Built, Constructed, as_answer, best_of, constructed, overflow, with_homes
-from .._constructive.groups import Groups
-from .._constructive.heft import by_rank, upward_ranks
+from .._constructive.construction import (
+    Construction,
+    Constructive,
+    PartialSchedule,
+    as_answer,
+    best_of,
+    construct_with_repair,
+    overflow,
+)
+from .._constructive.groups import Groups, with_homes
+from .._constructive.heft import by_rank
+from .._constructive.priorities import upward_ranks
 from .._constructive.timeline import make_timeline
 
 LEAST_SHARE = 16
-"""A search of time capacities ends at the mean duration over this."""
+"""The search of time capacities ends at the mean duration divided by this."""
 
 
 class SubmodularSettings(PlacementSettings):
-    """What both solvers understand."""
+    """Settings of both solvers."""
 
     cap: str = "auto"
-    """The time capacity i_cap of every device, such as "100 s" (bare numbers are ticks); "total": the sum of all
-    tasks' longest durations, with which neither load nor transfers count for much beside parallel work; "search":
-    total, then the sum of all tasks' shortest durations, halved down to a sixteenth of their mean, each with the load
-    counted (unless load=false) and without, and where communication counts also as if it did not, and the shortest
-    schedule taken; "auto": search where communication counts, for i_cap decides what a transfer may cost, else
-    total."""
+    """The time capacity i_cap of every device, such as "100 s" (bare numbers are ticks). "total": the sum of all tasks'
+    longest durations; load and transfers then count little compared with parallel work. "search": total, then the sum
+    of all tasks' shortest durations, halved down to a sixteenth of their mean. Each is tried with the load counted
+    (unless load=false) and without, and with communication=true also without communication; the shortest schedule is
+    the answer. "auto": search with communication=true, because i_cap decides the cost of a transfer; else total."""
 
     maximiser: Literal["lazy", "standard", "stochastic", "local-search", "continuous"] = "lazy"
-    """Standard greedy; lazily, with the same outcome; on a random sample in each round; local search from standard
-    greedy on; continuous greedy. The last two need submodular-g with parallelism=false, load=false, memory=unlimited,
-    for only then the order of placement does not count; the last three are for small problems."""
+    """standard: standard greedy; lazy: the same result in less time; stochastic: greedy on a random sample in each
+    round; local-search: from the result of standard greedy; continuous: continuous greedy. The last two need
+    submodular-g with parallelism=false, load=false, memory=unlimited: only then the value does not depend on the order
+    of placement. The last three are for small problems."""
 
     epsilon: float = Field(default=0.1, gt=0, lt=1)
-    """Of stochastic greedy and local search: how much of the value may be lost."""
+    """Share of the value that stochastic greedy and local search may lose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a maximiser returned: a home for each group (g,), the room left (m,), and a group that found no device."""
+    """Result of a maximiser: the home of each group (g,), the bytes left (m,), and a group that no device can take."""
 
     home: Int
     room: Int
@@ -66,9 +75,9 @@ class Found:
 
 @dataclass(slots=True)
 class Maximising:
-    """A heuristic in the sense of `_construction`; `found` is what it found last.
+    """The heuristic with fixed settings; `found` is its last result.
 
-    `ground` is the problem as what must be kept sees it: without capacities, if memory is taken to be unlimited.
+    `ground` is the problem whose rules are kept: without capacities if memory = unlimited.
     """
 
     problem: Problem
@@ -79,12 +88,12 @@ class Maximising:
     settings: SubmodularSettings
     found: Found | None = None
 
-    def built(self, groups: Groups) -> Built:
-        """The placement of the groups that have no home, and the order of all tasks."""
+    def build(self, groups: Groups) -> PartialSchedule:
+        """Place the groups without a home, and order all tasks."""
         found = self.found = self._maximised(groups)
         line = make_timeline(self.ground, groups)
         if found.stuck is not None:
-            return Built(line._replace(home=found.home, room=found.room), found.stuck)
+            return PartialSchedule(line._replace(home=found.home, room=found.room), found.stuck)
         return by_rank(self.ground, upward_ranks(self.ground))(with_homes(groups, found.home))
 
     def _maximised(self, groups: Groups) -> Found:
@@ -96,13 +105,13 @@ class Maximising:
             raise UsageError(
                 "maximiser = continuous needs a monotone submodular function and a matroid: submodular-g with "
                 "parallelism=false, load=false and memory=unlimited, a cap of at least half the longest duration, and "
-                "no groups or separation; lazy, standard and stochastic take any"
+                "no groups or separation; lazy, standard and stochastic work with any function"
             )
         if settings.maximiser == "local-search" and not model.path_free:
             raise UsageError(
                 "maximiser = local-search needs a function whose value does not depend on the order of placement: "
                 "submodular-g with parallelism=false, load=false and memory=unlimited, and a cap of at least half the "
-                "longest duration; lazy, standard and stochastic take any"
+                "longest duration; lazy, standard and stochastic work with any function"
             )
         if settings.maximiser in ("lazy", "standard"):
             placed = model.place_all(lazy=settings.maximiser == "lazy", should_stop=self.should_stop)
@@ -128,44 +137,50 @@ class Maximising:
 
 
 class StoppedError(Exception):
-    """There is no time left, or nobody who waits."""
+    """The time limit is reached, or the caller stopped the run."""
 
 
-def answered(problem: Problem, options: Options, form: Form, settings: SubmodularSettings) -> Answer:
-    """The shortest schedule of those with the time capacities asked for."""
-    clock = Clock(options.time_limit)
-    unlimited = settings.memory == "unlimited"
-    ground = replace(problem, capacity=np.full_like(problem.capacity, UNLIMITED)) if unlimited else problem
-    ways: list[Maximising] = []
-    schedules: list[Constructed] = []
+class SubmodularSolver(Constructive):
+    """Base class of the two solvers, which differ in the form of the function."""
 
-    def should_stop() -> bool:
-        return clock.over or options.should_stop()
+    form: ClassVar[Form]
+    settings_type = SubmodularSettings
 
-    for trial in trials(problem, settings):
-        way = Maximising(problem, ground, should_stop, options.seed, form, trial)
-        try:
-            if ways and should_stop():
+    def solve(self, problem: Problem, options: Options, settings: SubmodularSettings) -> Answer:
+        """Return the shortest schedule over the time capacities of the settings, or FAILED if none fits into memory."""
+        clock = Clock(options.time_limit)
+        unlimited = settings.memory == "unlimited"
+        ground = replace(problem, capacity=np.full_like(problem.capacity, UNLIMITED)) if unlimited else problem
+        ways: list[Maximising] = []
+        schedules: list[Construction] = []
+
+        def should_stop() -> bool:
+            return clock.over or options.should_stop()
+
+        for trial in trials(problem, settings):
+            way = Maximising(problem, ground, should_stop, options.seed, self.form, trial)
+            try:
+                if ways and should_stop():
+                    break
+                schedules.append(construct_with_repair(ground, way.build))
+            except StoppedError:
                 break
-            schedules.append(constructed(ground, way.built))
-        except StoppedError:
-            break
-        ways.append(way)
-    if not ways:
-        stopped = Termination.TIME_LIMIT if clock.over else Termination.INTERRUPTED
-        return Answer(stopped, message="stopped before every task was placed")
-    best = best_of(ground, schedules)
-    stats = told(problem, best.schedule, ways[schedules.index(best)].found)
-    if unlimited and best.schedule is not None and (over := overflow(problem, best.schedule)):
-        note = f"memory = unlimited: {over} over capacity"
-        if options.strict:
-            return Answer(Termination.FAILED, message=note, stats=stats)
-        best = replace(best, note=note)
-    return replace(as_answer(problem, best), stats=stats)
+            ways.append(way)
+        if not ways:
+            stopped = Termination.TIME_LIMIT if clock.over else Termination.INTERRUPTED
+            return Answer(stopped, message="stopped before all tasks were placed")
+        best = best_of(ground, schedules)
+        stats = statistics(problem, best.schedule, ways[schedules.index(best)].found)
+        if unlimited and best.schedule is not None and (over := overflow(problem, best.schedule)):
+            note = f"memory = unlimited: {over} over capacity"
+            if options.strict:
+                return Answer(Termination.FAILED, message=note, stats=stats)
+            best = replace(best, note=note)
+        return replace(as_answer(problem, best), stats=stats)
 
 
 def trials(problem: Problem, settings: SubmodularSettings) -> Iterator[SubmodularSettings]:
-    """The settings to try, with the time capacity in ticks where it is searched."""
+    """Yield the settings to try, with the time capacity in ticks if it is searched."""
     if settings.cap != "search" and not (settings.cap == "auto" and settings.communication):
         yield settings.model_copy(update={"cap": "total"}) if settings.cap == "auto" else settings
         return
@@ -183,8 +198,8 @@ def trials(problem: Problem, settings: SubmodularSettings) -> Iterator[Submodula
             yield settings.model_copy(update=update)
 
 
-def told(problem: Problem, schedule: Schedule | None, found: Found | None) -> dict[str, Any]:
-    """Numbers for reports; the paper's job completion time is no makespan, and named so."""
+def statistics(problem: Problem, schedule: Schedule | None, found: Found | None) -> dict[str, Any]:
+    """Return statistics for reports; the paper's job completion time has its own name, as it is not the makespan."""
     if found is None:
         return {}
     stats: dict[str, Any] = {

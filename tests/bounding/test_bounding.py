@@ -377,7 +377,7 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("option", "message"),
         [
-            (["-t", "soon"], '--time-limit: "soon" is no time'),
+            (["-t", "soon"], '--time-limit: "soon" is not a time'),
             (["-t", "0s"], '--time-limit: "0s" is zero'),
             (["-w", "0"], "--workers is 0; expected a whole number from 1 to 1000"),
         ],

@@ -1,4 +1,4 @@
-"""The command line: what it prints, where, and the code it exits with."""
+"""The command line: output, streams and exit codes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TestSolve:
         assert "feasible: the verifier found no violation" in text
         assert all(name in text for name in ("p1", "p2", "p3", "busy", "of capacity"))
 
-    def test_a_pass_without_anything_to_do_is_told(self) -> None:
+    def test_a_pass_without_anything_to_do_is_reported(self) -> None:
         done = run("solve", HEFT_10, "--pass", "forward", "--pass", "celeritas-fusion:range=1")
         assert done.code == 0
         assert " ".join(done.err.split()) == "note: nothing to do for the passes forward, celeritas-fusion:range=1"
@@ -182,9 +182,9 @@ class TestMistakes:
             (["generate", "model", "vgg19", "--set", "batch=0"], "vgg19: option batch"),
             (["generate", "model", "vgg19", "--network", "smal"], "did you mean small?"),
             (["generate", "model", "vgg19", "--set-network", "gpus=2"], "--set-network needs --network"),
-            (["generate", "random", "--set", "alpha=0"], "alpha: 0 makes no sense"),
+            (["generate", "random", "--set", "alpha=0"], "alpha: 0 is not valid"),
             (["generate", "layered", "--set", "nope=1"], "layered has no option nope"),
-            (["generate", "devices", "small", "--set", "gpus=[1"], "is no valid YAML"),
+            (["generate", "devices", "small", "--set", "gpus=[1"], "is not valid YAML"),
             (["generate", "devices", "small", "-o", "missing/x.yaml"], "cannot write missing/x.yaml"),
             (["generate", "layered", "--set", "devices=4097"], "devices: 4097 is too many; expected at most 4096"),
             (["generate", "random", "--set", "devices=4097"], "devices: 4097 is too many; expected at most 4096"),
@@ -229,7 +229,7 @@ class TestMistakes:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
-def test_a_full_disk_behind_stdout_is_told() -> None:
+def test_a_full_disk_behind_stdout_is_reported() -> None:
     command = f"{sys.executable} -m placeopt solve {HEFT_10} --json > /dev/full"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -254,11 +254,11 @@ def test_a_checkout_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> No
         registry._entry_points.cache_clear()
 
 
-def test_a_closed_stdout_is_told() -> None:
+def test_a_closed_stdout_is_reported() -> None:
     command = f"{sys.executable} -m placeopt solve {HEFT_10} --json >&-"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "placeopt: standard output is closed; results need a place to go\n"
+    assert done.stderr == "placeopt: standard output is closed; results cannot be printed\n"
 
 
 def test_notes_with_a_closed_stderr(tmp_path: Path) -> None:
@@ -348,11 +348,11 @@ class TestInspect:
         keys = ("release_times", "latest_release", "deadlines", "earliest_deadline")
         for tasks, counts, line in (
             ("", (0, 0, 0, None), None),
-            ("  b: {time: 1, release: 0, deadline: 5 ms}\n", (0, 0, 1, 5000), "times 1 deadline (the earliest 5 ms)"),
+            ("  b: {time: 1, release: 0, deadline: 5 ms}\n", (0, 0, 1, 5000), "times 1 deadline (earliest 5 ms)"),
             (
                 "  b: {time: 1, release: 2 ms, deadline: 1 s}\n  c: {time: 1, release: 7, deadline: 4 ms}\n",
                 (2, 2000, 2, 4000),
-                "times 2 release times (the latest 2 ms), 2 deadlines (the earliest 4 ms)",
+                "times 2 release times (latest 2 ms), 2 deadlines (earliest 4 ms)",
             ),
         ):
             path.write_text(head + tasks, encoding="utf-8")
@@ -403,3 +403,14 @@ class TestGenerate:
         assert "connection" in run("generate", "random", "--options").out
         assert "tightness" in run("generate", "layered", "--options").out
         assert "gpus" in run("generate", "devices", "small", "--options").out
+
+
+def test_many_issues_are_counted_and_json_lists_all_of_them(tmp_path: Path) -> None:
+    tasks = "".join(f"  t{i}: {{time: 1 B}}\n" for i in range(120))
+    path = write(tmp_path, f"placeopt: 1\ndevices: {{a: {{}}}}\ntasks:\n{tasks}")
+    short = run("inspect", path).err.splitlines()
+    assert len(short) == 101
+    assert short[-1] == "placeopt: 120 problems found, of which 20 are not listed; --json lists all of them"
+    full = run("inspect", path, "--json")
+    assert (full.code, len(full.err.splitlines())) == (2, 121)
+    assert full.err.endswith("placeopt: 120 problems found\n")

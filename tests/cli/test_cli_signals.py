@@ -1,4 +1,4 @@
-"""Signals that ask a command to end: nothing found is lost, the exit code names the signal, no process stays."""
+"""Signals that end a command: results are kept, the exit code names the signal, no process remains."""
 
 from __future__ import annotations
 

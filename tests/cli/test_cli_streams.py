@@ -1,4 +1,4 @@
-"""stdout and stderr that cannot encode a name, or are lost while a command runs."""
+"""stdout and stderr that cannot encode a name, or are closed while a command runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command writes never overwrites what it reads, or another of its outputs; and is written whole."""
+"""Output files never overwrite input files or each other, and are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_two_outputs_are_two_files(folder: Path, command: str) -> None:
         ("n" * 256, "File name too long"),
     ],
 )
-def test_a_target_that_cannot_be_written_is_told_before_the_work(
+def test_a_target_that_cannot_be_written_is_reported_before_the_work(
     folder: Path, command: str, target: str, told: str
 ) -> None:
     before = contents(folder)

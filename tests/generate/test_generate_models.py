@@ -9,13 +9,13 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from placeopt.errors import UsageError
 from placeopt.generate.convnets import ConvnetOptions, conv2d, pool
-from placeopt.generate.layers import Graph, ModelOptions, Tensor, totals
+from placeopt.generate.layers import Graph, ModelOptions, Tensor, tasks
 from placeopt.generate.models import MODELS, model_document, model_graph
 from placeopt.io.spec import GraphFile
 
@@ -49,6 +49,31 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("lstm_nmt", {**SMALL_LSTM, "bidirectional": True, "granular": True, "training": True}),
     ("lstm_nmt", LARGE_LSTM),
 ]
+
+
+class Totals(NamedTuple):
+    """Sums over a graph, for comparison with published numbers."""
+
+    tasks: int
+    edges: int
+    parameters: int
+    macs: int
+    flops: int
+    activation_bytes: int
+    resident_bytes: int
+
+
+def totals(graph: Graph) -> Totals:
+    operations = graph.operations.values()
+    return Totals(
+        tasks=len(operations),
+        edges=sum(len(operation.producers) for operation in operations),
+        parameters=sum(weights.parameters for weights in graph.users),
+        macs=sum(operation.macs for operation in operations),
+        flops=sum(operation.flops for operation in operations),
+        activation_bytes=graph.options.bytes_per_element * sum(operation.output for operation in operations),
+        resident_bytes=sum(task.get("memory", {}).get("resident", 0) for task in tasks(graph).values()),
+    )
 
 
 def tasks_of(name: str, **options: Any) -> dict[str, dict[str, Any]]:
@@ -404,14 +429,14 @@ def test_a_shared_weight_has_one_update_fed_by_every_time_step() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("inception-v3", {}, "no model inception-v3; did you mean inception_v3"),
-        ("gpt", {}, "no model gpt; there are vgg19, resnet50, inception_v3"),
+        ("inception-v3", {}, "unknown model inception-v3; did you mean inception_v3"),
+        ("gpt", {}, "unknown model gpt; known are vgg19, resnet50, inception_v3"),
         ("vgg19", {"batch": 0}, "vgg19: option batch: 0: input should be greater than or equal to 1"),
         ("vgg19", {"batchsize": 2}, "vgg19 has no option batchsize; did you mean batch?; it has"),
         ("vgg19", {"batch": "many"}, 'option batch: "many": input should be a valid integer'),
         ("vgg19", {"optimiser": "lion"}, "option optimiser: \"lion\": input should be 'sgd', 'momentum' or 'adam'"),
         ("vgg19", {"image_size": 16}, "block5/pool: a window 2 wide does not fit an image 1 wide"),
-        ("transformer", {"heads": 7}, "transformer: width 512 is no multiple of heads 7"),
+        ("transformer", {"heads": 7}, "transformer: width 512 is not a multiple of heads 7"),
         ("lstm_nmt", {"layers": 1, "bidirectional": True, "attention": False}, "of 1 layer needs attention"),
     ],
 )

@@ -97,18 +97,18 @@ def test_a_network_without_gpus_or_without_cores() -> None:
     [
         ("v100", {}, r'network: "v100" is unknown; expected one of small, .*; did you mean v100x4\?'),
         ("small", {"gpu_memry": "1 GiB"}, r"network small has no option gpu_memry; did you mean gpu_memory\?"),
-        ("small", {"cores": -1}, "cores: -1 makes no sense; expected a whole number of at least 0"),
+        ("small", {"cores": -1}, "cores: -1 is not valid; expected a whole number of at least 0"),
         ("small", {"cores": 0, "gpus": 0}, "cores, gpus: both are 0; expected at least one device"),
-        ("v100x4", {"gpus": 0}, "gpus: 0 makes no sense; expected a whole number of at least 1"),
-        ("v100x4", {"gpus": 2.0}, r"gpus: 2\.0 makes no sense"),
-        ("v100x4", {"gpus": True}, "gpus: true makes no sense"),
+        ("v100x4", {"gpus": 0}, "gpus: 0 is not valid; expected a whole number of at least 1"),
+        ("v100x4", {"gpus": 2.0}, r"gpus: 2\.0 is not valid"),
+        ("v100x4", {"gpus": True}, "gpus: true is not valid"),
         ("v100x4", {"gpu_memory": "32 GB/s"}, r'memory: "32 GB/s" is a bandwidth; expected an amount of memory'),
         ("custom", {"speed": "0 FLOP/s"}, r'speed: "0 FLOP/s" is zero; expected a speed'),
-        ("custom", {"devices": 0}, "devices: 0 makes no sense"),
+        ("custom", {"devices": 0}, "devices: 0 is not valid"),
         ("edge", {"distance": -1}, r"distance: -1 is out of range; expected metres from 0 to 2000"),
         ("edge", {"distance": float("nan")}, "distance: nan is out of range"),
         ("edge", {"nano": 0, "tx2": 0, "desktop": 0}, "nano, tx2, desktop: all are 0"),
-        ("edge", {"tx2": -3}, "tx2: -3 makes no sense"),
+        ("edge", {"tx2": -3}, "tx2: -3 is not valid"),
     ],
 )
 def test_options_that_make_no_sense(name: str, options: dict[str, Any], message: str) -> None:
@@ -137,7 +137,7 @@ def test_combine_takes_a_graph_file_for_tasks() -> None:
 
 def test_combine_refuses_contradictions_unless_the_header_settles_them() -> None:
     tasks, network = TASKS | {"resolution": "1 ms"}, network_document("small") | {"resolution": "1 us"}
-    with pytest.raises(UsageError, match=r'resolution: "1 ms" beside the tasks and "1 us" beside the devices'):
+    with pytest.raises(UsageError, match=r'resolution: "1 ms" with the tasks and "1 us" with the devices'):
         combine(tasks, network)
     assert combine(tasks, network, resolution="1 s")["resolution"] == "1 s"
     assert combine(tasks, network | {"resolution": "1 ms"})["resolution"] == "1 ms"

@@ -628,7 +628,7 @@ tasks:
                 [
                     'plans/plan.json:1:48: tasks.c.device: "card" contradicts the task\'s durations (host, gpu); '
                     "it may run on cpu, gpu0, gpu1",
-                    'plans/plan.json:2:17: tasks.a.device: "gpu" stands for 2 devices (gpu0, gpu1); expected one',
+                    'plans/plan.json:2:17: tasks.a.device: "gpu" refers to 2 devices (gpu0, gpu1); expected one',
                 ],
             ),
             (
@@ -682,7 +682,7 @@ tasks:
         [
             ("", "plans/plan.json: the document is empty; expected a mapping"),
             ("[]", "plans/plan.json:1:1: the document holds a list; expected a mapping"),
-            ("{", "plans/plan.json:1:2: is no valid JSON: Expecting property name enclosed in double quotes"),
+            ("{", "plans/plan.json:1:2: is not valid JSON: Expecting property name enclosed in double quotes"),
             ("{}", "plans/plan.json:1:1: placeopt_plan is missing\nplans/plan.json:1:1: tasks is missing"),
             (
                 '{"placeopt": 1, "devices": {}}',
@@ -760,10 +760,10 @@ class TestNamesAgainstTypes:
     def test_messages_name_a_way_out(self) -> None:
         tasks = "tasks:\n  t: {time: {gpu: 1}, devices: cpu}\n  u: {time: 1, pin: npu}\n  v: {time: 1}\n"
         assert complaints(f"{self.HEAD}placement: {{v: npu}}\n{tasks}") == [
-            '3:16: placement.v: "npu" stands for 3 devices (npu0, npu1, tpu); expected one',
+            '3:16: placement.v: "npu" refers to 3 devices (npu0, npu1, tpu); expected one',
             "5:6: tasks.t: no device can run it: it has durations for gpu, and its devices are cpu; "
-            '"gpu" is the name of a device and means that device alone',
-            '6:21: tasks.u.pin: "npu" stands for 3 devices (npu0, npu1, tpu); pin to one of them, or use devices',
+            '"gpu" is the name of a device and refers to that device only',
+            '6:21: tasks.u.pin: "npu" refers to 3 devices (npu0, npu1, tpu); pin to one of them, or use devices',
         ]
 
     def test_a_problem_is_read_back_from_its_document(self) -> None:

@@ -127,13 +127,13 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("change", "said"),
         [
-            ({"maxSizePerFPGA": None}, "2:20: maxSizePerFPGA: null is no number of this kind; expected bytes"),
+            ({"maxSizePerFPGA": None}, "2:20: maxSizePerFPGA: null is not valid; expected bytes"),
             ({"maxSizePerFPGA": float("inf")}, "2:20: maxSizePerFPGA: Infinity is not finite; expected bytes"),
-            ({"maxFPGAs": 1.5}, "3:14: maxFPGAs: 1.5 is no number of this kind; expected a whole number, how many"),
-            ({"maxFPGAs": True}, "3:14: maxFPGAs: true is no number of this kind"),
+            ({"maxFPGAs": 1.5}, "3:14: maxFPGAs: 1.5 is not valid; expected the number of devices, a whole"),
+            ({"maxFPGAs": True}, "3:14: maxFPGAs: true is not valid"),
             ({"maxFPGAs": 5000}, "3:14: maxFPGAs: 5000 is out of range"),
             ({"maxFPGAs": 0, "maxCPUs": 0}, "3:14: maxFPGAs: there are 0 devices; expected 1 to 4096"),
-            ({"maxCPUs": -1}, "4:13: maxCPUs: -1 is negative; expected a whole number, how many there are"),
+            ({"maxCPUs": -1}, "4:13: maxCPUs: -1 is negative; expected the number of devices, a whole number"),
             ({"nodes": {}}, "nodes: expected a list, got a mapping"),
             ({"edges": 3}, "edges: expected a list, got 3"),
         ],
@@ -145,15 +145,15 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("change", "said"),
         [
-            ({"id": "1"}, '7:10: nodes[0].id: "1" is no id; expected a whole number'),
-            ({"id": True}, "nodes[0].id: true is no id; expected a whole number"),
+            ({"id": "1"}, '7:10: nodes[0].id: "1" is not an id; expected a whole number'),
+            ({"id": True}, "nodes[0].id: true is not an id; expected a whole number"),
             ({"supportedOnFpga": 2}, "8:23: nodes[0].supportedOnFpga: 2 is neither true nor false (1 nor 0)"),
             ({"cpuLatency": float("nan")}, "9:18: nodes[0].cpuLatency: nan is not finite; expected a time in ms"),
             ({"cpuLatency": -0.5}, "9:18: nodes[0].cpuLatency: -0.5 is negative; expected a time in ms"),
-            ({"fpgaLatency": "3"}, 'nodes[0].fpgaLatency: "3" is no number of this kind; expected a time in ms'),
+            ({"fpgaLatency": "3"}, 'nodes[0].fpgaLatency: "3" is not valid; expected a time in ms'),
             ({"fpgaLatency": 1e300}, "nodes[0].fpgaLatency: 1e+300 is out of range; expected a time in ms, at most"),
-            ({"size": [3]}, "nodes[0].size: a list is no number of this kind; expected bytes"),
-            ({"colorClass": 0.5}, "nodes[0].colorClass: 0.5 is no class; expected a whole number"),
+            ({"size": [3]}, "nodes[0].size: a list is not valid; expected bytes"),
+            ({"colorClass": 0.5}, "nodes[0].colorClass: 0.5 is not a class; expected a whole number"),
         ],
     )
     def test_of_a_node(self, tmp_path: Path, change: dict[str, Any], said: str) -> None:
@@ -203,7 +203,7 @@ class TestMistakes:
         (found,) = complaints(tmp_path, "[]")
         assert "holds a list; expected a mapping with maxSizePerFPGA" in found
         (found,) = complaints(tmp_path, "{")
-        assert "is no valid JSON" in found
+        assert "is not valid JSON" in found
         assert any("maxCPUs: duplicate name" in text for text in complaints(tmp_path, '{"maxCPUs": 1, "maxCPUs": 1}'))
 
     @settings(max_examples=200, deadline=None)
@@ -242,12 +242,12 @@ class TestCommand:
         other = tmp_path / "other.json"
         other.write_text("{}")
         for arguments, said in (
-            ((source, "--format", "dnn-partitionin"), "there is no format dnn-partitionin; did you mean dnn-partition"),
+            ((source, "--format", "dnn-partitionin"), "unknown format dnn-partitionin; did you mean dnn-partition"),
             ((source, "--out", source), "which is read; expected another file"),
             ((source, "--out", tmp_path / "no" / "p.yaml"), "cannot write"),
             ((source, "--resolution", "3"), '--resolution: "3" is no length of a tick'),
             ((source, "--resolution", "3 kB"), "is an amount of memory"),
-            ((other,), "looks like no known format; say --format, one of dnn-partitioning"),
+            ((other,), "looks like no known format; state --format, one of dnn-partitioning"),
             ((tmp_path / "none.json",), "no such file"),
             ((tmp_path / "none.json", "--format", "dnn-partitioning"), "no such file"),
             ((other, "--format", "dnn-partitioning"), "5 problems found"),
@@ -262,7 +262,7 @@ class TestCommand:
 
     def test_a_file_of_two_formats_must_be_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(IMPORTERS, "twin", IMPORTERS["dnn-partitioning"])
-        with pytest.raises(UsageError, match="looks like dnn-partitioning and twin; say --format"):
+        with pytest.raises(UsageError, match="looks like dnn-partitioning and twin; state --format"):
             import_document(written(tmp_path, SMALL))
 
 

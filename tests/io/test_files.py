@@ -115,7 +115,7 @@ class TestPipes:
         monkeypatch.setattr(document, "LARGEST_YAML", 10)
         reader, writer = os.pipe()
         os.write(writer, b"y\n" * 10)
-        with pytest.raises(DocumentError, match="does not end within the limit; placeopt reads 10 bytes of such"):
+        with pytest.raises(DocumentError, match="does not end within the limit; the limit is 10 bytes"):
             read_document(f"/dev/fd/{reader}")
         os.close(reader)
         os.close(writer)
@@ -148,9 +148,7 @@ class TestSize:
         monkeypatch.setattr(document, "LARGEST", 200)
         for name, text, size in (("p.yaml", " " * 11, 10), ("p.json", " " * 201, 200)):
             (tmp_path / name).write_text(text)
-            why = (
-                rf"{name}: has {size + 1} bytes; placeopt reads {size} bytes of such a file \(--max-size, or max_bytes"
-            )
+            why = rf"{name}: has {size + 1} bytes; the limit is {size} bytes \(raise it with --max-size, or max_bytes"
             with pytest.raises(SpecError, match=why):
                 po.load(tmp_path / name)
         assert document.LARGEST_YAML * 10 < files.LARGEST
@@ -160,9 +158,9 @@ class TestSize:
         path.write_text('{"placeopt": 1, "devices": {"a": {}}, "graph": {"file": "g.json"}}')
         (tmp_path / "g.json").write_text('{"tasks": {"x": {"time": 1}}}' + " " * 1000)
         assert po.load(path, max_bytes=2000).n_tasks == 1
-        with pytest.raises(SpecError, match=r"graph.file: .*g.json: has 1,029 bytes; placeopt reads 1,000 bytes"):
+        with pytest.raises(SpecError, match=r"graph.file: .*g.json: has 1,029 bytes; the limit is 1,000 bytes"):
             po.load(path, max_bytes=1000)
-        with size_limit(50), pytest.raises(SpecError, match=r"p.json: has 66 bytes; placeopt reads 50 bytes"):
+        with size_limit(50), pytest.raises(SpecError, match=r"p.json: has 66 bytes; the limit is 50 bytes"):
             po.load(path)
         assert po.load(path).n_tasks == 1
         for wrong in (0, -1, True, 1.5, "1"):
@@ -172,7 +170,7 @@ class TestSize:
     @pytest.mark.parametrize(
         ("size", "why"),
         [
-            ("100", "has 897 bytes; placeopt reads 100 bytes"), ("1q", '--max-size: "1q" has an unknown unit q'),
+            ("100", "has 897 bytes; the limit is 100 bytes"), ("1q", '--max-size: "1q" has an unknown unit q'),
             ("0", '--max-size: "0" is less than a byte'), ("0.1 B", "is less than a byte"), ("-1", "--max-size"),
         ],
     )  # fmt: skip
@@ -186,7 +184,7 @@ class TestSize:
         path = tmp_path / "l.jsonl"
         path.write_text("{}\n" * 10)
         with size_limit(9):
-            with pytest.raises(UsageError, match="has 30 bytes; placeopt reads 9 bytes"):
+            with pytest.raises(UsageError, match="has 30 bytes; the limit is 9 bytes"):
                 po.Comparison.read(path)
             assert "has 30 bytes" in run("profile", "fit", path, "--batch", 8).err
 

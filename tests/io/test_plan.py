@@ -213,9 +213,9 @@ class TestEditsByHand:
               "3:42: objective[4]: expected a number, got null"]),
             ([('"problem": "four"', '"objective": 15')], ["3:15: objective: expected a list, got 15"]),
             ([('"placeopt_plan": 1', '"placeopt_plan": 2'), ('"n1": {', '"n9": {')],
-             ["2:19: placeopt_plan: 2 is no version of the format that this placeopt reads; expected 1"]),
+             ["2:19: placeopt_plan: 2 is not a version of the format that this placeopt reads; expected 1"]),
             ([('"placeopt_plan": 1', '"placeopt_plan": "1"'), ('"n2": {', '"N2": {')],
-             ['2:19: placeopt_plan: "1" is no version of the format that this placeopt reads; expected 1',
+             ['2:19: placeopt_plan: "1" is not a version of the format that this placeopt reads; expected 1',
               '6:3: tasks.N2: the problem has no task "N2"; did you mean n2?']),
             ([('"placeopt_plan": 1', '"placeopt": 1')],
              ["1:1: placeopt_plan is missing: this looks like a problem file, expected a plan file"]),
@@ -234,7 +234,7 @@ class TestEditsByHand:
         [
             ("", "the document is empty; expected a mapping"),
             ("[]", "1:1: the document holds a list; expected a mapping"),
-            ('{"tasks": {}', "1:13: is no valid JSON: Expecting ',' delimiter"),
+            ('{"tasks": {}', "1:13: is not valid JSON: Expecting ',' delimiter"),
             ("{}", "1:1: placeopt_plan is missing"),
         ],
     )

@@ -132,13 +132,13 @@ def test_a_name_is_a_slip_for_names_of_its_kind() -> None:
             {"placeopt": 1, "devices": {"d": object}, "tasks": {"a": {"time": 3 + 1j}}},
             [
                 "devices.d: expected a mapping, got <class 'object'>",
-                "tasks.a.time: (3+1j) is no time; expected one such as 5 ms",
+                "tasks.a.time: (3+1j) is not a time; expected one such as 5 ms",
             ],
         ),
         (
             {"placeopt": 1, "devices": {"d": {}}, "tasks": {"~bare": {"time": "x"}, "~quantity": 3, "[key]": []}},
             [
-                'tasks.~bare.time: "x" is no time; expected a time, such as 5 ms',
+                'tasks.~bare.time: "x" is not a time; expected a time, such as 5 ms',
                 "tasks.~quantity: expected a mapping, got 3",
                 'tasks."[key]": expected a mapping, got a list',
             ],
@@ -220,7 +220,7 @@ class TestFiles:
             ("p.yaml", "\n hello", 'p.yaml:2:2: the document holds "hello"; expected a mapping'),
             ("p.json", "[]", "p.json:1:1: the document holds a list; expected a mapping"),
             ("p.json", " 3", "p.json:1:2: the document holds 3; expected a mapping"),
-            ("P.JSON", "{,}", "P.JSON:1:2: is no valid JSON: Expecting property name enclosed in double quotes"),
+            ("P.JSON", "{,}", "P.JSON:1:2: is not valid JSON: Expecting property name enclosed in double quotes"),
         ],
     )
     def test_that_hold_no_mapping(self, folder: Path, name: str, text: str, answer: str) -> None:
@@ -244,7 +244,7 @@ class TestFiles:
 
     def test_are_never_only_documents_to_those_who_load(self, folder: Path) -> None:
         (folder / "p.yaml").write_text("a: [", encoding="utf-8")
-        with pytest.raises(SpecError, match=r"^p\.yaml:2:1: is no valid YAML: did not find expected node content$"):
+        with pytest.raises(SpecError, match=r"^p\.yaml:2:1: is not valid YAML: did not find expected node content$"):
             load("p.yaml")
         assert issubclass(SpecError, DocumentError)
 
@@ -296,7 +296,7 @@ tasks:
             "p.yaml:2:15: graph.file: a\\0b: is not a file name: embedded null byte"
         ]
         assert self.answer(folder, None, ("g.json", "p.yaml")) == [
-            "p.yaml:2:15: graph.file: is this very file; expected another one, with tasks"
+            "p.yaml:2:15: graph.file: is this same file; expected another one, with tasks"
         ]
         assert self.answer(folder, None, ("g.json", "../x/../none.json"), ("gpu: ", "gpu: {cuont: 2}")) == [
             "p.yaml:2:15: graph.file: ../x/../none.json: no such file",
@@ -304,12 +304,12 @@ tasks:
         ]
 
     def test_with_mistakes_keep_their_own_places(self, folder: Path) -> None:
-        assert self.answer(folder, '{"tasks":\n {"y": ]}') == ["g.json:2:8: is no valid JSON: Expecting value"]
+        assert self.answer(folder, '{"tasks":\n {"y": ]}') == ["g.json:2:8: is not valid JSON: Expecting value"]
         assert self.answer(folder, "") == ["g.json: the document is empty; expected a mapping"]
         assert self.answer(folder, "{}") == ["g.json:1:1: tasks is missing"]
         assert self.answer(folder, '{"tasks": []}') == ["g.json:1:11: tasks: expected a mapping, got a list"]
         assert self.answer(folder, '{"placeopt": 2, "tasks": []}') == [
-            "g.json:1:14: placeopt: 2 is no version of the format that this placeopt reads; expected 1"
+            "g.json:1:14: placeopt: 2 is not a version of the format that this placeopt reads; expected 1"
         ]
         assert self.answer(folder, '{"taks": {"y": {"time": 1}}}') == [
             "g.json:1:2: taks: unknown key; did you mean tasks?"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from placeopt.errors import UsageError
 from placeopt.kernels import Choice
 from placeopt.model.building import build_problem
-from placeopt.model.cycles import topological_order
+from placeopt.model.graph import topological_order
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term, ratio_ceil, transfer_ticks
 
 

@@ -20,9 +20,8 @@ from placeopt.io.compiler import load
 from placeopt.io.formats.graphs import from_networkx, to_networkx
 from placeopt.io.formats.problems import problem_document
 from placeopt.model.building import build_problem, with_changes
-from placeopt.model.objective import METRICS, evaluate
+from placeopt.model.objective import GONE, METRICS, evaluate, relocation_ticks, shared_out
 from placeopt.model.problem import Objective, Problem, Term
-from placeopt.model.relocation import GONE, relocation_ticks, shared_out
 from placeopt.model.schedule import Schedule
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.verifier import verify
@@ -173,7 +172,7 @@ def test_inspect_tells_of_it(tmp_path: Path) -> None:
     data = json.loads(run("inspect", tmp_path / "p.yaml", "--json").out)
     assert (data["tasks_with_relocation"], data["runs_before_next_change"]) == (3, 1200)
     text = run("inspect", tmp_path / "p.yaml").out
-    assert "3 tasks may move at a cost, which serves 1,200 runs" in text
+    assert "3 tasks may move at a cost, shared by 1,200 runs" in text
     assert "makespan + relocation / 1200" in text
 
 

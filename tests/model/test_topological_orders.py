@@ -7,9 +7,19 @@ import pytest
 
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
-from placeopt.model.levels import bottom_levels, critical_paths, mean_durations, mean_transfers, top_levels
+from placeopt.model.levels import (
+    ORDERS,
+    bottom_levels,
+    cpd_topo,
+    critical_paths,
+    dfs_topo,
+    last_ready_first,
+    m_topo,
+    mean_durations,
+    mean_transfers,
+    top_levels,
+)
 from placeopt.model.problem import Problem
-from placeopt.model.topological_orders import ORDERS, cpd_topo, dfs_topo, last_ready_first, m_topo
 
 
 def graph(durations: list[int], edges: dict[tuple[int, int], int], devices: int = 2) -> Problem:

@@ -14,10 +14,9 @@ from placeopt.generate.models import model_document
 from placeopt.io.compiler import compile_spec
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
-from placeopt.model.levels import mean_durations, mean_transfers
+from placeopt.model.levels import cpd_topo, mean_durations, mean_transfers
 from placeopt.model.metrics import Grain, ccr, grain
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.topological_orders import cpd_topo
 from placeopt.passes import apply_passes, find_pass
 from placeopt.passes.celeritas_fusion import (
     CeleritasFusion,

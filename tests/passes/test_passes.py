@@ -596,7 +596,7 @@ class TestCommandLine:
         assert "did you mean relays" in done.err
         done = run("solve", chain_file, "--pass", "relays", "--no-passes")
         assert done.code == 2
-        assert "--pass and --no-passes do not go together" in done.err
+        assert "--pass and --no-passes exclude each other" in done.err
 
     def test_inspect(self, chain_file: Any) -> None:
         text = run("inspect", chain_file).out

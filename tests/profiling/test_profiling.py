@@ -29,8 +29,8 @@ from placeopt.profiling import (
     read_profile,
     read_transfers,
 )
-from placeopt.profiling.fragments import self_contained
-from placeopt.profiling.numerals import bandwidth_text, time_text, whole_bytes
+from placeopt.profiling.fragments import self_contained, whole_bytes
+from placeopt.profiling.transfers import bandwidth_text, time_text
 
 ROOT = Path(__file__).parents[2]
 HEADER = "operator,batch,milliseconds,bytes"
@@ -101,8 +101,8 @@ class TestReading:
             ([HEADER.replace(",", "\t")], "m.csv:1: cells are separated by tabs; expected commas"),
             ([HEADER], "m.csv: has no measurements; expected lines below"),
             ([""], "m.csv: is empty; expected a line with the names of columns: operator, batch, seconds"),
-            ([HEADER, 'a,8,1,"2'], "m.csv:2: is no valid CSV: unexpected end of data"),
-            ([HEADER, 'a,8,1,"2"3'], "m.csv:2: is no valid CSV: "),
+            ([HEADER, 'a,8,1,"2'], "m.csv:2: is not valid CSV: unexpected end of data"),
+            ([HEADER, 'a,8,1,"2"3'], "m.csv:2: is not valid CSV: "),
         ],
     )
     def test_what_is_wrong_with_a_whole_file(self, tmp_path: Path, lines: list[str], message: str) -> None:
@@ -176,9 +176,9 @@ class TestFit:
         assert fit_profile(made(rows), 8, discard=2).estimates[0].estimated.seconds == 4
         with pytest.raises(UsageError, match="discard: 4 leaves nothing of a at 8; expected less than the 4 meas"):
             fit_profile(made(rows), 8, discard=4)
-        with pytest.raises(UsageError, match="discard: -1 makes no sense"):
+        with pytest.raises(UsageError, match="discard: -1 is not valid"):
             fit_profile(made(rows), 8, discard=-1)
-        with pytest.raises(UsageError, match="batch: 0 is no batch size"):
+        with pytest.raises(UsageError, match="batch: 0 is not a batch size"):
             fit_profile(made(rows), 0)
 
     def test_what_was_measured_at_the_target_is_compared_and_planned_with(self) -> None:
@@ -354,7 +354,7 @@ class TestApply:
         assert applied.left == ("a",)
 
     def test_nothing_in_common_is_an_error(self) -> None:
-        with pytest.raises(UsageError, match="the profile has operators a, mul, odd, and no task is called so"):
+        with pytest.raises(UsageError, match="the profile has operators a, mul, odd, and no task has"):
             apply_profile({"tasks": {"x": {"time": 1}}}, PROFILE)
         with pytest.raises(UsageError, match="the problem has no tasks"):
             apply_profile({"placeopt": 1}, PROFILE)
@@ -396,7 +396,7 @@ class TestCommand:
         assert Path("profile.yaml").read_text() == profile
         done = run("profile", "apply", "profile.yaml", "problem.yaml", "--out", "problem-512.yaml")
         assert done.code == 0
-        assert done.err == "4 tasks: 2 measured by name, 2 by op, 0 left as they were\n"
+        assert done.err == "4 tasks: 2 measured by name, 2 by op, 0 unchanged\n"
         assert Path("problem-512.yaml").read_text() == applied
         result = po.solve(po.load("problem-512.yaml"), "heft")
         assert result.feasible
@@ -412,23 +412,23 @@ class TestCommand:
         assert data["profile"]["total"]["best"] == {"seconds": 0.005, "bytes": 200}
         assert data["transfers"]["bandwidth"] is None
         assert data["transfers"]["link"] == {"latency": "5 ns"}
-        assert "columns that mean nothing here: odd" in done.err
+        assert "unknown columns are ignored: odd" in done.err
 
     def test_doubtful_estimates_are_noted_and_many_counted(self, tmp_path: Path) -> None:
         lines = [f"op{k},{batch},{9 - batch},{batch * (99 - k)}" for k in range(25) for batch in (1, 2)]
         done = run("profile", "fit", csv(tmp_path, HEADER, *lines, "once,1,1,1"), "-b", 4)
-        assert "and 6 with less memory; --json lists them all" in done.out
-        assert "note: 1 operator: measured at one batch size alone, taken as constant: once" in done.err
-        assert "note: 25 operators: memory or time falls with the batch size, doubtful: op0" in done.err
+        assert "and 6 with less memory; --json lists all of them" in done.out
+        assert "note: 1 operator: measured at only one batch size, assumed to be constant: once" in done.err
+        assert "note: 25 operators: memory or time decreases with the batch size, which is doubtful: op0" in done.err
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
             ([], "nothing to fit; expected a file of measurements, or --transfers"),
-            (["{m}"], "--batch is missing; expected the batch size wanted"),
+            (["{m}"], "--batch is missing; expected the batch size to estimate for"),
             (["--transfers", "{t}", "-b", 3], "--batch and --against need a file of measurements"),
             (["{m}", "-b", 3, "--out", "{m}"], "which is read; expected another file"),
-            (["{m}", "-b", 0], "batch: 0 is no batch size"),
+            (["{m}", "-b", 0], "batch: 0 is not a batch size"),
             (["{t}", "-b", 3], "t.csv:1: column operator: is missing; the file has bytes, seconds"),
         ],
     )
@@ -447,5 +447,5 @@ class TestCommand:
         problem = csv(tmp_path, "placeopt: 1", "tasks: {a: {flops: 1}, b: {flops: 1}, z: {flops: 1}}", name="g.yaml")
         done = run("profile", "apply", profile, problem)
         assert "  a: {time: 3 ms}\n" in done.out
-        assert "3 tasks: 2 measured by name, 0 by op, 1 left as they were" in done.err
-        assert "given by flops or bytes before, these tasks now run only where they were measured: z" in done.err
+        assert "3 tasks: 2 measured by name, 0 by op, 1 unchanged" in done.err
+        assert "stated by flops or bytes before, these tasks now run only where they were measured: z" in done.err

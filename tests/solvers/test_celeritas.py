@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from placeopt_solvers._constructive.groups import grouped
-from placeopt_solvers._constructive.timeline import make_case, make_timeline
+from placeopt_solvers._constructive.timeline import DONE, make_instance, make_timeline
 from placeopt_solvers.clustering._coarse import fill_in_order
 from placeopt_solvers.clustering.celeritas import adjust_in_order
 from trainable_problems import trainable_problem
@@ -15,8 +15,8 @@ from trainable_problems import trainable_problem
 import placeopt as po
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
+from placeopt.model.levels import cpd_topo
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.topological_orders import cpd_topo
 from placeopt.simulation import retime
 from placeopt.solver import Answer, Options, Termination
 from placeopt.solver.registry import find_solver
@@ -140,7 +140,7 @@ class TestBestEffort:
         assert found.termination is Termination.COMPLETED
         assert found.schedule is not None
         assert found.schedule.device.tolist() == [0, 1, 0]
-        assert found.message == "best effort, for no device had room for some tasks: d0 by 1 B over capacity"
+        assert found.message == "best effort, because no device had room for some tasks: d0 by 1 B over capacity"
         assert not verify(problem, found.schedule).feasible
 
     @pytest.mark.parametrize("solver", BOTH)
@@ -224,7 +224,7 @@ def test_compiled_code_agrees(loop: Any) -> None:
     groups = grouped(problem)
     lines = [make_timeline(problem, groups) for _ in range(2)]
     for run, line in zip((loop.plain, loop.compiled()), lines, strict=True):
-        assert run(make_case(problem, groups), line, cpd_topo(problem), True) == problem.n_tasks
+        assert run(make_instance(problem, groups), line, cpd_topo(problem), True) == DONE
     assert (lines[0].device == lines[1].device).all()
     assert (lines[0].start == lines[1].start).all()
 

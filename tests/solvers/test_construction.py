@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from placeopt_solvers._constructive.construction import answered, constructed
-from placeopt_solvers._constructive.groups import Groups, grouped, packings
+from placeopt_solvers._constructive.construction import construct_with_repair, run_heuristic
+from placeopt_solvers._constructive.groups import Groups, grouped, packings, with_room_for
 from placeopt_solvers._constructive.heft import by_rank
-from placeopt_solvers._constructive.insertion import inserted
-from placeopt_solvers._constructive.repair import with_room_for
+from placeopt_solvers._constructive.insertion import insert_tasks
 
 from placeopt.model.building import build_problem
 from placeopt.model.memory import sum_memory
@@ -29,7 +28,7 @@ def problem(durations: list[list[int]], **rest: Any) -> Problem:
 
 
 def in_order(case: Problem) -> Any:
-    return lambda groups: inserted(case, groups, case.order)
+    return lambda groups: insert_tasks(case, groups, case.order)
 
 
 def test_the_smallest_that_leaves_enough_room_moves() -> None:
@@ -38,11 +37,11 @@ def test_the_smallest_that_leaves_enough_room_moves() -> None:
     groups = grouped(case)
     home = np.array([0, 0, 1, -1])
     assert with_room_for(groups, home, np.array([2, 3]), 3).tolist() == [0, 1, 1, 0]  # type: ignore[union-attr]
-    answer = answered(case, in_order(case))
+    answer = run_heuristic(case, in_order(case))
     assert answer.termination is Termination.COMPLETED
     assert answer.schedule is not None
     assert answer.schedule.device.tolist() == [0, 1, 1, 0]
-    assert answer.message == "the devices filled up before every task was placed: some were moved to make room"
+    assert answer.message == "the devices filled up before all tasks were placed: some were moved to make room"
 
 
 def test_several_leave_where_one_is_not_enough() -> None:
@@ -73,7 +72,7 @@ def test_packing_comes_last() -> None:
     # 7 + 3, 6 + 4 and 5 + 5 fill three devices of 10: no eviction of what is placed does it.
     sizes = [7, 6, 5, 5, 4, 3]
     case = problem([[1, 1, 1]] * 6, resident=sizes, capacity=[10, 10, 10])
-    found = constructed(case, in_order(case))
+    found = construct_with_repair(case, in_order(case))
     assert found.schedule is not None
     assert (sum_memory(case, found.schedule.device) == 10).all()
 
@@ -88,10 +87,10 @@ def test_the_task_and_what_is_missing_are_named() -> None:
         separation=[(1, 2)],
         feasible=np.array([[1, 0, 0], [0, 1, 0], [1, 1, 1], [1, 1, 0]], dtype=np.bool_),
     )
-    answer = answered(case, in_order(case))
+    answer = run_heuristic(case, in_order(case))
     assert answer.termination is Termination.FAILED
     assert answer.message.startswith(
-        "no device left for t2 and the other of its group, which takes 5 B: it would need 1 B more on d0, "
+        "no device left for t2 and the other task of its group, which takes 5 B: it would need 1 B more on d0, "
         "3 B more on d1; the solver cp-sat"
     )
 
@@ -111,7 +110,7 @@ def test_repaired_schedules_keep_every_rule(seed: int) -> None:
         group=np.where(rng.random(n) < 0.2, 0, np.arange(n)),
         contention="port" if seed % 2 else "none",
     )
-    answer = answered(case, by_rank(case, np.arange(n, 0, -1, dtype=np.float64)))
+    answer = run_heuristic(case, by_rank(case, np.arange(n, 0, -1, dtype=np.float64)))
     if answer.schedule is not None:
         assert verify(case, answer.schedule).feasible
     else:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from placeopt_solvers._constructive.groups import grouped
-from placeopt_solvers._constructive.timeline import make_case, make_timeline
+from placeopt_solvers._constructive.priorities import longest_paths_after
+from placeopt_solvers._constructive.timeline import make_instance
 from placeopt_solvers.list_scheduling.bil import imaginary_levels, kth_smallest
-from placeopt_solvers.list_scheduling.hbmct import independent_groups
-from placeopt_solvers.ready_lists.gdl import adjusted_medians, favoured_heirs, fixed_levels, median_levels
+from placeopt_solvers.list_scheduling.hbmct import independent_batches
+from placeopt_solvers.ready_lists.gdl import adjusted_medians, fixed_levels, heaviest_edges
 from placeopt_solvers.ready_lists.wba import Wba, WbaSettings
 from test_list_scheduling import HEFT_10, problem, scheduled
 
@@ -72,7 +73,7 @@ def test_imaginary_levels_are_those_of_the_definition(seed: int) -> None:
                 for e in np.flatnonzero(case.edge_source == i)
             ]
             level[i][p] = int(case.duration[i, p]) + max(behind, default=0)
-    assert imaginary_levels(case, make_case(case, grouped(case))).tolist() == level
+    assert imaginary_levels(case, make_instance(case, grouped(case))).tolist() == level
 
 
 def test_bil_takes_the_task_that_would_end_last_if_others_had_the_better_devices() -> None:
@@ -104,11 +105,12 @@ def test_fixed_levels_are_those_of_the_definition(seed: int) -> None:
     """Sih and Lee 1993: SL + Delta + DC, by their definitions over all pairs of processors."""
     case = random_problem(seed)
     groups = grouped(case)
-    median, heir = adjusted_medians(case), favoured_heirs(case)
+    median, heir = adjusted_medians(case), heaviest_edges(case)
     ways = [sorted(case.duration[i, case.feasible[i]].tolist()) for i in range(case.n_tasks)]
     assert median.tolist() == [way[(len(way) - 1) // 2] for way in ways]
-    worth = np.empty((case.n_tasks, 3), dtype=np.int64)
-    fixed_levels(make_case(case, groups), make_timeline(case, groups), median, median_levels(case, median), heir, worth)
+    ticks, worth = np.empty(3, dtype=np.int64), np.empty((case.n_tasks, 3), dtype=np.int64)
+    static = median + longest_paths_after(case, median, np.zeros(case.n_edges, dtype=np.int64))
+    fixed_levels(make_instance(case, groups), median, static, heir, ticks, worth)
     level = [0] * case.n_tasks
     for i in case.order[::-1].tolist():
         out = np.flatnonzero(case.edge_source == i).tolist()
@@ -141,7 +143,7 @@ def test_gdl_minds_where_its_largest_output_goes() -> None:
 def test_groups_are_cut_where_a_task_needs_one_of_the_group() -> None:
     """Ranks of the example give n1 | n3 n4 n2 n5 n6 | n9 n8 n7 | n10 (Topcuoglu et al. 2002, table 3)."""
     case = po.load(HEFT_10)
-    assert independent_groups(case, np.array([0, 2, 3, 1, 4, 5, 8, 6, 7, 9])).tolist() == [0, 1, 6, 9, 10]
+    assert independent_batches(case, np.array([0, 2, 3, 1, 4, 5, 8, 6, 7, 9])).tolist() == [0, 1, 6, 9, 10]
 
 
 def test_balancing_takes_from_who_is_done_last() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.groups import grouped
-from placeopt_solvers._constructive.insertion import inserted
+from placeopt_solvers._constructive.insertion import insert_tasks
 from placeopt_solvers._constructive.priorities import ready_order
 from placeopt_solvers.list_scheduling.cpop import critical_device, critical_path
 from placeopt_solvers.list_scheduling.m_topo import room_beyond_cap
@@ -292,5 +292,5 @@ def test_compiled_and_plain_code_agree_and_keep_every_rule(solver: str, monkeypa
 def test_penalties_are_of_no_effect_when_all_are_alike() -> None:
     case = po.load(HEFT_10)
     sequence = np.array([0, 2, 3, 1, 4, 5, 8, 6, 7, 9])
-    line = inserted(case, grouped(case), sequence).line
+    line = insert_tasks(case, grouped(case), sequence).line
     assert line.end.max() == 80

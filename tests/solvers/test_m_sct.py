@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.groups import Groups, grouped
-from placeopt_solvers._constructive.pairs import StartSettings, detours
 from placeopt_solvers._constructive.sct import SctSettings, relaxed
 from placeopt_solvers.exact.sct_lp import SctLp, SctLpSettings
+from placeopt_solvers.ready_lists._pairs import StartSettings, detours
 from placeopt_solvers.ready_lists.m_sct import favourites_first
 
 import placeopt as po
@@ -252,7 +252,7 @@ def test_numbers_of_m_sct() -> None:
     assert found.stats["ratio_sct"] == pytest.approx(float(Fraction(7, 3) - Fraction(2, 3)))
     assert found.stats["ratio_sct_at_threshold"] == pytest.approx(1 + 10 / 11)
     json.dumps(found.to_dict())
-    assert "at most so many times the optimum: ETF 2.5, SCT 1.909, m-SCT 1.909" in found.message
+    assert "makespan at most this multiple of the optimum: ETF 2.5, SCT 1.909, m-SCT 1.909" in found.message
     assert "m-SCT 1.667 with threshold=0.5" in found.message
 
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from placeopt_solvers.baselines import _sampling, _sampling_loops
-from placeopt_solvers.baselines._sampling_loops import finish, relocate, sample
+from placeopt_solvers.baselines import _sampling
+from placeopt_solvers.baselines._sampling import finish, relocate, sample
 
 import placeopt as po
 from placeopt.errors import UsageError
@@ -142,7 +142,7 @@ class TestMoves:
         search = search_of(chain(), moves=1)
         seen = set()
         for _ in range(60):
-            search.state.numbers[_sampling_loops.LEFT] = 1
+            search.state.numbers[_sampling.LEFT] = 1
             search.state.home[:] = search.state.device[:] = [0, 1]
             sample(search.case, search.rules, search.state, search.work, 0, 1, 10)
             search.work.start[:] = [0, 7]

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
-from placeopt_solvers._constructive.construction import Built
+from placeopt_solvers._constructive.construction import PartialSchedule, run_loop
 from placeopt_solvers._constructive.groups import Groups, grouped
-from placeopt_solvers._constructive.pairs import StartSettings, detours, earliest_pairs
-from placeopt_solvers._constructive.task_selection import neediest
+from placeopt_solvers._constructive.priorities import ready_order
 from placeopt_solvers._constructive.timeline import schedule_of
-from placeopt_solvers.ready_lists.fcp import two_devices
-from placeopt_solvers.ready_lists.flb import two_pairs
+from placeopt_solvers.ready_lists._pairs import StartSettings, detours, schedule_pairs
+from placeopt_solvers.ready_lists._selection import schedule_neediest
+from placeopt_solvers.ready_lists.fcp import place_on_two
+from placeopt_solvers.ready_lists.flb import schedule_two_pairs
 
 import placeopt as po
 from placeopt.kernels import Kernel
@@ -220,28 +221,29 @@ def by_index(case: Problem) -> Int:
     return np.arange(case.n_tasks)
 
 
-def earliest_start(case: Problem, groups: Groups) -> Built:
-    return earliest_pairs(case, groups, by_index(case), detours(case, StartSettings()))
+def earliest_start(case: Problem, groups: Groups) -> PartialSchedule:
+    return schedule_pairs(case, groups, by_index(case), detours(case, StartSettings()))
 
 
-def earliest_end(case: Problem, groups: Groups) -> Built:
-    return earliest_pairs(case, groups, by_index(case), case.duration)
+def earliest_end(case: Problem, groups: Groups) -> PartialSchedule:
+    return schedule_pairs(case, groups, by_index(case), case.duration)
 
 
-def latest(case: Problem, groups: Groups) -> Built:
-    return neediest(case, groups, by_gap=False)
+def latest(case: Problem, groups: Groups) -> PartialSchedule:
+    return schedule_neediest(case, groups, by_gap=False)
 
 
-def widest_gap(case: Problem, groups: Groups) -> Built:
-    return neediest(case, groups, by_gap=True)
+def widest_gap(case: Problem, groups: Groups) -> PartialSchedule:
+    return schedule_neediest(case, groups, by_gap=True)
 
 
-def fcp(case: Problem, groups: Groups) -> Built:
-    return two_devices(case, groups, by_index(case), detours(case, StartSettings()))
+def fcp(case: Problem, groups: Groups) -> PartialSchedule:
+    sequence = ready_order(case, -by_index(case).astype(np.float64))
+    return run_loop(case, groups, place_on_two, sequence, detours(case, StartSettings()))
 
 
-def flb(case: Problem, groups: Groups) -> Built:
-    return two_pairs(case, groups, by_index(case), detours(case, StartSettings()))
+def flb(case: Problem, groups: Groups) -> PartialSchedule:
+    return schedule_two_pairs(case, groups, by_index(case), detours(case, StartSettings()))
 
 
 RULES: dict[str, Callable[[Reference], tuple[int, int]]] = {
@@ -445,7 +447,9 @@ def test_flb_queues_a_loose_task_for_the_home_that_its_group_gets() -> None:
 
 
 @pytest.mark.parametrize("build", [earliest_start, earliest_end, latest, widest_gap, fcp, flb])
-def test_what_is_built_under_port_contention_waits_for_its_ports(build: Callable[[Problem, Groups], Built]) -> None:
+def test_what_is_built_under_port_contention_waits_for_its_ports(
+    build: Callable[[Problem, Groups], PartialSchedule],
+) -> None:
     for seed in range(15):
         case = replace(random_problem(seed, like=seed % 2 == 0), contention="port")
         line = build(case, grouped(case)).line

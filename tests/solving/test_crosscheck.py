@@ -193,7 +193,7 @@ class TestCommandLine:
         assert done.code == 70
         assert "internal error: liar claims that the problem is infeasible" in done.err
         last = done.err.splitlines()[-1]
-        assert f"please report this with the file {name}, a problem that reproduces it: placeopt solve {name}" in last
+        assert f"please report this with the file {name}, which reproduces the error: placeopt solve {name}" in last
         again = run(*last.partition(": placeopt ")[2].split())
         assert again.code == 70
         assert "liar claims that the problem is infeasible" in again.err

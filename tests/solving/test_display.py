@@ -146,7 +146,7 @@ class TestNotebook:
     def test_number_of_omitted_devices_is_shown(self) -> None:
         devices = {f"d{k}": {"memory": 100 + k} for k in range(SHOWN + 5)}
         problem = po.compile({"placeopt": 1, "devices": devices, "tasks": {"a": {"time": 1}}})
-        assert f"and {SHOWN + 5 - DEVICE_ROWS} other kinds of device" in Cells(problem._repr_html_()).texts
+        assert f"and {SHOWN + 5 - DEVICE_ROWS} other device classes" in Cells(problem._repr_html_()).texts
         assert "and 5 devices that are less busy" in Cells(po.solve(problem)._repr_html_()).texts
 
     def test_busiest_devices_are_shown_in_problem_order(self) -> None:
@@ -234,9 +234,11 @@ class TestFrame:
 
     def test_invalid_arguments(self) -> None:
         result = po.solve(small())
-        with pytest.raises(po.UsageError, match=r'^to_frame has no rows "task"; expected one of tasks, devices, tran'):
+        with pytest.raises(
+            po.UsageError, match=r'^to_frame: unknown rows "task"; expected one of tasks, devices, tran'
+        ):
             result.to_frame("task")  # type: ignore[arg-type]
-        with pytest.raises(po.UsageError, match=r'^to_frame knows no unit "h"; expected one of tick, ns, us, ms, s$'):
+        with pytest.raises(po.UsageError, match=r'^to_frame: unknown unit "h"; expected one of tick, ns, us, ms, s$'):
             result.to_frame(unit="h")  # type: ignore[arg-type]
 
 

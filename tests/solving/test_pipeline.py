@@ -353,5 +353,5 @@ def test_arguments_of_wrong_type() -> None:
     with pytest.raises(po.UsageError, match=r"load takes a path, got dict; placeopt\.compile takes documents"):
         po.load(problem)
     solver: Any = None
-    with pytest.raises(po.UsageError, match="a solver is given by its name, got NoneType; known are"):
+    with pytest.raises(po.UsageError, match="expected the name of a solver, got NoneType; known are"):
         po.solve(build_problem(task_names=["t"], device_names=["d"], duration=np.array([[1]])), solver)

@@ -1,4 +1,4 @@
-"""Comparisons: runs that crash, hang and lie cost nothing but themselves; the ledger survives; the tables tell."""
+"""Comparisons: runs that crash, hang or make false claims are isolated; the ledger survives; the tables are right."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ from commandline import run
 from rich.console import Console
 
 import placeopt as po
-from placeopt.cli.terminal.comparison import print_comparison, write_csv, write_markdown
-from placeopt.cli.terminal.watching import Bars
+from placeopt.cli.terminal.comparison import Bars, print_comparison, write_csv, write_markdown
 from placeopt.errors import SpecError, UsageError
 from placeopt.solver import registry
-from placeopt.studies.comparison.execution import Silence, execute
+from placeopt.studies.comparison.execution import Observer, execute
 from placeopt.studies.comparison.grids import grids
 from placeopt.studies.comparison.isolation import lost_record
 from placeopt.studies.comparison.jobs import Job, pack, read_choices, unpack
@@ -165,7 +164,7 @@ class TestRecords:
                 a_record().to_json().replace('"progress":[]', '"progress":[[1]]'),
                 "progress holds .*; expected .seconds, inc",
             ),
-            (a_record().to_json().replace('"bound":5', '"bound":NaN'), "NaN is no number of JSON"),
+            (a_record().to_json().replace('"bound":5', '"bound":NaN'), "NaN is not a JSON number"),
             (a_record().to_json().replace('"bound":5', '"bound":"5"'), 'result.bound is "5"; expected a number'),
             (a_record().to_json().replace('"bound":5', '"band":5'), "no key result.bound"),
             (
@@ -176,7 +175,7 @@ class TestRecords:
             (a_record().to_json().replace('"resolution":0.001', '"resolution":0'), "resolution is 0; expected seconds"),
             (
                 a_record().to_json().replace('"violations":[]', '"violations":[1]'),
-                "violations is .1.; expected a list of a rule",
+                "violations is .1.; expected a list of objects",
             ),
             (a_record().to_json().replace('"place":[0,0]', '"place":[0]'), "place is .0.; expected the numbers"),
             ('{"a":' * 20_000, "nested too deeply"),
@@ -212,37 +211,37 @@ class TestJobs:
         ("solvers", "why"),
         [
             ("hefd", 'unknown solver "hefd"; did you mean heft'),
-            ("", 'names no solver'),
-            ("range=100", 'names no solver; expected NAME or NAME:KEY=VALUE'),
-            ("celeritas:range", "is no setting; expected NAME:KEY=VALUE"),
+            ("", 'is not a solver'),
+            ("range=100", 'is not a solver; expected NAME or NAME:KEY=VALUE'),
+            ("celeritas:range", "is not a setting; expected NAME:KEY=VALUE"),
             ("celeritas:range=1,range=2", "range of celeritas is set twice"),
             ("celeritas:rage=1", 'celeritas has no setting "rage"; did you mean range'),
             ("heft,heft", "heft comes twice"),
-            ([], "needs a solver at least"),
+            ([], "needs at least one solver"),
         ],
     )  # fmt: skip
-    def test_mistakes_in_solvers_are_told(self, solvers: Any, why: str) -> None:
+    def test_mistakes_in_solvers_are_reported(self, solvers: Any, why: str) -> None:
         with pytest.raises(UsageError, match=why):
             read_choices(solvers)
 
-    def test_mistakes_in_arguments_are_told(self, tmp_path: Path) -> None:
+    def test_mistakes_in_arguments_are_reported(self, tmp_path: Path) -> None:
         for arguments, why in (
-            ({"problems": []}, "needs a problem at least"),
+            ({"problems": []}, "needs at least one problem"),
             ({"problems": [HEFT_10, str(HEFT_10)]}, r"heft-10.yaml and .*heft-10.yaml are the same problem"),
-            ({"problems": [3]}, "takes problems or paths of problem files, got int"),
+            ({"problems": [3]}, "expects problems or paths of problem files, got int"),
             ({"seeds": 0}, "seeds is 0; expected a whole number from 1"),
-            ({"seeds": [1, 1]}, r"seeds is \[1, 1\]; expected at least one, each once"),
+            ({"seeds": [1, 1]}, r"seeds is \[1, 1\]; expected at least one, without repetition"),
             ({"workers": 0}, "workers is 0"),
             ({"threads": 0}, "threads is 0; expected a whole number from 1 to 1,000"),
             ({"time_limit": -1}, "time_limit is -1"),
-            ({"resume": True}, "add --out FILE, .*in Python resume=True with ledger=FILE"),
-            ({"workers": 1, "dask": "tcp://nowhere:1"}, "workers, executor and dask do not go together"),
+            ({"resume": True}, "add --out FILE .in Python, resume=True needs ledger=FILE"),
+            ({"workers": 1, "dask": "tcp://nowhere:1"}, "workers, executor and dask exclude each other"),
             ({"ledger": tmp_path}, "cannot write .*: Is a directory"),
         ):
             with pytest.raises(UsageError, match=why):
                 po.compare(**{"problems": [HEFT_10], "solvers": "heft"} | arguments)  # type: ignore[arg-type]
 
-    def test_a_wrong_problem_is_told_before_anything_runs(self, tmp_path: Path) -> None:
+    def test_a_wrong_problem_is_reported_before_anything_runs(self, tmp_path: Path) -> None:
         wrong = tmp_path / "wrong.yaml"
         wrong.write_text("placeopt: 1\ntaks: {}\n")
         with pytest.raises(SpecError, match="taks"):
@@ -275,7 +274,7 @@ class TestRogues:
     @pytest.mark.parametrize(
         ("solver", "message"),
         [
-            ("rogue-bound", "claims the bound 12, proved by rogue-bound; heft has"),
+            ("rogue-bound", "claims the bound 12, proved by rogue-bound; heft found"),
             ("rogue-claims", "rogue-claims claims the bound 1000000000, and the verifier accepts a schedule with 12"),
             ("rogue-exit", "its process ended with exit code 7; it printed: about to leave"),
             ("rogue-hang", "killed after its limit of 0.5 s and a grace of 2 s"),
@@ -297,7 +296,7 @@ class TestRogues:
 
     def test_the_wrong_bound_counts_for_nobody(self, rough: Comparison) -> None:
         (standing,) = rough.standings.values()
-        assert (standing.best, standing.bound) == (7, 6)  # 3 + 2 + 2 beside 3 + 2; 12 ticks shared by two devices
+        assert (standing.best, standing.bound) == (7, 6)  # 3 + 2 + 2 next to 3 + 2; 12 ticks shared by two devices
         row = by_solver(rough)["heft"]
         assert (row["gap"], row["ratio"]) == (1 / 7, 1.0)
 
@@ -436,7 +435,7 @@ class TestTables:
         }  # fmt: skip
         text = " ".join(printed(comparison, 80).split())
         assert (
-            "over 2 of 4 problems that every solver solved (apart from those that solved less than half: u): a, b"
+            "over the 2 of 4 problems that every solver solved (except those that solved less than half: u): a, b"
             in text
         )
         assert "d: no feasible schedule, bound 5 ms (load)" in text
@@ -523,7 +522,7 @@ class TestTables:
         assert comparison.rows()[0]["verdict"] == "no solution"
         refuted = Comparison((proof, a_record(solver="t")))
         assert refuted.rows()[0]["verdict"] == "refuted"
-        assert refuted.rows()[0]["message"] == "claims that there is no schedule; t has one"
+        assert refuted.rows()[0]["message"] == "claims that no schedule exists; t found one"
 
     def test_two_problems_of_one_name(self) -> None:
         comparison = Comparison((a_record(fingerprint="f1"), a_record(fingerprint="f2")))
@@ -579,8 +578,8 @@ class TestLedger:
         Ledger(path, resume=True).close()
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-    def test_a_full_disk_is_told(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="cannot write /dev/full: it is no regular file"):
+    def test_a_full_disk_is_reported(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="cannot write /dev/full: it is not a regular file"):
             Ledger("/dev/full", resume=True)
         with Ledger(tmp_path / "out.jsonl", resume=True) as ledger, Path("/dev/full").open("wb") as full:
             os.dup2(full.fileno(), ledger._descriptor)
@@ -590,7 +589,7 @@ class TestLedger:
 
 def start(site: Path, out: Path, *arguments: object, notes: Path | None = None) -> subprocess.Popen[str]:
     """`placeopt compare` in another process."""
-    tests = str(Path(__file__).parents[1] / "support")
+    tests = str(Path(rogues.__file__).parent)
     environment = os.environ | {"PYTHONPATH": f"{site}{os.pathsep}{tests}", "ROGUE_NOTES": str(notes or "")}
     command = [sys.executable, "-m", "placeopt", "compare", *map(str, arguments), "--out", str(out)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -623,13 +622,13 @@ class TestResume:
         resumed = start(site, out, *self.ARGUMENTS, "--resume")
         _, messages = resumed.communicate(timeout=60)
         assert resumed.returncode == 0
-        assert f"note: the last line of {out} was torn and has been dropped" in messages
+        assert f"note: the last line of {out} was incomplete and has been dropped" in messages
         assert out.read_bytes().startswith(before)
         assert b"torn" not in out.read_bytes()
         records = read_ledger(out)
         assert len({record.key for record in records}) == len(records) == 4
 
-        # Nothing is left to do: the table comes from the ledger, in whatever order its lines are.
+        # Nothing is left to do: the table comes from the ledger, regardless of the order of its lines.
         arguments = (*self.ARGUMENTS, "--out", out, "--resume")
         table = run("compare", *arguments).out
         lines = out.read_text().splitlines(keepends=True)
@@ -638,7 +637,7 @@ class TestResume:
         assert run("compare", *arguments).out == table
         assert out.read_text() == "".join(lines)
 
-        # And it is that of a comparison that nobody interrupted, but for the time it took.
+        # It equals the table of an uninterrupted comparison, except for times.
         whole = po.compare([HEFT_10, FIVE], "heft,rogue-slow", time_limit=20.0)
         again = po.compare([HEFT_10, FIVE], "heft,rogue-slow", time_limit=20.0, ledger=out, resume=True)
         assert [{**row, "file": Path(row["file"])} for row in timeless(whole)] == [
@@ -674,7 +673,7 @@ class TestResume:
     def test_an_interrupt_in_a_notebook_leaves_nothing_running(
         self, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        class Impatient(Silence):
+        class Impatient(Observer):
             def tick(self, done: int) -> None:  # noqa: ARG002
                 if rogues.noted(tmp_path, "hang"):
                     raise KeyboardInterrupt
@@ -732,7 +731,7 @@ class TestExecutors:
         assert rows["heft"]["verdict"] == "feasible"
         assert (rows["m-etf"]["verdict"], rows["olb"]["verdict"]) == ("lost", "lost")
         assert rows["m-etf"]["message"] == "its worker died 3 times: BrokenExecutor: gone"
-        assert rows["olb"]["message"] == "no worker takes it: cannot schedule new futures after shutdown"
+        assert rows["olb"]["message"] == "no worker accepts it: cannot schedule new futures after shutdown"
         assert len(read_ledger(out)) == 3
 
     def test_processes_in_any_order_give_the_same_comparison(self) -> None:
@@ -759,7 +758,7 @@ class TestExecutors:
                 return future
 
         open_: list[Future[Any]] = []
-        found = execute(jobs, Counting(), in_flight=2, on_record=None, observer=Silence(), should_stop=lambda: False)
+        found = execute(jobs, Counting(), in_flight=2, on_record=None, observer=Observer(), should_stop=lambda: False)
         assert list(found) == [job.key for job in jobs] or sorted(found) == sorted(job.key for job in jobs)
         assert most == 2
 
@@ -783,7 +782,7 @@ class TestCommand:
         done = run(*arguments, "--csv", "--json")
         assert (done.code, done.err) == (
             2,
-            "placeopt: --csv, --json and --markdown do not go together: each prints on stdout\n",
+            "placeopt: --csv, --json and --markdown exclude each other: each prints on stdout\n",
         )
 
     def test_exit_codes(self, site: Path, full: Path, tmp_path: Path) -> None:  # noqa: ARG002
@@ -792,7 +791,7 @@ class TestCommand:
             ((full, "--solvers", "hefd"), 'unknown solver "hefd"'),
             ((tmp_path / "none.yaml",), "none.yaml"),
             ((full, "--time-limit", "soon"), "--time-limit"),
-            ((full, "--resume"), "--resume does not say with what to go on: add --out FILE"),
+            ((full, "--resume"), "--resume needs the results of the earlier comparison: add --out FILE"),
         ):
             done = run("compare", *arguments)
             assert done.code == 2
@@ -814,7 +813,7 @@ class TestCommand:
         assert silent.getvalue() == ""
 
 
-def test_seeds_are_told_to_the_solver(site: Path) -> None:  # noqa: ARG001
+def test_seeds_are_reported_to_the_solver(site: Path) -> None:  # noqa: ARG001
     comparison = po.compare([HEFT_10], "rogue-random", seeds=3)
     values = [row["objective"] for row in comparison.rows()]
     assert len(set(values)) > 1

@@ -1,4 +1,4 @@
-"""A comparison on a real Dask cluster whose worker is killed half-way: nothing is lost, the run is repeated."""
+"""A comparison on a real Dask cluster whose worker is killed: no run is lost, and the killed run is repeated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from placeopt.studies.comparison.ledger import read_ledger
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'placeopt[dask]'")
 
-# Dask's own habits, which are none of ours to mend.
+# Warnings of Dask itself.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 FIVE = Path(__file__).parents[2] / "problems" / "five-node.yaml"
@@ -68,7 +68,7 @@ def test_a_worker_is_killed_half_way(cluster: Any, notes: Path, tmp_path: Path) 
         while not rogues.noted(notes, "slow") and time.monotonic() < end:
             time.sleep(0.05)
         (run_, *_) = rogues.noted(notes, "slow")
-        worker = parent(parent(run_))  # its keeper is between them
+        worker = parent(parent(run_))  # its supervisor is between them
         killed.extend((worker, run_))
         os.kill(worker, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""`placeopt explain`: the exact lines that cannot hold together, that each is needed, and what would mend them."""
+"""`placeopt explain`: the lines that conflict, that each of them is needed, and their fixes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def mends(explanation: Explanation) -> list[str]:
 
 
 class TestLines:
-    """One kind of constraint after the other; HEAD has six lines and `tasks:` stands on the seventh."""
+    """Each kind of constraint; HEAD has six lines and `tasks:` is on the seventh."""
 
     def test_memory(self, tmp_path: Path) -> None:
         found = explained(
@@ -67,7 +67,7 @@ class TestLines:
             "  c: {time: 1 ms, memory: 1 GiB}\n",
         )
         assert places(found) == ["5: devices.gpu.memory"]
-        assert mends(found) == ["with 4.465 GiB (4,794,089,472 B), 476 MiB more (the least that will do)"]
+        assert mends(found) == ["with 4.465 GiB (4,794,089,472 B), 476 MiB more (the minimum)"]
         assert found.members[0].mend.amount == 3 * 2**30 + 1500 * 2**20
         assert found.members[0].text == "gpu has 4 GiB of memory"
         assert "need 4.465 GiB of memory together" in found.reason
@@ -160,8 +160,8 @@ class TestLines:
         )
         assert places(found) == ["8: tasks.a.release", "10: tasks.c.deadline"]
         assert mends(found) == [
-            "with the release time 4 ms, 1 ms earlier (the least that will do)",
-            "with the deadline 8 ms, 1 ms later (the least that will do)",
+            "with the release time 4 ms, 1 ms earlier (the minimum)",
+            "with the deadline 8 ms, 1 ms later (the minimum)",
         ]
         assert [member.mend.amount for member in found.members] == [4, 8]
         assert found.members[0].text == "task a may not start before 5 ms"
@@ -230,7 +230,7 @@ class TestAnswers:
         assert len(found.members) >= 4
         assert not any(member.needed or member.mend for member in found.members)
         assert [text.split(";")[0] for text in told[:2]] == [
-            "looking for a schedule, or a proof that there is none",
+            "searching for a schedule, or a proof that none exists",
             "infeasible",
         ]
 
@@ -252,7 +252,7 @@ class TestAnswers:
             return Found(core=found.core[:1]) if found.core else found
 
         monkeypatch.setattr(Model, "core", lying)
-        with pytest.raises(InternalError, match=r"calls constraints infeasible .* for which the verifier accepts"):
+        with pytest.raises(InternalError, match=r"claims that constraints are infeasible .* but the verifier accepts"):
             explained(tmp_path, "".join(f"  t{i}: {{{TIMES}, memory: 3 GiB, pin: gpu}}\n" for i in range(2)))
 
     def test_arguments(self, tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ class TestAnswers:
             explained(tmp_path, f"  a: {{{TIMES}}}\n", time_limit=None)
         with pytest.raises(UsageError, match='unknown solver "cpsat"; did you mean cp-sat'):
             explained(tmp_path, f"  a: {{{TIMES}}}\n", solver="cpsat")
-        with pytest.raises(UsageError, match="takes the path of a problem file or its document, got int"):
+        with pytest.raises(UsageError, match="expects the path of a problem file or its document, got int"):
             explain(3)  # type: ignore[arg-type]
 
     def test_rates_that_are_missing_elsewhere_are_no_mistake(self, tmp_path: Path) -> None:
@@ -442,18 +442,18 @@ class TestCommand:
         assert (outcome.code, outcome.err) == (1, "")
         assert outcome.out == (
             "problem: 2 tasks, 0 edges, 3 devices, CCR 0, memory 5 GiB of 20 GiB\n"
-            "infeasible: these 3 lines cannot hold together; without any one of them the others can\n\n"
+            "infeasible: these 3 lines conflict; without any one of them, the others can be satisfied\n\n"
             "  p.yaml:5:17: devices.gpu.memory\n"
             "      gpu has 4 GiB of memory\n"
-            "      mend: with 5 GiB, 1 GiB more (the least that will do)\n\n"
+            "      fix: with 5 GiB, 1 GiB more (the minimum)\n\n"
             "  p.yaml:8:57: tasks.a.pin\n"
             "      task a is pinned to gpu\n"
-            "      mend: if the task is on one of cpu0, cpu1\n\n"
+            "      fix: if the task is on one of cpu0, cpu1\n\n"
             "  p.yaml:9:57: tasks.b.pin\n"
             "      task b is pinned to gpu\n"
-            "      mend: if the task is on one of cpu0, cpu1\n\n"
+            "      fix: if the task is on one of cpu0, cpu1\n\n"
             "why: the 2 tasks that only fit on gpu need 5 GiB of memory together, more than the 4 GiB available\n"
-            "Each change mends the problem alone, unless it says otherwise; solving confirmed it.\n"
+            "Each fix alone makes the problem feasible unless stated otherwise; solving confirmed it.\n"
         )
 
     def test_it_fits_80_columns(self, tmp_path: Path) -> None:
@@ -485,7 +485,7 @@ class TestCommand:
             "kind": "memory", "path": "devices.gpu.memory", "file": str(path), "line": 5, "column": 17,
             "text": "gpu has 4 GiB of memory", "needed": True,
             "mend": {
-                "text": "with 5 GiB, 1 GiB more (the least that will do)", "amount": 5 * 2**30, "least": True,
+                "text": "with 5 GiB, 1 GiB more (the minimum)", "amount": 5 * 2**30, "least": True,
                 "devices": [], "whole": True,
             },
         }  # fmt: skip
@@ -509,7 +509,9 @@ class TestCommand:
         assert "feasible: the verifier accepts a schedule that ends at 1 ms" in outcome.out
         outcome = run("explain", path, "-t", "1ns")
         assert outcome.code == 3
-        assert "undecided: neither a schedule nor a proof that there is none was found in time" in outcome.out
+        assert (
+            "undecided: neither a schedule nor a proof of infeasibility was found within the time limit" in outcome.out
+        )
         assert run("explain", path, "-t", "soon").code == 2
         assert run("explain", tmp_path / "none.yaml").code == 2
         path.write_text(HEAD + f"tasks: {{a: {{{TIMES}, pin: cpu}}}}\n")

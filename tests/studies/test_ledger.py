@@ -1,4 +1,4 @@
-"""Ledgers as input: lines that mean harm, lines that were changed, and which of two that disagree is believed."""
+"""Ledgers as input: malicious lines, changed lines, and which of two contradicting lines is accepted."""
 
 from __future__ import annotations
 
@@ -107,10 +107,10 @@ class TestFields:
             (b'{"a": ' + b"1" * 5000 + b"}", "holds a number of thousands of digits"),
             (b'{"a": 1, "a": 2}', 'the key "a" comes twice'),
             (b'{"settings": ' * 60 + b"1" + b"}" * 60, "nested too deeply"),
-            (b'{"problem": "\\ud800"}', "stand for no character"),
+            (b'{"problem": "\\ud800"}', "are not characters"),
             (b"\xff", "codec can't decode"),
             (b"\x00", "Expecting value"),
-            (b'{"a": Infinity}', "Infinity is no number"),
+            (b'{"a": Infinity}', "Infinity is not a JSON number"),
             (b"null", "expected an object, got NoneType"),
         ],
     )
@@ -120,7 +120,7 @@ class TestFields:
         with pytest.raises(UsageError, match=f"l.jsonl:2: not a record of a run: .*{why}.*; delete the line"):
             read_ledger(path)
 
-    def test_all_wrong_lines_are_told_at_once(self, tmp_path: Path) -> None:
+    def test_all_wrong_lines_are_reported_at_once(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"(?s):1: .*:2: .*:8: .*\nand 3 more lines; delete") as caught:
             read_ledger(written(tmp_path, *["{}"] * 11))
         assert len(str(caught.value).splitlines()) == 9
@@ -168,7 +168,7 @@ class TestBelief:
             (a_record(value=4, bound=5), "its objective 4 is below its own bound 5"),
             (a_record(value=10.0, bound=10.000001), "is below its own bound"),
             (a_record(violations=[{"rule": "memory", "message": ""}]), "its schedule is feasible and breaks rules"),
-            (a_record(termination="infeasible"), "it has a schedule of a problem that it proves infeasible"),
+            (a_record(termination="infeasible"), "it has a schedule for a problem that it proves infeasible"),
             (a_record(levels=None), "it has an objective without a schedule, or a schedule without an objective"),
             (a_record(feasible=None), "it has an objective without a schedule"),
             (replace(a_record(), result=None), "its status is done, without a result"),
@@ -243,7 +243,7 @@ class TestBelief:
         honest = po.compare([FIVE], "heft,etf", ledger=out).records
         result = dict(honest[0].result or {})
         result |= {"objective": 1, "objective_levels": [1], "bound": 1, "makespan": 1}
-        out.write_text(replace(honest[0], result=result).to_json() + "\n")  # nobody else is there to contradict it
+        out.write_text(replace(honest[0], result=result).to_json() + "\n")  # no other line contradicts it
         assert Comparison.read(out).notes == ()
         done = run("compare", FIVE, "-s", "heft,etf", "--out", out, "--resume", "--json")
         note = f"note: {out}:1: left out: its objective 1 is below the bound 14 of its problem (critical-path)\n"

@@ -1,4 +1,4 @@
-"""Re-placement: what moves, what that costs, and that it is never worse than to leave in place what can stay."""
+"""Re-placement: moves, their cost, and that the result is never worse than keeping every task that can stay."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class TestNeverWorse:
         now = {"devices": {"a": {"type": "slow"}, "b": {"type": "fast"}, "c": {"type": "slow"}}}
         found = po.replace(PROBLEM, where, now, solver="single")
         assert found.result.values == found.stay.values
-        assert found.result.message == "single found nothing better than to move only what has to"
+        assert found.result.message == "single found nothing better than moving only the tasks that cannot stay"
         assert found.moves == ()
         assert found.result.feasible
         assert verify(found.problem, found.result.schedule, found.result.values).feasible  # type: ignore[arg-type]
@@ -203,7 +203,7 @@ class TestObjective:
         assert found.before == AT_HOME
 
     def test_bytes_and_ticks_do_not_add_up(self) -> None:
-        with pytest.raises(po.UsageError, match="relocation is a time, and communication is none"):
+        with pytest.raises(po.UsageError, match="relocation is a time, but communication is not"):
             po.replace({**PROBLEM, "objective": "communication"}, AT_HOME, SLOWER)
         mixed = {**PROBLEM, "objective": {"communication": 1, "relocation": 1}, "current": {}}
         assert po.replace(mixed, AT_HOME, SLOWER).result.values == (0,)
@@ -285,12 +285,12 @@ class TestWhatIsGiven:
         assert plan is not None
         other = po.compile({**PROBLEM, "tasks": {"s": {"op": "work"}}})
         cases: list[tuple[Any, Any, Any, dict[str, Any], str]] = [
-            (PROBLEM, AT_HOME, problem, {}, "a compiled problem does not know how long"),
-            (problem, AT_HOME, SLOWER, {}, "a compiled problem does not know how long"),
-            (problem, AT_HOME, other, {}, "the changed problem has other tasks"),
+            (PROBLEM, AT_HOME, problem, {}, "a compiled problem has no durations on other devices"),
+            (problem, AT_HOME, SLOWER, {}, "a compiled problem has no durations on other devices"),
+            (problem, AT_HOME, other, {}, "the changed problem has different tasks"),
             (PROBLEM, {"x": "a"}, SLOWER, {}, 'the problem has no task "x"'),
             (PROBLEM, {"s": "x"}, SLOWER, {}, 'the problem has no device "x"'),
-            (other, plan, other, {}, "the schedule is none of this problem"),
+            (other, plan, other, {}, "the schedule does not fit this problem"),
             (PROBLEM, AT_HOME, SLOWER, {"runs": 0}, "runs is 0.0; expected a finite number that is positive"),
             (PROBLEM, AT_HOME, SLOWER, {"runs": 1e-300}, "runs is 1e-300; expected at least 1e-06"),
             (PROBLEM, AT_HOME, SLOWER, {"solver": "cpsat"}, "cp-sat"),
@@ -323,18 +323,18 @@ class TestCommand:
             "t     a     b   4.883 KiB   6 ms",
             "u     a     b   6.836 KiB   8 ms",
             "3 tasks to move: 28 ms of relocation, 4 ms for each of 7 runs",
-            "a run takes 6 ms; leaving every task where it is, 18 ms",
-            "saved: 44.44% of the objective; the moves pay for themselves after 3 runs",
+            "a run takes 6 ms, compared with 18 ms when leaving every task on its device",
+            "saved: 44.44% of the objective; the moves pay off after 3 runs",
             "",
         ]
         once = run("replace", problem, plan, "-d", new)
         assert once.out.rstrip().split("\n")[-2:] == [
-            "no task moves", "a run takes 18 ms; leaving every task where it is, 18 ms"
+            "no task moves", "a run takes 18 ms, compared with 18 ms when leaving every task on its device"
         ]  # fmt: skip
         new.write_text("devices: {b: {type: fast}}\n", encoding="utf-8")
         lost = run("replace", problem, plan, "-d", new)
         assert "s a b 0 B 10 ms its device is gone" in " ".join(lost.out.split())
-        assert "a run takes 6 ms; moving only the 3 tasks that cannot stay, 6 ms" in lost.out
+        assert "a run takes 6 ms, compared with 6 ms when moving only the 3 tasks that cannot stay" in lost.out
 
     def test_what_it_writes_verifies(self, tmp_path: Path) -> None:
         problem, plan, new = self.files(tmp_path)
@@ -361,7 +361,7 @@ class TestCommand:
         done = run("replace", problem, plan, "-d", new)
         assert done.code == 0
         assert "u     a     b   6.836 KiB   8 ms" in done.out
-        assert "leaving every task where it is is not known to be feasible: task u needs 6.836 KiB" in done.out
+        assert "leaving every task on its device is not known to be feasible: task u needs 6.836 KiB" in done.out
 
     def test_usage(self, tmp_path: Path) -> None:
         problem, plan, new = self.files(tmp_path)

@@ -353,11 +353,11 @@ def test_tiers_as_shares_and_bytes() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"tiers": "x"}, 'setting tiers, "x": "x" is no amount of memory'),
+        ({"tiers": "x"}, 'setting tiers, "x": "x" is not an amount of memory'),
         ({"tiers": "1 GiB; 2 GiB at 3 GiB"}, 'setting tiers, "2 GiB at 3 GiB": "3 GiB" is an amount'),
         ({"tiers": "50%"}, '"50%" is a share of the memory of d0, which is unlimited; expected bytes'),
         ({"tiers": "1 GiB; 1 GiB at 0 B/s"}, "too slow for swapping"),
-        ({"cap": "soon"}, 'setting cap: "soon" is no time; expected a time, such as 5 ms, or "total"'),
+        ({"cap": "soon"}, 'setting cap: "soon" is not a time; expected a time, such as 5 ms, or "total"'),
         ({"cap": "0 s"}, "setting cap: 0 s is not a valid time capacity"),
     ],
 )

@@ -1,4 +1,4 @@
-"""placeopt.views.page: what a report holds, and that nothing in it can become markup."""
+"""placeopt.views.page: contents of reports, and escaping of names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from placeopt.studies.comparison.result import Comparison
 from placeopt.views.page import comparison_page, plan_page, result_page, write_page
 from placeopt.views.page.packing import Packing
 from placeopt.views.plots.palette import strokes
-from placeopt.views.plots.ranking import leaders
+from placeopt.views.plots.profiles import leaders
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 

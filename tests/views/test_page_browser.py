@@ -1,4 +1,4 @@
-"""Reports in a real browser: they load without a complaint, and sorting, zooming and hovering do what they should."""
+"""Reports in a real browser: they load without errors; sorting, zooming and hovering work."""
 
 from __future__ import annotations
 
@@ -121,9 +121,9 @@ def test_a_rejected_plan_shows_its_violations(opened: Callable[..., Opened]) -> 
     wrong = po.Schedule(schedule.device, np.zeros(6))
     report = po.verify(problem, wrong)
     page = opened(plan_page(problem, wrong, report))
-    assert "rejected" in page.tab.inner_text("#status")
+    assert "infeasible" in page.tab.inner_text("#status")
     assert page.tab.locator("#violations li").count() == len(report.violations)
-    assert "task" in page.hover(0, 5)  # of several tasks on top of each other, one is told
+    assert "task" in page.hover(0, 5)  # one of several overlapping tasks is shown
 
 
 def test_sorting_sorts(opened: Callable[..., Opened]) -> None:
@@ -219,7 +219,7 @@ def test_hovering_shows_the_right_task(opened: Callable[..., Opened]) -> None:
     task = 3 + 4 * 9
     assert f"{task % 7 * 1000 / 1024:.4g} KiB" in page.hover(3, 9 * 11 + 5)
     pixel = 1 / page.tab.evaluate("report.gantt.xOf(1) - report.gantt.xOf(0)")  # in ticks
-    assert page.hover(0, -2 * pixel).startswith("task 0\n")  # a little beside it will do
+    assert page.hover(0, -2 * pixel).startswith("task 0\n")  # close to it is enough
     assert page.hover(0, -6 * pixel) == ""
     page.tab.mouse.move(5, 5)
     page.settle()
@@ -265,7 +265,7 @@ def test_find_goes_to_the_task(opened: Callable[..., Opened]) -> None:
     page = opened(striped_page(400, 4))
     page.tab.evaluate("report.view.show(0, 50)")
     page.tab.fill("#find", "task 39")
-    assert page.tab.inner_text("#found") == "11 found; Enter goes there"
+    assert page.tab.inner_text("#found") == "11 found; Enter selects the next"
     page.tab.press("#find", "Enter")
     assert page.tab.inner_text("#details").startswith("task 39\n")
     page.tab.press("#find", "Enter")

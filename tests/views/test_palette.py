@@ -1,4 +1,4 @@
-"""Colours of devices: told apart by everyone, and the same everywhere."""
+"""Colours of devices: distinct for all readers, and the same in all views."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def oklab(color: str, seen: object) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", SEEN)
-def test_hues_are_told_apart_by_everyone(kind: str) -> None:
+def test_hues_are_reported_apart_by_everyone(kind: str) -> None:
     places = [oklab(color, SEEN[kind]) for color in HUES]
     nearest = min(float(np.linalg.norm(a - b)) for a, b in itertools.combinations(places, 2))
     assert nearest > 0.06  # red and green of one lightness: 0.02 and less

@@ -1,4 +1,4 @@
-"""Pictures: the numbers behind them, the files they end in, and what goes wrong on the way."""
+"""Plots: their data, their files, and errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from placeopt.errors import MissingExtraError, UsageError
 from placeopt.model.critical_path import critical_path
 from placeopt.model.schedule import transfer_times
 from placeopt.views.plots import draw_schedule
-from placeopt.views.plots.names import short, telling
+from placeopt.views.plots.names import distinct, short
 from placeopt.views.plots.timelines import busy_shares, highest, mean_active, path_line, slices, step_area
 
 pytest.importorskip("matplotlib", reason="pictures are not tested: pip install 'placeopt[plots]'")
@@ -36,8 +36,7 @@ from placeopt.views.plots.canvas import STYLE, Picture
 from placeopt.views.plots.convergence import Course, bounds, draw_convergence, incumbents, value_unit
 from placeopt.views.plots.memory import usages
 from placeopt.views.plots.palette import HUES, device_colors
-from placeopt.views.plots.profiles import Outcome, draw_gaps, draw_profile
-from placeopt.views.plots.ranking import LEADING, NAMED, leaders
+from placeopt.views.plots.profiles import LEADING, NAMED, Outcome, draw_gaps, draw_profile, leaders
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 
@@ -171,11 +170,11 @@ class TestNumbers:
         assert short("abcdefghij", 10) == "abcdefghij"
         assert short("abcdefghijk", 7) == "abcd…jk"
         assert short("a\nb", 9) == "a\\nb"
-        assert telling(["conv1", "conv2"], 10) == ["conv1", "conv2"]
+        assert distinct(["conv1", "conv2"], 10) == ["conv1", "conv2"]
         long = [f"model/encoder/layer_{i}/attention/query" for i in range(3)]
-        assert telling(long, 12) == ["…0…", "…1…", "…2…"]
-        assert telling(["same name that is long"] * 2, 10) == [short("same name that is long", 10)] * 2
-        assert telling([], 5) == []
+        assert distinct(long, 12) == ["…0…", "…1…", "…2…"]
+        assert distinct(["same name that is long"] * 2, 10) == [short("same name that is long", 10)] * 2
+        assert distinct([], 5) == []
 
     def test_incumbents_and_bounds_never_get_worse(self) -> None:
         course = Course(
@@ -403,7 +402,7 @@ class TestFiles:
         result = po.solve(problem, "heft")
         broken = replace(result, problem=replace(problem, capacity=np.array([1])), feasible=False)
         assert broken.plot("memory").texts[0].get_text() == "problem, by heft (infeasible)"
-        assert "more than the capacity" in [text.get_text() for text in broken.plot("memory").legends[0].get_texts()]
+        assert "above the capacity" in [text.get_text() for text in broken.plot("memory").legends[0].get_texts()]
 
     def test_errors_say_what_to_do(self, tmp_path: Path) -> None:
         problem, schedule = two_devices()
@@ -412,9 +411,11 @@ class TestFiles:
             result.plot("gantt", "x.gif")
         with pytest.raises(UsageError, match="cannot draw x: its name has no suffix"):
             result.plot("gantt", "x")
-        with pytest.raises(UsageError, match=r'no picture of kind "gant"; .*did you mean gantt\?'):
+        with pytest.raises(UsageError, match=r'unknown plot "gant"; .*did you mean gantt\?'):
             result.plot("gant")
-        with pytest.raises(UsageError, match="there is no schedule to draw; without one there is only the graph"):
+        with pytest.raises(
+            UsageError, match="memory needs a schedule and there is none; graph can be drawn without one"
+        ):
             draw_schedule(problem, None, "memory")
         with pytest.raises(UsageError, match=r"cannot write .*x\.png: No such file or directory"):
             draw_schedule(problem, schedule).write(tmp_path / "nowhere" / "x.png")
@@ -471,7 +472,7 @@ class TestCommandLine:
         assert done.code == 2
         assert "--kind memory needs a plan: placeopt plot" in done.err
 
-    def test_a_plan_that_breaks_rules_is_drawn_and_told(self, tmp_path: Path) -> None:
+    def test_a_plan_that_breaks_rules_is_drawn_and_reported(self, tmp_path: Path) -> None:
         text = (PROBLEMS / "plans" / "heft-10.json").read_text()
         (tmp_path / "plan.json").write_text(re.sub(r'"start": \d+', '"start": 0', text))
         done = run("plot", PROBLEMS / "heft-10.yaml", tmp_path / "plan.json", "-o", tmp_path / "x.png")
@@ -497,12 +498,12 @@ class TestCommandLine:
             (("p.yaml", "-o", "x.png", "--kind", "gnatt"), "did you mean gantt?"),
             (("p.yaml", "-o", "x.png", "--kind", "profile"), "holds a problem; --kind profile draws results"),
             (("r.jsonl", "-o", "x.png", "--kind", "gantt"), "holds runs; --kind gantt draws a plan (PROBLEM PLAN)"),
-            (("r.jsonl", "plan.json", "-o", "x.png"), "expected no PLAN beside it"),
-            (("p.yaml", "-o", "x.png", "--solver", "heft"), "--problem and --solver choose among results"),
+            (("r.jsonl", "plan.json", "-o", "x.png"), "expected no PLAN with it"),
+            (("p.yaml", "-o", "x.png", "--solver", "heft"), "--problem and --solver select from results"),
             (("r.jsonl", "-o", "x.png"), "cannot read r.jsonl"),
         ],
     )
-    def test_mistakes_are_told(self, arguments: tuple[str, ...], message: str) -> None:
+    def test_mistakes_are_reported(self, arguments: tuple[str, ...], message: str) -> None:
         done = run("plot", *arguments)
         assert done.code == 2
         assert message in done.err
@@ -521,7 +522,7 @@ class TestCommandLine:
         assert "cannot write" in done.err
         assert ("read-only" in done.err) != ("makespan = 80 s" in done.out)  # the superuser may write anywhere
 
-    def test_solve_tells_of_a_missing_folder_before_it_solves(self, tmp_path: Path) -> None:
+    def test_solve_reports_a_missing_folder_before_it_solves(self, tmp_path: Path) -> None:
         done = run("solve", PROBLEMS / "heft-10.yaml", "--plot", tmp_path / "no" / "x.png")
         assert done.code == 2
         assert done.out == ""
@@ -529,7 +530,7 @@ class TestCommandLine:
 
     @pytest.mark.parametrize(
         ("wanted", "message"),
-        [("x.txt", 'ends in ".txt"'), ("memry:x.png", "did you mean memory?"), ("profile:x.png", "no picture of kind")],
+        [("x.txt", 'ends in ".txt"'), ("memry:x.png", "did you mean memory?"), ("profile:x.png", "unknown plot")],
     )
     def test_solve_refuses_before_it_solves(self, wanted: str, message: str) -> None:
         done = run("solve", "does-not-exist.yaml", "--plot", wanted)

@@ -1,4 +1,4 @@
-"""placeopt.views.traces: traces keep to their format, and say what the schedule says."""
+"""placeopt.views.traces: traces follow their format and match the schedule."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from placeopt.model.memory import peak_memory
 from placeopt.model.problem import Contention
 from placeopt.model.schedule import durations, edge_transfers
 from placeopt.views.traces import trace_text, write_trace
-from placeopt.views.traces.lanes import lanes
+from placeopt.views.traces.events import lanes
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 

@@ -1,1 +1,1 @@
-"""The commands of the command line, one module each."""
+"""Define the commands of the command line."""

@@ -1,4 +1,4 @@
-"""placeopt compare: many solvers on many problems, and the tables that tell whom to trust."""
+"""placeopt compare: run solvers on problems, and print tables that compare them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from placeopt.cli.commands.export import ReportFile, written
-from placeopt.cli.commands.plot import picture_targets, save_pictures, wanted_pictures
+from placeopt.cli.commands.plot import plot_targets, save_plots, wanted_plots
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, input_path, print_json, print_notes, seconds, stderr_console, stdout_console
+from placeopt.cli.options import (
+    AsJson,
+    input_path,
+    limit_seconds,
+    print_json,
+    print_notes,
+    seconds,
+    stderr_console,
+    stdout_console,
+)
 from placeopt.cli.targets import check_targets, local_file
 from placeopt.errors import UsageError
 
@@ -21,7 +30,7 @@ if TYPE_CHECKING:
 
 def compare(
     problems: Annotated[
-        list[Path], typer.Argument(metavar="PROBLEMS...", parser=input_path, help="Problem files (YAML or JSON).")
+        list[Path], typer.Argument(metavar="PROBLEM", parser=input_path, help="Problem files (YAML or JSON).")
     ],
     solvers: Annotated[
         list[str] | None,
@@ -29,27 +38,21 @@ def compare(
             "--solvers",
             "-s",
             metavar="NAME[:KEY=VALUE,...],...",
-            help="The solvers, with settings after a colon; may be given several times. `all`, which is what is run "
-            "unless told otherwise, stands for every installed one.",
+            help="Solvers, with settings after a colon; may be repeated. The default, `all`, means every installed "
+            "solver.",
         ),
     ] = None,
     time_limit: Annotated[
-        str,
-        typer.Option(
-            "--time-limit",
-            "-t",
-            metavar="TIME",
-            help="For each run, also of heuristics that know of no limit; `none` for none.",
-        ),
+        str, typer.Option("--time-limit", "-t", metavar="TIME", help="Time limit of each run, such as 5min, or `none`.")
     ] = "30s",
     grace: Annotated[
-        str, typer.Option("--grace", metavar="TIME", help="A run is killed this long after its limit.")
+        str, typer.Option("--grace", metavar="TIME", help="A run is killed this long after its time limit.")
     ] = "10s",
-    seeds: Annotated[int, typer.Option("--seeds", help="Runs of each solver on each problem: seeds 0, 1, ...")] = 1,
+    seeds: Annotated[int, typer.Option("--seeds", help="Number of seeds 0, 1, ... for each solver and problem.")] = 1,
     workers: Annotated[
-        int | None, typer.Option("--workers", "-w", help="Runs at a time; as the cores allow, unless given.")
+        int | None, typer.Option("--workers", "-w", help="Number of parallel runs; by default cores / threads.")
     ] = None,
-    threads: Annotated[int, typer.Option("--threads", help="Threads that a solver may use.")] = 1,
+    threads: Annotated[int, typer.Option("--threads", help="Number of threads of each solver.")] = 1,
     dask: Annotated[
         str | None,
         typer.Option("--dask", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler: tcp://host:8786."),
@@ -57,11 +60,15 @@ def compare(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", parser=local_file, help="Write a line of JSON here for every run as it ends."
+            "--out",
+            "-o",
+            metavar="FILE",
+            parser=local_file,
+            help="Append each finished run to this file as a JSON line.",
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with what --out holds: run only what is missing there.")
+        bool, typer.Option("--resume", help="Continue with the file of --out: run only what is missing in it.")
     ] = False,
     report: ReportFile = None,
     plots: Annotated[
@@ -69,43 +76,41 @@ def compare(
         typer.Option(
             "--plot",
             metavar="[KIND:]FILE",
-            help="Draw the runs into a .png, .svg or .pdf; may be given several times. Kinds: profile (unless told "
-            "otherwise), gap (against run time), convergence.",
+            help="Draw the runs to a .png, .svg or .pdf file; may be repeated. Kinds: profile (the default), gap "
+            "(against run time), convergence.",
         ),
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the runs as CSV on stdout.")] = False,
     as_json: AsJson = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown on stdout.")] = False,
 ) -> None:
-    """Compare solvers on problems: each run in a process of its own, verified, and held against the best bound."""
-    from placeopt.cli.terminal.watching import Bars
+    """Compare solvers on problems: each run is isolated, verified, and compared with the best bound."""
+    from placeopt.cli.terminal.comparison import Bars
+    from placeopt.studies.comparison.matrix import checked_count
     from placeopt.studies.comparison.matrix import compare as compare_all
-    from placeopt.studies.comparison.matrix import whole
 
     if as_csv + as_json + as_markdown > 1:
-        raise UsageError("--csv, --json and --markdown do not go together: each prints on stdout")
-    limit = None if time_limit == "none" else seconds(time_limit, "--time-limit")
-    patience = seconds(grace, "--grace")
-    assert patience is not None
+        raise UsageError("--csv, --json and --markdown exclude each other: each prints on stdout")
+    limit, grace_seconds = limit_seconds(time_limit), seconds(grace, "--grace")
+    assert grace_seconds is not None
     for option, number in (("--seeds", seeds), ("--workers", workers), ("--threads", threads)):
         if number is not None:
-            whole(option, number)
-    pictures = wanted_pictures(plots, ("profile", "gap", "convergence"))
-    check_targets(("--out", out), ("--report", report), *picture_targets(pictures))
+            checked_count(option, number)
+    pictures = wanted_plots(plots, ("profile", "gap", "convergence"))
+    check_targets(("--out", out), ("--report", report), *plot_targets(pictures))
     messages = stderr_console()
     with on_interrupt() as stop:
         with Bars(messages) as bars:
             comparison = compare_all(
                 problems, ["all"] if solvers is None else solvers, time_limit=limit, seeds=seeds, workers=workers,
-                threads=threads, grace=patience, dask=dask, ledger=out, resume=resume, warm=dask is None,
+                threads=threads, grace=grace_seconds, dask=dask, ledger=out, resume=resume, warm=dask is None,
                 observer=bars, should_stop=stop.is_set,
             )  # fmt: skip
-        if bars.torn:
-            messages.print(f"note: the last line of {out} was torn and has been dropped", soft_wrap=True, markup=False)
-        print_notes(messages, comparison.notes)
+        torn = [f"the last line of {out} was incomplete and has been dropped"] if bars.torn else []
+        print_notes(*torn, *comparison.notes)
         _print(comparison, as_csv, as_json, as_markdown)
     reported = written(report, lambda path: _write_report(path, comparison))
-    drawn = save_pictures(pictures, comparison.plot)
+    drawn = save_plots(pictures, comparison.plot)
     missing = comparison.expected - len(comparison.records)
     if missing:
         where = "; --resume runs the others" if out is not None else ""
@@ -114,12 +119,8 @@ def compare(
     if lost:
         again = "; --resume repeats them" if out is not None else ""
         messages.print(f"{lost} of {comparison.expected} runs were lost with their workers{again}", soft_wrap=True)
-    failed = lost or not _any_feasible(comparison)
+    failed = lost or all(standing.best is None for standing in comparison.standings.values())
     raise typer.Exit(stop.code if stop.is_set() else 1 if failed else 0 if reported and drawn else 2)
-
-
-def _any_feasible(comparison: Comparison) -> bool:
-    return any(standing.best is not None for standing in comparison.standings.values())
 
 
 def _write_report(path: Path, comparison: Comparison) -> None:

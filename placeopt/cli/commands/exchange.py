@@ -1,4 +1,4 @@
-"""placeopt import: problems from the files of other tools."""
+"""placeopt import: convert files of other tools to problem files."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from placeopt.errors import UsageError
 
 def import_file(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", parser=input_path, help="The file; none lists the formats.")
+        Path | None,
+        typer.Argument(metavar="FILE", parser=input_path, help="The file to convert; without it, list the formats."),
     ] = None,
     format: Annotated[
-        str | None, typer.Option("--format", "-f", help="The file's format; recognised by its content unless given.")
+        str | None, typer.Option("--format", "-f", help="Format of the file; by default recognised by its content.")
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Name of the problem; the file's own by default.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the problem; by default taken from the file.")
+    ] = None,
     resolution: Annotated[
         str, typer.Option("--resolution", metavar="TIME", help="Length of a tick, such as `10 ns`.")
     ] = "1 ns",
     out: DocumentFile = None,
 ) -> None:
-    """Make a problem file of a graph in another tool's format."""
+    """Convert a graph in the format of another tool to a problem file."""
     from placeopt.io.formats.importers import IMPORTERS, import_document
     from placeopt.model import units
 
@@ -38,6 +41,8 @@ def import_file(
     except units.QuantityError as error:
         raise UsageError(f"--resolution: {error}") from None
     if tick.bare or not tick.value:
-        raise UsageError(f"--resolution: {units.shown(resolution)} is no length of a tick; expected one such as 10 ns")
+        raise UsageError(
+            f"--resolution: {units.shown(resolution)} is not a length of a tick; expected one such as 10 ns"
+        )
     check_targets(("--out", out))
     write_document(import_document(file, format, name=name, resolution=resolution), out)

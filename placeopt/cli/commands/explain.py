@@ -1,10 +1,8 @@
-"""placeopt explain: why a problem is infeasible, line by line."""
+"""placeopt explain: find the lines that make a problem infeasible."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,15 +10,15 @@ from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import (
     AsJson,
     ProblemFile,
+    Seed,
+    Workers,
     checked_options,
     print_json,
     seconds,
     stderr_console,
     stdout_console,
 )
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from placeopt.cli.progress import status_line
 
 _CODES = {"feasible": 0, "infeasible": 1, "undecided": 3}
 
@@ -29,14 +27,18 @@ def explain(
     problem: ProblemFile,
     time_limit: Annotated[
         str,
-        typer.Option("--time-limit", "-t", metavar="TIME", help="Stop after this time; the set found so far stands."),
+        typer.Option(
+            "--time-limit", "-t", metavar="TIME", help="Stop after this time and print the lines found so far."
+        ),
     ] = "60s",
-    solver: Annotated[str, typer.Option("--solver", "-s", help="The exact solver to ask.")] = "cp-sat",
-    seed: Annotated[int, typer.Option("--seed", help="Same seed with one worker, same answer.")] = 0,
-    workers: Annotated[int | None, typer.Option("--workers", "-w", help="Threads; all cores by default.")] = None,
+    solver: Annotated[
+        str, typer.Option("--solver", "-s", help="The exact solver that decides feasibility.")
+    ] = "cp-sat",
+    seed: Seed = 0,
+    workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
-    """Name the lines of an infeasible problem that cannot hold together, and what would mend each."""
+    """Find lines of an infeasible problem that conflict, and a fix for each of them."""
     from placeopt.cli.terminal.console import print_problem
     from placeopt.cli.terminal.explanation import print_explanation
     from placeopt.studies.explanation import explain as explain_problem
@@ -44,10 +46,10 @@ def explain(
     limit = seconds(time_limit, "--time-limit") or 0.0
     checked_options(time_limit=limit, seed=seed, workers=workers)
     with on_interrupt() as stop:
-        with _stages(stderr_console()) as tell:
+        with status_line(stderr_console(), "reading") as show:
             found = explain_problem(
                 problem, time_limit=limit, solver=solver, seed=seed, workers=workers,
-                on_progress=tell, should_stop=stop.is_set,
+                on_progress=show, should_stop=stop.is_set,
             )  # fmt: skip
         if as_json:
             print_json(found.to_dict())
@@ -55,13 +57,3 @@ def explain(
             print_problem(stdout_console(), found.problem)
             print_explanation(stdout_console(), found)
     raise typer.Exit(stop.code if stop.is_set() else _CODES[found.status])
-
-
-@contextmanager
-def _stages(console: Console) -> Iterator[Callable[[str], None]]:
-    """A line with what is being done on a terminal; nothing elsewhere."""
-    if not console.is_terminal:
-        yield lambda _line: None
-        return
-    with console.status("reading", spinner="line") as status:
-        yield status.update

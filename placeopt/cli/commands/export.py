@@ -1,4 +1,4 @@
-"""Traces and reports: as options of solve and compare, and of saved plans."""
+"""placeopt export: write traces and reports; functions that write the output files of other commands."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.options import PlanPath, ProblemFile, print_json, stderr_console
+from placeopt.cli.options import PlanPath, ProblemFile, note_violations, print_json
 from placeopt.cli.targets import check_targets, local_file
-from placeopt.errors import UsageError
+from placeopt.errors import UsageError, unwritable
 
 if TYPE_CHECKING:
     from placeopt.solving.result import Result
@@ -25,13 +25,13 @@ TraceFile = Annotated[
 ReportFile = Annotated[
     Path | None,
     typer.Option(
-        "--report", metavar="FILE.html", parser=local_file, help="Write a report: one web page that needs no network."
+        "--report", metavar="FILE.html", parser=local_file, help="Write a report as one HTML file that works offline."
     ),
 ]
 
 
 def export(problem: ProblemFile, plan: PlanPath, trace: TraceFile = None, report: ReportFile = None) -> None:
-    """A saved plan as a trace or a report, as solve makes them."""
+    """Write a saved plan as a trace or a report, as `solve` does."""
     from placeopt.io.compiler import load
     from placeopt.io.plan import read_plan
     from placeopt.verifier import verify
@@ -44,17 +44,14 @@ def export(problem: ProblemFile, plan: PlanPath, trace: TraceFile = None, report
     compiled = load(problem)
     read = read_plan(plan, compiled)
     found = verify(compiled, read.schedule, read.claim)
-    if not found.feasible:
-        count = len(found.violations)
-        console = stderr_console()
-        console.print(f"note: the plan breaks {count} rule{'s'[: count != 1]}; `placeopt verify` tells which")
+    note_violations(found.violations)
     done = written(trace, lambda path: write_trace(path, compiled, read.schedule))
     done &= written(report, lambda path: write_page(path, plan_page(compiled, read.schedule, found)))
     raise typer.Exit(0 if done else 2)
 
 
 def save_plan(path: Path, result: Result) -> str | None:
-    """Write the plan; what went wrong, None if nothing did."""
+    """Write the plan; return an error message, None if it was written."""
     from placeopt.io.plan import plan_document, write_plan
 
     if result.schedule is None:
@@ -63,17 +60,16 @@ def save_plan(path: Path, result: Result) -> str | None:
         plan = plan_document(result.problem, result.schedule, solver=result.solver, objective=result.values)
         write_plan(path, plan)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        return f"cannot write {path}: {reason}"
+        return unwritable(path, error)
     return None
 
 
 def print_instead(unsaved: str, result: Result, as_json: bool) -> None:
-    """Say why the plan is in no file, and print it unless the JSON has it already."""
+    """Report why the plan was not written, and print it unless the JSON output contains it."""
     if result.schedule is None:
         print(f"placeopt: {unsaved}", file=sys.stderr)
         return
-    where = "the JSON above has it" if as_json else "the plan is printed instead"
+    where = "the JSON output contains it" if as_json else "the plan is printed instead"
     print(f"placeopt: {unsaved}; {where}", file=sys.stderr)
     if not as_json:
         from placeopt.io.plan import plan_document
@@ -82,7 +78,7 @@ def print_instead(unsaved: str, result: Result, as_json: bool) -> None:
 
 
 def save_exports(trace: Path | None, report: Path | None, result: Result) -> bool:
-    """Write what was asked for; whether all of it was, else why not is said on stderr."""
+    """Write the requested files and return whether all were written; errors are printed on stderr."""
     from placeopt.views.page import result_page, write_page
     from placeopt.views.traces import write_trace
 
@@ -97,12 +93,12 @@ def save_exports(trace: Path | None, report: Path | None, result: Result) -> boo
 
 
 def written(path: Path | None, write: Callable[[Path], None]) -> bool:
-    """Whether nothing was to be written, or it was; else why not is said on stderr."""
+    """Write a file, if there is a path, and return whether that succeeded; an error is printed on stderr."""
     if path is None:
         return True
     try:
         write(path)
     except OSError as error:
-        print(f"placeopt: cannot write {path}: {error.strerror or error}", file=sys.stderr)
+        print(f"placeopt: {unwritable(path, error)}", file=sys.stderr)
         return False
     return True

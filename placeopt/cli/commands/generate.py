@@ -1,4 +1,4 @@
-"""placeopt generate: operator graphs of models, random graphs, device networks."""
+"""placeopt generate: generate operator graphs of models, random graphs, and device networks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from placeopt.cli.options import DocumentFile, Sets, assignments, write_document
 from placeopt.cli.targets import check_targets
 from placeopt.errors import UsageError
 
-app = typer.Typer(
-    help="Generate problems: operator graphs of models, random graphs, device networks.", no_args_is_help=True
-)
+app = typer.Typer(help="Generate operator graphs of models, random graphs, and device networks.", no_args_is_help=True)
 
 Network = Annotated[
-    str | None, typer.Option("--network", "-n", help="Add the devices and links of this network: a whole problem.")
+    str | None,
+    typer.Option("--network", "-n", help="Add the devices and links of this network, to get a complete problem."),
 ]
 NetworkSets = Annotated[
     list[str] | None, typer.Option("--set-network", metavar="KEY=VALUE", help="A setting of the network.")
@@ -25,14 +24,14 @@ Options = Annotated[bool, typer.Option("--options", help="List the options for -
 
 @app.command()
 def model(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The model; none lists them.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The model; without it, list all models.")] = None,
     sets: Sets = None,
     network: Network = None,
     network_sets: NetworkSets = None,
     options: Options = False,
     out: DocumentFile = None,
 ) -> None:
-    """The operator graph of a model, with FLOPs, bytes, activations and weights computed."""
+    """Generate the operator graph of a model with computed FLOPs, bytes, activations and weights."""
     from placeopt.generate.models import MODELS, model_document
 
     if name is None:
@@ -51,7 +50,7 @@ def model(
 
 @app.command()
 def random(sets: Sets = None, options: Options = False, out: DocumentFile = None) -> None:
-    """A random task graph and device network by the parameters of GiPH (Hu et al. 2023, appendix B.2)."""
+    """Generate a random task graph and device network with the parameters of GiPH (Hu et al. 2023, appendix B.2)."""
     from placeopt.generate.random_graphs import random_document, random_network, random_tasks
 
     if options:
@@ -64,7 +63,7 @@ def random(sets: Sets = None, options: Options = False, out: DocumentFile = None
 
 @app.command()
 def layered(sets: Sets = None, options: Options = False, out: DocumentFile = None) -> None:
-    """A random layered graph with devices, for scale: up to a million tasks."""
+    """Generate a random layered graph with devices, of up to a million tasks."""
     from placeopt.generate.arguments import called
     from placeopt.generate.layered_graphs import layered as generate
 
@@ -77,12 +76,14 @@ def layered(sets: Sets = None, options: Options = False, out: DocumentFile = Non
 
 @app.command()
 def devices(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The network; none lists them.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The network; without it, list all networks.")
+    ] = None,
     sets: Sets = None,
     options: Options = False,
     out: DocumentFile = None,
 ) -> None:
-    """The devices and links of a network, to put tasks beside."""
+    """Generate the devices and links of a network, to which tasks can be added."""
     from placeopt.generate.networks import NETWORKS, network_document
 
     if name is None:
@@ -115,7 +116,7 @@ def _list_options(function: Any) -> None:
 
 
 def _values(sets: list[str] | None) -> dict[str, Any]:
-    """Settings as the plain data that YAML makes of them: 3, 0.5, true, [1, 2], text."""
+    """Parse settings as YAML: 3, 0.5, true, [1, 2], text."""
     from placeopt.io.document import parse_document
 
     return {key: parse_document(text).data for key, text in assignments(sets).items()}

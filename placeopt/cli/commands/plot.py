@@ -1,4 +1,4 @@
-"""placeopt plot: pictures of plans and of comparisons; and the option --plot of other commands."""
+"""placeopt plot: draw plans and comparisons; functions for the option --plot of other commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.options import input_path, print_notes, stderr_console
+from placeopt.cli.options import input_path, note_violations, print_notes
 from placeopt.cli.targets import check_targets, local_file
 from placeopt.errors import UsageError
 
@@ -22,12 +22,12 @@ def plot(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="PROBLEM|RESULTS", parser=input_path, help="A problem file, or the results of `compare --out`."
+            metavar="PROBLEM|RESULTS", parser=input_path, help="A problem file, or results of `compare --out` (.jsonl)."
         ),
     ],
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", metavar="FILE", parser=local_file, help="Where to draw: a .png, .svg or .pdf."),
+        typer.Option("--out", "-o", metavar="FILE", parser=local_file, help="The .png, .svg or .pdf file to write."),
     ],
     plan: Annotated[
         Path | None, typer.Argument(metavar="PLAN", parser=input_path, help="A plan of the problem.")
@@ -37,21 +37,21 @@ def plot(
         typer.Option(
             "--kind",
             "-k",
-            help="Of a plan: gantt (unless told otherwise), memory, graph; the graph also of a problem alone. Of "
-            "results: profile (unless told otherwise), gap (against run time), convergence.",
+            help="For a plan: gantt (the default), memory, graph. For a problem without a plan: graph. For results: "
+            "profile (the default), gap (against run time), convergence.",
         ),
     ] = None,
     problems: Annotated[
         list[str] | None,
-        typer.Option("--problem", metavar="NAME", help="Of results, only this problem; may be given several times."),
+        typer.Option("--problem", metavar="NAME", help="Draw only this problem of the results; may be repeated."),
     ] = None,
     solvers: Annotated[
         list[str] | None,
-        typer.Option("--solver", "-s", metavar="NAME", help="Of results, only this solver; likewise."),
+        typer.Option("--solver", "-s", metavar="NAME", help="Draw only this solver of the results; may be repeated."),
     ] = None,
-    title: Annotated[str, typer.Option("--title", help="Instead of one of ours.")] = "",
+    title: Annotated[str, typer.Option("--title", help="Title of the plot, instead of the default one.")] = "",
 ) -> None:
-    """Draw a plan or a comparison: who runs what when, memory over time, the graph, profiles, gaps, convergence."""
+    """Draw a plan or a comparison: Gantt chart, memory, task graph, performance profile, gaps, convergence."""
     from placeopt.views.plots import RUN_KINDS, checked_file, checked_kind, need_plots
 
     runs = file.suffix.lower() in (".jsonl", ".ndjson")
@@ -65,9 +65,9 @@ def plot(
         holds, wants = ("runs", "a plan (PROBLEM PLAN)") if runs else ("a problem", "results of `compare` (.jsonl)")
         raise UsageError(f"{file} holds {holds}; --kind {kind} draws {wants}")
     if runs and plan is not None:
-        raise UsageError(f"{file} holds runs; expected no PLAN beside it, got {plan}")
+        raise UsageError(f"{file} holds runs; expected no PLAN with it, got {plan}")
     if not runs and (problems or solvers):
-        raise UsageError("--problem and --solver choose among results; this is a picture of a plan")
+        raise UsageError("--problem and --solver select from results; they do not apply to a plan")
     picture = _of_runs(file, kind, problems, solvers, title) if runs else _of_plan(file, plan, kind, title)
     picture.write(out)
 
@@ -84,10 +84,7 @@ def _of_plan(file: Path, plan: Path | None, kind: str, title: str) -> Picture:
             raise UsageError(f"--kind {kind} needs a plan: placeopt plot {file} PLAN --kind {kind}")
         return draw_schedule(problem, None, kind, title=title)
     schedule = read_plan(plan, problem).schedule
-    broken = len(verify(problem, schedule).violations)
-    if broken:
-        rules = f"{broken} rule{'' if broken == 1 else 's'}"
-        stderr_console().print(f"note: the plan breaks {rules} (verify tells them)", soft_wrap=True)
+    note_violations(verify(problem, schedule).violations)
     return draw_schedule(problem, schedule, kind, title=title)
 
 
@@ -98,19 +95,14 @@ def _of_runs(
     from placeopt.studies.comparison.result import Comparison
 
     comparison = Comparison.read(file)
-    print_notes(stderr_console(), comparison.notes)
+    print_notes(*comparison.notes)
     return draw_comparison(comparison, kind, title=title, problems=problems, solvers=solvers)
 
 
-def wanted_pictures(texts: Sequence[str] | None, known: Sequence[str]) -> list[tuple[str, Path]]:
-    """The kinds and files that `--plot [KIND:]FILE` asks for; the first kind known unless it says which.
+def wanted_plots(texts: Sequence[str] | None, known: Sequence[str]) -> list[tuple[str, Path]]:
+    """Parse `--plot [KIND:]FILE` options; the default is the first known kind.
 
-    Raises
-    ------
-    UsageError
-        If a file's suffix is none that can be drawn.
-    MissingExtraError
-        If any is asked for and matplotlib is not installed.
+    An unknown kind or suffix is a UsageError, and a missing matplotlib a MissingExtraError.
     """
     from placeopt.views.plots import checked_file, checked_kind, need_plots
 
@@ -125,18 +117,18 @@ def wanted_pictures(texts: Sequence[str] | None, known: Sequence[str]) -> list[t
     return wanted
 
 
-def picture_targets(wanted: Sequence[tuple[str, Path]]) -> list[tuple[str, Path]]:
-    """The files of `wanted_pictures` with their option, for `check_targets`."""
+def plot_targets(wanted: Sequence[tuple[str, Path]]) -> list[tuple[str, Path]]:
+    """Return the files of `wanted_plots` with their option, for `check_targets`."""
     return [("--plot", path) for _, path in wanted]
 
 
-def save_pictures(wanted: Sequence[tuple[str, Path]], draw: Callable[[str], Picture]) -> bool:
-    """Draw them into their files; whether that worked. What did not is told on stderr."""
-    fine = True
+def save_plots(wanted: Sequence[tuple[str, Path]], draw: Callable[[str], Picture]) -> bool:
+    """Draw plots to their files and return whether all succeeded; errors are printed on stderr."""
+    done = True
     for kind, path in wanted:
         try:
             draw(kind).write(path)
         except UsageError as error:
             print(f"placeopt: {error}", file=sys.stderr)
-            fine = False
-    return fine
+            done = False
+    return done

@@ -1,4 +1,4 @@
-"""placeopt profile: from measurements to durations, memory and links of a problem."""
+"""placeopt profile: estimate durations, memory and links of a problem from measurements."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from placeopt.cli.options import (
     DocumentFile,
     input_path,
     print_json,
+    print_notes,
     stderr_console,
     stdout_console,
     write_document,
@@ -20,7 +21,7 @@ from placeopt.cli.targets import check_targets, local_file
 from placeopt.errors import UsageError
 
 app = typer.Typer(
-    help="From measurements to a problem: what operators need at a larger batch size, what transfers cost.",
+    help="Estimate durations and memory at a larger batch size, and link speeds, from measurements.",
     no_args_is_help=True,
 )
 
@@ -30,10 +31,10 @@ def fit(
     measurements: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]", parser=input_path, help="CSV with the columns operator, batch, milliseconds, bytes."
+            metavar="FILE", parser=input_path, help="CSV with the columns operator, batch, milliseconds, bytes."
         ),
     ] = None,
-    batch: Annotated[int | None, typer.Option("--batch", "-b", help="The batch size wanted.")] = None,
+    batch: Annotated[int | None, typer.Option("--batch", "-b", help="The batch size to estimate for.")] = None,
     transfers: Annotated[
         Path | None,
         typer.Option(
@@ -43,12 +44,11 @@ def fit(
     against: Annotated[
         Path | None,
         typer.Option(
-            "--against", metavar="FILE", parser=input_path, help="CSV measured at that batch size, to compare with."
+            "--against", metavar="FILE", parser=input_path, help="CSV measured at that batch size, for comparison."
         ),
     ] = None,
     discard: Annotated[
-        int,
-        typer.Option("--discard", metavar="N", help="Leave out the first N measurements of each operator and batch."),
+        int, typer.Option("--discard", metavar="N", help="Discard the first N measurements of each operator and batch.")
     ] = 0,
     out: Annotated[
         Path | None,
@@ -57,21 +57,21 @@ def fit(
             "-o",
             metavar="FILE",
             parser=local_file,
-            help="Write the profile, for `apply`: YAML or, in .json, JSON.",
+            help="Write the profile for `apply`: JSON if the file ends in .json, else YAML.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate what operators need at a larger batch size, and what transfers cost, by linear regression."""
+    """Estimate time and memory of operators at a larger batch size, and of transfers, by linear regression."""
     from placeopt.cli.terminal import profile as report
     from placeopt.profiling import fit_profile, fit_transfers, profile_document, read_measurements, read_transfers
 
     if measurements is None and transfers is None:
-        raise UsageError("nothing to fit; expected a file of measurements, or --transfers with one of transfers")
+        raise UsageError("nothing to fit; expected a file of measurements, or --transfers FILE")
     if measurements is None and (batch is not None or against is not None):
         raise UsageError("--batch and --against need a file of measurements")
     if measurements is not None and batch is None:
-        raise UsageError("--batch is missing; expected the batch size wanted, such as --batch 512")
+        raise UsageError("--batch is missing; expected the batch size to estimate for, such as --batch 512")
     check_targets(("--out", out))
     profile, model = None, None
     ignored: dict[Path, tuple[str, ...]] = {}
@@ -86,10 +86,9 @@ def fit(
         model = fit_transfers(times)
     if out is not None:
         write_document(profile_document(profile, model), out)
-    notes = stderr_console()
-    for path, columns in ignored.items():
-        if columns:
-            notes.print(f"note: {path}: columns that mean nothing here: {', '.join(columns)}", markup=False)
+    print_notes(
+        *(f"{path}: unknown columns are ignored: {', '.join(names)}" for path, names in ignored.items() if names)
+    )
     if as_json:
         print_json(
             {
@@ -101,7 +100,7 @@ def fit(
     console = stdout_console()
     if profile is not None:
         report.print_profile(console, profile)
-        report.print_notes(notes, profile)
+        report.print_notes(stderr_console(), profile)
     if model is not None:
         if profile is not None:
             console.print()
@@ -118,7 +117,7 @@ def apply(
     ],
     out: DocumentFile = None,
 ) -> None:
-    """Put a profile into a problem: durations, memory and outputs by task name or op, and the links."""
+    """Insert a profile into a problem: durations, memory and outputs by task name or op, and links."""
     from placeopt.cli.terminal.profile import print_applied
     from placeopt.profiling import apply_profile, read_profile
     from placeopt.profiling.fragments import self_contained

@@ -1,4 +1,4 @@
-"""placeopt replace: an existing plan on a changed network, moved at least cost."""
+"""placeopt replace: move an existing plan to a changed network at minimum cost."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ import typer
 from placeopt.cli.commands.export import print_instead, save_plan, written
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import (
+    DEFAULT_LIMIT,
     AsJson,
+    Gap,
     Out,
     PlanPath,
     ProblemFile,
+    Seed,
     Sets,
+    Workers,
     assignments,
     checked_options,
     document_text,
     input_path,
+    limit_seconds,
     print_json,
-    seconds,
     stderr_console,
     stdout_console,
 )
+from placeopt.cli.progress import watched
 from placeopt.cli.targets import check_targets, local_file
-from placeopt.cli.watching import watched
 from placeopt.io.files import write_whole
-
-DEFAULT_LIMIT = 60.0
-"""Seconds after which a solver that would go on is stopped."""
 
 
 def replace(
@@ -42,20 +43,25 @@ def replace(
             "-d",
             metavar="FILE",
             parser=input_path,
-            help="The devices that there are now, and links where they changed.",
+            help="A file with the present devices, and with links if they changed.",
         ),
     ],
-    solver: Annotated[str, typer.Option("--solver", "-s", help="The solver; it has to know relocation.")] = "auto",
+    solver: Annotated[str, typer.Option("--solver", "-s", help="The solver; it must support relocation.")] = "auto",
     runs: Annotated[
-        float | None, typer.Option("--runs", help="How many runs the new placement serves, before the next change.")
+        float | None, typer.Option("--runs", help="Number of runs of the new placement before the next change.")
     ] = None,
     time_limit: Annotated[
         str | None,
-        typer.Option("--time-limit", "-t", metavar="TIME", help="Stop after this time, 60s by default; or `none`."),
+        typer.Option(
+            "--time-limit",
+            "-t",
+            metavar="TIME",
+            help=f"Stop after this time, by default {DEFAULT_LIMIT:g}s; or `none`.",
+        ),
     ] = None,
-    gap: Annotated[float | None, typer.Option("--gap", help="Stop once a gap of at most this is proved: 0.05.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Same seed with one worker, same answer.")] = 0,
-    workers: Annotated[int | None, typer.Option("--workers", "-w", help="Threads; all cores by default.")] = None,
+    gap: Gap = None,
+    seed: Seed = 0,
+    workers: Workers = None,
     sets: Sets = None,
     out: Out = None,
     out_problem: Annotated[
@@ -64,21 +70,19 @@ def replace(
             "--out-problem",
             metavar="FILE",
             parser=local_file,
-            help="Write the changed problem to this file: what the new plan is for.",
+            help="Write the changed problem, to which the new plan belongs, to this file.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Move an existing plan to a changed network at least cost: tasks stay unless moving them pays, or they must go."""
+    """Move a plan to a changed network at minimum cost: tasks stay unless they must move or moving pays off."""
     from placeopt.io.formats.problems import problem_document
     from placeopt.solver.registry import find_solver
     from placeopt.solving.settings import checked, read_settings
     from placeopt.studies.replacement import changed_problem, replaced
 
     settings = assignments(sets)
-    limit = None if time_limit == "none" else seconds(time_limit, "--time-limit")
-    if time_limit is None:
-        limit = DEFAULT_LIMIT
+    limit = limit_seconds(time_limit, DEFAULT_LIMIT)
     read_settings(find_solver(solver), settings)
     checked_options(time_limit=limit, gap=gap, seed=seed, workers=workers)
     checked("--runs", runs, positive=True)
@@ -87,16 +91,14 @@ def replace(
     changed = changed_problem(problem, plan, devices, runs)
     with on_interrupt() as stop:
         found = watched(
-            lambda tell: replaced(
-                changed, solver, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, on_progress=tell,
+            lambda on_progress: replaced(
+                changed, solver, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, on_progress=on_progress,
                 should_stop=stop.is_set, **settings,
             ),
             changed.problem, messages, limit,
         )  # fmt: skip
         result = found.result
-        unsaved = (
-            None if out is None else save_plan(out, result)
-        )  # before anything is printed: nothing can come between
+        unsaved = None if out is None else save_plan(out, result)  # before printing, which may fail
         document = problem_document(found.problem)
         described = written(out_problem, lambda path: write_whole(path, document_text(document, path)))
         if as_json:

@@ -1,4 +1,4 @@
-"""placeopt solve: a problem file in, a verified result out."""
+"""placeopt solve: solve a problem file and print the verified result."""
 
 from __future__ import annotations
 
@@ -9,32 +9,35 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from placeopt.cli.commands.export import ReportFile, TraceFile, print_instead, save_exports, save_plan
-from placeopt.cli.commands.plot import picture_targets, save_pictures, wanted_pictures
+from placeopt.cli.commands.plot import plot_targets, save_plots, wanted_plots
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import (
+    DEFAULT_LIMIT,
     AsJson,
+    Gap,
     Out,
     ProblemFile,
+    Seed,
     Sets,
+    Workers,
     assignments,
     checked_options,
     input_path,
+    limit_seconds,
     print_json,
+    print_notes,
     seconds,
     stderr_console,
     stdout_console,
 )
+from placeopt.cli.progress import watched
 from placeopt.cli.targets import check_targets
-from placeopt.cli.watching import watched
 from placeopt.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from placeopt.solving.result import Result
-
-DEFAULT_LIMIT = 60.0
-"""Seconds after which the command line stops a solver that would go on until it is stopped."""
 
 
 def solve(
@@ -46,39 +49,38 @@ def solve(
             "--time-limit",
             "-t",
             metavar="TIME",
-            help="Stop after this time (30s, 5min; bare numbers are seconds). Exact and anytime "
-            "solvers stop after 60s unless told otherwise; `none` lets them run.",
+            help="Stop after this time, such as 30s or 5min (plain numbers are seconds). The default is "
+            f"{DEFAULT_LIMIT:g}s for exact and anytime solvers; `none` removes it.",
         ),
     ] = None,
-    gap: Annotated[float | None, typer.Option("--gap", help="Stop once a gap of at most this is proved: 0.05.")] = None,
+    gap: Gap = None,
     require_gap: Annotated[
-        float | None, typer.Option("--require-gap", help="Exit with 1 unless the gap is proved to be at most this.")
+        float | None, typer.Option("--require-gap", help="Exit with 1 unless a gap of at most this is proved.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Same seed with one worker, same answer.")] = 0,
-    workers: Annotated[int | None, typer.Option("--workers", "-w", help="Threads; all cores by default.")] = None,
+    seed: Seed = 0,
+    workers: Workers = None,
     initial: Annotated[
         str | None,
-        typer.Option("--initial", metavar="PLAN|SOLVER", help="A plan file, or a solver's schedule, to start from."),
+        typer.Option("--initial", metavar="PLAN|SOLVER", help="Warm start: a plan file, or a solver that makes one."),
     ] = None,
     passes: Annotated[
         list[str] | None,
         typer.Option(
             "--pass",
             metavar="NAME[:KEY=VALUE,...]",
-            help="A pass that makes the problem smaller first, with its settings; may be given several times. "
-            "`placeopt passes` lists them; exact solvers use the exact ones unless told otherwise.",
+            help="Apply this pass, which makes the problem smaller, before solving; may be repeated. `placeopt passes` "
+            "lists passes; by default exact solvers use the exact ones.",
         ),
     ] = None,
     no_passes: Annotated[
-        bool, typer.Option("--no-passes", help="The problem as it is, also for exact solvers.")
+        bool, typer.Option("--no-passes", help="Apply no passes, not even the exact ones of exact solvers.")
     ] = False,
     bound_time: Annotated[
         str | None,
-        typer.Option("--bound-time", metavar="TIME", help="Spend this time on better lower bounds after the solver."),
+        typer.Option("--bound-time", metavar="TIME", help="After solving, spend this time on better lower bounds."),
     ] = None,
     strict: Annotated[
-        bool,
-        typer.Option("--strict", help="No best effort: fail rather than return a schedule that overfills a device."),
+        bool, typer.Option("--strict", help="Fail instead of returning a schedule that exceeds a memory capacity.")
     ] = False,
     sets: Sets = None,
     out: Out = None,
@@ -87,15 +89,15 @@ def solve(
         typer.Option(
             "--plot",
             metavar="[KIND:]FILE",
-            help="Draw the schedule into a .png, .svg or .pdf; may be given several times. Kinds: gantt (unless told "
-            "otherwise), memory, graph, convergence.",
+            help="Draw the schedule to a .png, .svg or .pdf file; may be repeated. Kinds: gantt (the default), memory, "
+            "graph, convergence.",
         ),
     ] = None,
     trace: TraceFile = None,
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Solve a problem: place and schedule its tasks, verify the schedule, bound the gap."""
+    """Solve a problem: place and schedule its tasks, verify the schedule, and prove its gap."""
     from placeopt.io.compiler import compile_document
     from placeopt.io.document import read_document
     from placeopt.io.plan import read_plan
@@ -109,19 +111,15 @@ def solve(
     if require_gap is not None and not require_gap >= 0:
         raise UsageError(f"--require-gap is {require_gap}; expected a number that is not negative, such as 0.05")
     if no_passes and passes:
-        raise UsageError("--pass and --no-passes do not go together")
+        raise UsageError("--pass and --no-passes exclude each other")
     names = () if no_passes else tuple(passes) if passes else None
     found = find_solver(solver)
     info = found.info
-    limit = None if time_limit == "none" else seconds(time_limit, "--time-limit")
     by_default = time_limit is None and (info.exact or info.anytime)
-    if by_default:
-        limit = DEFAULT_LIMIT
+    limit = limit_seconds(time_limit, DEFAULT_LIMIT if by_default else None)
     bounding = seconds(bound_time, "--bound-time")
-    # Mistakes in options are told before a large file is read.
-    given = (
-        None if initial is None or input_path(initial).exists() else initial
-    )  # a file goes before a solver of its name
+    # Wrong options are reported before a large file is read. A file has precedence over a solver of the same name.
+    given = None if initial is None or input_path(initial).exists() else initial
     if given is not None and given not in solver_names():
         hint = suggestion(given, solver_names())
         raise UsageError(f'--initial "{given}": no such file, and no solver of that name{hint}')
@@ -129,8 +127,8 @@ def solve(
     checked_options(time_limit=limit, gap=gap, seed=seed, workers=workers)
     for name in names or ():
         find_pass(name)
-    pictures = wanted_pictures(plots, (*SCHEDULE_KINDS, "convergence"))
-    check_targets(("--out", out), ("--trace", trace), ("--report", report), *picture_targets(pictures))
+    pictures = wanted_plots(plots, (*SCHEDULE_KINDS, "convergence"))
+    check_targets(("--out", out), ("--trace", trace), ("--report", report), *plot_targets(pictures))
     begun = time.monotonic()
     document = read_document(problem)
     read = time.monotonic()
@@ -140,43 +138,39 @@ def solve(
 
     messages = stderr_console()
     if start is not None and not info.warm_start:
-        messages.print(f"note: {solver} starts from scratch, --initial makes no difference to it", soft_wrap=True)
+        print_notes(f"{solver} starts from scratch; --initial has no effect")
     with on_interrupt() as stop:
         if not as_json:
             from placeopt.cli.terminal.console import print_problem
 
             print_problem(stdout_console(), compiled)
         result = watched(
-            lambda tell: solve_problem(
+            lambda on_progress: solve_problem(
                 compiled, solver, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, initial=start,
-                passes=names, bound_time=bounding, strict=strict, on_progress=tell, should_stop=stop.is_set, **settings,
+                passes=names, bound_time=bounding, strict=strict, on_progress=on_progress, should_stop=stop.is_set,
+                **settings,
             ),
             compiled, messages, None if limit is None else limit + (bounding or 0),
         )  # fmt: skip
         result = replace(result, wall_time=replace(result.wall_time, load=read - begun, build=built - read))
-        unsaved = (
-            None if out is None else save_plan(out, result)
-        )  # before anything is printed: nothing can come between
+        unsaved = None if out is None else save_plan(out, result)  # before printing, which may fail
         if as_json:
             print_json(result.to_dict())
         else:
             from placeopt.cli.terminal.console import print_result
 
             print_result(stdout_console(), result)
-            idle = [
-                name for name in names or () if result.passes is None or find_pass(name).name not in result.passes.names
-            ]
+            used = () if result.passes is None else result.passes.names
+            idle = [name for name in names or () if find_pass(name).name not in used]
             if idle:
-                messages.print(
-                    f"note: nothing to do for {'the pass' if len(idle) == 1 else 'the passes'} {', '.join(idle)}"
-                )
+                print_notes(f"nothing to do for {'the pass' if len(idle) == 1 else 'the passes'} {', '.join(idle)}")
             if by_default and result.termination.value == "time_limit":
                 messages.print(f"stopped after the default limit of {DEFAULT_LIMIT:g} s; --time-limit sets another")
         if unsaved is not None:
             print_instead(unsaved, result, as_json)
     code = stop.code if stop.is_set() else _exit_code(result, require_gap, messages)
     exported = save_exports(trace, report, result)
-    drawn = save_pictures(pictures, result.plot)
+    drawn = save_plots(pictures, result.plot)
     if code == 0 and (unsaved is not None or not drawn or not exported):
         code = 2
     raise typer.Exit(code)

@@ -1,4 +1,4 @@
-"""`placeopt check-submodular`: counterexamples to what makes greedy placement good."""
+"""placeopt check-submodular: search counterexamples to the properties that greedy placement requires."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from placeopt.cli.options import (
     stderr_console,
     stdout_console,
 )
+from placeopt.cli.progress import status_line
 from placeopt.errors import UsageError, listing, suggestion
 
 if TYPE_CHECKING:
@@ -30,15 +31,15 @@ if TYPE_CHECKING:
 FORMS: dict[str, Form] = {"submodular-g": "inside", "submodular-gi": "outside"}
 
 SAMPLES = 1000
-"""Sequences by default, of a problem that is not large."""
+"""Default number of sequences, unless the problem is large."""
 LONGEST = 256
-"""Tasks that one sequence places at most by default, of a problem that is not large."""
+"""Default maximum length of a sequence in tasks, unless the problem is large."""
 STEPS = 25 * 10**7
-"""Tasks and edges looked at while placing, about, above which fewer sequences are grown: some ten seconds."""
+"""Budget of all sequences, in tasks and edges visited (about ten seconds), which limits their number."""
 SEQUENCE_STEPS = 10**7
-"""The same for one sequence, above which it is shorter."""
+"""Budget of one sequence in the same unit, which limits its length."""
 CALL = 2500
-"""What a placement takes beside those that it looks at, in the same unit: the call from Python."""
+"""Overhead of a placement in the same unit: the call from Python."""
 
 
 def check_submodular(
@@ -50,28 +51,31 @@ def check_submodular(
     samples: Annotated[
         int | None,
         typer.Option(
-            "--samples", metavar="N", help=f"Random sequences of placements; {SAMPLES:,}, fewer on large problems."
+            "--samples",
+            metavar="N",
+            help=f"Number of random sequences of placements; by default {SAMPLES:,}, fewer for large problems.",
         ),
     ] = None,
     longest: Annotated[
         int | None,
         typer.Option(
-            "--longest", metavar="N", help=f"Tasks that a sequence places at most; {LONGEST}, fewer on large problems."
+            "--longest",
+            metavar="N",
+            help=f"Maximum number of tasks in a sequence; by default {LONGEST}, fewer for large problems.",
         ),
     ] = None,
     exhaustive: Annotated[
         bool,
         typer.Option(
-            "--exhaustive",
-            help="All sequences of placements instead: 40,696 for five tasks on three devices, ten seconds.",
+            "--exhaustive", help="Check all sequences instead: 40,696 for five tasks on three devices, in ten seconds."
         ),
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", help="Same seed, same sequences.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed of the sequences.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Look for counterexamples to diminishing returns, monotonicity and freedom of order in a placement model.
+    """Search counterexamples to diminishing returns, monotonicity and independence of order in a placement model.
 
-    Exit code 1 if there is one. That there is none among samples proves nothing.
+    The exit code is 1 if one is found. Samples without a counterexample are not a proof.
     """
     from placeopt.cli.terminal.console import print_problem
     from placeopt.cli.terminal.submodular import Findings, findings_data, print_findings
@@ -108,37 +112,34 @@ def check_submodular(
 
 
 def default_longest(problem: Problem) -> int:
-    """Tasks that a sequence may place, so that it takes a second at most; 10 at least."""
+    """Return the maximum length of a sequence, so that it takes about a second; at least 10."""
     return max(10, min(LONGEST, SEQUENCE_STEPS // _steps(problem)))
 
 
 def default_samples(problem: Problem, longest: int) -> int:
-    """Sequences that can be grown in reasonable time; 10 at least."""
+    """Return the number of sequences that fit the budget; at least 10."""
     each = min(problem.n_tasks, longest) * _steps(problem)
     return max(10, min(SAMPLES, STEPS // max(each, 1)))
 
 
 def _steps(problem: Problem) -> int:
-    """What placing a task takes."""
+    """Return the cost of placing a task."""
     return CALL + problem.n_tasks + problem.n_edges
 
 
 @contextmanager
 def _counting(console: Console, wanted: int | None, stopped: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
-    """`stopped`, which is asked before every sequence, with a line of progress on a terminal."""
-    if not console.is_terminal:
-        yield stopped
-        return
-    asked = 0
-    with console.status("checking", spinner="line") as status:
+    """Yield `stopped`, which is called before every sequence; on a terminal its calls also show the progress."""
+    calls = 0
+    with status_line(console, "checking") as show:
 
-        def ask() -> bool:
-            nonlocal asked
-            asked += 1
-            if wanted is None or asked <= wanted:
-                status.update(f"sequence {asked:,}{'' if wanted is None else f' of {wanted:,}'}")
-            else:
-                status.update("making counterexamples smaller")
+        def count() -> bool:
+            nonlocal calls
+            calls += 1
+            if show is not None and (wanted is None or calls <= wanted):
+                show(f"sequence {calls:,}{'' if wanted is None else f' of {wanted:,}'}")
+            elif show is not None:
+                show("making counterexamples smaller")
             return stopped()
 
-        yield ask
+        yield count

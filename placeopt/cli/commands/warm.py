@@ -1,4 +1,4 @@
-"""placeopt warm: compile kernels before they are needed."""
+"""placeopt warm: compile kernels in advance."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from placeopt.cli.options import AsJson, print_json, stderr_console, stdout_cons
 
 def warm(
     solvers: Annotated[
-        list[str] | None, typer.Argument(metavar="[SOLVERS...]", help="Only what these solvers call; all by default.")
+        list[str] | None,
+        typer.Argument(metavar="SOLVER", help="Compile only the kernels of these solvers; by default all."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compile kernels into Numba's cache: for images, clusters and CI. Kernels in the cache are left as they are."""
+    """Compile kernels into Numba's cache, for container images, clusters and CI; cached kernels are kept."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from placeopt.solving.warming import warm as warm_kernels
@@ -25,7 +26,7 @@ def warm(
     columns = [TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()]
     with on_interrupt() as stop:
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-            task = bar.add_task("looking for kernels", total=None)
+            task = bar.add_task("searching for kernels", total=None)
 
             def show(done: int, count: int) -> None:
                 bar.update(task, description=f"{done} of {count} kernels", completed=done, total=count)
@@ -36,5 +37,5 @@ def warm(
         else:
             stdout_console().print(f"{found.kernels} kernels are compiled ({found.seconds:.1f} s)")
             for name, why in found.failed.items():
-                console.print(f"{name} is not: {why}", markup=False, soft_wrap=True)
+                console.print(f"{name} is not compiled: {why}", markup=False, soft_wrap=True)
     raise typer.Exit(stop.code if stop.is_set() else 1 if found.failed else 0)

@@ -8,21 +8,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.commands.plot import picture_targets, save_pictures, wanted_pictures
+from placeopt.cli.commands.plot import plot_targets, save_plots, wanted_plots
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import (
     AsJson,
+    Gap,
     ProblemFile,
+    Seed,
     Sets,
+    Workers,
     assignments,
     checked_options,
+    limit_seconds,
     print_json,
+    print_notes,
     seconds,
     stderr_console,
     stdout_console,
 )
+from placeopt.cli.progress import watched
 from placeopt.cli.targets import check_targets
-from placeopt.cli.watching import watched
 
 if TYPE_CHECKING:
     from placeopt.solver import Progress
@@ -60,13 +65,13 @@ def whatif(
     memory_factor: Annotated[float, typer.Option("--memory-factor", help="For memory; 1.2 is 20% more.")] = 1.2,
     bandwidth_factor: Annotated[float, typer.Option("--bandwidth-factor", help="For the bandwidth of links.")] = 2,
     latency_factor: Annotated[float, typer.Option("--latency-factor", help="For latencies; 0.5 is half.")] = 0.5,
-    gap: Annotated[float | None, typer.Option("--gap", help="Stop once a gap of at most this is proved: 0.05.")] = None,
+    gap: Gap = None,
     bound_time: Annotated[
         str | None,
         typer.Option("--bound-time", metavar="TIME", help="Spend this time on better lower bounds after each solve."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Same seed with one worker, same answer.")] = 0,
-    workers: Annotated[int | None, typer.Option("--workers", "-w", help="Threads; all cores by default.")] = None,
+    seed: Seed = 0,
+    workers: Workers = None,
     sets: Sets = None,
     plots: Annotated[
         list[str] | None,
@@ -81,7 +86,7 @@ def whatif(
     from placeopt.studies.sensitivity import examine, make_amounts, make_changes
 
     settings = assignments(sets)
-    limit = None if time_limit == "none" else seconds(time_limit, "--time-limit")
+    limit = limit_seconds(time_limit)
     bounding = seconds(bound_time, "--bound-time")
     read_settings(find_solver(solver), settings)
     checked_options(time_limit=limit, gap=gap, seed=seed, workers=workers)
@@ -93,8 +98,8 @@ def whatif(
         latency_factor=latency_factor,
         option=lambda argument: f"--{argument.replace('_', '-')}",
     )
-    pictures = wanted_pictures(plots, ("gains",))
-    check_targets(*picture_targets(pictures))
+    wanted = wanted_plots(plots, ("gains",))
+    check_targets(*plot_targets(wanted))
     compiled = load(problem)
     made, notes = make_changes(compiled, changes, amounts)
 
@@ -107,11 +112,10 @@ def whatif(
     longest = None if limit is None else limit * (len(made) + 1)
     messages = stderr_console()
     if longest is not None and longest > PATIENCE:
-        note = f"note: {len(made) + 1} solves, at most {longest:.0f} s in all; --change chooses fewer"
-        messages.print(note, soft_wrap=True)
+        print_notes(f"{len(made) + 1} solves, at most {longest:.0f} s in all; --change chooses fewer")
     with on_interrupt() as stop:
         found = watched(work, compiled, messages, longest)
-        drawn = save_pictures(pictures, lambda _kind: found.plot())
+        drawn = save_plots(wanted, lambda _kind: found.plot())
         if as_json:
             print_json(found.to_dict())
         else:

@@ -1,1 +1,1 @@
-"""What commands print: tables and texts for a terminal."""
+"""Print tables and texts of commands on a terminal."""

@@ -1,26 +1,35 @@
-"""Comparisons for a terminal, as Markdown, and as CSV."""
+"""Print comparisons on a terminal, as Markdown and as CSV; show their progress."""
 
 from __future__ import annotations
 
 import csv
 import re
+import threading
+import time
 from collections.abc import Iterable
+from types import TracebackType
 from typing import TextIO
 
 from rich.console import Console
 from rich.padding import Padding
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from placeopt.errors import visible
+from placeopt.studies.comparison.execution import Observer
 from placeopt.studies.comparison.grids import grids
+from placeopt.studies.comparison.isolation import Point
+from placeopt.studies.comparison.jobs import Job
+from placeopt.studies.comparison.records import Key
 from placeopt.studies.comparison.result import Comparison
 
 WIDE = 100
-"""Columns of a terminal from which on tables are set with more room."""
+"""Minimum width of a terminal for wider gaps between columns."""
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
-    """All tables of a comparison."""
+    """Print all tables of a comparison."""
     room = 2 if console.width >= WIDE else 1
     for place, grid in enumerate(grids(comparison)):
         if place:
@@ -41,7 +50,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 
 
 def write_markdown(out: TextIO, comparison: Comparison) -> None:
-    """All tables of a comparison as Markdown."""
+    """Write all tables of a comparison as Markdown."""
     for place, grid in enumerate(grids(comparison)):
         lines = [f"### {_escaped(grid.title)}", "", _line(map(_escaped, grid.headers))]
         lines.append(_line(["---" if c < grid.left or c in grid.words else "---:" for c in range(len(grid.headers))]))
@@ -52,7 +61,7 @@ def write_markdown(out: TextIO, comparison: Comparison) -> None:
 
 
 def write_csv(out: TextIO, comparison: Comparison) -> None:
-    """The runs of a comparison, a line each; what is absent is empty, and no text is a formula."""
+    """Write the runs of a comparison, one line each; absent values are empty, and no text is a formula."""
     rows = comparison.rows()
     writer = csv.DictWriter(out, list(rows[0]) if rows else ["problem"], lineterminator="\n")
     writer.writeheader()
@@ -60,13 +69,12 @@ def write_csv(out: TextIO, comparison: Comparison) -> None:
 
 
 def _cell(value: object) -> object:
-    """A cell; a text that a spreadsheet would take for a formula gets an apostrophe before it, as OWASP advises."""
+    """Return a cell; text that looks like a spreadsheet formula is prefixed by an apostrophe, as OWASP recommends."""
     if not isinstance(value, str):
         return value
     formula = value.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
-    return "'" * formula + value.replace(
-        "\r", "\n"
-    )  # Python before 3.13 leaves \r without quotes: it would end the line
+    # Python before 3.13 does not quote \r, which would end the line.
+    return "'" * formula + value.replace("\r", "\n")
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -74,5 +82,89 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """The text with every sign that Markdown would take for its own, links, code and mathematics too, as itself."""
+    """Escape all Markdown syntax, including links, code and mathematics."""
     return re.sub(r"([\\`*_~$|\[\]])", r"\\\1", text.replace("&", "&amp;").replace("<", "&lt;"))
+
+
+class Bars(Observer):
+    """Progress bars of `placeopt.studies.comparison.matrix.compare` on a terminal; nothing elsewhere."""
+
+    def __init__(self, console: Console) -> None:
+        self.torn = False
+        """Whether the last line of the ledger was incomplete."""
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=16),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._lock = threading.Lock()
+        self._all: TaskID | None = None
+        self._kernels: TaskID | None = None
+        self._known = self._total = 0
+        self._running: dict[Key, tuple[TaskID, float]] = {}
+
+    def __enter__(self) -> Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def plan(self, total: int, known: int, torn: bool) -> None:
+        """Show the bar of all runs."""
+        self.torn, self._known, self._total = torn, known, total
+        self._all = self._progress.add_task(self._counted(known), total=total, completed=known)
+
+    def compile(self, done: int, count: int) -> None:
+        """Show a bar for the kernels until all are compiled."""
+        if self._kernels is None and done < count:
+            self._kernels = self._progress.add_task("compiling kernels, once on this machine", total=count)
+        if self._kernels is not None:
+            self._progress.update(self._kernels, completed=done, visible=done < count)
+
+    def begin(self, job: Job) -> None:
+        """Show the bar of a run."""
+        total = None if job.time_limit is None else job.time_limit + job.grace
+        task = self._progress.add_task(_run_name(job), total=total)
+        with self._lock:
+            self._running[job.key] = task, time.monotonic()
+
+    def progress(self, job: Job, point: Point) -> None:
+        """Show value and bound of a run."""
+        with self._lock:
+            task = self._running.get(job.key)
+        if task is not None:
+            _, value, bound = point
+            gap = f", gap {(value - bound) / value:.1%}" if value and bound is not None else ""
+            best = f": best {value:,.10g}{gap}" if value is not None else ""
+            self._progress.update(task[0], description=f"{_run_name(job)}{best}")
+
+    def end(self, job: Job) -> None:
+        """Remove the bar of a run."""
+        with self._lock:
+            task = self._running.pop(job.key, None)
+        if task is not None:
+            self._progress.remove_task(task[0])
+
+    def tick(self, done: int) -> None:
+        """Update all bars."""
+        with self._lock:
+            running = list(self._running.values())
+        for task, begun in running:
+            if task in self._progress.task_ids:
+                self._progress.update(task, completed=time.monotonic() - begun)
+        if self._all is not None:
+            count = self._known + done
+            self._progress.update(self._all, completed=count, description=self._counted(count))
+
+    def _counted(self, done: int) -> str:
+        return f"{done} of {self._total} runs"
+
+
+def _run_name(job: Job) -> str:
+    return f"{visible(job.problem, 30)}, {job.solver}, seed {job.seed}"

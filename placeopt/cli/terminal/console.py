@@ -1,31 +1,57 @@
-"""What a person reads in a terminal: problem lines, result tables, violations."""
+"""Print problems, results and violations; tables and lists that all commands share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from placeopt.errors import counted
-from placeopt.model.metrics import DeviceUse
 from placeopt.model.problem import Problem
 from placeopt.solving.result import Result, result_facts
 from placeopt.verifier import Violation
-from placeopt.views.facts import DEVICE_HEADERS, SHOWN, device_cells, problem_line
+from placeopt.views.facts import DEVICE_HEADERS, SHOWN, device_cells, problem_line, verdict_text
+
+
+def new_table(*headers: str, left: int = 1, wrap: Sequence[str] = (), indent: int = 0) -> Table:
+    """Return a table without borders.
+
+    The first `left` columns and those in `wrap` are left-aligned, the others right-aligned; only those in `wrap` wrap.
+    """
+    table = Table(box=None, padding=(0, 2, 0, indent), header_style="bold", pad_edge=indent > 0)
+    for k, header in enumerate(headers):
+        wraps = header in wrap
+        justify: Literal["left", "right"] = "left" if k < left or wraps else "right"
+        table.add_column(header, justify=justify, no_wrap=not wraps, overflow="fold" if wraps else "ellipsis")
+    return table
+
+
+def facts_table(facts: Iterable[tuple[str, str]]) -> Table:
+    """Return a table of bold labels and wrapped texts."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, text in facts:
+        table.add_row(Text(label), Text(text))
+    return table
+
+
+def print_wrapped(console: Console, text: Text | str) -> None:
+    """Print a text: wrapped between words on a terminal, on one line elsewhere."""
+    console.print(Text(text) if isinstance(text, str) else text, soft_wrap=not console.is_terminal)
 
 
 def print_problem(console: Console, problem: Problem) -> None:
-    """The problem line: on a terminal broken after commas where it is too long, one line elsewhere."""
+    """Print the problem line: a long line is broken after commas on a terminal."""
     line = problem_line(problem)
-    console.print(Text(folded(line, console.width) if console.is_terminal else line), soft_wrap=not console.is_terminal)
+    print_wrapped(console, folded(line, console.width) if console.is_terminal else line)
 
 
 def folded(line: str, width: int) -> str:
-    """The line broken after commas, so that no amount is parted from its unit; what has no comma is left to others."""
+    """Break a line after commas, so that amounts and units stay together."""
     lines = [""]
     pieces = line.split(", ")
     for place, piece in enumerate(pieces):
@@ -39,37 +65,23 @@ def folded(line: str, width: int) -> str:
 
 
 def print_result(console: Console, result: Result) -> None:
-    """The outcome of a solve: why it stopped, the objective and its gap, the devices, the verdict."""
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(style="bold")
-    facts.add_column(overflow="fold")
-    for label, text in result_facts(result):
-        facts.add_row(label, Text(text))
-    console.print(facts)
+    """Print the outcome of a solve: termination, objective, gap, devices and verdict."""
+    console.print(facts_table(result_facts(result)))
     if result.devices:
-        console.print(device_table(result.devices, result.makespan or 0, result.problem.resolution))
-    if result.feasible is None:
-        console.print("no schedule")
-    elif result.feasible:
-        console.print("[green]feasible[/green]: the verifier found no violation")
-    else:
-        print_violations(console, result.violations)
+        table = new_table(*DEVICE_HEADERS, left=2)
+        for use in result.devices:
+            table.add_row(*map(Text, device_cells(use, result.makespan or 0, result.problem.resolution)))
+        console.print(table)
+    print_verdict(console, result.feasible, result.violations)
 
 
-def device_table(devices: Sequence[DeviceUse], makespan: int, resolution: Fraction) -> Table:
-    """What a schedule asks of each device."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    for k, header in enumerate(DEVICE_HEADERS):
-        table.add_column(header, justify="left" if k < 2 else "right", no_wrap=True)
-    for use in devices:
-        table.add_row(*map(Text, device_cells(use, makespan, resolution)))
-    return table
-
-
-def print_violations(console: Console, violations: Sequence[Violation]) -> None:
-    """Violations, the first of them in full, the rest counted."""
-    console.print(f"[red]infeasible[/red]: {counted(len(violations), 'violation')}")
+def print_verdict(console: Console, feasible: bool | None, violations: Sequence[Violation]) -> None:
+    """Print what the verifier found, with the first violations."""
+    verdict = Text(verdict_text(feasible, len(violations)))
+    if feasible is not None:
+        verdict.stylize("green" if feasible else "red", 0, verdict.plain.index(":"))
+    console.print(verdict)
     for violation in violations[:SHOWN]:
         console.print(Text(f"  {violation.rule.value}: {violation.message}"))
     if len(violations) > SHOWN:
-        console.print(f"  and {len(violations) - SHOWN} more; --json lists them all")
+        console.print(f"  and {len(violations) - SHOWN:,} more; --json lists all of them")

@@ -1,4 +1,4 @@
-"""What a person reads of an explanation: the lines that cannot hold together, why, and what would mend each."""
+"""Print explanations: the lines that conflict, the reason, and a fix for each line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN = 30
 
 
 def print_explanation(console: Console, explanation: Explanation) -> None:
-    """The verdict and, if a problem is infeasible, each line of the set with its mend."""
+    """Print the verdict and, if the problem is infeasible, each conflicting line with its fix."""
     problem = explanation.problem
     if explanation.status == "feasible":
         assert explanation.schedule is not None
@@ -23,27 +23,27 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
         console.print(Text.assemble(("feasible", "green"), f": the verifier accepts a schedule that ends at {ends}"))
         return
     if explanation.status == "undecided":
-        console.print("undecided: neither a schedule nor a proof that there is none was found in time")
+        console.print("undecided: neither a schedule nor a proof of infeasibility was found within the time limit")
         return
     console.print(Text.assemble(("infeasible", "red"), f": {_verdict(explanation)}"))
     for member in explanation.members[:_SHOWN]:
         _print_member(console, member)
     if len(explanation.members) > _SHOWN:
-        console.print(f"\n  and {len(explanation.members) - _SHOWN} more; --json lists them all")
+        console.print(f"\n  and {len(explanation.members) - _SHOWN} more; --json lists all of them")
     if explanation.reason:
         console.print()
         console.print(Text(f"why: {explanation.reason}"))
     if len(explanation.members) > 1 and any(member.mend for member in explanation.members):
-        console.print("Each change mends the problem alone, unless it says otherwise; solving confirmed it.")
+        console.print("Each fix alone makes the problem feasible unless stated otherwise; solving confirmed it.")
 
 
 def _verdict(explanation: Explanation) -> str:
     count = len(explanation.members)
     if count == 1:
-        return "this line cannot hold"
+        return "this line cannot be satisfied"
     if explanation.minimal:
-        return f"these {count} lines cannot hold together; without any one of them the others can"
-    return f"these {count} lines cannot hold together; perhaps fewer of them cannot either (the time was over)"
+        return f"these {count} lines conflict; without any one of them, the others can be satisfied"
+    return f"these {count} lines conflict; fewer of them may conflict as well (the time limit was reached)"
 
 
 def _print_member(console: Console, member: Member) -> None:
@@ -52,12 +52,12 @@ def _print_member(console: Console, member: Member) -> None:
     console.print(Text(f"  {place}", style="bold"), soft_wrap=True)
     _print_indented(console, member.text)
     if change is not None:
-        beside = "" if change.whole else " (for these lines; another contradiction remains in the file)"
-        _print_indented(console, f"mend: {change.text}{beside}")
+        limited = "" if change.whole else " (resolves this conflict only; the file contains another one)"
+        _print_indented(console, f"fix: {change.text}{limited}")
     elif member.needed:
-        _print_indented(console, "mend: none found in time")
+        _print_indented(console, "fix: none found within the time limit")
     else:
-        _print_indented(console, "perhaps superfluous: the time was over")
+        _print_indented(console, "possibly not part of the conflict: the time limit was reached")
 
 
 def _print_indented(console: Console, text: str) -> None:

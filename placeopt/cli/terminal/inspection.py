@@ -1,33 +1,33 @@
-"""What `placeopt inspect` tells of a problem."""
+"""Describe problems for `placeopt inspect`, and lower bounds for `placeopt bounds` too."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from placeopt.bounding.quick import bounds, prove_infeasible
-from placeopt.cli.terminal.bounding import bounds_data, bounds_table
-from placeopt.cli.terminal.console import print_problem
-from placeopt.cli.terminal.passes import exact_passes, print_exact_passes
+from placeopt.bounding.quick import Bound, bounds, prove_infeasible
+from placeopt.cli.terminal.console import facts_table, new_table, print_problem
 from placeopt.errors import counted, visible
 from placeopt.model.metrics import ccr, shape
 from placeopt.model.objective import simplified
-from placeopt.model.problem import UNLIMITED, Problem, rounding_text
+from placeopt.model.problem import UNLIMITED, Problem, devices_by_class, rounding_text
 from placeopt.model.units import size_text, time_text
+from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.solving.result import number
+from placeopt.views.facts import change_text, value_text
 
 
 def inspection(problem: Problem) -> dict[str, Any]:
-    """Sizes, shape, memory, device classes, what exact passes remove, and bounds, as plain data."""
+    """Return sizes, shape, memory, device classes, the effect of exact passes, and bounds as plain data."""
     form = shape(problem)
     proof = prove_infeasible(problem)
     stated = problem.deadline != UNLIMITED
-    classes: dict[int, list[int]] = {}
-    for device, label in enumerate(problem.device_class.tolist()):
-        classes.setdefault(label, []).append(device)
+    chain = apply_passes(problem, EXACT_PASSES)
+    steps = [{"pass": step.name, "explanation": step.reduction.explanation} for step in chain.steps]
     return {
         "problem": problem.name,
         "description": problem.description,
@@ -64,46 +64,39 @@ def inspection(problem: Problem) -> dict[str, Any]:
                 "capacity": None if problem.capacity[members[0]] == UNLIMITED else int(problem.capacity[members[0]]),
                 "feasible_tasks": int(problem.feasible[:, members[0]].sum()),
             }
-            for members in classes.values()
+            for members in devices_by_class(problem)
         ],
-        "exact_passes": exact_passes(problem),
+        "exact_passes": chain.applied.to_dict() | {"steps": steps},
         "infeasible": None if proof is None else proof.reason,
         "bounds": [] if proof is not None else bounds_data(bounds(problem)),
     }
 
 
 def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) -> None:
-    """The same for people."""
+    """Print the result of `inspection`."""
     print_problem(console, problem)
     if found["description"]:
         console.print(Text(visible(found["description"], 1000)))
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(style="bold")
-    facts.add_column(overflow="fold")
-    facts.add_row("objective", found["objective"])
-    facts.add_row("contention", found["contention"])
-    facts.add_row("memory model", found["memory_model"])
+    facts = [(label, found[label.replace(" ", "_")]) for label in ("objective", "contention", "memory model")]
     rounded = rounding_text(problem)
     if rounded is not None:
-        facts.add_row("rounding", Text(rounded))
-    facts.add_row("shape", f"depth {found['depth']:,}, width {found['width']:,}")
-    facts.add_row("groups", f"{found['groups']:,} after colocation, {found['separated_pairs']:,} separated pairs")
+        facts.append(("rounding", rounded))
+    facts.append(("shape", f"depth {found['depth']:,}, width {found['width']:,}"))
+    facts.append(
+        ("groups", f"{found['groups']:,} after colocation, {counted(found['separated_pairs'], 'separated pair')}")
+    )
     if found["release_times"] or found["deadlines"]:
-        facts.add_row("times", _times(problem, found))
+        facts.append(("times", _times(problem, found)))
     if found["tasks_with_relocation"]:
         moving, runs = counted(found["tasks_with_relocation"], "task"), counted(found["runs_before_next_change"], "run")
-        facts.add_row("relocation", f"{moving} may move at a cost, which serves {runs}")
+        facts.append(("relocation", f"{moving} may move at a cost, shared by {runs}"))
     memory = {key: size_text(amount) for key, amount in found["memory"].items()}
-    facts.add_row(
-        "memory",
-        f"resident {memory['resident']}, output {memory['output']}, scratch {memory['scratch']}; "
-        f"largest task {memory['largest_task']}",
-    )
-    console.print(facts)
+    amounts = ", ".join(f"{key} {memory[key]}" for key in ("resident", "output", "scratch"))
+    facts.append(("memory", f"{amounts}; largest task {memory['largest_task']}"))
+    console.print(facts_table(facts))
     console.print("\n[bold]device classes[/bold] (interchangeable devices)")
-    table = Table(box=None, padding=(0, 2, 0, 2), header_style="bold")
-    for header in ("devices", "type", "capacity each", "may run"):
-        table.add_column(header, overflow="fold")
+    headers = ("devices", "type", "capacity each", "may run")
+    table = new_table(*headers, wrap=headers, indent=2)
     for group in found["device_classes"]:
         names = group["devices"]
         label = names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]} ({len(names)})"
@@ -111,7 +104,7 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
         may_run = f"{group['feasible_tasks']:,} of {problem.n_tasks:,} tasks"
         table.add_row(Text(visible(label)), Text(visible(group["type"], 20)), capacity, may_run)
     console.print(table)
-    print_exact_passes(console, found["exact_passes"])
+    _print_exact_passes(console, found["exact_passes"])
     if found["infeasible"] is not None:
         console.print(Text.assemble("\n", ("infeasible", "red"), f": {found['infeasible']}"))
         return
@@ -119,15 +112,51 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
     console.print(bounds_table(problem, found["bounds"]))
 
 
+def _print_exact_passes(console: Console, found: dict[str, Any]) -> None:
+    """Print the effect of the exact passes, step by step."""
+    console.print("\n[bold]exact passes[/bold] (used by exact solvers)")
+    if not found["steps"]:
+        console.print("  nothing to remove")
+        return
+    table = new_table("pass", "effect", wrap=["effect"], indent=2)
+    table.show_header = False
+    for step in found["steps"]:
+        table.add_row(step["pass"], Text(step["explanation"]))
+    table.add_row("together", Text(change_text(found["before"], found["after"])))
+    console.print(table)
+
+
 def _times(problem: Problem, found: dict[str, Any]) -> str:
-    """How many tasks have a release time, how many a deadline, and which bind the most."""
-
-    def count(number: int, noun: str, which: str, ticks: int) -> str:
-        return f"{number:,} {noun}{'' if number == 1 else 's'} ({which} {time_text(ticks, problem.resolution)})"
-
+    """Describe release times and deadlines: their numbers, the latest and the earliest."""
     parts = []
     if found["release_times"]:
-        parts.append(count(found["release_times"], "release time", "the latest", found["latest_release"]))
+        latest = time_text(found["latest_release"], problem.resolution)
+        parts.append(f"{counted(found['release_times'], 'release time')} (latest {latest})")
     if found["deadlines"]:
-        parts.append(count(found["deadlines"], "deadline", "the earliest", found["earliest_deadline"]))
+        earliest = time_text(found["earliest_deadline"], problem.resolution)
+        parts.append(f"{counted(found['deadlines'], 'deadline')} (earliest {earliest})")
     return ", ".join(parts)
+
+
+def bounds_data(found: Sequence[Bound]) -> list[dict[str, Any]]:
+    """Return bounds as plain data."""
+    return [
+        {
+            "name": bound.name,
+            "value": number(bound.value),
+            "seconds": round(bound.seconds, 6),
+            "explanation": bound.explanation,
+        }
+        for bound in found
+    ]
+
+
+def bounds_table(problem: Problem, found: Sequence[dict[str, Any]]) -> Table:
+    """Return a table of bounds from `bounds_data`."""
+    table = new_table(
+        "bound", "value", "time", "why no schedule is better", wrap=["why no schedule is better"], indent=2
+    )
+    for bound in found:
+        value = value_text(bound["value"], problem, problem.objective.leading_metric, ticks=False)
+        table.add_row(bound["name"], value, f"{bound['seconds']:.3f} s", Text(bound["explanation"]))
+    return table

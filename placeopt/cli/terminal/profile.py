@@ -1,4 +1,4 @@
-"""What a profile found, as data and for people."""
+"""Format profiles as data, and print them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from placeopt.errors import listing, visible
+from placeopt.cli.terminal.console import new_table
+from placeopt.errors import counted, listing, visible
 from placeopt.model.units import size_text
 from placeopt.profiling import Applied, Deviations, Estimate, Line, Profile, TransferModel
 from placeopt.profiling.estimates import relative_deviation
-from placeopt.profiling.numerals import time_text
+from placeopt.profiling.transfers import time_text
 
 _SHOWN = 20
 
 
 def profile_data(profile: Profile) -> dict[str, Any]:
-    """A profile as plain data: seconds and bytes, lines per sample of the batch."""
+    """Return a profile as plain data in seconds and bytes; slopes are per sample of the batch."""
     return {
         "batch": profile.batch,
         "operators": [asdict(estimate) for estimate in profile.estimates],
@@ -28,14 +29,11 @@ def profile_data(profile: Profile) -> dict[str, Any]:
             "memory": None if profile.memory is None else asdict(profile.memory),
         },
         "total": {
-            "estimated": {
-                "seconds": sum(e.estimated.seconds for e in profile.estimates),
-                "bytes": sum(e.estimated.bytes for e in profile.estimates),
-            },
-            "best": {
-                "seconds": sum(e.best.seconds for e in profile.estimates),
-                "bytes": sum(e.best.bytes for e in profile.estimates),
-            },
+            which: {
+                unit: sum(getattr(getattr(each, which), unit) for each in profile.estimates)
+                for unit in ("seconds", "bytes")
+            }
+            for which in ("estimated", "best")
         },
         "constant": [_name(estimate) for estimate in profile.constant],
         "falling": [_name(estimate) for estimate in profile.falling],
@@ -43,56 +41,53 @@ def profile_data(profile: Profile) -> dict[str, Any]:
 
 
 def transfers_data(model: TransferModel) -> dict[str, Any]:
-    """A transfer model as plain data: seconds and bytes."""
+    """Return a transfer model as plain data in seconds and bytes."""
     return {**asdict(model), "bandwidth": model.bandwidth, "link": model.link()}
 
 
 def print_profile(console: Console, profile: Profile) -> None:
-    """The operators that need most memory, the totals, and how far the estimates are from what was measured."""
+    """Print the operators with the largest memory, the totals, and deviations from measurements."""
     estimates = sorted(profile.estimates, key=lambda e: -e.best.bytes)
     compared = profile.memory is not None or profile.time is not None
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    table.add_column("operator", overflow="fold")
-    headers = ["batches", "memory", "/sample", "fit", "time", "/sample", "fit"]
-    if compared:  # at the wanted batch size itself: how good the fit was elsewhere no longer matters
-        headers = ["batches", "memory", "/sample", "off", "time", "/sample", "off"]
-    for header in headers:
-        table.add_column(header, justify="right", no_wrap=True)
+    quality = "off" if compared else "fit"  # measurements at the requested batch size replace the quality of the fit
+    table = new_table(
+        "operator", "batches", "memory", "/sample", quality, "time", "/sample", quality, wrap=["operator"]
+    )
     for estimate in estimates[:_SHOWN]:
         table.add_row(*_row(estimate, compared))
     console.print(f"[bold]at batch size {profile.batch:,}[/bold]")
     console.print(table)
     if len(estimates) > _SHOWN:
-        console.print(f"  and {len(estimates) - _SHOWN:,} with less memory; --json lists them all")
+        console.print(f"  and {len(estimates) - _SHOWN:,} with less memory; --json lists all of them")
     memory = sum(e.best.bytes for e in estimates)
     seconds = sum(e.best.seconds for e in estimates)
     console.print(f"together {_size(memory)} and {_time(seconds)}")
     if compared:
-        console.print(f"\n[bold]estimated and measured at batch size {profile.batch:,}[/bold]")
+        console.print(f"\n[bold]deviation of estimates from measurements at batch size {profile.batch:,}[/bold]")
         console.print(_deviation_table({"memory": profile.memory, "time": profile.time}))
 
 
 def print_notes(console: Console, profile: Profile) -> None:
-    """What is doubtful about estimates."""
+    """Print notes on doubtful estimates."""
     several = any(e.device is not None for e in profile.estimates)
 
-    def counted(number: int) -> str:
+    def operators(number: int) -> str:
         where = f" on {'a device' if number == 1 else 'devices'}" if several else ""
-        return f"{number:,} operator{'' if number == 1 else 's'}{where}"
+        return counted(number, "operator") + where
 
     for found, message in (
-        (profile.constant, "measured at one batch size alone, taken as constant"),
-        (profile.falling, "memory or time falls with the batch size, doubtful"),
+        (profile.constant, "measured at only one batch size, assumed to be constant"),
+        (profile.falling, "memory or time decreases with the batch size, which is doubtful"),
     ):
         if found:
             names = listing([_name(estimate) for estimate in found], 5)
-            console.print(Text(f"note: {counted(len(found))}: {message}: {names}"))
+            console.print(Text(f"note: {operators(len(found))}: {message}: {names}"))
     if profile.unmatched:
-        console.print(f"note: {counted(profile.unmatched)} to compare with, not measured at other batch sizes")
+        console.print(f"note: {operators(profile.unmatched)} not compared: not measured at other batch sizes")
 
 
 def print_transfers(console: Console, model: TransferModel) -> None:
-    """The linear transfer model and the lines for a spec."""
+    """Print the linear transfer model and the lines for a spec."""
     slope = model.seconds_per_byte * 1e6
     console.print("[bold]transfers[/bold]")
     console.print(
@@ -106,16 +101,15 @@ def print_transfers(console: Console, model: TransferModel) -> None:
 
 
 def print_applied(console: Console, applied: Applied) -> None:
-    """What a profile did to a problem."""
-    names = list(applied.document["tasks"])
+    """Print what a profile changed in a problem."""
     console.print(
-        f"{len(names):,} tasks: {applied.by_name:,} measured by name, {applied.by_op:,} by op, "
-        f"{len(applied.left):,} left as they were"
+        f"{counted(len(applied.document['tasks']), 'task')}: {applied.by_name:,} measured by name, {applied.by_op:,} "
+        f"by op, {len(applied.left):,} unchanged"
     )
     for found, message in (
-        (applied.left, "of these tasks nothing was measured"),
-        (applied.unused, "no task is called by these operators, by name or op"),
-        (applied.restricted, "given by flops or bytes before, these tasks now run only where they were measured"),
+        (applied.left, "no measurements for these tasks"),
+        (applied.unused, "no task has the name or op of these operators"),
+        (applied.restricted, "stated by flops or bytes before, these tasks now run only where they were measured"),
     ):
         if found:
             console.print(Text(f"note: {message}: {listing(found, 5)}"))
@@ -151,10 +145,7 @@ def _per_sample(line: Line, shown: Any) -> str:
 
 
 def _deviation_table(found: dict[str, Deviations | None]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    table.add_column("")
-    for header in ("mean", "90 % within", "most", "of the sum", "compared"):
-        table.add_column(header, justify="right", no_wrap=True)
+    table = new_table("", "mean", "90 % within", "most", "of the sum", "compared")
     for name, deviations in found.items():
         if deviations is not None:
             d = deviations

@@ -1,4 +1,4 @@
-"""What a check of a placement model found, as data and for people."""
+"""Format checks of placement models as data, and print them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from placeopt.errors import visible
+from placeopt.cli.terminal.console import new_table, print_wrapped
+from placeopt.errors import counted, visible
 from placeopt.model.problem import Problem
 from placeopt.solver import Settings
 from placeopt.submodular import Check, Checks, Counterexample
 
 _SHOWN = 6
-"""Placements of a set that are named; the others are counted."""
+"""Maximum number of placements of a set that are named."""
 
 _RETURNS, _MONOTONE, _ORDER = "diminishing returns", "monotone", "independent of order"
 _REFUTED = {_RETURNS: "returns grow", _MONOTONE: "not monotone", _ORDER: "the order matters"}
@@ -24,7 +24,7 @@ _REFUTED = {_RETURNS: "returns grow", _MONOTONE: "not monotone", _ORDER: "the or
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was checked how, what came of it, and whether it was stopped before the end."""
+    """The parameters and the results of a check, and whether it was stopped early."""
 
     problem: Problem
     model: str
@@ -36,18 +36,18 @@ class Findings:
 
     @property
     def named(self) -> tuple[tuple[str, Check], ...]:
-        """Each property by the name that people read."""
+        """Each property with its name."""
         checks = self.checks
         return (_RETURNS, checks.submodular), (_MONOTONE, checks.monotone), (_ORDER, checks.path_free)
 
     @property
     def exhaustive(self) -> bool:
-        """Whether all cases of all properties were gone through."""
+        """Whether all cases of all properties were checked."""
         return all(check.exhaustive for _, check in self.named)
 
 
 def findings_data(findings: Findings) -> dict[str, Any]:
-    """Findings as plain data."""
+    """Return findings as plain data."""
     problem, checks = findings.problem, findings.checks
     return {
         "problem": problem.name,
@@ -95,34 +95,27 @@ def _pair_data(problem: Problem, pair: int) -> dict[str, str]:
 
 
 def print_findings(console: Console, findings: Findings) -> None:
-    """What was looked at, a table of the properties, the worst counterexample to each, and the verdict."""
+    """Print the parameters, a table of properties, the worst counterexample to each, and the verdict."""
     checks = findings.checks
-    _print_wrapped(console, Text(_looked_at(findings)))
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    for header in ("property", "claimed", "cases", "violations", "all cases"):
-        table.add_column(header, justify="left" if header == "property" else "right", no_wrap=True)
+    print_wrapped(console, _parameters(findings))
+    table = new_table("property", "claimed", "cases", "violations", "all cases")
     for name, check in findings.named:
         violations = Text(f"{check.violations:,}", style="red" if check.refuted else "")
         table.add_row(name, _yes(check.claimed), f"{check.cases:,}", violations, _yes(check.exhaustive))
     console.print(table)
     for name, check in findings.named:
         if check.worst is not None:
-            _print_wrapped(console, Text.assemble((_REFUTED[name], "red"), f": {_words(findings, name)}"))
+            print_wrapped(console, Text.assemble((_REFUTED[name], "red"), f": {_counterexample_text(findings, name)}"))
     if findings.stopped:
-        _print_wrapped(console, Text("stopped early: there may be more counterexamples, and smaller ones"))
+        print_wrapped(console, "stopped early: there may be more and smaller counterexamples")
     wrong = [name for name, check in findings.named if check.claimed and check.refuted]
     if wrong:
-        _print_wrapped(
-            console,
-            Text.assemble(
-                ("a bug in placeopt", "red"),
-                f": the model claims what was refuted, {_and(wrong)}; please report it",
-            ),
-        )
-    _print_wrapped(console, Text(_verdict(checks, findings.exhaustive)))
+        claims = f": the model claims a property that was refuted: {', '.join(wrong)}; please report it"
+        print_wrapped(console, Text.assemble(("a bug in placeopt", "red"), claims))
+    print_wrapped(console, _verdict(checks, findings.exhaustive))
 
 
-def _looked_at(findings: Findings) -> str:
+def _parameters(findings: Findings) -> str:
     changed = ", ".join(
         f"{name} = {_plain(value)}" for name, value in findings.settings.model_dump(exclude_unset=True).items()
     )
@@ -134,25 +127,25 @@ def _looked_at(findings: Findings) -> str:
     else:
         most = min(findings.longest, findings.problem.n_tasks)
         drawn = (
-            f"{_count(checks.samples, 'random sequence')} of up to {_count(most, 'placement')}, seed {findings.seed}"
+            f"{counted(checks.samples, 'random sequence')} of up to {counted(most, 'placement')}, seed {findings.seed}"
         )
     return f"{findings.model}{f' with {changed}' if changed else ''}: {drawn}"
 
 
 def _verdict(checks: Checks, exhaustive: bool) -> str:
     if checks.submodular.refuted:
-        return "greedy has no guarantee for this model: the theorems ask for diminishing returns"
+        return "greedy has no guarantee for this model: the theorems require diminishing returns"
     if checks.refuted:
-        return "greedy has no guarantee for this model: the theorems ask for all three properties"
+        return "greedy has no guarantee for this model: the theorems require all three properties"
     if exhaustive:
         return "no counterexample: the function has all three properties on this problem, up to rounding"
     if all(check.claimed for check in (checks.submodular, checks.monotone, checks.path_free)):
-        return "no counterexample among the samples, which proves nothing; that the claims hold is shown on paper"
-    return "no counterexample among the samples; that proves nothing"
+        return "no counterexample among the samples, which is not a proof; the model's claims are proved on paper"
+    return "no counterexample among the samples, which is not a proof"
 
 
-def _words(findings: Findings, name: str) -> str:
-    """A counterexample as a sentence."""
+def _counterexample_text(findings: Findings, name: str) -> str:
+    """Describe a counterexample in a sentence."""
     worst = dict(findings.named)[name].worst
     assert worst is not None
     problem = findings.problem
@@ -162,13 +155,13 @@ def _words(findings: Findings, name: str) -> str:
     assert worst.element is not None
     placing = f"placing {_pair(problem, worst.element)}"
     if name == _MONOTONE:
-        return f"{placing}{_standing(problem, worst.before)} loses {_apart(-worst.gain_before, 0.0)[0]}"
+        return f"{placing}{_after(problem, worst.before)} loses {_apart(-worst.gain_before, 0.0)[0]}"
     early, late = _apart(worst.gain_before, worst.gain_after)
-    return f"{placing} gains {early}{_standing(problem, worst.before)}, {late} {_later(problem, worst)}"
+    return f"{placing} gains {early}{_after(problem, worst.before)}, {late} {_later(problem, worst)}"
 
 
-def _standing(problem: Problem, placed: Sequence[int]) -> str:
-    return f" after {_set(problem, placed)}" if placed else " where nothing stands"
+def _after(problem: Problem, placed: Sequence[int]) -> str:
+    return f" after {_set(problem, placed)}" if placed else " as the first placement"
 
 
 def _later(problem: Problem, worst: Counterexample) -> str:
@@ -179,7 +172,7 @@ def _later(problem: Problem, worst: Counterexample) -> str:
 
 
 def _set(problem: Problem, pairs: Sequence[int]) -> str:
-    """Placements in their order; of a long list the first ones and the last, and how many stand between."""
+    """List placements in order; a long list is shortened in the middle."""
     texts = [_pair(problem, pair) for pair in pairs]
     if len(texts) > _SHOWN:
         texts = [*texts[: _SHOWN - 2], f"{len(texts) - _SHOWN + 1:,} more", texts[-1]]
@@ -192,7 +185,7 @@ def _pair(problem: Problem, pair: int) -> str:
 
 
 def _apart(one: float, other: float) -> tuple[str, str]:
-    """Two numbers with three decimals, or as many as it takes to tell them apart."""
+    """Format two numbers with three decimals, or with more until the texts differ."""
     for digits in range(3, 16):
         texts = f"{one:.{digits}f}", f"{other:.{digits}f}"
         if float(texts[0]) != float(texts[1]):
@@ -204,18 +197,5 @@ def _plain(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else visible(str(value))
 
 
-def _and(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _yes(said: bool) -> str:
-    return "yes" if said else "no"
-
-
-def _print_wrapped(console: Console, text: Text) -> None:
-    """Between words on a terminal, in one line elsewhere."""
-    console.print(text, soft_wrap=not console.is_terminal)
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

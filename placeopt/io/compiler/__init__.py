@@ -1,4 +1,4 @@
-"""From a spec to a problem: names resolved, units gone, every mistake reported at once."""
+"""Compile a spec to a problem: resolve names, convert units, and report all issues at once."""
 
 from __future__ import annotations
 
@@ -11,50 +11,45 @@ from typing import Any
 import numpy as np
 
 from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file_order, listing
-from placeopt.io.compiler.backward import forward_tasks
-from placeopt.io.compiler.current import Current
-from placeopt.io.compiler.devices import DeviceIndex
-from placeopt.io.compiler.durations import DurationTable, feasibility
-from placeopt.io.compiler.edges import edge_arrays
+from placeopt.io.compiler.checks import check_ranges, check_windows
+from placeopt.io.compiler.durations import DurationTable, feasibility, time_windows
+from placeopt.io.compiler.edges import edge_arrays, forward_tasks
 from placeopt.io.compiler.groups import TaskMemory, check_groups, colocation_labels, separation_pairs
 from placeopt.io.compiler.issues import Gaps, Issues
-from placeopt.io.compiler.links import link_arrays
-from placeopt.io.compiler.placement import FixedPlacement
-from placeopt.io.compiler.ranges import check_ranges
+from placeopt.io.compiler.network import DeviceIndex, link_arrays
+from placeopt.io.compiler.placement import Current, FixedPlacement
 from placeopt.io.compiler.scales import Scales
-from placeopt.io.compiler.windows import check_windows, time_windows
 from placeopt.io.document import Document, Files, NamedFiles, collection_paused, read_document
 from placeopt.io.files import size_limit
 from placeopt.io.spec import GraphFile, Spec, TaskSpec
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import build_problem
+from placeopt.model.objective import shared_out
 from placeopt.model.problem import NANO, UNLIMITED, Objective, Problem, Term
-from placeopt.model.relocation import shared_out
 from placeopt.model.units import is_whole, shown
 
-_SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds of a tick
+_SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds per tick
 
 __all__ = ["Compilation", "begin_compilation", "compile_document", "compile_spec", "document_of", "load", "read_spec"]
 
 
 def load(path: str | Path, *, files: Files = "any", max_bytes: int | None = None) -> Problem:
-    """The problem in a spec file (YAML, or JSON if its name ends in .json).
+    """Load the problem in a spec file (YAML, or JSON if the file name ends in .json).
 
     Parameters
     ----------
     files
-        Which files the spec may name (a graph file, plan files): "any", "beside" (those in its folder or below), or
-        "none".
+        Which files the spec may name (a graph file, plan files): "any", "beside" (in its folder or below), or "none".
     max_bytes
-        The largest file that is read, instead of 32 MiB for YAML and 512 MiB for JSON.
+        Size limit of a file, instead of 32 MiB for YAML and 512 MiB for JSON.
 
     Raises
     ------
     SpecError
-        If the file, or a file that it names, is wrong; lists every issue.
+        If the file, or a file that it names, is not valid; lists every issue.
     UsageError
-        If an argument makes no sense.
+        If an argument is not valid.
     """
     if not isinstance(path, str | Path):
         raise UsageError(f"load takes a path, got {type(path).__name__}; placeopt.compile takes documents made in code")
@@ -65,21 +60,21 @@ def load(path: str | Path, *, files: Files = "any", max_bytes: int | None = None
 def compile_spec(
     spec: Spec | dict[str, Any], *, folder: str | Path | None = None, files: Files | None = None
 ) -> Problem:
-    """The problem of a spec made in code.
+    """Compile a spec made in code.
 
     Parameters
     ----------
     folder
-        The folder that the names of files in the spec are relative to; the current one unless given.
+        The folder that file names in the spec are relative to; the current one by default.
     files
         Which files the spec may name, as in `load`. "beside" by default if `folder` is given, else "none".
 
     Raises
     ------
     SpecError
-        If the spec is wrong; lists every issue.
+        If the spec is not valid; lists every issue.
     UsageError
-        If it is neither a Spec nor a dict, has the same name as text and as a number, or an argument makes no sense.
+        If it is neither a Spec nor a dict, has the same name as text and as a number, or an argument is not valid.
     """
     if isinstance(spec, Spec):
         document = Document(spec.model_dump(by_alias=True, warnings=False))  # only for the places of issues
@@ -90,18 +85,12 @@ def compile_spec(
 
 
 def document_of(data: Mapping[str, Any]) -> Document:
-    """A document made in code.
-
-    Raises
-    ------
-    UsageError
-        If it has the same name as text and as a number.
-    """
+    """A document made in code; raises a UsageError if it has the same name as text and as a number."""
     return Document({key: _with_text_keys(key, value) for key, value in data.items()})
 
 
 def _with_text_keys(section: object, entries: Any) -> Any:
-    """A section with names as text: in code, tasks and devices may be numbered."""
+    """A section with names as text; in code, names may be whole numbers."""
     if not isinstance(entries, dict) or all(isinstance(name, str) for name in entries):
         return entries
     named = {str(name) if is_whole(name) else name: entry for name, entry in entries.items()}
@@ -111,7 +100,7 @@ def _with_text_keys(section: object, entries: Any) -> Any:
 
 
 def compile_document(document: Document, *, folder: str | Path | None = None, files: Files | None = None) -> Problem:
-    """The problem of a document; see `load`, and `NamedFiles.of` for the files that it may name."""
+    """Compile a document; see `load`, and `NamedFiles.of` for the files that it may name."""
     with collection_paused():
         return begin_compilation(document, folder=folder, files=files).problem()
 
@@ -119,7 +108,7 @@ def compile_document(document: Document, *, folder: str | Path | None = None, fi
 def begin_compilation(
     document: Document, *, folder: str | Path | None = None, files: Files | None = None
 ) -> Compilation:
-    """A document on its way to a problem, for what needs its names and places too; see `load`."""
+    """The compilation of a document, for callers that also need its names and positions; see `load`."""
     named = NamedFiles.of(document, folder, files)
     checked = validate(document, Spec)
     if checked.model is None:
@@ -128,7 +117,7 @@ def begin_compilation(
 
 
 def read_spec(path: str | Path) -> Spec:
-    """The spec in a file, short forms widened, names not yet resolved."""
+    """Read the spec in a file, with short forms expanded and names not resolved."""
     checked = validate(_read(path), Spec)
     if checked.model is None or checked.issues:
         raise SpecError(in_file_order(checked.issues))
@@ -143,11 +132,11 @@ def _read(path: str | Path) -> Document:
 
 
 class Compilation:
-    """One spec on its way to a problem.
+    """Compiles one spec to a problem.
 
-    What was found broken in the document is missing from `spec`; checks that would stumble over the hole are left
-    out, so that one mistake is reported once. Where devices have changed, `network` is the document of those in `spec`,
-    and `former` has the names, pools and types of those before: what is said of them counts for nothing.
+    Faulty parts of the document are missing from `spec`. Checks that depend on them are skipped, so that each error is
+    reported once. If the devices were replaced, `network` is the document of the new ones, and `former` contains the
+    names, pools and types of the old ones; references to these are ignored.
     """
 
     def __init__(
@@ -188,16 +177,16 @@ class Compilation:
         try:
             graph_document = self.named.read(name)
         except DocumentError as error:
-            # What is wrong with the file as a whole belongs to the line that names it.
+            # Issues with the whole file are reported at the line that names it.
             whole = [document.issue(f"{issue.file}: {issue.message}", key) for issue in error.issues if not issue.line]
             return None, None, whole or error.issues
         if document.file is not None and os.path.realpath(self.named.path(name)) == os.path.realpath(document.file):
-            return None, None, [document.issue("is this very file; expected another one, with tasks", key)]
+            return None, None, [document.issue("is this same file; expected another one, with tasks", key)]
         checked = validate(graph_document, GraphFile)
         return graph_document, checked.model, checked.issues
 
     def problem(self) -> Problem:
-        """The compiled problem, or every issue as a SpecError."""
+        """The compiled problem; raises a SpecError that lists every issue."""
         spec, tasks, issues, gaps = self.spec, self.tasks, self.issues, self.gaps
         index = DeviceIndex(spec.devices, issues, complete=not gaps.devices, former=self._former)
         resolution = self._resolution()
@@ -244,20 +233,14 @@ class Compilation:
             device_types=[device.type for device in index.devices],
             duration=duration,
             feasible=table.feasible,
-            resident=memory.resident,
-            output=memory.output,
-            scratch=memory.scratch,
+            **memory._asdict(),
             release=release,
             deadline=deadline,
             capacity=capacity,
             edges=edges.pairs,
             payload=edges.payload,
             shared=edges.shared,
-            latency=links.latency,
-            byte_ticks_num=links.byte_ticks_num,
-            byte_ticks_den=links.byte_ticks_den,
-            byte_energy_num=links.byte_energy_num,
-            byte_energy_den=links.byte_energy_den,
+            **links._asdict(),
             power_num=np.array([num for num, _ in power], dtype=np.int64),
             power_den=np.array([den for _, den in power], dtype=np.int64),
             group=labels,
@@ -276,12 +259,12 @@ class Compilation:
         if not isinstance(quantity, int) and not quantity.bare and _SHORTEST <= quantity.value <= _LONGEST:
             return quantity.value
         self.issues.add(
-            f"{self.issues.written(path)} is no length of a tick; expected a time with a unit, 1e-18 s to 1e6 s", path
+            f"{self.issues.written(path)} is not a tick length; expected a time with a unit, 1e-18 s to 1e6 s", path
         )
         return Fraction(1, NANO)
 
     def _devices(self, index: DeviceIndex, scales: Scales) -> tuple[list[tuple[int, int]], Int]:
-        """Power as (num, den) of each device, and (m,) capacities; rates are checked even if no task needs them."""
+        """Power as (num, den) of each device, and (m,) capacities; unused rates are checked too."""
         power: list[tuple[int, int]] = []
         capacity = np.full(len(index), UNLIMITED, dtype=np.int64)
         for d, device in enumerate(index.devices):
@@ -310,7 +293,9 @@ class Compilation:
                     "energy needs the power of devices or the energy of links; neither is stated", ("objective", place)
                 )
             if "relocation" in level and spec.current is None and not self.gaps.current:
-                issues.add("relocation needs the section current, where the tasks are now", ("objective", place))
+                issues.add(
+                    "relocation needs the section current, which states the current placement", ("objective", place)
+                )
 
     def _check_feasible(self, index: DeviceIndex, allowed: Bool, table: DurationTable) -> None:
         names = list(self.tasks)
@@ -333,22 +318,19 @@ class Compilation:
             )
             hiding = next((word for word in given or () if index.hidden(word)), None)
             if hiding is not None:
-                message += f"; {shown(hiding)} is the name of a device and means that device alone"
+                message += f"; {shown(hiding)} is the name of a device and refers to that device only"
             self.issues.add(message, ("tasks", name))
 
     def _memory(self, scales: Scales) -> TaskMemory:
-        """The memory of all tasks, whether `memory` or `output` states it."""
+        """The memory of all tasks, as stated by `memory` or `output`."""
         amounts = np.zeros((3, len(self.tasks)), dtype=np.int64)
         for row, (name, task) in enumerate(self.tasks.items()):
             memory = task.memory
             if memory is not None:
                 path = ("tasks", name, "memory")
-                if memory.resident is not None:
-                    amounts[0, row] = scales.size(memory.resident, (*path, "resident"))
-                if memory.output is not None:
-                    amounts[1, row] = scales.size(memory.output, (*path, "output"))
-                if memory.scratch is not None:
-                    amounts[2, row] = scales.size(memory.scratch, (*path, "scratch"))
+                for column, key in enumerate(("resident", "output", "scratch")):
+                    if (stated := getattr(memory, key)) is not None:
+                        amounts[column, row] = scales.size(stated, (*path, key))
             if task.output is not None and (memory is None or memory.output is None):
                 amounts[1, row] = scales.size(task.output, ("tasks", name, "output"))
         return TaskMemory(*amounts)

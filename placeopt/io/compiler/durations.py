@@ -1,4 +1,4 @@
-"""Durations and feasibility: which device may run a task, and for how many ticks."""
+"""Durations, feasibility, release times and deadlines of tasks."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.errors import listing
-from placeopt.io.compiler.devices import DeviceIndex
 from placeopt.io.compiler.issues import Gaps, Issues
+from placeopt.io.compiler.network import DeviceIndex
 from placeopt.io.compiler.scales import LARGEST, Scales
 from placeopt.io.spec import Durations, TaskSpec
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.problem import ratio_ceil
+from placeopt.model.problem import UNLIMITED, ratio_ceil
 from placeopt.model.units import shown
 
 
@@ -31,14 +31,14 @@ def feasibility(tasks: dict[str, TaskSpec], index: DeviceIndex, gaps: Gaps, issu
         if mask is None:
             before = len(issues)
             mask = _mask(name, task, index, None if gaps.features else features, issues)
-            if len(issues) == before:  # one with issues is not kept: each task that has them reports its own
+            if len(issues) == before:  # a mask with issues is not cached, so that each task reports its own
                 masks[key] = mask
         allowed[row] = mask
     return allowed
 
 
 def _mask(name: str, task: TaskSpec, index: DeviceIndex, features: Sequence[str] | None, issues: Issues) -> Bool:
-    """(m,), whether each device is allowed; `features` are all there are, None if that is not known."""
+    """(m,), whether each device is allowed; `features` are all known features, None if unknown."""
     mask = np.ones(len(index), dtype=np.bool_)
 
     def keep(places: list[int]) -> None:
@@ -58,7 +58,7 @@ def _mask(name: str, task: TaskSpec, index: DeviceIndex, features: Sequence[str]
         if len(devices) > 1:
             names = listing([index.devices[d].name for d in devices])
             issues.add(
-                f"{shown(task.pin)} stands for {len(devices)} devices ({names}); pin to one of them, or use devices",
+                f"{shown(task.pin)} refers to {len(devices)} devices ({names}); pin to one of them, or use devices",
                 ("tasks", name, "pin"),
             )
         keep(devices)
@@ -68,9 +68,9 @@ def _mask(name: str, task: TaskSpec, index: DeviceIndex, features: Sequence[str]
 def by_device(
     table: Durations, index: DeviceIndex, scales: Scales, path: Path, *, lenient: bool = False
 ) -> tuple[Int, Bool]:
-    """(m,) ticks by a table at a path, and whether it says any; the most specific reference wins: name, pool, type.
+    """(m,) ticks from the table at a path, and (m,) whether it states any.
 
-    References that stand for nothing are reported, unless `lenient`.
+    The most specific reference wins: name, then pool, then type. Unknown references are reported, unless `lenient`.
     """
     ticks = np.zeros(len(index), dtype=np.int64)
     known = np.zeros(len(index), dtype=np.bool_)
@@ -86,8 +86,20 @@ def by_device(
     return ticks, known
 
 
+def time_windows(tasks: dict[str, TaskSpec], scales: Scales) -> tuple[Int, Int]:
+    """(n,) release times, rounded up to ticks, and (n,) deadlines, rounded down."""
+    release = np.zeros(len(tasks), dtype=np.int64)
+    deadline = np.full(len(tasks), UNLIMITED, dtype=np.int64)
+    for row, (name, task) in enumerate(tasks.items()):
+        if task.release is not None:
+            release[row] = scales.ticks(task.release, ("tasks", name, "release"))
+        if task.deadline is not None:
+            deadline[row] = scales.ticks_rounded_down(task.deadline, ("tasks", name, "deadline"))
+    return release, deadline
+
+
 class DurationTable:
-    """Fills the durations of all tasks; what no source gives a duration for becomes infeasible."""
+    """Durations of all tasks; devices without a duration become infeasible."""
 
     def __init__(self, index: DeviceIndex, scales: Scales, allowed: Bool, gaps: Gaps, issues: Issues) -> None:
         self._index, self._scales, self._gaps, self._issues = index, scales, gaps, issues
@@ -96,10 +108,10 @@ class DurationTable:
         self._rows: dict[object, tuple[Int, Bool]] = {}
         doubtful = {device.pool for device in index.devices if issues.touch("devices", device.pool)}
         self._reported = {"speed": doubtful, "memory_bandwidth": set(doubtful)}
-        """Pools of which it is known, or was reported, that they lack a rate."""
+        """Pools whose missing rate was reported, or that have other issues."""
 
     def fill(self, tasks: dict[str, TaskSpec], operations: dict[str, Durations]) -> None:
-        """Durations of all tasks but those whose duration has an issue already."""
+        """Fill in the durations of all tasks without issues."""
         skip, known_operations = self._broken(), list(operations)
         work: list[tuple[int, str, TaskSpec]] = []
         for row, (name, task) in enumerate(tasks.items()):
@@ -122,23 +134,20 @@ class DurationTable:
             self._roofline(work)
 
     def restrict(self, fixed: Int) -> None:
-        """Leave each task only the device that it is fixed on, if it is; `fixed` (n,) is -1 for a free task."""
+        """Restrict fixed tasks to their device; `fixed` (n,) is -1 for a free task."""
         rows = np.flatnonzero(fixed >= 0)
         kept = self.feasible[rows, fixed[rows]]
         self.feasible[rows] = False
         self.feasible[rows, fixed[rows]] = kept
 
     def _broken(self) -> set[str | int]:
-        """Tasks with an issue that concerns the duration, or might: an unknown key, say."""
+        """Tasks with an issue that may concern the duration, such as an unknown key."""
         harmless = set(TaskSpec.model_fields) - {"time", "op", "flops", "bytes"}
         about_tasks = [path for path in self._issues.paths if len(path) > 1 and path[0] == "tasks"]
         return {path[1] for path in about_tasks if len(path) < 3 or path[2] not in harmless}
 
     def _tabulate(self, row: int, table: Durations, path: Path, op: str | None = None) -> None:
-        """Durations given by device; the most specific reference wins: name, then pool, then type.
-
-        An operation may name types that this network lacks, so that one table serves many networks; a task may not.
-        """
+        """Fill in a row from a table; an operation, unlike a task, may name types that this network lacks."""
         if op is None or op not in self._rows:
             ticks, known = by_device(table, self._index, self._scales, path, lenient=op is not None)
             if op is not None:
@@ -177,7 +186,7 @@ class DurationTable:
                 ticks = np.maximum(ticks, self._quotient(traffic, rate, path))
                 exact = np.maximum(exact, traffic * (rate[0] / rate[1]))
             else:
-                self._no_rate(rows[(flops == 0) & (traffic > 0)], places, work, "memory_bandwidth", "bytes alone")
+                self._no_rate(rows[(flops == 0) & (traffic > 0)], places, work, "memory_bandwidth", "bytes only")
             if device.spec.overhead is not None:
                 ticks = ticks + scales.ticks(device.spec.overhead, (*path, "overhead"), counts=False)
                 exact = exact + float(min(scales.exact_ticks(device.spec.overhead), LARGEST))
@@ -187,8 +196,8 @@ class DurationTable:
     def _count_rounding(
         self, work: list[tuple[int, str, TaskSpec]], exact: NDArray[np.float64], ticks: Int, runs: Bool
     ) -> None:
-        """Report to the scales which of the tasks given by work that may run on a device is rounded most there."""
-        stated = runs & (exact > 0) & (np.abs(ticks - exact) > 1e-9 * exact)  # beyond the noise of floats
+        """Report the most rounded of these tasks to the scales; `runs` is which of them may run on the device."""
+        stated = runs & (exact > 0) & (np.abs(ticks - exact) > 1e-9 * exact)  # beyond rounding errors of floats
         share = np.divide(ticks - exact, exact, out=np.zeros(len(exact)), where=stated)
         if stated.any():
             most = int(share.argmax())
@@ -208,7 +217,7 @@ class DurationTable:
     def _no_rate(
         self, rows: Int, places: list[int], work: list[tuple[int, str, TaskSpec]], rate: str, given: str
     ) -> None:
-        """Report devices that would have to run some task but state no rate for its work."""
+        """Report devices that may run a task but state no rate for its work."""
         names = {row: name for row, name, _ in work}
         for d in places:
             device = self._index.devices[d]
@@ -216,7 +225,7 @@ class DurationTable:
             if len(needing) and device.pool not in self._reported[rate]:
                 self._reported[rate].add(device.pool)
                 self._issues.add(
-                    f"has no {rate}, and task {shown(names[int(needing[0])])}, given by {given}, may run here; "
+                    f"has no {rate}, and task {shown(names[int(needing[0])])}, stated by {given}, may run on it; "
                     f"state it, or restrict the task's devices",
                     ("devices", device.pool),
                 )

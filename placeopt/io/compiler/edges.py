@@ -1,4 +1,4 @@
-"""Edges: producers looked up, payloads read, cycles named."""
+"""Relations between tasks: edges with payloads, cycles, and the forward tasks of backward tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.scales import Scales
 from placeopt.io.spec import TaskSpec
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.cycles import find_cycle
+from placeopt.model.graph import find_cycle
 from placeopt.model.units import shown
 
 _CYCLES, _CYCLE_SHOWN = 8, 8
@@ -19,7 +19,7 @@ _CYCLES, _CYCLE_SHOWN = 8, 8
 
 @dataclass(frozen=True, slots=True)
 class EdgeArrays:
-    """Edges in document order: (e, 2) producer and consumer, (e,) bytes, (e,) whether it carries the output."""
+    """Edges in document order: (e, 2) producer and consumer, (e,) bytes, (e,) whether the edge carries the output."""
 
     pairs: Int
     payload: Int
@@ -27,7 +27,7 @@ class EdgeArrays:
 
 
 def edge_arrays(tasks: dict[str, TaskSpec], scales: Scales, gaps: Gaps, issues: Issues) -> EdgeArrays:
-    """The edges that the `after` of all tasks describe."""
+    """The edges of all tasks' `after`."""
     names = list(tasks)
     number = {name: row for row, name in enumerate(tasks)}
     outputs = [
@@ -62,7 +62,7 @@ def edge_arrays(tasks: dict[str, TaskSpec], scales: Scales, gaps: Gaps, issues: 
 
 
 def _report_cycles(pairs: Int, names: list[str], issues: Issues) -> None:
-    """Name a cycle, then another one without the edge that closes the first, and so on."""
+    """Report cycles, each after removing the closing edge of the one before."""
     for _ in range(_CYCLES):
         cycle = find_cycle(pairs, len(names))
         if not cycle:
@@ -76,3 +76,29 @@ def _report_cycles(pairs: Int, names: list[str], issues: Issues) -> None:
             at_key=True,
         )
         pairs = pairs[(pairs != (cycle[-1], cycle[0])).any(axis=1)]
+
+
+def forward_tasks(tasks: dict[str, TaskSpec], gaps: Gaps, issues: Issues) -> Int:
+    """(n,) the task whose gradient each task computes; its own index if it is not a backward task."""
+    number = {name: row for row, name in enumerate(tasks)}
+    forward = np.arange(len(tasks), dtype=np.int64)
+    names: list[str] = []
+    for row, (name, task) in enumerate(tasks.items()):
+        if task.backward_of is None:
+            continue
+        path = ("tasks", name, "backward_of")
+        target = number.get(task.backward_of)
+        if target is None:
+            names = names or list(tasks)
+            if not gaps.tasks:
+                issues.unknown("task", task.backward_of, names, path)
+        elif target == row:
+            issues.add("a task cannot be backward of itself", path)
+        elif (further := tasks[task.backward_of].backward_of) is not None:
+            issues.add(
+                f"{shown(task.backward_of)} is a backward task itself (of {shown(further)}); expected a forward task",
+                path,
+            )
+        else:
+            forward[row] = target
+    return forward

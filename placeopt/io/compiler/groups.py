@@ -1,17 +1,17 @@
-"""Colocation and separation groups, and whether memory can hold what must stand together."""
+"""Colocation and separation groups, and checks of their memory."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
 from placeopt.errors import listing
-from placeopt.io.compiler.devices import DeviceIndex
 from placeopt.io.compiler.durations import DurationTable
 from placeopt.io.compiler.issues import Issues
+from placeopt.io.compiler.network import DeviceIndex
 from placeopt.io.spec import TaskSpec
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, MemoryModel
@@ -19,10 +19,7 @@ from placeopt.model.units import shown, size_text
 
 
 def colocation_labels(tasks: dict[str, TaskSpec]) -> Int:
-    """(n,) a number for each task, equal for tasks that must share a device.
-
-    A task with two labels joins their groups.
-    """
+    """(n,) labels, equal for tasks that must share a device; a task with two labels joins their groups."""
     parent = list(range(len(tasks)))
 
     def root(row: int) -> int:
@@ -67,9 +64,8 @@ def separation_pairs(tasks: dict[str, TaskSpec], labels: Int, n_devices: int, is
     return pairs
 
 
-@dataclass(frozen=True, slots=True)
-class TaskMemory:
-    """Bytes of each task, (n,) each: held for the whole run, from start to consumption, while the task runs."""
+class TaskMemory(NamedTuple):
+    """Bytes of each task, (n,) each: for the whole run, from start to consumption, and while the task runs."""
 
     resident: Int
     output: Int
@@ -77,7 +73,7 @@ class TaskMemory:
 
     @property
     def total(self) -> Int:
-        """(n,) all that a task ever holds."""
+        """(n,) all memory of each task."""
         return self.resident + self.output + self.scratch
 
 
@@ -91,10 +87,10 @@ def check_groups(
     index: DeviceIndex,
     issues: Issues,
 ) -> None:
-    """Report groups without a common device, groups too large for every device, and too much memory in all.
+    """Report groups without a common device, groups too large for every device, and tasks too large in total.
 
-    A task on its own is a group. Under `sum` a group needs all that its tasks ever hold, under `peak` what is live at
-    one time at least: what is resident, and the output and scratch of the largest task while it runs.
+    A single task is a group. Under `sum`, a group needs all memory of its tasks. Under `peak`, it needs at least its
+    resident memory and the output and scratch of its largest task.
     """
     names = list(tasks)
     if not names:
@@ -134,14 +130,14 @@ def check_groups(
 
 
 def _peaks(memory: TaskMemory, duration: Int, by_group: Int, firsts: Int) -> Int:
-    """(g, m) bytes that each group needs at one time on a device, at least; a task that takes no time holds none."""
+    """(g, m) fewest bytes live at one time for each group on each device; tasks of zero duration hold none."""
     running = np.where(duration > 0, (memory.output + memory.scratch)[:, None], 0)
     resident = np.add.reduceat(memory.resident[by_group], firsts)
     return np.asarray(resident[:, None] + np.maximum.reduceat(running[by_group], firsts, axis=0))
 
 
 def _freed(memory: TaskMemory, rows: Int) -> str:
-    """How much of what tasks hold the memory model `peak` counts for a part of the time only."""
+    """A hint on the memory that the memory model `peak` counts for a part of the time only."""
     resident, total = int(memory.resident[rows].sum()), int(memory.total[rows].sum())
     return (
         f"; {size_text(resident)} of it is resident, and memory_model: peak counts the other "
@@ -150,6 +146,6 @@ def _freed(memory: TaskMemory, rows: Int) -> str:
 
 
 def _sizes(need: int, room: int) -> tuple[str, str]:
-    """Two amounts for people; to the byte where they would look alike otherwise."""
+    """Two amounts as text, in bytes if they would otherwise look equal."""
     texts = size_text(need), size_text(room)
     return texts if texts[0] != texts[1] else (f"{need} B", f"{room} B")

@@ -1,4 +1,4 @@
-"""Collects what is wrong with a spec while it is compiled."""
+"""Collect the issues of a spec while it is compiled."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from placeopt.model.units import shown
 
 
 class Issues:
-    """Every issue found so far, each at its place in the document, or in the graph file for tasks that stand there, or
-    in the file of a network for the sections that it has."""
+    """All issues found so far, with positions in the document, its graph file, or the file of a network."""
 
     def __init__(self, document: Document, graph: Document | None = None, network: Document | None = None) -> None:
         self._documents = [document] if graph is None else [document, graph]
@@ -28,30 +27,30 @@ class Issues:
 
     @property
     def paths(self) -> list[Path]:
-        """Where in the document the issues are."""
+        """The paths of the issues."""
         return [path for path, _ in self._found]
 
     def add(self, message: str, path: Path, *, at_key: bool = False) -> None:
-        """Note an issue at a path; the same one a second time is no news."""
+        """Add an issue at a path; duplicates are ignored."""
         if (path, message) not in self._found:
             self._take(path, self._document(path).issue(message, path, at_key=at_key))
 
     def place(self, path: Path) -> Issue:
-        """Where a path leads to, as an issue without a message; nothing is noted."""
+        """The position of a path, as an issue without a message; nothing is added."""
         return self._document(path).issue("", path)
 
     def unknown(self, kind: str, name: str, known: Sequence[str], path: Path, *, at_key: bool = False) -> None:
-        """Note a name that stands for nothing."""
+        """Add an issue for an unknown name."""
         self.add(self.unknown_text(kind, name, known), path, at_key=at_key)
 
     def unknown_text(self, kind: str, name: str, known: Sequence[str]) -> str:
-        """That a name stands for nothing, with the near miss, or else with what there is."""
+        """The message for an unknown name, with a near miss or the known names."""
         near = meaning(self._search.near_misses(kind, name, known))
         hint = near or f"; known are {listing(known)}"
         return f"unknown {kind} {shown(name)}{hint}"
 
     def written(self, path: Path) -> str:
-        """What the document says at a path, for a message."""
+        """The value at a path in the document, for a message."""
         document = self._document(path)
         value = document.data
         for part in document.existing(path):
@@ -59,19 +58,19 @@ class Issues:
         return "it" if isinstance(value, dict) else shown(value)  # a Quantity, in a Spec made in code
 
     def keep(self, issue: Issue, under: Path = ()) -> None:
-        """Take over an issue that was found and located before, in another file that is named `under` a path."""
+        """Add an issue that has its position; `under` is the path that names the file with the issue."""
         self._take((*under, *issue.path), issue)
 
     def touch(self, *path: str | int) -> bool:
-        """Whether there is an issue with the part of the document that a path leads to."""
+        """Whether there is an issue at a path or below."""
         return path in self._touched
 
     def error(self) -> SpecError:
-        """All of them, in file order."""
+        """A SpecError with all issues in file order."""
         return SpecError(in_file_order(self._found.values()))
 
     def _document(self, path: Path) -> Document:
-        # Of operations, a network may have some and leave others as they were.
+        # A network may replace some operations and leave others unchanged.
         of_network = path[:2] if path[:1] == ("operations",) else path[:1]
         if self._network is not None and path and _holds(self._network, of_network):
             return self._network
@@ -96,10 +95,10 @@ def _holds(document: Document, path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """What structural issues left out of a spec: nothing is blamed on a hole that was blamed before.
+    """Parts of a spec that may be missing because of structural issues; later checks do not report them again.
 
-    Each says whether names may be missing: of devices (or pools, types), of features, of tasks, of operations;
-    `scales` whether the units of bare numbers or the tick are unknown, `current` whether where the tasks are now is.
+    Names of devices (or pools, types), features, tasks or operations may be missing; `scales` is whether the units of
+    bare numbers or the tick are unknown, `current` whether the current placement is.
     """
 
     devices: bool
@@ -111,7 +110,7 @@ class Gaps:
 
     @classmethod
     def left_by(cls, issues: Issues, *, graph_missing: bool) -> Gaps:
-        """The gaps, from the issues that validation has found; without its graph file a spec lacks tasks."""
+        """Derive the gaps from the issues of validation; without its graph file, a spec lacks tasks."""
         sections = {str(path[0]) for path in issues.paths if len(path) == 1}
         unknown = [section for section in sections if section not in Spec.model_fields]
         sections.update(meant for section in unknown for meant in near_misses(section, Spec.model_fields))

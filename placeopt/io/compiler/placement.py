@@ -1,4 +1,4 @@
-"""Placements in a spec: the part that it fixes, and where its tasks are now. Devices by task, or a plan file's name."""
+"""Placements in a spec, fixed and current: devices by task, or the name of a plan file."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from collections.abc import Sequence
 import numpy as np
 
 from placeopt.errors import DocumentError, Issue, listing
-from placeopt.io.compiler.devices import DeviceIndex
+from placeopt.io.compiler.durations import by_device
 from placeopt.io.compiler.issues import Gaps, Issues
+from placeopt.io.compiler.network import DeviceIndex, LinkArrays
+from placeopt.io.compiler.scales import LARGEST, Scales
 from placeopt.io.document import Document, NamedFiles
 from placeopt.io.plan import PlanFile
-from placeopt.io.spec import Durations, TaskSpec
+from placeopt.io.spec import CurrentSpec, Durations, MigrationSpec, TaskSpec
+from placeopt.io.syntax import Path as Place
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Bool, Int
+from placeopt.model.objective import relocation_ticks
 from placeopt.model.units import shown
 
 _FILE = "file"
 
 
-class WrittenPlacement:
-    """Tasks and their devices as a section of a spec has them; what is wrong is reported where the entry stands.
+class StatedPlacement:
+    """A section of a spec that assigns devices to tasks; issues are reported at the position of the entry.
 
-    An entry of a plan file has its place there, and counts as an issue of the line that names the file.
+    Issues in a plan file have their position there, and also mark the line that names the file.
     """
 
     def __init__(self, written: dict[str, str], named: NamedFiles, issues: Issues, *section: str) -> None:
@@ -33,14 +37,14 @@ class WrittenPlacement:
             self._entries = self._read(named, written[_FILE])
 
     def _read(self, named: NamedFiles, name: str) -> dict[str, str]:
-        """The device of each task in a plan file, as far as it is sound."""
+        """The device of each task in the sound part of a plan file."""
         try:
             self._plan = named.read(name)
         except DocumentError as error:
             for issue in error.issues:
                 if issue.line:
                     self._issues.keep(issue, (*self._section, _FILE))
-                else:  # what is wrong with the file as a whole belongs to the line that names it
+                else:  # issues with the whole file are reported at the line that names it
                     self._issues.add(f"{issue.file}: {issue.message}", (*self._section, _FILE))
             return {}
         checked = validate(self._plan, PlanFile)
@@ -49,9 +53,9 @@ class WrittenPlacement:
         return {} if checked.model is None else {name: task.device for name, task in checked.model.tasks.items()}
 
     def devices(self, tasks: dict[str, TaskSpec], index: DeviceIndex, gaps: Gaps, *, past: bool = False) -> Int:
-        """(n,) the device of each task, -1 for one without.
+        """(n,) the device of each task, -1 if it has none.
 
-        In a plan of the `past` devices may be gone: tasks on those are without one.
+        With `past`, a plan file may name devices that are gone; their tasks have none.
         """
         fixed = np.full(len(tasks), -1, dtype=np.int64)
         if not self._entries:
@@ -61,7 +65,7 @@ class WrittenPlacement:
         for name, reference in self._entries.items():
             if name == _FILE and name not in rows and self._plan is None:
                 message = (
-                    "no task is called file, and a plan file stands alone; expected devices by task, "
+                    "there is no task named file, and a plan file must be the only entry; expected devices by task, "
                     "or {file: plan.json}"
                 )
                 self._add(message, name, at_key=True)
@@ -73,7 +77,7 @@ class WrittenPlacement:
                 fixed[rows[name]] = found[0]
             elif len(found) > 1:
                 names = listing([device_names[d] for d in found])
-                self._add(f"{shown(reference)} stands for {len(found)} devices ({names}); expected one", name)
+                self._add(f"{shown(reference)} refers to {len(found)} devices ({names}); expected one", name)
             elif not found and not gaps.devices and not (past and self._plan is not None):
                 self._add(self._issues.unknown_text("device", reference, device_names), name)
         return fixed
@@ -86,14 +90,14 @@ class WrittenPlacement:
             self._issues.keep(self._plan.issue(message, path, at_key=at_key), (*self._section, _FILE))
 
 
-class FixedPlacement(WrittenPlacement):
-    """The part of the placement that a spec fixes."""
+class FixedPlacement(StatedPlacement):
+    """The fixed part of the placement in a spec."""
 
     def __init__(self, written: dict[str, str], named: NamedFiles, issues: Issues) -> None:
         super().__init__(written, named, issues, "placement")
 
     def place(self, task: str) -> Issue:
-        """Where the entry of a task stands, in the spec or in the plan file, as an issue without a message."""
+        """The position of the entry of a task, in the spec or in the plan file, as an issue without a message."""
         if self._plan is None:
             return self._issues.place(("placement", task))
         return self._plan.issue("", ("tasks", task, "device"))
@@ -107,10 +111,10 @@ class FixedPlacement(WrittenPlacement):
         allowed: Bool,
         feasible: Bool,
     ) -> None:
-        """Report tasks that the rest of the spec keeps off the device that they are fixed on.
+        """Report tasks fixed on a device that the rest of the spec forbids.
 
-        `fixed` (n,) as `devices` returns it; `allowed` (n, m) as `devices`, `requires` and `pin` of the tasks have it;
-        `feasible` (n, m) the same without devices for which there is no duration.
+        `fixed` (n,) is the result of `devices`; `allowed` (n, m) states what the tasks' `devices`, `requires` and `pin`
+        allow; `feasible` (n, m) also excludes devices without a duration.
         """
         names = list(tasks)
         for row in np.flatnonzero((fixed >= 0) & ~feasible[np.arange(len(tasks)), fixed]).tolist():
@@ -135,10 +139,10 @@ class FixedPlacement(WrittenPlacement):
         index: DeviceIndex,
         feasible: Bool,
     ) -> None:
-        """Report tasks fixed where those that they are colocated with cannot be, or where separated ones are fixed.
+        """Report fixed tasks that violate colocation or separation.
 
-        `fixed` (n,) as `devices` returns it; `labels` (n,) equal for colocated tasks; `separation` pairs of tasks;
-        `feasible` (n, m) whether a device may run a task.
+        `fixed` (n,) is the result of `devices`; `labels` (n,) are equal for colocated tasks; `separation` are pairs of
+        tasks; `feasible` (n, m) is whether a device may run a task.
         """
         if not self._entries:
             return
@@ -146,12 +150,12 @@ class FixedPlacement(WrittenPlacement):
         rows = {name: row for row, name in enumerate(names)}
         entries = [rows[name] for name in self._entries if name in rows and fixed[rows[name]] >= 0]
         place = {row: position for position, row in enumerate(entries)}
-        told: set[int] = set()
+        reported: set[int] = set()
 
         def report(row: int, message: str) -> None:
-            """Report the first thing wrong with an entry."""
-            if row not in told:
-                told.add(row)
+            """Report the first issue of an entry."""
+            if row not in reported:
+                reported.add(row)
                 self._add(f"{shown(index.devices[fixed[row]].name)}{message}", names[row])
 
         leader: dict[int, int] = {}
@@ -172,8 +176,63 @@ class FixedPlacement(WrittenPlacement):
                     report(row, f", where task {shown(names[other])} is fixed, from which it is separated")
 
 
+class Current:
+    """The section `current` of a spec, and the `migration` of its tasks, which is ignored without it."""
+
+    def __init__(self, section: CurrentSpec | None, named: NamedFiles, issues: Issues) -> None:
+        self._stated = section is not None
+        self._section = section or CurrentSpec()
+        self.runs = self._section.runs_before_next_change
+        self._placement = StatedPlacement(self._section.placement, named, issues, "current", "placement")
+        self._issues = issues
+        self.moved: Int = np.zeros(0, dtype=np.int64)
+        """(n,) bytes that move with each task; set by `relocation`."""
+
+    def relocation(
+        self,
+        tasks: dict[str, TaskSpec],
+        resident: Int,
+        index: DeviceIndex,
+        links: LinkArrays,
+        scales: Scales,
+        gaps: Gaps,
+    ) -> Int | None:
+        """(n, m) ticks of relocation, None without a section; `resident` (n,) are bytes of each task."""
+        current = self._placement.devices(tasks, index, gaps, past=True)
+        moved = self.moved = resident.copy()
+        if not self._stated and all(task.migration is None for task in tasks.values()):
+            return None
+        startup = np.zeros((len(tasks), len(index)), dtype=np.int64)
+        # The section's `bytes` and `startup` are defaults of the tasks.
+        stated: list[tuple[slice, MigrationSpec | None, Place]] = [
+            (slice(None), self._section.migration, ("current", "migration"))
+        ]
+        stated += [
+            (slice(row, row + 1), task.migration, ("tasks", name, "migration"))
+            for row, (name, task) in enumerate(tasks.items())
+            if task.migration is not None
+        ]
+        for rows, migration, path in stated:
+            if migration is not None and migration.bytes is not None:
+                moved[rows] = scales.size(migration.bytes, (*path, "bytes"))
+            if migration is not None and migration.startup is not None:
+                startup[rows], _ = by_device(migration.startup, index, scales, (*path, "startup"), lenient=True)
+        if not self._stated or gaps.scales:
+            return None
+        slowest = float((links.byte_ticks_num / links.byte_ticks_den).max(initial=0))
+        moving = float(moved.astype(np.float64).sum()) * slowest + len(tasks) * float(1 + links.latency.max(initial=0))
+        total = moving + float(startup.max(axis=1, initial=0).astype(np.float64).sum())
+        if total > LARGEST:
+            self._issues.add(
+                f"the relocation of all tasks adds up to {total:.2g} ticks, more than 2^60; use a coarser resolution",
+                ("current",),
+            )
+            return None
+        return relocation_ticks(current, moved, startup, links.latency, links.byte_ticks_num, links.byte_ticks_den)
+
+
 def _objections(task: TaskSpec, device: int, index: DeviceIndex) -> list[str]:
-    """The keys of a task that keep it off a device, each with what it says."""
+    """The keys of a task that forbid a device, with their values."""
     keys = {"devices": task.devices, "pin": None if task.pin is None else [task.pin]}
     found = [
         f"{key} ({listing(names)})"

@@ -1,4 +1,4 @@
-"""From quantities to ticks, bytes and exact ratios, by a document's resolution and units."""
+"""Convert quantities to ticks, bytes and exact ratios, by the resolution and units of a document."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from placeopt.model.problem import COARSE, NANO, Rounding
 from placeopt.model.units import Amount, Quantity
 
 LARGEST = 2**60
-"""Amounts and times beyond this are out of range, so that sums of them fit into 64 bits."""
+"""Largest amount and time, so that sums fit into 64 bits."""
 _ONE = Fraction(1)
 
 
 class _Kind(NamedTuple):
-    """What whole numbers count: a word for them, their key in `units`, and a unit that a document may state there."""
+    """What whole numbers count: a word, its key in `units`, and an example of a unit."""
 
     counted: str
     key: str
@@ -34,10 +34,9 @@ def _value(amount: Amount) -> Fraction | int:
 
 
 class Scales:
-    """What numbers of a document mean: the length of a tick and the units of bare numbers.
+    """The length of a tick and the units of bare numbers in a document.
 
-    Each method takes the path of the quantity and reports one that is out of range there, unless the scales
-    themselves are not `sound`.
+    Each method takes the path of the quantity and reports it if it is out of range, unless the scales are not `sound`.
     """
 
     def __init__(self, resolution: Fraction, units: UnitsSpec, issues: Issues, *, sound: bool = True) -> None:
@@ -49,18 +48,18 @@ class Scales:
 
     @property
     def rounding(self) -> Rounding | None:
-        """The time rounded most so far, of those that count."""
+        """The most rounded time so far."""
         if self._most is None:
             return None
         share, path = self._most
         return Rounding(float(min(share, 10**300)), path_text(self._issues.place(path).path))
 
     def ticks(self, time: Amount, path: Path, *, counts: bool = True) -> int:
-        """A time rounded up to whole ticks; `counts` is False for one that decides nothing by itself."""
+        """A time rounded up to whole ticks; `counts` is whether its rounding is reported."""
         return self._rounded(time, _TICKS, path, counts=counts)
 
-    def ticks_within(self, time: Amount, path: Path) -> int:
-        """A time rounded down to whole ticks: what has ended by then has ended in time."""
+    def ticks_rounded_down(self, time: Amount, path: Path) -> int:
+        """A time rounded down to whole ticks, for deadlines."""
         return self._rounded(time, _TICKS, path, counts=True, up=False)
 
     def exact_ticks(self, time: Amount) -> Fraction | int:
@@ -80,7 +79,7 @@ class Scales:
         return self._rounded(amount, _FLOP, path)
 
     def count_rounding(self, exact: Fraction | float, whole: int, path: Path) -> None:
-        """Take note that the time at a path, `exact` ticks, is rounded to `whole` ones."""
+        """Record that the time at a path, `exact` ticks, is rounded to `whole` ticks."""
         share = abs(whole - exact) / exact if exact else 0
         if share and (self._most is None or share > self._most[0]):
             self._most = share, path
@@ -103,7 +102,7 @@ class Scales:
 
     @staticmethod
     def _amount(amount: Amount, unit: Fraction | None, size: Fraction = _ONE) -> Fraction | int:
-        """The amount counted in units of `size`; a bare number is already, unless the document has a unit for it."""
+        """The amount in multiples of `size`; a bare number is unchanged, unless the document states its unit."""
         if isinstance(amount, Quantity) and not amount.bare:
             return amount.value / size
         return _value(amount) if unit is None else _value(amount) * unit / size
@@ -121,7 +120,7 @@ class Scales:
     def _rounded(self, amount: Amount, kind: _Kind, path: Path, *, counts: bool = False, up: bool = True) -> int:
         """The amount in whole ticks, bytes or FLOP.
 
-        A number without a unit that rounding would change much was meant in some other unit: it is reported.
+        A bare number that rounding would change much is reported: another unit was probably meant.
         """
         unit: Fraction | None = getattr(self._units, kind.key)
         exact = self._amount(amount, unit, self.resolution if kind is _TICKS else _ONE)
@@ -145,14 +144,14 @@ class Scales:
         return whole
 
     def _report(self, message: str, path: Path) -> None:
-        """Report what a quantity would be, by scales that are sound."""
+        """Report a quantity, unless the scales are not sound."""
         if self.sound:
             self._issues.add(f"{self._issues.written(path)} {message}", path)
 
     def _ratio(self, ratio: Fraction | int, path: Path) -> tuple[int, int]:
-        """Numerator and denominator whose product stays below 2**62, so that 64-bit arithmetic is exact.
+        """Numerator and denominator whose product is below 2**62, so that 64-bit arithmetic is exact.
 
-        Nearly every ratio of stated quantities fits as it is; another becomes the nearest that does.
+        Nearly all ratios of stated quantities fit unchanged; others are replaced by the nearest that fits.
         """
         if ratio.numerator * ratio.denominator < 2**62:
             return ratio.numerator, ratio.denominator

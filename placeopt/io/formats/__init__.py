@@ -1,1 +1,1 @@
-"""Graphs and problems of other tools, NetworkX graphs, and problems written as documents."""
+"""Import graphs and problems of other tools, convert NetworkX graphs, and write problems as documents."""

@@ -1,29 +1,29 @@
-"""Operator and layer graphs in the format of Tarnawski et al. 2020, as problems.
+"""Import operator and layer graphs in the format of Tarnawski et al. 2020.
 
 Jakub Tarnawski, Amar Phanishayee, Nikhil R. Devanur, Divya Mahajan, Fanny Nina Paravecino: Efficient Algorithms for
 Device Placement of DNN Graph Operators, NeurIPS 2020, arXiv:2006.16423; the files come with
 https://github.com/msr-fiddle/dnn-partitioning, whose README describes them. They are JSON objects with
 
-- `maxSizePerFPGA`, the memory of an accelerator in bytes, `maxFPGAs` and `maxCPUs`, how many there are;
+- `maxSizePerFPGA`, the memory of an accelerator in bytes, `maxFPGAs` and `maxCPUs`, the numbers of devices;
 - `nodes`: `id`, `supportedOnFpga` (whether an accelerator can run it), `cpuLatency` and `fpgaLatency` (times in ms),
   `size` (bytes on an accelerator), perhaps `colorClass` (nodes of one class share a device) and `name`;
 - `edges`: `sourceId`, `destId`, `cost` (ms to move the source's output between an accelerator and CPU memory).
 
-Other keys are for debugging and are skipped. The model: accelerators with that much memory, CPUs without limit; moving
-an output takes its cost between an accelerator and a CPU, twice that between accelerators (by way of CPU memory),
-nothing between CPUs. An output moves once to each device that needs it, unless edges of one node differ in cost
-(against the format's own advice), which then move apart.
+Other keys are for debugging and are skipped. The model: accelerators have limited memory, CPUs do not. Moving an output
+takes its cost between an accelerator and a CPU, twice that between accelerators (through CPU memory), and no time
+between CPUs. An output moves once to each device that needs it, unless edges of one node differ in cost (which the
+format advises against) and then have transfers of their own.
 
-A cost is a time and no amount of data, so payloads stand for picoseconds: a link that moves 1 TB/s takes one for each
-byte. Times are taken to the nearest picosecond (the floats of these files carry noise in the sixteenth digit); the
-compiler rounds them up to ticks, so an objective is above that of the file by less than a tick a task and transfer.
+A cost is a time, so payloads represent picoseconds: a link of 1 TB/s takes one picosecond per byte. Times are rounded
+to the nearest picosecond (the floats of these files have noise in the sixteenth digit). The compiler rounds them up to
+ticks, so that an objective exceeds that of the file by less than a tick per task and transfer.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,25 +35,20 @@ from placeopt.io.document import Document, collection_paused, read_document
 from placeopt.io.files import UnreadableError, read_file
 from placeopt.io.spec import MOST_DEVICES
 from placeopt.io.syntax import Path as Place
-from placeopt.model.cycles import find_cycle
-from placeopt.model.units import beginning, shown
+from placeopt.model.graph import find_cycle
+from placeopt.model.units import excerpt, is_whole, shown
 
 NAME = "dnn-partitioning"
 _PS_PER_MS = 10**9
 _LONGEST = 2**60 // _PS_PER_MS
-"""Milliseconds whose picoseconds a payload can count."""
+"""Most milliseconds that a payload in picoseconds can represent."""
 _LARGEST = 2**60
+_MISSING = object()
 _HEADER = ("maxSizePerFPGA", "maxFPGAs", "maxCPUs", "nodes", "edges")
 
 
 def recognises_dnn_partitioning(path: Path) -> bool:
-    """Whether a file looks like one of this format; nothing is said about what is wrong in it.
-
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read.
-    """
+    """Whether a file looks like one of this format; raises a DocumentError if it cannot be read."""
     try:
         return b'"maxSizePerFPGA"' in read_file(path) and path.suffix.lower() == ".json"
     except UnreadableError as error:
@@ -61,19 +56,19 @@ def recognises_dnn_partitioning(path: Path) -> bool:
 
 
 def read_dnn_partitioning(path: str | Path, *, name: str | None = None, resolution: str = "1 ns") -> dict[str, Any]:
-    """The spec document of a file in this format; `placeopt.compile` makes a problem of it.
+    """Read a file in this format as a spec document for `placeopt.compile`.
 
     Parameters
     ----------
     name
-        Name of the problem; the file's own name, without its ending, unless given.
+        Name of the problem; by default the file name without its ending.
     resolution
-        Length of a tick. A coarser one makes smaller numbers and rounds more.
+        Length of a tick.
 
     Raises
     ------
     DocumentError
-        If the file cannot be read or is no sound graph; lists every issue with its place.
+        If the file cannot be read or is not a valid graph; lists every issue with its position.
     """
     document = read_document(path)
     with collection_paused():
@@ -82,7 +77,7 @@ def read_dnn_partitioning(path: str | Path, *, name: str | None = None, resoluti
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """Where a node stands among the nodes, and the task that it becomes."""
+    """The index of a node and its task."""
 
     row: int
     name: str
@@ -90,34 +85,29 @@ class _Node:
 
 
 def _rounded(time: float) -> float | int:
-    """Milliseconds to the nearest picosecond, without a fraction where there is none."""
+    """Milliseconds to the nearest picosecond, an int if whole."""
     near = round(time, 9)
     return int(near) if near == int(near) else near
 
 
-def _is_name(entry: dict[str, Any]) -> bool:
-    return isinstance(entry.get("name"), str) and bool(entry["name"])
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 class _Reader:
-    """One file on its way to a document; what is wrong with it is collected in `issues`."""
+    """Converts one file to a document and collects its issues."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
         self.issues: list[Issue] = list(document.faults)
 
     def document(self, name: str, resolution: str) -> dict[str, Any]:
-        """The document, or every issue as a DocumentError."""
+        """The document; raises a DocumentError that lists every issue."""
         data = self._document.data
         if not isinstance(data, dict):
-            self._add(f"holds {beginning(data)}; expected a mapping with {', '.join(_HEADER)}", ())
+            self._add(f"holds {excerpt(data)}; expected a mapping with {', '.join(_HEADER)}", ())
             raise DocumentError(self.issues)
         memory = self._number(data, (), "maxSizePerFPGA", "bytes", _LARGEST)
-        counts = [self._whole(data, (), key, "how many there are", MOST_DEVICES) for key in ("maxFPGAs", "maxCPUs")]
+        counts = [
+            self._number(data, (), key, "the number of devices", MOST_DEVICES, whole=True)
+            for key in ("maxFPGAs", "maxCPUs")
+        ]
         sound = None not in counts
         accelerators, cpus = (count or 0 for count in counts)
         if sound and not 0 < accelerators + cpus <= MOST_DEVICES:
@@ -148,11 +138,12 @@ class _Reader:
         }
 
     def _nodes(self, entries: list[Any], sound: bool, accelerators: int, cpus: int) -> dict[int, _Node]:
-        """The nodes by id; `sound` says whether the numbers of devices are known."""
-        names = Counter(entry["name"] for entry in entries if isinstance(entry, dict) and _is_name(entry))
+        """The nodes by id; `sound` is whether the numbers of devices are known."""
+        stated = [entry.get("name") for entry in entries if isinstance(entry, dict)]
+        names = Counter(name for name in stated if isinstance(name, str) and name)
         by_name = names.total() == len(names) == len(entries)
         colours = Counter(
-            entry["colorClass"] for entry in entries if isinstance(entry, dict) and _is_whole(entry.get("colorClass"))
+            entry["colorClass"] for entry in entries if isinstance(entry, dict) and is_whole(entry.get("colorClass"))
         )
         nodes: dict[int, _Node] = {}
         for row, entry in enumerate(entries):
@@ -173,8 +164,8 @@ class _Reader:
             if sound and supported is False and not cpus and accelerators:
                 self._add("cannot run on an accelerator, and there are no CPUs (maxCPUs is 0)", path)
             colour = entry.get("colorClass")
-            if colour is not None and not _is_whole(colour):
-                self._add(f"{shown(colour)} is no class; expected a whole number", (*path, "colorClass"))
+            if colour is not None and not is_whole(colour):
+                self._add(f"{shown(colour)} is not a class; expected a whole number", (*path, "colorClass"))
                 continue
             if number is None:
                 continue
@@ -188,7 +179,7 @@ class _Reader:
         return nodes
 
     def _edges(self, entries: list[Any], nodes: dict[int, _Node]) -> None:
-        """Give the nodes their `output` and `after`."""
+        """Set `output` and `after` of the nodes' tasks."""
         found: dict[tuple[int, int], tuple[int, int]] = {}
         for row, entry in enumerate(entries):
             path = ("edges", row)
@@ -230,59 +221,49 @@ class _Reader:
             self._add(f"closes a cycle of {len(cycle)} nodes: {around}", ("edges", row))
 
     def _list(self, data: dict[str, Any], key: str) -> list[Any]:
-        if key not in data:
-            self._add(f"{key} is missing; expected a list", ())
-        elif not isinstance(data[key], list):
-            self._add(f"expected a list, got {shown(data[key])}", (key,))
-        else:
-            return data[key]  # type: ignore[no-any-return]
-        return []
+        value = self._stated(data, (), key, "a list")
+        if value is not _MISSING and not isinstance(value, list):
+            self._add(f"expected a list, got {shown(value)}", (key,))
+        return value if isinstance(value, list) else []
 
-    def _number(self, data: dict[str, Any], path: Place, key: str, what: str, most: int) -> float | None:
-        return self._checked(data, path, key, what, lambda v: isinstance(v, int | float), most)  # type: ignore[no-any-return]
-
-    def _whole(self, data: dict[str, Any], path: Place, key: str, what: str, most: int) -> int | None:
-        return self._checked(data, path, key, f"a whole number, {what}", _is_whole, most)  # type: ignore[no-any-return]
-
-    def _checked(
-        self, data: dict[str, Any], path: Place, key: str, what: str, sound: Callable[[Any], bool], most: int
-    ) -> Any:
-        """The number at a key if it is one from 0 to `most`; None, and an issue, if not."""
-        if key not in data:
-            self._add(f"{key} is missing; expected {what}", path)
+    def _number(self, data: dict[str, Any], path: Place, key: str, what: str, most: int, *, whole: bool = False) -> Any:
+        """The number at a key if it is from 0 to `most`; else None, with an issue."""
+        what = f"{what}, a whole number" if whole else what
+        value = self._stated(data, path, key, what)
+        if value is _MISSING:
             return None
-        value = data[key]
-        if isinstance(value, bool) or not sound(value):
-            self._add(f"{shown(value)} is no number of this kind; expected {what}", (*path, key))
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+            problem = "is not valid"
         elif not math.isfinite(value):
-            self._add(f"{shown(value)} is not finite; expected {what}", (*path, key))
+            problem = "is not finite"
         elif value < 0:
-            self._add(f"{shown(value)} is negative; expected {what}", (*path, key))
+            problem = "is negative"
         elif value > most:
-            self._add(f"{shown(value)} is out of range; expected {what}, at most {most}", (*path, key))
+            problem, what = "is out of range", f"{what}, at most {most}"
         else:
             return value
+        self._add(f"{shown(value)} {problem}; expected {what}", (*path, key))
         return None
 
     def _id(self, data: dict[str, Any], path: Place, key: str) -> int | None:
-        if key not in data:
-            self._add(f"{key} is missing; expected the id of a node", path)
-            return None
-        value = data[key]
-        if not _is_whole(value):
-            self._add(f"{shown(value)} is no id; expected a whole number", (*path, key))
-            return None
-        return int(value)
+        value = self._stated(data, path, key, "the id of a node")
+        if value is not _MISSING and not is_whole(value):
+            self._add(f"{shown(value)} is not an id; expected a whole number", (*path, key))
+        return value if is_whole(value) else None
 
     def _flag(self, data: dict[str, Any], path: Place, key: str) -> bool | None:
-        if key not in data:
-            self._add(f"{key} is missing; expected true or false", path)
-            return None
-        value = data[key]
-        if not isinstance(value, bool) and (not isinstance(value, int) or value not in (0, 1)):
+        value = self._stated(data, path, key, "true or false")
+        if isinstance(value, int) and value in (0, 1):
+            return bool(value)
+        if value is not _MISSING:
             self._add(f"{shown(value)} is neither true nor false (1 nor 0)", (*path, key))
-            return None
-        return bool(value)
+        return None
+
+    def _stated(self, data: dict[str, Any], path: Place, key: str, what: str) -> Any:
+        """The value at a key; _MISSING, with an issue, without one."""
+        if key not in data:
+            self._add(f"{key} is missing; expected {what}", path)
+        return data.get(key, _MISSING)
 
     def _add(self, message: str, path: Sequence[str | int]) -> None:
         self.issues.append(self._document.issue(message, path))

@@ -1,4 +1,4 @@
-"""Problem documents as text: YAML and JSON with one task, device or link a line."""
+"""Write problem documents as YAML and JSON, with one task, device or link per line."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ MODELINE = "# yaml-language-server: $schema={schema}\n"
 """First line of a problem file, by which editors find the schema."""
 
 _LINED = ("operations", "devices", "tasks", "placement")
-"""Sections whose entries stand on a line each."""
+"""Sections with one entry per line."""
 
 _PLAIN = re.compile(r"(?:[^\W\d][\w./+-]*|\d+(?:\.\d+)?(?= ))(?: [^\W\d][\w./+-]*)*")
 _WORDS = {"y", "yes", "n", "no", "on", "off", "true", "false", "null"}
-"""Words that some version of YAML takes for something else than text."""
+"""Words that some version of YAML does not read as text."""
 
 
 def to_json(document: Mapping[str, Any]) -> str:
-    """A document as JSON."""
+    """Format a document as JSON."""
     lines = []
     for key, value in document.items():
         if key in _LINED and isinstance(value, Mapping) and value:
@@ -33,9 +33,9 @@ def to_json(document: Mapping[str, Any]) -> str:
 
 
 def to_yaml(document: Mapping[str, Any], schema: str | None = None, *, ascii_only: bool = False) -> str:
-    """A document as YAML; `schema` is the path of the JSON Schema for editors.
+    """Format a document as YAML; `schema` is the path of the JSON Schema for editors.
 
-    With `ascii_only`, other characters are written as escapes, for a stream that cannot encode them.
+    With `ascii_only`, other characters are escaped, for streams that cannot encode them.
     """
     write = _Writer(ascii_only)
     parts = [] if schema is None else [MODELINE.format(schema=schema)]
@@ -44,7 +44,7 @@ def to_yaml(document: Mapping[str, Any], schema: str | None = None, *, ascii_onl
             entries = (write.pair(name, entry, "  ") for name, entry in value.items())
             parts.append(f"{key}:\n" + "".join(f"  {entry}\n" for entry in entries))
         elif key == "links" and isinstance(value, Mapping) and value:
-            parts.append("links:\n" + "".join(write.links(value)))
+            parts.append("links:\n" + "".join(write.link(*entry) for entry in value.items()))
         else:
             parts.append(f"{write.pair(key, value)}\n")
     return "".join(parts)
@@ -52,22 +52,18 @@ def to_yaml(document: Mapping[str, Any], schema: str | None = None, *, ascii_onl
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes pieces of YAML."""
+    """Formats parts of YAML."""
 
     ascii_only: bool
 
-    def links(self, links: Mapping[str, Any]) -> list[str]:
-        """The lines of the section `links`."""
-        lines = []
-        for key, value in links.items():
-            if key == "overrides" and value:
-                lines.append("  overrides:\n" + "".join(f"    - {self.flow(link)}\n" for link in value))
-            else:
-                lines.append(f"  {key}: {self.flow(value)}\n")
-        return lines
+    def link(self, key: str, value: Any) -> str:
+        """An entry of the section `links`, with one override per line."""
+        if key == "overrides" and value:
+            return "  overrides:\n" + "".join(f"    - {self.flow(link)}\n" for link in value)
+        return f"  {key}: {self.flow(value)}\n"
 
     def pair(self, key: Any, value: Any, indent: str = "") -> str:
-        """A key and its value; a key too long for a parser to find its colon gets a mark."""
+        """A key and its value; long keys are marked with "?", because parsers limit the search for the colon."""
         text = self.scalar(str(key))
         return f"? {text}\n{indent}: {self.flow(value)}" if len(text) > 1000 else f"{text}: {self.flow(value)}"
 
@@ -84,14 +80,14 @@ class _Writer:
         return self.scalar(value) if isinstance(value, str) else str(value)
 
     def scalar(self, text: str) -> str:
-        """A text without quotes where every reader reads a text, else in double quotes."""
+        """A text, without quotes if every version of YAML reads it as text."""
         writable = not self.ascii_only or text.isascii()
         if writable and _PLAIN.fullmatch(text) and text.casefold() not in _WORDS:
             return text
         return '"' + "".join(c if self._bare(c) else _escape(c) for c in text) + '"'
 
     def _bare(self, character: str) -> bool:
-        """Whether a character stands for itself between quotes."""
+        """Whether a character needs no escape between quotes."""
         return character.isprintable() and character not in '"\\' and (character.isascii() or not self.ascii_only)
 
 

@@ -1,9 +1,9 @@
-"""NetworkX graphs as problems and back.
+"""Convert NetworkX graphs to problems and back.
 
 graph = po.to_networkx(problem)                        # all of the problem, in ticks and bytes
 po.from_networkx(graph)                                # the same problem again
 po.from_networkx(graph, objective="communication")     # with another objective
-po.from_networkx(graph, {"gpu": {"count": 4}})         # a graph of your own, or other devices
+po.from_networkx(graph, {"gpu": {"count": 4}})         # your own graph, or other devices
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from placeopt.errors import UsageError
 from placeopt.io.compiler import compile_spec
 from placeopt.io.document import Files
-from placeopt.io.formats.problems import problem_header, start_ups
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.io.formats.problems import problem_header, task_entry
+from placeopt.model.problem import Problem
 from placeopt.model.units import shown
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 KEPT = "placeopt"
-"""The attribute of a graph that holds what is not in its nodes and edges: devices, links, objective, ..."""
+"""The attribute of a graph that contains devices, links, objective and other sections."""
 
 
 def from_networkx(
@@ -37,20 +37,19 @@ def from_networkx(
     files: Files | None = None,
     **header: Any,
 ) -> Problem:
-    """The problem of a directed graph whose node attributes are task keys of the spec.
+    """Compile a directed graph whose node attributes are task keys of the spec.
 
     Parameters
     ----------
     graph
-        Nodes are tasks, named by their text; a node's attributes are the keys of a task (`time`, `flops`, `memory`,
-        `release`, `devices`, ...), an edge's attribute `payload` is the payload of that edge alone. Without it the edge
-        carries the producer's `output`. Numbers are ticks and bytes unless `units` states a unit: with times in seconds
+        Nodes are tasks, named by their text. Node attributes are the keys of a task (`time`, `flops`, `memory`,
+        `release`, `devices`, ...). The edge attribute `payload` is the payload of that edge only; without it, the edge
+        carries the producer's `output`. Numbers are ticks and bytes unless `units` states a unit: for times in seconds
         pass `units={"time": "s"}`.
     devices, links
-        The spec's sections of those names. Without `devices`, a graph that `to_networkx` made has its own devices,
-        links and header; what is given here takes their place.
+        The spec's sections of those names. They replace those of a graph from `to_networkx`.
     folder, files
-        What files the header may name, such as `placement={"file": "plan.json"}`; by default none, as in
+        Which files the header may name, such as `placement={"file": "plan.json"}`; by default none, as in
         `placeopt.compile`.
     **header
         Further top-level keys of the spec: name, resolution, objective, contention, memory_model, operations, units,
@@ -59,10 +58,9 @@ def from_networkx(
     Raises
     ------
     UsageError
-        If the graph is undirected, has parallel edges, two nodes of one name, an attribute that edges decide, or no
-        devices of its own where none are given.
+        If the graph is undirected, has parallel edges, two nodes of one name, an attribute `after`, or no devices.
     SpecError
-        If what it describes is no sound problem; lists every issue.
+        If the described problem is not valid; lists every issue.
     """
     directed = getattr(graph, "is_directed", None)
     if directed is None or not directed() or graph.is_multigraph():
@@ -74,8 +72,8 @@ def from_networkx(
         kept = graph.graph.get(KEPT, {})
         if not isinstance(kept, dict) or "devices" not in kept:
             raise UsageError(
-                "this graph has no devices of its own, as those of to_networkx do; from_networkx(graph, devices) takes "
-                'them as a spec has them: {"gpu": {"count": 4, "memory": "16 GiB"}}'
+                "this graph has no devices, unlike those from to_networkx; pass devices as in a spec, such as "
+                '{"gpu": {"count": 4, "memory": "16 GiB"}}'
             )
     tasks: dict[str, dict[str, Any]] = {}
     for node, attributes in graph.nodes(data=True):
@@ -94,41 +92,22 @@ def from_networkx(
 
 
 def to_networkx(problem: Problem) -> nx.DiGraph[str]:
-    """The task graph, with the attributes that `from_networkx` reads.
+    """Convert a problem to its task graph, with the attributes that `from_networkx` reads.
 
-    Nodes have `time` (ticks per device, the only one where the task is fixed), `memory` (bytes: resident, output,
-    scratch), `output` (bytes) where edges share it, `release`, `deadline` (ticks), `migration` (relocation, as ticks
-    to start up) and `backward_of` (a task) where the task has one, and `colocate` and `separate` labels where it has
-    any; edges have `payload` (bytes) unless shared. The graph's attribute `placeopt` has the rest of the problem as a
-    spec document: devices, links, resolution, objective.
-    All of it is plain data, fit for JSON (`networkx.node_link_data`). Of two edges between the same tasks the later
-    one stands for both.
+    Nodes have `time` (ticks per feasible device) and `memory` (bytes: resident, output, scratch). If the task has them,
+    also `output` (bytes, if edges share it), `release`, `deadline` (ticks), `migration` (relocation, as ticks to start
+    up), `backward_of` (a task), and `colocate` and `separate` labels. Edges have `payload` (bytes) unless shared. The
+    graph's attribute `placeopt` contains the rest of the problem as a spec document: devices, links, resolution,
+    objective. All of it is plain data for JSON (`networkx.node_link_data`). Of parallel edges only the last is kept.
     """
     import networkx as nx
 
     graph: nx.DiGraph[str] = nx.DiGraph(name=problem.name, **{KEPT: problem_header(problem)})
-    names, devices = problem.task_names, problem.device_names
+    names = problem.task_names
     labels = problem.group.tolist()
     sizes = Counter(labels)
     for i, name in enumerate(names):
-        feasible = [d for d, allowed in enumerate(problem.feasible[i].tolist()) if allowed]
-        memory = {
-            key: int(amounts[i])
-            for key, amounts in (
-                ("resident", problem.resident),
-                ("output", problem.output),
-                ("scratch", problem.scratch),
-            )
-        }
-        graph.add_node(name, time={devices[d]: int(problem.duration[i, d]) for d in feasible}, memory=memory)
-        if problem.release[i] > 0:
-            graph.nodes[name]["release"] = int(problem.release[i])
-        if problem.deadline[i] != UNLIMITED:
-            graph.nodes[name]["deadline"] = int(problem.deadline[i])
-        if problem.relocation[i].any():
-            graph.nodes[name]["migration"] = {"startup": start_ups(problem, i)}
-        if problem.forward[i] != i:
-            graph.nodes[name]["backward_of"] = names[problem.forward[i]]
+        graph.add_node(name, **task_entry(problem, i))
         if sizes[labels[i]] > 1:
             graph.nodes[name]["colocate"] = [f"group {labels[i]}"]
     for a, b in problem.separation.tolist():

@@ -1,4 +1,4 @@
-"""The formats of other tools that `placeopt import` reads."""
+"""Registry of the formats of other tools that `placeopt import` reads."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from placeopt.errors import UsageError, listing, suggestion
+from placeopt.errors import UsageError, alternatives, listing
 from placeopt.io.files import descriptor
 from placeopt.io.formats import dnn_partitioning
 
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """How to read one format.
+    """An importer of one format.
 
-    `recognises` says whether a file looks like one. `read` makes a spec document of it, given the path and, as
-    keywords, `name` (None: the name of the file) and `resolution`. Both raise DocumentError, `read` with every issue.
+    `recognises` is whether a file looks like this format. `read` converts it to a spec document, given the path and, as
+    keywords, `name` (None: the file name) and `resolution`. Both raise a DocumentError, `read` with every issue.
     """
 
     description: str
@@ -37,24 +37,23 @@ IMPORTERS: dict[str, Importer] = {
 def import_document(
     path: str | Path, format: str | None = None, *, name: str | None = None, resolution: str = "1 ns"
 ) -> dict[str, Any]:
-    """The spec document of a file in another tool's format, which it is recognised by unless given.
+    """Read a file in another tool's format as a spec document; the format is recognised unless given.
 
     Raises
     ------
     UsageError
-        If there is no such format, or the file looks like none or like several.
+        If the format is unknown, or the file matches no format or several.
     DocumentError
-        If the file cannot be read or is not sound; lists every issue with its place.
+        If the file cannot be read or is not valid; lists every issue with its position.
     """
     if format is not None and format not in IMPORTERS:
-        hint = suggestion(format, IMPORTERS) or f"; known are {listing(list(IMPORTERS))}"
-        raise UsageError(f"there is no format {format}{hint}")
+        raise UsageError(f"unknown format {format}{alternatives(format, IMPORTERS)}")
     if format is None:
         if descriptor(path) is not None:
-            raise UsageError(f"{path} is read once only; say --format, one of {listing(list(IMPORTERS))}")
+            raise UsageError(f"{path} can be read only once; state --format, one of {listing(list(IMPORTERS))}")
         found = [known for known, importer in IMPORTERS.items() if importer.recognises(Path(path))]
         if len(found) != 1:
             what = f"like {' and '.join(found)}" if found else "like no known format"
-            raise UsageError(f"{path} looks {what}; say --format, one of {listing(list(IMPORTERS))}")
+            raise UsageError(f"{path} looks {what}; state --format, one of {listing(list(IMPORTERS))}")
         (format,) = found
     return IMPORTERS[format].read(path, name=name, resolution=resolution)

@@ -1,35 +1,36 @@
-"""A compiled problem as a document again: what `placeopt.load` makes the same problem of.
+"""Write compiled problems as documents that `placeopt.load` compiles to the same problem.
 
-Numbers without a unit are ticks, bytes, and bytes per tick, so that nothing is lost. Rates are written with enough
-digits for the compiler to find the same ratio again; the document's own groups, labels, operations and units are
-gone, and so is the current placement: what relocation costs is written as start-up times, by task and device.
+Numbers without a unit are ticks, bytes, and bytes per tick, so that they are exact. Rates have enough digits for the
+compiler to recover the same ratio. The names of groups, operations and units in the original document are lost, and
+relocation is written as start-up times by task and device.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from placeopt.model.objective import shared_out
 from placeopt.model.problem import NANO, UNLIMITED, Problem
-from placeopt.model.relocation import shared_out
 
 DIGITS = 60
-"""Significant digits of numbers that no decimal is exact for."""
+"""Significant digits of numbers without an exact decimal."""
 
 
 def problem_document(problem: Problem) -> dict[str, Any]:
-    """The problem as a spec document, ready for `compile_spec` or `documents.to_json`.
+    """The problem as a spec document for `compile_spec` or `documents.to_json`.
 
-    Two edges between the same tasks cannot be written: the later one of them stands for both.
+    Of parallel edges only the last is written.
     """
     return problem_header(problem) | {"tasks": _tasks(problem)}
 
 
 def problem_header(problem: Problem) -> dict[str, Any]:
-    """All of the problem's document but its tasks."""
+    """The problem's document without its tasks."""
     document: dict[str, Any] = {"placeopt": 1}
     for key in ("name", "description"):
         if getattr(problem, key):
@@ -48,29 +49,34 @@ def problem_header(problem: Problem) -> dict[str, Any]:
 
 
 def decimal(value: Fraction) -> str:
-    """A fraction as a decimal: exact where there is one of DIGITS digits, else rounded down to that many."""
-    exponent = 0
-    while value and value < 1:
-        value *= 10
-        exponent -= 1
-    whole, rest = divmod(value.numerator, value.denominator)
-    digits = str(whole)
-    places = max(0, DIGITS - len(digits))
-    scaled = rest * 10**places // value.denominator
-    fraction = str(scaled).rjust(places, "0").rstrip("0") if places else ""
-    text = f"{digits}.{fraction}" if fraction else digits
-    return f"{text}e{exponent}" if exponent else text
+    """A fraction as a decimal, rounded down to DIGITS digits if it is longer."""
+    context = Context(prec=DIGITS, rounding=ROUND_DOWN)
+    found = context.normalize(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
+    return f"{found:e}" if 0 < value < 1 else f"{found:f}"
 
 
 def number(value: Fraction) -> int | float:
-    """A weight or a number of runs as a document has it."""
+    """A weight or a number of runs as a number for documents."""
     return value.numerator if value.denominator == 1 else float(value)
 
 
-def start_ups(problem: Problem, i: int) -> dict[str, int]:
-    """All relocation of a task as start-up times by device: what the document says of it, without saying where it
-    is now."""
-    return {problem.device_names[d]: int(problem.relocation[i, d]) for d in np.flatnonzero(problem.relocation[i])}
+def task_entry(problem: Problem, i: int) -> dict[str, Any]:
+    """Keys of a task in a document: time, memory, release, deadline, migration and forward task."""
+    able = np.flatnonzero(problem.feasible[i]).tolist()
+    entry: dict[str, Any] = {
+        "time": {problem.device_names[d]: int(problem.duration[i, d]) for d in able},
+        "memory": {key: int(getattr(problem, key)[i]) for key in ("resident", "output", "scratch")},
+    }
+    if problem.release[i]:
+        entry["release"] = int(problem.release[i])
+    if problem.deadline[i] != UNLIMITED:
+        entry["deadline"] = int(problem.deadline[i])
+    if problem.relocation[i].any():
+        moved = np.flatnonzero(problem.relocation[i])
+        entry["migration"] = {"startup": {problem.device_names[d]: int(problem.relocation[i, d]) for d in moved}}
+    if problem.forward[i] != i:
+        entry["backward_of"] = problem.task_names[problem.forward[i]]
+    return entry
 
 
 def _device(problem: Problem, d: int) -> dict[str, Any]:
@@ -84,7 +90,7 @@ def _device(problem: Problem, d: int) -> dict[str, Any]:
 
 
 def _links(problem: Problem) -> list[dict[str, Any]]:
-    """One override for each device and each kind of link from it."""
+    """One override for each device and each distinct link from it."""
     rows = []
     for a, sender in enumerate(problem.device_names):
         kinds: dict[tuple[int, ...], list[str]] = defaultdict(list)
@@ -109,19 +115,9 @@ def _tasks(problem: Problem) -> dict[str, dict[str, Any]]:
     tasks: dict[str, dict[str, Any]] = {}
     members = np.bincount(problem.group, minlength=problem.n_groups)
     for i, name in enumerate(problem.task_names):
-        able = np.flatnonzero(problem.feasible[i]).tolist()
-        entry: dict[str, Any] = {"time": {problem.device_names[d]: int(problem.duration[i, d]) for d in able}}
-        memory = {key: int(getattr(problem, key)[i]) for key in ("resident", "output", "scratch")}
-        if any(memory.values()):
-            entry["memory"] = memory
-        if problem.release[i]:
-            entry["release"] = int(problem.release[i])
-        if problem.deadline[i] != UNLIMITED:
-            entry["deadline"] = int(problem.deadline[i])
-        if problem.relocation[i].any():
-            entry["migration"] = {"startup": start_ups(problem, i)}
-        if problem.forward[i] != i:
-            entry["backward_of"] = problem.task_names[problem.forward[i]]
+        entry = task_entry(problem, i)
+        if not any(entry["memory"].values()):
+            del entry["memory"]
         if members[problem.group[i]] > 1:
             entry["colocate"] = f"group{problem.group[i]}"
         tasks[name] = entry

@@ -1,1 +1,1 @@
-"""Many solvers on many problems: isolated runs, a ledger that survives anything, and the tables that compare them."""
+"""Compare many solvers on many problems: isolated runs, a ledger that survives crashes, and tables."""

@@ -1,11 +1,10 @@
-"""The process in which one solver runs once: a job comes in on stdin, lines of JSON go out on what was stdout.
+"""Run one solver once in a separate process: a job is read from stdin, lines of JSON are written to the former stdout.
 
-    {"begun": true}                         the problem is there, the solver starts
-    {"progress": [seconds, value, bound]}   whenever the solver tells of some
-    {"outcome": {...}}                      the record's status, message, result, slr and peak_memory; the last line
+    {"begun": true}                         the problem is unpacked, the solver starts
+    {"progress": [seconds, value, bound]}   each time that the solver reports a new value or bound
+    {"outcome": {...}}                      status, message, result, slr and peak_memory of the record; the last line
 
-Whatever the solver prints goes to stderr. A line begins on a line of its own, whatever a solver that found the pipe
-wrote there. `placeopt.studies.comparison.keeper` sees to it that no run outlives who asked for it.
+All output of the solver goes to stderr. Each message starts on a new line, in case a solver writes to the pipe itself.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from placeopt.studies.comparison.jobs import Job, unpack
 from placeopt.studies.comparison.records import plain
 
 LENGTH = 8
-"""Bytes that tell how long the job is, before it."""
+"""Bytes of the length of the job, which precede the job."""
 
 CONTRADICTED = "contradicted by the verifier: "
-"""Beginning of the message of a run whose claims do not hold."""
+"""Prefix of the message of a run whose claims do not hold."""
 
 
 def main() -> None:
@@ -50,11 +49,11 @@ def main() -> None:
     try:
         try:
             say(outcome=_outcome(job, say))
-        except BaseException as error:  # noqa: BLE001  whatever it is, it is this run's outcome, also SystemExit
-            say(outcome={"status": "crashed", "message": _told(error)})
+        except BaseException as error:  # noqa: BLE001  any exception is the outcome of this run, also SystemExit
+            say(outcome={"status": "crashed", "message": _error_text(error)})
         sys.stderr.flush()
-        os._exit(0)  # threads that a solver left behind are no reason to stay
-    except BaseException:  # noqa: BLE001  nobody can be told any more
+        os._exit(0)  # without waiting for threads that a solver has left
+    except BaseException:  # noqa: BLE001  the pipe is broken
         traceback.print_exc()
         sys.stderr.flush()
     finally:
@@ -66,51 +65,47 @@ def _outcome(job: Job, say: Any) -> dict[str, Any]:
     from placeopt.solving.pipeline import solve
 
     problem = unpack(job.packed)
-    last: list[tuple[float | None, float | None]] = [(None, None)]
+    last: tuple[float | None, ...] = (None, None)
 
-    def tell(state: Progress) -> None:
-        seen = _number(state.objective), _number(state.bound)
-        if seen != last[0]:
-            last[0] = seen
+    def on_progress(state: Progress) -> None:
+        nonlocal last
+        seen = tuple(None if value is None else float(value) for value in (state.objective, state.bound))
+        if seen != last:
+            last = seen
             say(progress=[round(state.elapsed, 6), *seen])
 
     say(begun=True)
     try:
         result = solve(
-            problem, job.solver, time_limit=job.time_limit, seed=job.seed, workers=job.threads, on_progress=tell,
-            **job.settings,
+            problem, job.solver, time_limit=job.time_limit, seed=job.seed, workers=job.threads,
+            on_progress=on_progress, **job.settings,
         )  # fmt: skip
     except (UnsupportedError, MissingExtraError) as error:
         return {"status": "refused", "message": str(error)}
     except InternalError as error:
         return {"status": "crashed", "message": f"{CONTRADICTED if error.dump else ''}{error}"}
-    except PlaceoptError as error:  # a package that cannot be imported, settings that make no sense
+    except PlaceoptError as error:  # a package that cannot be imported, invalid settings
         return {"status": "crashed", "message": str(error)}
     if problem.fingerprint() != job.fingerprint:
-        return {"status": "crashed", "message": f"{job.solver} changed the problem, so its schedule says nothing"}
+        return {"status": "crashed", "message": f"{job.solver} changed the problem, so its schedule is not valid"}
     shortest = critical_path(problem)
     slr = result.makespan / shortest if result.makespan is not None and shortest else None
-    document = result.to_dict(plan=False)
     return {
         "status": "done",
         "message": result.message,
-        "result": document,
+        "result": result.to_dict(plan=False),
         "slr": slr,
         "peak_memory": max((use.memory for use in result.devices), default=None),
     }
 
 
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
-
-
-def _told(error: BaseException) -> str:
-    """What went wrong, and where."""
+def _error_text(error: BaseException) -> str:
+    """Describe an error and its place in the code."""
     if isinstance(error, MemoryError):
         return "out of memory"
     try:
         text = str(error).strip()
-    except Exception:  # noqa: BLE001  it is somebody else's class
+    except Exception:  # noqa: BLE001  the class belongs to a third party
         text = ""
     name = type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)

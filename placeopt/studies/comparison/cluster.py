@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster as an executor."""
+"""Run jobs on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from placeopt.errors import MissingExtraError, UsageError
-from placeopt.studies.comparison.processes import kill_marked
+from placeopt.studies.comparison.supervisor import kill_marked
 
 if TYPE_CHECKING:
     from distributed import Client
 
 CONNECTING = 30.0
-"""Seconds within which the scheduler must answer."""
+"""Time limit for the scheduler's answer, in seconds."""
 
 AHEAD = 3
-"""Jobs handed to the cluster for each of its threads: some wait there, and not all problems at once."""
+"""Jobs submitted per thread of the cluster: enough to keep it busy without sending all problems at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """A Dask cluster that runs jobs.
 
-    When a worker dies, Dask hands its jobs to another one. placeopt, and the solvers that are to be compared, must be
-    installed where the workers run.
+    When a worker dies, Dask gives its jobs to another one. placeopt and the compared solvers must be installed on the
+    workers' machines.
     """
 
     client: Client
 
     @property
     def executor(self) -> Executor:
-        """The cluster as an executor."""
+        """The executor of the cluster."""
         executor: Executor = self.client.get_executor(pure=False)
         return executor
 
     @property
     def in_flight(self) -> int:
-        """How many jobs to hand out at a time."""
+        """Maximum number of submitted jobs."""
         threads: dict[str, int] = self.client.nthreads()
         return AHEAD * max(sum(threads.values()), 1)
 
     def stop(self, tag: str) -> None:
-        """Kill what carries the tag on every worker's machine."""
+        """Kill the processes with the tag on every worker's machine."""
         self.client.run(kill_marked, tag)
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Cluster]:
-    """A cluster by its scheduler's address, such as tcp://10.0.0.1:8786.
+    """Connect to the cluster of a scheduler's address, such as tcp://10.0.0.1:8786.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def connected(address: str) -> Iterator[Cluster]:
     except ImportError:
         raise MissingExtraError("--dask needs Dask: pip install 'placeopt[dask]'") from None
     try:
-        resolve_address(address)  # a client that has refused its address keeps the process from ending
+        resolve_address(address)  # after a Client rejects its address, the process does not end
         client = Client(address, timeout=CONNECTING, set_as_default=False)
     except (OSError, ValueError) as error:
         raise UsageError(f"--dask {address}: no scheduler answers: {error}") from None

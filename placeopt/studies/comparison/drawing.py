@@ -1,4 +1,4 @@
-"""Comparisons as pictures: from records to what `placeopt.views.plots` draws."""
+"""Draw comparisons: convert records to the data of `placeopt.views.plots`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def draw_comparison(
     problems: Sequence[str] | None = None,
     solvers: Sequence[str] | None = None,
 ) -> Picture:
-    """A picture of runs: "profile", "gap" or "convergence"; of some problems and solvers, by their labels, or of all.
+    """Draw runs: "profile", "gap" or "convergence"; `problems` and `solvers` select by label, None selects all.
 
-    Gaps and ratios are to the best of all runs, also of those that are not drawn.
+    Gaps and ratios are relative to the best of all runs, including those that are not drawn.
 
     Raises
     ------
     UsageError
-        If there is no such kind, problem or solver.
+        If the kind, a problem or a solver is unknown.
     MissingExtraError
         If matplotlib is not installed.
     """
@@ -44,8 +44,7 @@ def draw_comparison(
         comparison = Runs(tuple(chosen))
     shown = tuple(solver for solver in comparison.solvers if not solvers or solver in solvers)
     from placeopt.views.plots.convergence import draw_convergence
-    from placeopt.views.plots.profiles import draw_gaps, draw_profile
-    from placeopt.views.plots.ranking import leaders
+    from placeopt.views.plots.profiles import draw_gaps, draw_profile, leaders
 
     steps = comparison.profile()
     profile = {solver: line for solver, line in steps.items() if solver in shown}
@@ -59,7 +58,7 @@ def draw_comparison(
 
 
 def outcomes(comparison: Runs) -> list[Outcome]:
-    """Run time and gap of every solver on every problem that it was run on."""
+    """Return run time and gap of every solver on each of its problems."""
     from placeopt.views.plots.profiles import Outcome
 
     return [
@@ -71,7 +70,7 @@ def outcomes(comparison: Runs) -> list[Outcome]:
 
 
 def courses(comparison: Runs) -> list[Course]:
-    """The course of every run that found a schedule or told of its progress."""
+    """Return the course of every run that found a schedule or reported progress."""
     return [
         course
         for label, records in comparison.by_problem.items()
@@ -101,5 +100,5 @@ def _course(label: str, record: Record) -> Course | None:
 def _known(what: str, chosen: Sequence[str] | None, known: Sequence[str]) -> None:
     for name in chosen or ():
         if name not in known:
-            hint = suggestion(name, known) or f"; they have {listing(known)}"
+            hint = suggestion(name, known) or f"; expected one of {listing(known)}"
             raise UsageError(f'no {what} "{name}" in these results{hint}')

@@ -1,59 +1,42 @@
-"""The jobs of a comparison through an executor: every one ends in a record, whatever becomes of its worker."""
+"""Run the jobs of a comparison on an executor; every job ends in a record, even if its worker dies."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import Protocol
 
 from placeopt.studies.comparison.isolation import TICK, Point, StoppedError, lost_record, run_job
 from placeopt.studies.comparison.jobs import Job
-from placeopt.studies.comparison.processes import kill_marked
 from placeopt.studies.comparison.records import Key, Record
+from placeopt.studies.comparison.supervisor import kill_marked
 
 ATTEMPTS = 3
-"""Times that a run is handed out when its worker dies."""
+"""Maximum number of times that a run is submitted when its worker dies."""
 
 
-class Observer(Protocol):
-    """Whoever watches a comparison; called from several threads."""
+class Observer:
+    """Base class of observers of a comparison; this one ignores all events. Methods are called from several threads."""
 
     def plan(self, total: int, known: int, torn: bool) -> None:
-        """So many runs make the comparison; so many are in the ledger already, whose last line was torn or not."""
+        """Report the totals: all runs, and those already in the ledger; `torn`: its last line was incomplete."""
 
     def compile(self, done: int, count: int) -> None:
-        """Kernels are being compiled before the runs: `done` of `count`; called twenty times a second."""
+        """Report kernels compiled before the runs: `done` of `count`; called twenty times per second."""
 
     def begin(self, job: Job) -> None:
-        """A run has begun."""
+        """Report the start of a run."""
 
-    def tell(self, job: Job, point: Point) -> None:
-        """It has told of its progress."""
+    def progress(self, job: Job, point: Point) -> None:
+        """Report the progress of a run."""
 
     def end(self, job: Job) -> None:
-        """It has ended, or was stopped."""
+        """Report that a run ended or was stopped."""
 
     def tick(self, done: int) -> None:
-        """So many runs have ended; comes ten times a second."""
-
-
-class Silence:
-    """Nobody watches."""
-
-    def plan(self, total: int, known: int, torn: bool) -> None: ...
-
-    def compile(self, done: int, count: int) -> None: ...
-
-    def begin(self, job: Job) -> None: ...
-
-    def tell(self, job: Job, point: Point) -> None: ...
-
-    def end(self, job: Job) -> None: ...
-
-    def tick(self, done: int) -> None: ...
+        """Report the number of runs that have ended; called ten times per second."""
 
 
 def execute(
@@ -66,21 +49,21 @@ def execute(
     should_stop: Callable[[], bool],
     stop_elsewhere: Callable[[str], None] | None = None,
 ) -> dict[Key, Record]:
-    """The records of all jobs; of those that have ended, once `should_stop` is true.
+    """Return the records of all jobs, or once `should_stop` is true, of those that have ended.
 
     Parameters
     ----------
     in_flight
-        Most jobs that the executor is given at a time; None for all at once.
+        Maximum number of submitted jobs; None submits all at once.
     on_record
         Called with every record, in this thread, in the order in which runs end.
     stop_elsewhere
-        Kills the processes that carry a tag, on other machines.
+        Kills the processes with a tag on other machines.
     """
     found: dict[Key, Record] = {}
     waiting = deque((job, 1) for job in jobs)
     running: dict[Future[Record], tuple[Job, int, float]] = {}
-    told: set[Key] = set()
+    begun: set[Key] = set()
     local = isinstance(executor, ThreadPoolExecutor)
     over = False
     work = partial(_watched_run, observer=observer, should_stop=lambda: over or should_stop()) if local else run_job
@@ -98,20 +81,20 @@ def execute(
                 job, attempt = waiting.popleft()
                 try:
                     running[executor.submit(work, job)] = job, attempt, time.monotonic()
-                except RuntimeError as error:  # BrokenExecutor among them: nobody is left to run anything
-                    keep(job, lost_record(job, f"no worker takes it: {error}"))
+                except RuntimeError as error:  # such as BrokenExecutor: all workers are gone
+                    keep(job, lost_record(job, f"no worker accepts it: {error}"))
             if not local:
-                _tell_beginnings(running, told, observer)
+                _report_beginnings(running, begun, observer)
             ended, _ = wait(running, timeout=TICK, return_when=FIRST_COMPLETED)
             for future in sorted(ended, key=lambda future: running[future][2]):
                 job, attempt, born = running.pop(future)
-                if not local and job.key in told:
+                if not local and job.key in begun:
                     observer.end(job)
                 try:
                     record = future.result()
                 except StoppedError:
                     continue
-                except (Exception, CancelledError) as error:  # noqa: BLE001  its worker's; what runs raise is a record
+                except (Exception, CancelledError) as error:  # noqa: BLE001  of the worker; errors of a run are in its record
                     if attempt < ATTEMPTS:
                         waiting.appendleft((job, attempt + 1))
                     else:
@@ -124,34 +107,31 @@ def execute(
         over = True
         for future in running:
             future.cancel()
-        tags = {job.tag.partition("/")[0] for job, _, _ in running.values()}
-        _kill(tags, stop_elsewhere)
+        for tag in sorted({job.tag.partition("/")[0] for job, _, _ in running.values()}):
+            kill_marked(tag)
+            if stop_elsewhere is not None:
+                stop_elsewhere(tag)
         if local:
             wait(running)
     return found
 
 
-def _kill(tags: Iterable[str], stop_elsewhere: Callable[[str], None] | None) -> None:
-    for tag in sorted(tags):
-        kill_marked(tag)
-        if stop_elsewhere is not None:
-            stop_elsewhere(tag)
-
-
 def _watched_run(job: Job, observer: Observer, should_stop: Callable[[], bool]) -> Record:
-    """The job's record; the observer hears of it while it runs."""
+    """Run the job, report its events to the observer, and return its record."""
     if should_stop():
         raise StoppedError
     observer.begin(job)
     try:
-        return run_job(job, lambda point: observer.tell(job, point), should_stop)
+        return run_job(job, lambda point: observer.progress(job, point), should_stop)
     finally:
         observer.end(job)
 
 
-def _tell_beginnings(running: dict[Future[Record], tuple[Job, int, float]], told: set[Key], observer: Observer) -> None:
-    """Tell the observer of runs that have begun elsewhere."""
+def _report_beginnings(
+    running: dict[Future[Record], tuple[Job, int, float]], begun: set[Key], observer: Observer
+) -> None:
+    """Report runs that have started on other machines."""
     for future, (job, _, _) in running.items():
-        if job.key not in told and future.running():
-            told.add(job.key)
+        if job.key not in begun and future.running():
+            begun.add(job.key)
             observer.begin(job)

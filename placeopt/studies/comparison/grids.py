@@ -1,4 +1,4 @@
-"""Comparisons as a paper would print them: a table for each problem, those over all, and why runs came to nothing."""
+"""Format comparisons as in papers: a table per problem, summary tables, and reasons for failed runs."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from placeopt.model.objective import METRICS
 from placeopt.model.units import size_text
 from placeopt.studies.comparison.tables import Entry, Runs
 from placeopt.studies.comparison.verdicts import Standing, Value
-from placeopt.views.facts import amount_text
+from placeopt.views.facts import aligned, amount_text, first_level
 
 TAUS = (1.0, 1.01, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0)
-"""Ratios at which the performance profile is read off."""
+"""Ratios at which the performance profile is shown."""
 
 LONGEST = 240
-"""Characters of a reason that is given; CSV and JSON have all of it."""
+"""Maximum number of characters of a reason; CSV and JSON have the full text."""
 
 SOLVERS = 50
-"""Solvers that a line names."""
+"""Maximum number of solvers that a line names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table as texts: its title, headers, rows, and notes below; the first `left` columns are set to the left."""
+    """A table of texts with title, headers, rows, and notes below; the first `left` columns are left-aligned."""
 
     title: str
     headers: tuple[str, ...]
@@ -34,11 +34,11 @@ class Grid:
     notes: tuple[str, ...] = ()
     left: int = 1
     words: tuple[int, ...] = ()
-    """Columns of words, set to the left too."""
+    """Further columns that are left-aligned."""
 
 
 def grids(comparison: Runs) -> list[Grid]:
-    """The tables of a comparison: one for each problem, and over several the means and the performance profile."""
+    """Return one table per problem and, for several problems, the means and the performance profile."""
     found = [_problem_grid(comparison, label) for label in comparison.by_problem]
     if len(found) > 1:
         found += [_summary_grid(comparison), _profile_grid(comparison)]
@@ -46,34 +46,26 @@ def grids(comparison: Runs) -> list[Grid]:
 
 
 def as_text(comparison: Runs) -> str:
-    """All tables of a comparison in plain text."""
-    return "\n\n".join(_aligned(grid) for grid in grids(comparison))
+    """Return all tables of a comparison as plain text."""
+    texts = []
+    for grid in grids(comparison):
+        rows = aligned([grid.headers, *grid.rows], grid.left, grid.words)
+        texts.append("\n".join([grid.title, *rows, *(f"  {each}" for each in grid.notes)]))
+    return "\n\n".join(texts)
 
 
 def as_html(comparison: Runs) -> str:
-    """All tables of a comparison, for notebooks."""
+    """Return all tables of a comparison as HTML for notebooks."""
     return "".join(
         framed(grid.title, grid_table(grid.headers, grid.rows, grid.left, grid.words), *map(note, grid.notes))
         for grid in grids(comparison)
     )
 
 
-def _aligned(grid: Grid) -> str:
-    columns = [max(map(len, column)) for column in zip(grid.headers, *grid.rows, strict=True)]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if number < grid.left or number in grid.words else cell.rjust(width)
-            for number, (cell, width) in enumerate(zip(row, columns, strict=True))
-        ).rstrip()
-        for row in (grid.headers, *grid.rows)
-    ]
-    return "\n".join([grid.title, *lines, *(f"  {each}" for each in grid.notes)])
-
-
 def _problem_grid(comparison: Runs, label: str) -> Grid:
     entries, standing = comparison.entries[label], comparison.standings[label]
     results = [record.result for record in comparison.by_problem[label] if record.result is not None]
-    name = results[0]["objective_name"].split(", then ")[0] if results else "objective"
+    name = first_level(results[0]["objective_name"]) if results else "objective"
     metric = name if name in METRICS else None
     resolution = Fraction(results[0]["resolution"]) if results else Fraction(0)
 
@@ -100,24 +92,14 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
         )
         for entry in tried
     )
-    headers = (
-        "solver",
-        visible(name, 24),
-        *(["spread"] if spread else []),
-        "gap",
-        "ratio",
-        "SLR",
-        "time",
-        "memory",
-        "",
-    )
-    proved = any(entry.verdict == "no solution" for entry in entries)
-    title = _title(label, standing, amount, "proved to have no schedule" if proved else "no feasible schedule")
+    left = ("solver", visible(name, 24), *(["spread"] if spread else []))
+    headers = (*left, "gap", "ratio", "SLR", "time", "memory", "")
+    title = _title(label, standing, amount, comparison.no_schedule(label))
     return Grid(title, headers, rows, _reasons(entries), words=(len(headers) - 1,))
 
 
 def _title(label: str, standing: Standing, amount: Callable[[Value | None], str], nothing: str) -> str:
-    """The problem and what is known of it; `nothing` where no run has a schedule."""
+    """Describe the best schedule and bound of a problem; `nothing` is used without a schedule."""
     known = [nothing if standing.best is None else f"best {amount(standing.best)} ({standing.best_solver})"]
     if standing.bound is not None:
         known.append(f"bound {amount(standing.bound)} ({standing.bound_source})")
@@ -128,11 +110,11 @@ def _title(label: str, standing: Standing, amount: Callable[[Value | None], str]
 
 
 def _reasons(entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Why solvers came to nothing, or claim too much: those with the same reason in one line."""
+    """Describe failed or refuted runs: one line for each verdict and reason."""
     found: dict[tuple[str, str], list[Entry]] = {}
     for entry in entries:
         if entry.message:
-            # Schedules that break the same rule do so at many places.
+            # Infeasible schedules are grouped by the rule that they break, since the places differ.
             reason = entry.message.partition(":")[0] if entry.verdict == "infeasible" else _reason(entry)
             found.setdefault((entry.verdict, reason), []).append(entry)
     lines = []
@@ -146,18 +128,18 @@ def _reasons(entries: Sequence[Entry]) -> tuple[str, ...]:
 
 
 def _reason(entry: Entry) -> str:
-    """Why, without what the line says in any case."""
+    """Return the reason without the solver and the verdict, which the line already contains."""
     name = entry.solver.partition(":")[0]
     reason = entry.message.removeprefix(f"{name}: ").removeprefix(f"{name} ").removeprefix(f"{entry.verdict} ")
     if entry.verdict == "refused":
-        # What ends a refusal is the list of solvers that do support the problem.
+        # A refusal ends with a list of solvers that support the problem.
         reason = reason.partition("; solvers that support")[0]
     return reason
 
 
 def _summary_grid(comparison: Runs) -> Grid:
     summary, common, problems = comparison.summary(), comparison.common(), len(comparison.by_problem)
-    alone = len(common) < problems  # else the means over the solver's own problems are those over all
+    alone = len(common) < problems  # otherwise both means are over the same problems
     own = ("own",) if alone else ()
     headers = ("solver", "solved", "ratio", *own, "gap", "wins", "infeas.", "failed", "refused", "time")
     rows = tuple(
@@ -177,14 +159,14 @@ def _summary_grid(comparison: Runs) -> Grid:
     )
     steady = comparison.steady()
     others = [row["solver"] for row in summary if row["solver"] not in steady]
-    but = f" (apart from those that solved less than half: {listing(others, SOLVERS)})" if others else ""
-    over = f"{len(common)} of {problems} problems" if alone else f"all {problems} problems"
+    but = f" (except those that solved less than half: {listing(others, SOLVERS)})" if others else ""
+    over = f"the {len(common)} of {problems} problems" if alone else f"all {problems} problems"
     notes = [
-        f"ratio: geometric mean of objective / best found, and gap: mean, over {over} that every solver solved{but}: "
-        f"{listing(common, SOLVERS)}"
+        f"ratio (geometric mean of objective / best found) and gap (mean) are over {over} that every solver "
+        f"solved{but}: {listing(common, SOLVERS)}"
     ]
     if alone:
-        notes.append("own: mean ratio over the problems that the solver itself solved, which are not the same for all")
+        notes.append("own: mean ratio over the problems that the solver itself solved; not comparable between solvers")
     return Grid(f"all {problems} problems", headers, rows, tuple(notes))
 
 
@@ -196,7 +178,7 @@ def _profile_grid(comparison: Runs) -> Grid:
 
     rows = tuple((visible(solver, 40), *(f"{share(solver, tau):.0%}" for tau in TAUS)) for solver in profile)
     return Grid(
-        "performance profile: share of the problems solved within this ratio to the best",
+        "performance profile: share of problems solved within this ratio to the best value found",
         ("solver", *(f"{tau:g}" for tau in TAUS)),
         rows,
     )

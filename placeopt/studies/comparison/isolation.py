@@ -1,4 +1,4 @@
-"""One run in a process of its own: what crashes, hangs or prints there costs nothing but that run."""
+"""Run one job in a separate process, so that a crash or a hang affects only this run."""
 
 from __future__ import annotations
 
@@ -18,25 +18,27 @@ from typing import Any
 from placeopt.bounding.engines.signals import ended_with_us
 from placeopt.studies.comparison.child import LENGTH
 from placeopt.studies.comparison.jobs import Job
-from placeopt.studies.comparison.processes import VARIABLE, kill_group, kill_marked
 from placeopt.studies.comparison.records import Record, Run, Status, check, check_point, read_line
+from placeopt.studies.comparison.supervisor import VARIABLE, kill_group, kill_marked
 
 STARTING = 120.0
-"""Seconds that a process may take until its solver starts: Python, imports, the problem."""
+"""Time limit until the solver starts, in seconds: Python, imports, unpacking the problem."""
 
 LEAVING = 10.0
-"""Seconds that a run's keeper has to end all that the run started, before it is killed itself."""
+"""Time limit of the supervisor for ending all processes of the run, in seconds; then it is killed."""
 
 TICK = 0.1
-"""Seconds between two looks at the clock."""
+"""Seconds between two checks of the clock."""
 
 STDERR = 8000
-"""Bytes of what a run printed last, kept to say why it died."""
+"""Bytes of the last output of a run that are kept for its error message."""
 
-# The packages are those of this process, wherever they were found.
-_START = (
-    "import json,sys; sys.path[:]=json.loads(sys.argv[1]); from placeopt.studies.comparison.keeper import main; main()"
-)
+# The process imports the same packages as this one.
+_START = """\
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from placeopt.studies.comparison.supervisor import main
+main()"""
 
 _OUTCOME = ("status", "message", "result", "slr", "peak_memory")
 
@@ -49,7 +51,7 @@ class StoppedError(Exception):
 
 @dataclass(slots=True)
 class _Course:
-    """What is known of a run so far."""
+    """The state of a run."""
 
     job: Job
     on_point: Callable[[Point], None] | None
@@ -60,13 +62,13 @@ class _Course:
     stderr: bytes = b""
 
     def read(self, data: bytes) -> None:
-        """Take in some of what the process says."""
+        """Process output of the child process."""
         *lines, self.torn = (self.torn + data).split(b"\n")
         for text in lines:
-            with suppress(ValueError):  # a solver that found the pipe is listened to only if it talks as we do
-                self._hear(read_line(text.decode()))
+            with suppress(ValueError):  # other output of a solver that writes to the pipe is ignored
+                self._process(read_line(text.decode()))
 
-    def _hear(self, line: dict[str, Any]) -> None:
+    def _process(self, line: dict[str, Any]) -> None:
         if "begun" in line:
             self.begun = self.begun or time.monotonic()
         elif "progress" in line:
@@ -82,7 +84,7 @@ class _Course:
                 self.outcome = None
 
     def overdue(self, born: float) -> str | None:
-        """Why the process is to be killed now, None if it is not."""
+        """Return why the process must be killed now; None if it must not."""
         now, limit = time.monotonic(), self.job.time_limit
         if self.begun is None:
             return f"killed: the solver had not started after {STARTING:g} s" if now - born > STARTING else None
@@ -94,7 +96,7 @@ class _Course:
 def run_job(
     job: Job, on_point: Callable[[Point], None] | None = None, should_stop: Callable[[], bool] = lambda: False
 ) -> Record:
-    """The record of the job, run in a process of its own that is gone afterwards with all that it started.
+    """Run the job in a separate process and return its record; afterwards all its processes have ended.
 
     Raises
     ------
@@ -110,7 +112,7 @@ def run_job(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C in the terminal is ours to deal with
+        start_new_session=True,  # only this process handles Ctrl-C
         env=os.environ | {VARIABLE: job.tag},
         bufsize=0,
     )
@@ -129,7 +131,7 @@ def run_job(
 
 
 def _attend(process: subprocess.Popen[bytes], run: _Course, born: float, should_stop: Callable[[], bool]) -> str | None:
-    """Feed the process and listen to it until it has said all, or has died, or is overdue: the reason then."""
+    """Exchange data with the process until it reports its outcome or ends; if it is overdue, return why."""
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -144,7 +146,7 @@ def _attend(process: subprocess.Popen[bytes], run: _Course, born: float, should_
             os.set_blocking(stream.fileno(), False)
             selector.register(stream, events)
         while True:
-            ended, heard = _ended(process), False
+            ended, received = _ended(process), False
             for key, _ in selector.select(TICK):
                 if key.fileobj is process.stdin:
                     try:
@@ -154,19 +156,17 @@ def _attend(process: subprocess.Popen[bytes], run: _Course, born: float, should_
                     except BrokenPipeError:
                         unsent = unsent[:0]
                     if not unsent:
-                        selector.unregister(process.stdin)  # and left open: the process ends when we do
+                        selector.unregister(process.stdin)  # it stays open: the process ends when this one does
                     continue
                 data = _read(key.fd)
-                heard = heard or bool(data)
+                received = received or bool(data)
                 if not data:
                     selector.unregister(key.fileobj)
                 elif key.fileobj is process.stdout:
                     run.read(data)
                 else:
                     run.stderr = (run.stderr + data)[-STDERR:]
-            if run.outcome is not None:
-                return None
-            if ended and not heard:  # and nothing is left to read
+            if run.outcome is not None or (ended and not received):  # nothing is left to read
                 return None
             late = run.overdue(born)
             if late is not None:
@@ -176,36 +176,36 @@ def _attend(process: subprocess.Popen[bytes], run: _Course, born: float, should_
 
 
 def _end(process: subprocess.Popen[bytes], tag: str) -> int:
-    """The exit code of the keeper, which has ended all that the run started."""
+    """Return the exit code of the supervisor after it has ended all processes of the run."""
     for stream in (process.stdin, process.stdout, process.stderr):
         assert stream is not None
         with suppress(OSError):
-            stream.close()  # stdin tells it to
+            stream.close()  # closing stdin makes the supervisor end the run
     try:
         code = process.wait(LEAVING)
-    except subprocess.TimeoutExpired:  # pragma: no cover  something held it up
+    except subprocess.TimeoutExpired:  # pragma: no cover  the supervisor hangs
         kill_group(process.pid)
         code = process.wait()
-    kill_marked(tag)  # should it not have come to it
+    kill_marked(tag)  # processes that the supervisor has missed
     return code
 
 
 def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, 1 << 16)
-    except BlockingIOError:  # pragma: no cover  select said otherwise
+    except BlockingIOError:  # pragma: no cover  a false alarm of select
         return b""
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:
-    """Whether the process has ended; it stays to be waited for, so that its number is nobody else's yet."""
+    """Return whether the process has ended, without reaping it, so that its process id is not reused."""
     if not hasattr(os, "waitid"):  # macOS with Python before 3.13
         return process.poll() is not None
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _death(code: int, stderr: str) -> str:
-    """How a process ended that did not say so itself."""
+    """Describe how a process ended that reported no outcome."""
     if code < 0:
         try:
             name = signal.Signals(-code).name
@@ -216,7 +216,7 @@ def _death(code: int, stderr: str) -> str:
         why = f"its process ended with exit code {code}"
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     current = next((number for number, line in enumerate(lines) if line.startswith("Current thread")), None)
-    if current is not None and current + 1 < len(lines):  # what faulthandler says
+    if current is not None and current + 1 < len(lines):  # output of faulthandler
         return f"{why}, at {lines[current + 1]}"
     return f"{why}; it printed: {lines[-1][:300]}" if lines else why
 
@@ -238,5 +238,5 @@ def _record(
 
 
 def lost_record(job: Job, message: str, wall: float = 0.0) -> Record:
-    """The record of a job whose worker died."""
+    """Return the record of a job whose worker died."""
     return _record(_Course(job, None), wall, "lost", message)

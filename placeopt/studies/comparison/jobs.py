@@ -1,4 +1,4 @@
-"""What is to be run: one job for every problem, solver and seed."""
+"""Read problems and solvers of a comparison, and define the jobs: one per problem, solver and seed."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from placeopt.solving.settings import read_settings
 from placeopt.studies.comparison.records import Run
 
 Choice = str | tuple[str, Mapping[str, Any]]
-"""A solver: its name, "name:key=value,key=value", or its name and settings."""
+"""A solver: "name", "name:key=value,key=value", or a pair of name and settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job(Run):
-    """A run with all that a process elsewhere needs for it.
+    """A run with all data that another process needs for it.
 
-    `packed` holds the problem (`pack`). `grace` is in seconds; the process is killed once it and `time_limit` have
-    passed. `tag` marks the processes of a comparison (`placeopt.studies.comparison.processes`).
+    `packed` holds the problem (`pack`). The process is killed `grace` seconds after `time_limit`. `tag` marks the
+    processes of a comparison (`placeopt.studies.comparison.supervisor`).
     """
 
     grace: float
@@ -35,12 +35,12 @@ class Job(Run):
 
 
 def pack(problem: Problem) -> bytes:
-    """The problem as bytes."""
+    """Convert a problem to bytes."""
     return zlib.compress(pickle.dumps(problem, protocol=pickle.HIGHEST_PROTOCOL), level=1)
 
 
 def unpack(packed: bytes) -> Problem:
-    """The problem that was packed, its arrays read-only as before."""
+    """Return the packed problem; its arrays are read-only."""
     problem = pickle.loads(zlib.decompress(packed))
     assert isinstance(problem, Problem)
     for each in fields(problem):
@@ -51,15 +51,7 @@ def unpack(packed: bytes) -> Problem:
 
 
 def read_problems(wanted: Sequence[Problem | str | os.PathLike[str]]) -> list[tuple[Problem, str | None]]:
-    """Every problem with the path it came from.
-
-    Raises
-    ------
-    DocumentError
-        If a file is wrong.
-    UsageError
-        If there is none, or one comes twice.
-    """
+    """Return every problem with its path; no problem, or the same problem twice, is a UsageError."""
     from placeopt.io.compiler import load
 
     if isinstance(wanted, Problem | str | os.PathLike):
@@ -73,27 +65,23 @@ def read_problems(wanted: Sequence[Problem | str | os.PathLike[str]]) -> list[tu
             file = os.fspath(each)
             problem = load(file)
         else:
-            raise UsageError(f"compare takes problems or paths of problem files, got {type(each).__name__}")
+            raise UsageError(f"compare expects problems or paths of problem files, got {type(each).__name__}")
         place, known = file or problem.name or "a problem without a name", places.get(problem.fingerprint())
         if known is not None:
             raise UsageError(f"{known} and {place} are the same problem; give it once")
         places[problem.fingerprint()] = place
         found.append((problem, file or None))
     if not found:
-        raise UsageError("compare needs a problem at least")
+        raise UsageError("compare needs at least one problem")
     return found
 
 
 def read_choices(wanted: str | Sequence[Choice]) -> list[tuple[str, dict[str, Any]]]:
-    """Solvers with the settings asked for, checked; "all" stands for all that are installed.
+    """Return solvers with their checked settings; "all" means all installed solvers.
 
-    A text may name several: "heft,celeritas:range=100,strict_order=true,m-etf". Only solvers with settings are
-    imported: the others, which may be anybody's, are left to the processes that run them.
-
-    Raises
-    ------
-    UsageError
-        If there is no such solver or setting, or one comes twice.
+    A text may name several: "heft,celeritas:range=100,strict_order=true,m-etf". Only solvers with settings are imported
+    here; the others, which may be third-party code, only in the processes that run them. An unknown solver or setting,
+    or the same solver twice, is a UsageError.
     """
     choices: list[tuple[str, Mapping[str, Any]]] = []
     for each in [wanted] if isinstance(wanted, str) else wanted:
@@ -112,12 +100,12 @@ def read_choices(wanted: str | Sequence[Choice]) -> list[tuple[str, dict[str, An
         elif not given or "all" not in str(wanted):
             raise UsageError(f"solver {name} comes twice with the same settings; give it once")
     if not found:
-        raise UsageError("compare needs a solver at least; `all` stands for every installed one")
+        raise UsageError("compare needs at least one solver; `all` means every installed one")
     return found
 
 
 def _parsed(text: str) -> list[tuple[str, Mapping[str, str]]]:
-    """The solvers that a text names; a piece with an equals sign and no colon is one more setting."""
+    """Return the solvers that a text names; a piece with an equals sign but no colon is a further setting."""
     found: list[tuple[str, dict[str, str]]] = []
     for piece in (part.strip() for part in text.split(",")):
         name, colon, assignment = piece.partition(":")
@@ -129,12 +117,12 @@ def _parsed(text: str) -> list[tuple[str, Mapping[str, str]]]:
         elif name and "=" not in name:
             found.append((name, {}))
         else:
-            raise UsageError(f'"{piece}" in --solvers "{text}" names no solver; expected NAME or NAME:KEY=VALUE')
+            raise UsageError(f'"{piece}" in --solvers "{text}" is not a solver; expected NAME or NAME:KEY=VALUE')
         if colon or assignment:
             key, equals, value = (part.strip() for part in assignment.partition("="))
             key = key.replace("-", "_")
             if not (key and equals):
-                raise UsageError(f'"{piece}" in --solvers "{text}" is no setting; expected NAME:KEY=VALUE,KEY=VALUE')
+                raise UsageError(f'"{piece}" in --solvers "{text}" is not a setting; expected NAME:KEY=VALUE,KEY=VALUE')
             if key in found[-1][1]:
                 raise UsageError(f'--solvers "{text}": {key} of {found[-1][0]} is set twice')
             found[-1][1][key] = value

@@ -1,10 +1,10 @@
-"""The ledger: a file of JSON lines, one for every run that has ended, which survives whatever kills its writer.
+"""Read and write ledgers: files of JSON lines, one per finished run, that survive a crash of the writer.
 
-A line is written by one call, at the end of the file, and is on the disk before the next run counts as done. Of a
-writer that was killed half-way, at most the last line is torn: it has no end, and whoever goes on drops it.
+Each line is appended by one call and flushed to disk before the next run counts as done. If the writer is killed, at
+most the last line is torn: it has no line end, and the next writer drops it.
 
-A ledger is input: its lines are checked when they are read. A checksum detects lines that were changed afterwards. It
-does not detect lines that were made up together with their checksum.
+Lines are checked when they are read. A checksum detects lines that were changed afterwards, but not lines that were
+forged together with their checksum.
 """
 
 from __future__ import annotations
@@ -19,46 +19,45 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from placeopt.bounding import quick as lowerbounds
+from placeopt.bounding import quick
 from placeopt.bounding.quick import Bound
-from placeopt.errors import UsageError
+from placeopt.errors import UsageError, unwritable
 from placeopt.io.files import UnreadableError, read_file
 from placeopt.solving.result import number as json_number
 from placeopt.studies.comparison.records import CHECKSUM, Record, checksum, read_line
 from placeopt.studies.comparison.verdicts import feasible_value
 
 _MOST = 8
-"""Wrong lines that a message lists."""
-
+"""Maximum number of wrong lines that a message lists."""
 
 Floor = Callable[[str], Bound | None]
-"""The quick bound of the problem with a fingerprint, None for a problem that is not at hand."""
+"""Returns the quick bound of the problem with a fingerprint, None if the problem is not available."""
 
 
 class Contents(NamedTuple):
-    """What a ledger holds: the records that are believed, and why each of the other lines is left out."""
+    """The accepted records of a ledger, and notes on each line that is left out."""
 
     records: tuple[Record, ...]
     notes: tuple[str, ...]
 
 
 def read_ledger(path: str | os.PathLike[str]) -> list[Record]:
-    """The records of a ledger that are believed, in the order of its lines; see `examine_ledger`."""
+    """Return the accepted records of a ledger in the order of its lines; see `examine_ledger`."""
     return list(examine_ledger(path).records)
 
 
 def examine_ledger(path: str | os.PathLike[str]) -> Contents:
-    """The contents of a ledger; a last line without an end counts for nothing.
+    """Return the contents of a ledger; a last line without a line end is ignored.
 
     A line is left out if it was changed after it was written, if it contradicts itself, or if other lines disprove it
-    (see `_believed`).
+    (see `_accepted`).
 
     Raises
     ------
     UsageError
-        If the file cannot be read, or a line is not a record: says which.
+        If the file cannot be read, or lines are not records.
     """
-    return _believed(path, _lines(path, _content(path, appended=False)), lambda _fingerprint: None)
+    return _accepted(path, _lines(path, _content(path, appended=False)), lambda _fingerprint: None)
 
 
 def _content(path: str | os.PathLike[str], *, appended: bool) -> bytes:
@@ -78,13 +77,13 @@ class _Line:
 
     @property
     def bound(self) -> float | None:
-        """The bound that it states."""
+        """The stated bound."""
         bound = None if self.record.result is None else self.record.result["bound"]
         return None if bound is None else float(bound)
 
     @property
     def source(self) -> str | None:
-        """Who proved it."""
+        """The origin of the bound."""
         return None if self.record.result is None else self.record.result["bound_source"]
 
 
@@ -100,12 +99,13 @@ def _lines(path: str | os.PathLike[str], data: bytes) -> list[_Line]:
             wrong.append(f"{os.fspath(path)}:{number}: not a record of a run: {error}")
     if wrong:
         more = f"\nand {len(wrong) - _MOST:,} more lines" if len(wrong) > _MOST else ""
-        raise UsageError("\n".join(wrong[:_MOST]) + f"{more}; delete the line, or give another file")
+        what = "line" if len(wrong) == 1 else "lines"
+        raise UsageError("\n".join(wrong[:_MOST]) + f"{more}; delete the {what}, or use another file")
     return found
 
 
 def contradiction(record: Record) -> str | None:
-    """How a record contradicts itself; None if it does not."""
+    """Return how a record contradicts itself; None if it does not."""
     result = record.result
     if (record.status == "done") != (result is not None):
         return f"its status is {record.status}, {'with' if result is not None else 'without'} a result"
@@ -113,7 +113,7 @@ def contradiction(record: Record) -> str | None:
         return None
     levels, objective, bound = result["objective_levels"], result["objective"], result["bound"]
     if objective != (levels[0] if levels else None):
-        return "its objective is not the first of its objective_levels"
+        return "its objective is not the first value of its objective_levels"
     if (result["feasible"] is None) != (levels is None):
         return "it has an objective without a schedule, or a schedule without an objective"
     if not result["feasible"]:
@@ -121,19 +121,20 @@ def contradiction(record: Record) -> str | None:
     if result["violations"]:
         return "its schedule is feasible and breaks rules"
     if result["termination"] == "infeasible":
-        return "it has a schedule of a problem that it proves infeasible"
+        return "it has a schedule for a problem that it proves infeasible"
     if bound is not None and float(objective) < float(bound):
         return f"its objective {objective:,} is below its own bound {bound:,}"
     return None
 
 
-def _believed(path: str | os.PathLike[str], lines: Sequence[_Line], floor: Floor) -> Contents:
-    """The lines that are believed.
+def _accepted(path: str | os.PathLike[str], lines: Sequence[_Line], floor: Floor) -> Contents:
+    """Return the lines that are not contradicted.
 
-    Of a line with a schedule and another with a larger bound, one is wrong. The verifier accepted the schedule when the
-    run ended, and a solver may claim any bound: the schedule is believed, and the bound is refuted, as in a comparison
-    that runs. There are two exceptions. A line without a checksum does not disprove lines that have one. And every run
-    states at least the quick bound of its problem (`placeopt.bounding.quick`): a schedule below it comes from no run.
+    If one line has a schedule and another line has a larger bound, one of them is wrong. The verifier accepted the
+    schedule when the run ended, while a solver may claim any bound. So the schedule is accepted and the bound is
+    refuted, as during a comparison. There are two exceptions. A line without a checksum does not disprove lines that
+    have one. And every run states at least the quick bound of its problem (`placeopt.bounding.quick`), so a schedule
+    below that bound was not produced by a run.
     """
     left_out: dict[int, str] = {}
     groups: dict[tuple[str, bool], list[_Line]] = {}
@@ -147,7 +148,8 @@ def _believed(path: str | os.PathLike[str], lines: Sequence[_Line], floor: Floor
         known = floor(problem)
         others = [] if sealed else groups.get((problem, True), [])
         if known is None:
-            others = [*others, *([] if (quick := _quick_bound(group)) is None else [quick])]
+            stated = _quick_bound(group)
+            others = others if stated is None else [*others, stated]
         against = [(line.bound, _origin(line)) for line in others if line.bound is not None]
         if known is not None:
             against.append((float(known.value), f"{json_number(known.value):,} of its problem ({known.name})"))
@@ -163,14 +165,12 @@ def _believed(path: str | os.PathLike[str], lines: Sequence[_Line], floor: Floor
 
 
 def _quick_bound(group: Sequence[_Line]) -> _Line | None:
-    """The line with the largest quick bound that at least half of the lines agree with: they state no smaller one."""
+    """Return the line with the largest quick bound that at least half of the lines confirm by a bound as large."""
     stated = sorted(line.bound for line in group if line.bound is not None)
     agreed = [
         line
         for line in group
-        if line.bound is not None
-        and line.source in lowerbounds.NAMES
-        and 2 * bisect_left(stated, line.bound) <= len(stated)
+        if line.bound is not None and line.source in quick.NAMES and 2 * bisect_left(stated, line.bound) <= len(stated)
     ]
     return max(agreed, key=lambda line: line.bound or 0.0, default=None)
 
@@ -180,20 +180,20 @@ def _origin(line: _Line) -> str:
 
 
 class Ledger:
-    """A ledger to append to; nobody else may at the same time.
+    """A ledger to append to, locked against other writers.
 
     Parameters
     ----------
     resume
-        Whether to go on with what the file holds: `records`, and `notes` on lines that are left out. A file that holds
-        anything is refused otherwise.
+        Whether to continue with the `records` in the file (`notes` describe lines that are left out). Otherwise the
+        file must be empty.
     floor
-        The quick bounds of the problems at hand.
+        The quick bounds of the available problems.
 
     Raises
     ------
     UsageError
-        If the file cannot be written, is in use, holds something unasked, or is no ledger.
+        If the file cannot be written, is in use, is not a ledger, or is not empty without `resume`.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, resume: bool, floor: Floor = lambda _fingerprint: None) -> None:
@@ -201,22 +201,20 @@ class Ledger:
         try:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         except OSError as error:
-            raise UsageError(f"cannot write {self.path}: {error.strerror or error}") from None
+            raise UsageError(unwritable(self.path, error)) from None
         try:
             if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
-                raise UsageError(
-                    f"cannot write {self.path}: it is no regular file, which a ledger must be to be read again"
-                )
+                raise UsageError(f"cannot write {self.path}: it is not a regular file; a ledger is read again later")
             self._lock()
             data = _content(self.path, appended=True)
             if data and not resume:
                 raise UsageError(
-                    f"{self.path} exists; --resume (resume=True) runs what it does not hold yet, or give another file"
+                    f"{self.path} exists; --resume (resume=True) runs only what is missing in it, or use another file"
                 )
-            self.records, self.notes = _believed(path, _lines(path, data), floor)
+            self.records, self.notes = _accepted(path, _lines(path, data), floor)
             whole = data.rfind(b"\n") + 1
             self.dropped = len(data) - whole
-            """Bytes of a torn last line, which is gone now."""
+            """Bytes of a torn last line, which has been removed."""
             if self.dropped:
                 os.truncate(self._descriptor, whole)
         except BaseException:
@@ -224,24 +222,18 @@ class Ledger:
             raise
 
     def append(self, record: Record) -> None:
-        """Add a record.
-
-        Raises
-        ------
-        UsageError
-            If the disk does not take it.
-        """
+        """Append a record; a write error is a UsageError."""
         line = record.to_json().encode() + b"\n"
         try:
             written = os.write(self._descriptor, line)
             os.fsync(self._descriptor)
         except OSError as error:
-            raise UsageError(f"cannot write {self.path}: {error.strerror or error}") from None
-        if written < len(line):  # torn: the next to open the file drops it
-            raise UsageError(f"cannot write {self.path}: only {written} of {len(line)} bytes of a line fitted")
+            raise UsageError(unwritable(self.path, error)) from None
+        if written < len(line):  # the next writer drops this torn line
+            raise UsageError(f"cannot write {self.path}: only {written} of {len(line)} bytes of a line were written")
 
     def close(self) -> None:
-        """Let others have the file."""
+        """Close and unlock the file."""
         os.close(self._descriptor)
 
     def __enter__(self) -> Ledger:
@@ -253,7 +245,7 @@ class Ledger:
         self.close()
 
     def _lock(self) -> None:
-        """Keep other comparisons out until the file is closed, or the process is gone."""
+        """Lock the file against other comparisons until it is closed or the process ends."""
         if sys.platform == "win32":
             return
         import fcntl

@@ -1,4 +1,4 @@
-"""Every solver on every problem: from names and paths to a comparison."""
+"""Compare solvers on problems: from names and paths to a comparison."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from placeopt.model.problem import Problem
 from placeopt.solver.registry import find_solver
 from placeopt.solving.settings import checked, make_options
 from placeopt.studies.comparison.cluster import connected
-from placeopt.studies.comparison.execution import Observer, Silence, execute
+from placeopt.studies.comparison.execution import Observer, execute
 from placeopt.studies.comparison.jobs import Choice, Job, pack, read_choices, read_problems
 from placeopt.studies.comparison.ledger import Ledger
 from placeopt.studies.comparison.records import Key, Record
 from placeopt.studies.comparison.result import Comparison
 
 TIME_LIMIT = 30.0
-"""Seconds that a run has unless told otherwise."""
+"""Default time limit of a run, in seconds."""
 
 GRACE = 10.0
-"""Seconds that a run may take beyond its limit: to stop, and to have its schedule verified and bounded."""
+"""Default time beyond the limit after which a run is killed, in seconds; it covers verification and bounds."""
 
 LARGE = 1000
-"""Tasks and edges, times devices, of problems for which kernels are compiled before the runs."""
+"""Minimum (tasks + edges) * devices of a problem for which kernels are compiled before the runs."""
 
 MOST = 1000
-"""Runs at a time, threads and seeds."""
+"""Maximum number of parallel runs, threads and seeds."""
 
 
 def compare(
@@ -52,43 +52,65 @@ def compare(
     observer: Observer | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Comparison:
-    """Run every solver on every problem, each time in a process of its own, and compare.
+    """Run every solver on every problem, each run in a separate process, and compare the results.
 
-    A run that crashes, hangs, or claims what the verifier refutes costs nothing but itself: its record says so. A
-    solver that does not support a problem is recorded as refused.
+    A run that crashes, hangs, or makes a false claim affects no other run; its record states what happened. A solver
+    that does not support a problem is recorded as refused.
 
-    Parameters ---------- problems Problems, or paths of problem files. solvers Names, with settings after a colon
-    (`celeritas:range=100`) or as pairs of a name and settings; "all" for every installed one. time_limit Seconds for a
-    run; also for a heuristic that knows of no limit. None for none: a run that hangs then hangs. seeds How many seeds,
-    from 0 on, or which. workers Runs at a time; as many as there are cores for their threads, unless given. threads
-    That a solver may use. With one, the same seed gives the same answer, but of solvers that a clock stops. grace
-    Seconds after the limit at which a run is killed. executor Where the runs are handed out, instead of to threads of
-    this process; not shut down. dask Address of the scheduler of a Dask cluster that runs them, instead. ledger A file
-    that gets a line for every run as it ends (`placeopt.studies.comparison.ledger`). resume Go on with what the ledger
-    holds: only runs that it has no record of are run, and those that were lost. warm Compile the kernels that the runs
-    call before the first run, once on a machine (`placeopt.solving.warming`). Else the first runs use plain Python
-    meanwhile. Third-party solvers and other machines are left out. observer Told of what happens. should_stop Asked now
-    and then; once true, the running are killed, and the comparison has what there is.
+    Parameters
+    ----------
+    problems
+        Problems, or paths of problem files.
+    solvers
+        Names, with settings after a colon (`celeritas:range=100`) or as pairs of a name and settings; "all" means every
+        installed solver.
+    time_limit
+        Seconds per run, also for heuristics that have no limit of their own. None for no limit: then nothing ends a run
+        that hangs.
+    seeds
+        The number of seeds 0, 1, ..., or the seeds.
+    workers
+        Number of parallel runs; by default cores / threads.
+    threads
+        Threads that a solver may use. With one thread, the same seed gives the same answer, except from solvers that
+        are stopped by the clock.
+    grace
+        Seconds after the limit at which a run is killed.
+    executor
+        Runs the jobs instead of threads of this process; it is not shut down.
+    dask
+        Address of the scheduler of a Dask cluster that runs the jobs instead.
+    ledger
+        A file to which a line is appended when a run ends (`placeopt.studies.comparison.ledger`).
+    resume
+        Continue with the ledger: run only what it has no record of, and lost runs.
+    warm
+        Compile the required kernels before the first run, once per machine (`placeopt.solving.warming`); otherwise the
+        first runs use plain Python in the meantime. Third-party solvers and other machines are not covered.
+    observer
+        Receives the events of the comparison.
+    should_stop
+        Called regularly; once it returns true, running processes are killed, and the finished runs are returned.
 
     Raises
     ------
     DocumentError
         If a problem file is wrong.
     UsageError
-        If an argument makes no sense, or the ledger cannot be written.
+        If an argument is invalid, or the ledger cannot be written.
     MissingExtraError
-        If Dask is wanted and not installed.
+        If `dask` is given and Dask is not installed.
     """
-    options = make_options(time_limit=time_limit, workers=whole("threads", threads))
+    options = make_options(time_limit=time_limit, workers=checked_count("threads", threads))
     grace = checked("grace", grace) or 0.0
     chosen_seeds = _seeds(seeds)
-    slots = max((os.cpu_count() or 1) // threads, 1) if workers is None else whole("workers", workers)
+    slots = max((os.cpu_count() or 1) // threads, 1) if workers is None else checked_count("workers", workers)
     if sum(each is not None for each in (executor, dask, workers)) > 1:
-        raise UsageError("workers, executor and dask do not go together: each says where runs are handed out")
+        raise UsageError("workers, executor and dask exclude each other; expected at most one")
     if resume and ledger is None:
         raise UsageError(
-            "--resume does not say with what to go on: add --out FILE, the file that the comparison was written to "
-            "(in Python resume=True with ledger=FILE)"
+            "--resume needs the results of the earlier comparison: add --out FILE (in Python, resume=True needs "
+            "ledger=FILE)"
         )
     choices = read_choices(solvers)
     read = read_problems(problems)
@@ -124,7 +146,7 @@ def compare(
         book = None if ledger is None else stack.enter_context(Ledger(ledger, resume=resume, floor=floor))
         known = {} if book is None else _finished(book.records, jobs)
         missing = [job for job in jobs if job.key not in known]
-        observer = observer or Silence()
+        observer = observer or Observer()
         observer.plan(len(jobs), len(known), book is not None and book.dropped > 0)
         if warm and missing:
             _warm([job.solver for job in missing], [problem for problem, _ in read], observer, should_stop)
@@ -151,7 +173,7 @@ def compare(
 def _warm(
     solvers: Sequence[str], problems: Sequence[Problem], observer: Observer, should_stop: Callable[[], bool]
 ) -> None:
-    """Compile the kernels of our solvers, where a problem is so large that they call them."""
+    """Compile the kernels of placeopt's solvers if a problem is large enough to call them."""
     size = max((problem.n_tasks + problem.n_edges) * problem.n_devices for problem in problems)
     ours = [
         name for name in dict.fromkeys(solvers) if type(find_solver(name)).__module__.startswith("placeopt_solvers.")
@@ -162,31 +184,25 @@ def _warm(
         warm(ours, around=False, on_progress=observer.compile, should_stop=should_stop)
 
 
-def whole(name: str, value: int) -> int:
-    """A number of runs at a time, threads or seeds, checked.
-
-    Raises
-    ------
-    UsageError
-        If it is out of range.
-    """
+def checked_count(name: str, value: int) -> int:
+    """Return a number of parallel runs, threads or seeds; one out of range is a UsageError."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
         raise UsageError(f"{name} is {value}; expected a whole number from 1 to {MOST:,}")
     return value
 
 
 def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
-    """The seeds: the first few, or those given."""
+    """Return the given seeds, or the given number of seeds 0, 1, ..."""
     if isinstance(seeds, int):
-        return tuple(range(whole("seeds", seeds)))
+        return tuple(range(checked_count("seeds", seeds)))
     found = tuple(make_options(seed=seed).seed for seed in seeds)
     if not found or len(set(found)) < len(found):
-        raise UsageError(f"seeds is {list(found)}; expected at least one, each once")
+        raise UsageError(f"seeds is {list(found)}; expected at least one, without repetition")
     return found
 
 
 def _finished(records: Iterable[Record], jobs: Iterable[Job]) -> dict[Key, Record]:
-    """The records of jobs that need no repeating, named as they are named now."""
+    """Return the records of jobs that are not run again, with their present names and places."""
     wanted = {job.key: job for job in jobs}
     found: dict[Key, Record] = {}
     for record in records:

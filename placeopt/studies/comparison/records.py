@@ -1,7 +1,4 @@
-"""The record: one run of one solver on one problem, as a line of JSON.
-
-It is the one format between runs, ledgers, tables, pictures and pages.
-"""
+"""Define the record of a run as a line of JSON: the format shared by runs, ledgers, tables, plots and pages."""
 
 from __future__ import annotations
 
@@ -23,35 +20,32 @@ Status = Literal["done", "refused", "crashed", "killed", "lost"]
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 
-
 Key = tuple[str, str, str, int, float | None, int]
-"""Fingerprint, solver, settings as JSON, seed, time limit, threads: runs of one key need no repeating."""
+"""Fingerprint, solver, settings as JSON, seed, time limit, threads: a run with the same key is not repeated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run of one solver on one problem: what tells it from others. Times are seconds.
+    """The identity of a run of one solver on one problem. Times are in seconds.
 
     Attributes
     ----------
     problem
-        Name.
+        Name of the problem.
     file
-        Path as it was given, None for a problem made in code.
+        Path of the problem file as given, None for a problem made in code.
     fingerprint
         Hash of the problem.
     solver
-        Name: "cp-sat".
+        Name of the solver: "cp-sat".
     settings
-        Settings that were asked for, checked; those left out have the solver's own defaults (see `Record.result`).
-    seed
-        Of the run.
+        The given settings, checked; the others have the solver's defaults (see `Record.result`).
     time_limit
-        None for none.
+        None for no limit.
     threads
-        That the solver may use.
+        Threads that the solver may use.
     place
-        Numbers of its problem and of its solver in the comparison that ran it; (0, 0) in ledgers without it.
+        Indices of the problem and of the solver in the comparison; (0, 0) in older ledgers.
     """
 
     problem: str
@@ -66,34 +60,33 @@ class Run:
 
     @property
     def key(self) -> Key:
-        """What tells this run from others."""
-        return (
-            self.fingerprint, self.solver, settings_text(self.settings), self.seed, self.time_limit, self.threads,
-        )  # fmt: skip
+        """The identity of this run for `--resume`."""
+        settings = json.dumps(plain(self.settings), sort_keys=True)
+        return self.fingerprint, self.solver, settings, self.seed, self.time_limit, self.threads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record(Run):
-    """What came of a run. Objective values are in the metric's unit (ticks), times in seconds.
+    """The outcome of a run. Objective values are in the metric's unit (ticks), times in seconds.
 
     Attributes
     ----------
     status
-        done: it ended with a `result`, which may well hold no schedule or an infeasible one. refused: the solver does
+        done: the run has a `result`, possibly without a schedule or with an infeasible one. refused: the solver does
         not support the problem, or is not installed. crashed: an exception, a dead process, or a claim that the
-        verifier refutes. killed: ran past its limit plus grace. lost: its worker died.
+        verifier refutes. killed: the run exceeded its limit plus grace. lost: its worker died.
     message
-        Why, for people.
+        The reason of the status.
     result
         `Result.to_dict(plan=False)`; None unless done.
     progress
-        (seconds, incumbent, bound) as the solver told them.
+        (seconds, incumbent, bound) as reported by the solver.
     slr
         Schedule length ratio, see `placeopt.model.metrics.Metrics`; None without a schedule.
     peak_memory
-        Bytes on the fullest device, under the problem's memory model; `result["devices"]` has them all.
+        Bytes on the fullest device under the problem's memory model; `result["devices"]` holds all devices.
     wall
-        Seconds of the whole run, as seen from outside: with the start of its process and with verification.
+        Wall time of the whole run, including the start of its process and verification.
     """
 
     status: Status
@@ -105,24 +98,24 @@ class Record(Run):
     wall: float
 
     def to_json(self) -> str:
-        """The record as one line of JSON, without the line's end; its last key is a checksum of the others."""
+        """Return the record as one line of JSON, without the line end; the last key is a checksum of the others."""
         data = plain(asdict(self))
         return _text(data | {CHECKSUM: checksum(data)})
 
     @classmethod
     def from_json(cls, line: str) -> Record:
-        """The record of a line.
+        """Parse a line.
 
         Raises
         ------
         ValueError
-            If the line is no record, or only the beginning of one.
+            If the line is not a record, or is incomplete.
         """
         return cls.of(read_line(line))
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Record:
-        """The record of a line that was read; see `from_json`."""
+        """Convert the object of a line; see `from_json`."""
         missing = [field.name for field in fields(cls) if field.name not in data and field.name not in _LATER]
         if missing:
             raise ValueError(f"no key {', '.join(missing)}")
@@ -133,29 +126,23 @@ class Record(Run):
 
 
 CHECKSUM = "checksum"
-"""Key of the hash by which lines that were changed are detected."""
+"""Key of the checksum, which detects changed lines."""
 
 DEEPEST = 50
-"""Levels of nesting in a line; a record has seven."""
+"""Maximum nesting of a line; a record has seven levels."""
 
 LARGEST, SMALLEST = 1e100, 1e-100
-"""Range of the positive numbers of a record: sums and ratios of such numbers are floats too."""
+"""Range of positive numbers in a record: sums and ratios of such numbers do not overflow."""
 
 
 def checksum(data: Mapping[str, Any]) -> str:
-    """A hash of what a line says, apart from its checksum."""
+    """Return a hash of the data of a line without its checksum."""
     text = json.dumps({key: value for key, value in data.items() if key != CHECKSUM}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def read_line(line: str) -> dict[str, Any]:
-    """The object that a line of JSON holds.
-
-    Raises
-    ------
-    ValueError
-        If it holds none.
-    """
+    """Parse a line that holds a JSON object; anything else is a ValueError."""
     try:
         data = json.loads(line, parse_constant=_refuse, object_pairs_hook=_unique)
     except RecursionError:
@@ -180,18 +167,12 @@ def read_line(line: str) -> dict[str, Any]:
         try:
             _text(data).encode()
         except UnicodeEncodeError:
-            raise ValueError(r"\ud800 to \udfff stand for no character, except in pairs") from None
+            raise ValueError(r"\ud800 to \udfff are not characters, except in pairs") from None
     return data
 
 
 def check(data: Mapping[str, Any]) -> None:
-    """Check those of a record's fields that are there.
-
-    Raises
-    ------
-    ValueError
-        If one is not as it should be: says which.
-    """
+    """Check the fields of a record that are present; a wrong one is a ValueError."""
     _check_fields(data, _FIELDS, "")
     for point in data.get("progress", ()):
         check_point(point)
@@ -205,20 +186,14 @@ def check(data: Mapping[str, Any]) -> None:
 
 
 def check_point(point: Any) -> None:
-    """Check a point of a record's progress.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
-    sound = isinstance(point, list) and len(point) == 3 and point[0] is not None
-    if not (sound and all(_AMOUNT.sound(value) for value in point)):
+    """Check a point of a record's progress; anything else is a ValueError."""
+    valid = isinstance(point, list) and len(point) == 3 and point[0] is not None
+    if not (valid and all(_AMOUNT.valid(value) for value in point)):
         raise ValueError(f"progress holds {_shown(point)}; expected [seconds, incumbent, bound]")
 
 
 def _shown(value: Any) -> str:
-    """A value for a message."""
+    """Format a value for a message."""
     return shown(value) if not isinstance(value, list) else visible(str(value[:8]))
 
 
@@ -227,7 +202,7 @@ def _text(data: Any) -> str:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number of JSON")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -240,20 +215,20 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """What a field of a line must be."""
+    """The check of a field, and its description for messages."""
 
     expected: str
-    sound: Callable[[Any], bool]
+    valid: Callable[[Any], bool]
 
 
 def _check_fields(data: Mapping[str, Any], known: Mapping[str, _Field], place: str) -> None:
     for name, field in known.items():
-        if name in data and not field.sound(data[name]):
+        if name in data and not field.valid(data[name]):
             raise ValueError(f"{place}{name} is {_shown(data[name])}; expected {field.expected}")
 
 
 def _is_amount(value: Any) -> bool:
-    """Whether a value is a number that is not negative, and not too large or small for what is made of it."""
+    """Return whether a value is 0 or a number from SMALLEST to LARGEST."""
     return type(value) in (int, float) and (value == 0 or SMALLEST <= value <= LARGEST)
 
 
@@ -264,7 +239,7 @@ def _whole(least: int, most: int) -> _Field:
 
 
 def _optional(field: _Field) -> _Field:
-    return _Field(f"{field.expected}, or null", lambda value: value is None or field.sound(value))
+    return _Field(f"{field.expected}, or null", lambda value: value is None or field.valid(value))
 
 
 def _one_of(values: Sequence[str]) -> _Field:
@@ -292,7 +267,7 @@ _FIELDS = {
     "threads": _whole(1, 2**20),
     "place": _Field(
         "the numbers of a problem and of a solver",
-        lambda value: isinstance(value, list) and len(value) == 2 and all(map(_whole(0, 2**63).sound, value)),
+        lambda value: isinstance(value, list) and len(value) == 2 and all(map(_whole(0, 2**63).valid, value)),
     ),
     "status": _one_of(STATUSES),
     "message": _NAME,
@@ -304,13 +279,13 @@ _FIELDS = {
 }
 
 _LATER = ("threads", "place")
-"""Keys that lines of older versions do not have."""
+"""Keys that lines of older versions lack."""
 
 _RESULT_FIELDS = {
     "termination": _one_of([each.value for each in Termination]),
     "feasible": _optional(_Field("true or false", lambda value: isinstance(value, bool))),
     "violations": _Field(
-        "a list of a rule and a message each",
+        "a list of objects with rule and message",
         lambda value: isinstance(value, list) and all(map(_is_broken_rule, value)),
     ),
     "objective": _AMOUNT,
@@ -324,20 +299,15 @@ _RESULT_FIELDS = {
     "message": _NAME,
     "wall_time": _OBJECT,
 }
-"""Of a result what tables, pictures and pages read."""
-
-
-def settings_text(settings: Mapping[str, Any]) -> str:
-    """Settings as JSON, the same for the same settings."""
-    return json.dumps(plain(settings), sort_keys=True)
+"""The fields of a result that tables, plots and pages use."""
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON can hold it: what a solver of somebody else's put into its statistics may be anything."""
+    """Convert a value to JSON data; the statistics of a third-party solver may hold any type."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return value.encode(errors="backslashreplace").decode()  # lone surrogates, which UTF-8 has no bytes for
+        return value.encode(errors="backslashreplace").decode()  # UTF-8 cannot encode lone surrogates
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real | Fraction):

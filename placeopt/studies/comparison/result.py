@@ -1,4 +1,4 @@
-"""What a comparison returns: the runs with their tables, as text, data frames and plots."""
+"""Define the result of a comparison: runs as text, data frames and plots."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Comparison(Runs):
-    """The runs of a comparison, with tables over them; `print` shows what `placeopt compare` prints."""
+    """The runs of a comparison and their tables; `print` shows the output of `placeopt compare`."""
 
     def to_frame(self) -> pd.DataFrame:
-        """The `rows` as a pandas data frame; what is absent is `pandas.NA`, and whole numbers stay whole.
+        """Return the `rows` as a pandas data frame; absent values are `pandas.NA`, and integers stay integers.
 
         Raises
         ------
@@ -32,14 +32,14 @@ class Comparison(Runs):
         return runs_frame(self.rows())
 
     def plot(self, kind: str = "profile", path: str | os.PathLike[str] | None = None, *, title: str = "") -> Picture:
-        """A picture, a matplotlib Figure that notebooks show: "profile", "gap" (against run time) or "convergence".
+        """Draw "profile", "gap" (against run time) or "convergence" as a matplotlib Figure that notebooks show.
 
-        With a path it is written there too, as PNG, SVG or PDF by its suffix.
+        With a path, also write it as PNG, SVG or PDF by the suffix.
 
         Raises
         ------
         UsageError
-            If there is no such kind or format, or the file cannot be written.
+            If the kind or the format is unknown, or the file cannot be written.
         MissingExtraError
             If matplotlib is not installed.
         """

@@ -1,4 +1,4 @@
-"""Comparisons: what many runs say of solvers, as plain data for tables, pictures and pages."""
+"""Compute the tables of a comparison as plain data for terminals, plots and pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def solver_label(record: Record) -> str:
-    """The solver with the settings that were asked for: "celeritas:range=100"."""
+    """Return the solver with its given settings: "celeritas:range=100"."""
     settings = ",".join(f"{key}={value}" for key, value in sorted(record.settings.items()))
     return f"{record.solver}:{settings}" if settings else record.solver
 
@@ -30,22 +30,21 @@ class Entry:
     Attributes
     ----------
     solver
-        With settings: `solver_label`.
+        `solver_label`, with settings.
     verdict, message
-        feasible if any run is; else of the first run, as is the message. The message may also tell why some of the
-        runs are not feasible.
+        feasible if any run is feasible, else the verdict of the first run; the reason, or why some runs failed.
     runs, feasible
-        Runs, and how many of them ended with a feasible schedule.
+        Number of runs, and number of runs with a feasible schedule.
     objective
-        Median of the feasible runs, the lower of the two in the middle: a value that some run has. None without any.
+        Lower median of the feasible runs, so a value that some run has; None without a feasible run.
     levels
-        That run's objective, one value a level.
+        The objective of that run, one value per level.
     spread
         (largest - smallest) / median of the feasible runs; None for fewer than two.
     gap, ratio
-        Of the median: to the best bound of the problem, and to the best value that any run found.
+        Gap of the median to the best bound of the problem, and its ratio to the best value of any run.
     slr, seconds, peak_memory
-        Medians (lower) of the feasible runs, of all runs that ended by themselves, largest of the feasible runs.
+        Lower median of the feasible runs; lower median of all runs with a run time; maximum of the feasible runs.
     """
 
     problem: str
@@ -66,10 +65,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Runs:
-    """The records of many runs, in order: by problem, solver and seed, whichever ended first.
+    """The records of many runs, ordered by problem, solver and seed.
 
-    `expected` says how many runs were wanted; fewer records: it was stopped. `notes` says which lines of its ledger
-    are left out, and why.
+    `expected` is the planned number of runs; with fewer records, the comparison was stopped. `notes` lists the lines of
+    the ledger that are left out, with reasons.
     """
 
     records: tuple[Record, ...]
@@ -78,16 +77,14 @@ class Runs:
 
     @classmethod
     def read(cls, ledger: str | os.PathLike[str]) -> Self:
-        """What a ledger holds, problems and solvers in the order of the comparison that wrote it; of runs that were
-        repeated, the last.
+        """Read a ledger; problems and solvers keep the order of the comparison, and the last of repeated runs counts.
 
-        Where several comparisons wrote it, and gave one place to different problems or solvers, those that came first
-        in the ledger come first.
+        If several comparisons wrote the ledger, ties between their orders are broken by the order of lines.
 
         Raises
         ------
         UsageError
-            If the file cannot be read or is no ledger.
+            If the file cannot be read or is not a ledger.
         """
         contents = examine_ledger(ledger)
         last = {(record.file, record.problem, record.key): record for record in contents.records}
@@ -106,7 +103,7 @@ class Runs:
 
     @cached_property
     def by_problem(self) -> dict[str, tuple[Record, ...]]:
-        """The records of each problem by its label: the name, with its fingerprint where two share a name."""
+        """The records of each problem by its label: the name, with the fingerprint if two problems share a name."""
         prints: dict[str, dict[str, list[Record]]] = {}
         for record in self.records:
             prints.setdefault(record.problem or "problem", {}).setdefault(record.fingerprint, []).append(record)
@@ -118,8 +115,13 @@ class Runs:
 
     @cached_property
     def standings(self) -> dict[str, Standing]:
-        """What is known of each problem, by its label."""
+        """Best value and best bound of each problem, by its label."""
         return {label: Standing.of(records) for label, records in self.by_problem.items()}
+
+    def no_schedule(self, label: str) -> str:
+        """Describe a problem without a feasible schedule: whether a run proved that none exists."""
+        proved = any(entry.verdict == "no solution" for entry in self.entries[label])
+        return "proved to have no schedule" if proved else "no feasible schedule"
 
     @cached_property
     def solvers(self) -> tuple[str, ...]:
@@ -127,7 +129,7 @@ class Runs:
         return tuple(dict.fromkeys(map(solver_label, self.records)))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dict for every run: objective values in the metric's unit, times in seconds, memory in bytes."""
+        """Return one dict per run: objective values in the metric's unit, times in seconds, memory in bytes."""
         rows = []
         for label, records in self.by_problem.items():
             standing = self.standings[label]
@@ -164,7 +166,7 @@ class Runs:
 
     @cached_property
     def entries(self) -> dict[str, tuple[Entry, ...]]:
-        """Every solver on each problem, over all seeds, by the problem's label; solvers in order."""
+        """The entries of each problem by its label: one per solver, over all seeds."""
         return {label: tuple(self._entries(label)) for label in self.by_problem}
 
     def _entries(self, label: str) -> Iterable[Entry]:
@@ -175,17 +177,17 @@ class Runs:
             yield _entry(label, solver, records, self.standings[label])
 
     def steady(self) -> tuple[str, ...]:
-        """The solvers that solved at least half of the problems that any solved: means compare these."""
+        """Return the solvers that solved at least half of the solved problems; means are compared among these."""
         solved, able = self._solved(), sum(standing.best is not None for standing in self.standings.values())
         return tuple(solver for solver in self.solvers if solved[solver] and 2 * len(solved[solver]) >= able)
 
     def common(self) -> tuple[str, ...]:
-        """The problems that every one of the `steady` solvers solved: what means over solvers are taken over."""
+        """Return the problems that every `steady` solver solved; means are over these problems."""
         solved, steady = self._solved(), self.steady()
         return tuple(label for label in self.entries if steady and all(label in solved[solver] for solver in steady))
 
     def _solved(self) -> dict[str, dict[str, Entry]]:
-        """For each solver, the problems that it has a schedule for."""
+        """Return the entries with a schedule, by solver and problem."""
         found: dict[str, dict[str, Entry]] = {solver: {} for solver in self.solvers}
         for label, entries in self.entries.items():
             for entry in entries:
@@ -194,16 +196,16 @@ class Runs:
         return found
 
     def summary(self) -> list[dict[str, Any]]:
-        """One dict for every solver, over all problems: in the order of `ranking`.
+        """Return one dict per solver over all problems, in the order of `ranking`.
 
-        problems, solved   problems it was run on; those it has a feasible schedule for
-        ratio              geometric mean of objective / best found over the `common` problems, if it solved all
-        ratio_solved       the same over the problems that this one solved: not comparable between solvers
-        gap                mean gap to the best bounds over the `common` problems, if it solved all
-        wins               problems on which no solver's (median) objective is better
-        infeasible, failed, refused   problems without a feasible schedule from it, by why
-        seconds            median over all problems it was not refused on
-        """  # fmt: skip
+        problems, solved   number of problems; number of those with a feasible schedule
+        ratio              geometric mean of objective / best found over the `common` problems, if all are solved
+        ratio_solved       the same over the problems that this solver solved; not comparable between solvers
+        gap                mean gap to the best bounds over the `common` problems, if all are solved
+        wins               number of problems on which no other solver has a better (median) objective
+        infeasible, failed, refused   number of problems without a feasible schedule, by reason
+        seconds            median over all problems, without refused ones
+        """
         common, solved = self.common(), self._solved()
         least = {
             label: min((entry.levels for entry in entries if entry.levels is not None), default=None)
@@ -231,19 +233,19 @@ class Runs:
 
     @cached_property
     def ranking(self) -> tuple[str, ...]:
-        """The solvers, best first: by their ratio, then by how many problems they solved, then in the given order.
+        """The solvers, best first: by ratio, then by number of solved problems, then in the given order.
 
-        Those without a ratio, which did not solve all of the `common` problems, come last; among them who solved more,
-        then who did it with a smaller ratio of its own.
+        Solvers without a ratio, which did not solve all `common` problems, come last: by number of solved problems,
+        then by `ratio_solved`.
         """
         return tuple(row["solver"] for row in self.summary())
 
     def profile(self) -> dict[str, list[tuple[float, float]]]:
-        """For each solver, the share of problems that it solves within a ratio tau of the best, as steps (tau, share).
+        """Return the share of problems that each solver solves within a ratio tau to the best, as steps (tau, share).
 
         E. D. Dolan, J. J. Moré: Benchmarking optimization software with performance profiles. Mathematical Programming
-        91 (2002), doi:10.1007/s101070100263; section 2, with the (median) objective for t. Problems that no solver
-        solved do not count. The solvers stand in the order of `ranking`.
+        91 (2002), doi:10.1007/s101070100263; section 2, with the (median) objective as t. Problems that no solver
+        solved do not count. Solvers are in the order of `ranking`.
         """
         known = [label for label, standing in self.standings.items() if standing.best is not None]
         steps: dict[str, list[tuple[float, float]]] = {}
@@ -258,7 +260,7 @@ class Runs:
         return steps
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data, ready for JSON."""
+        """Return all tables as plain data, ready for JSON."""
         return {
             "problems": [
                 {
@@ -282,7 +284,7 @@ class Runs:
 
 
 def _ordered(places: Iterable[tuple[T, int]]) -> dict[T, int]:
-    """The rank of each thing by the least place that it has; ties in the order in which they come."""
+    """Return the rank of each item by its smallest place; ties keep the order of appearance."""
     least: dict[T, int] = {}
     for thing, place in places:
         least[thing] = min(place, least.get(thing, place))
@@ -290,7 +292,7 @@ def _ordered(places: Iterable[tuple[T, int]]) -> dict[T, int]:
 
 
 def _rank(row: Mapping[str, Any]) -> tuple[float, int, float]:
-    """Where a row of the summary stands: see `Comparison.ranking`."""
+    """Return the sort key of a row of the summary; see `Comparison.ranking`."""
     ratio, own = row["ratio"], row["ratio_solved"]
     if ratio is not None:
         return ratio, -row["solved"], 0.0
@@ -298,14 +300,14 @@ def _rank(row: Mapping[str, Any]) -> tuple[float, int, float]:
 
 
 def _entry(label: str, solver: str, records: Sequence[Record], standing: Standing) -> Entry:
-    judged = [(record, *standing.judge(record)) for record in records]
-    # A claim that another run disproves does not undo a schedule that the verifier accepts.
+    verdicts = [standing.judge(record) for record in records]
+    # A claim that another run disproves does not invalidate a schedule that the verifier accepts.
     good = sorted(
         ((levels, record) for record in records if (levels := feasible_levels(record)) is not None),
         key=lambda pair: (pair[0], pair[1].seed),
     )
-    _, verdict, message = judged[0]
-    wrong = [(found, why) for _, found, why in judged if found != "feasible"]
+    verdict, message = verdicts[0]
+    wrong = [(found, why) for found, why in verdicts if found != "feasible"]
     if good:
         verdict, message = "feasible", ""
         if wrong:
@@ -337,7 +339,7 @@ def _entry(label: str, solver: str, records: Sequence[Record], standing: Standin
 
 
 def _seconds(record: Record) -> float | None:
-    """Seconds that the solver took; of a run that was killed or died, those that its process did."""
+    """Return the run time of the solver, or of the process if it was killed or died."""
     if record.status == "refused" or record.status == "lost":
         return None
     solving: Mapping[str, Any] = (record.result or {}).get("wall_time", {})
@@ -358,6 +360,6 @@ _median = _of_those_known(statistics.median_low)
 
 
 def _mean_ratio(entries: Iterable[Entry]) -> float | None:
-    """The geometric mean of their ratios; those without one (a best of 0 that was missed) are left out."""
+    """Return the geometric mean of the ratios; entries without one (best value 0, not reached) are left out."""
     ratios = [entry.ratio for entry in entries if entry.ratio]
     return math.exp(statistics.fmean(map(math.log, ratios))) if ratios else None

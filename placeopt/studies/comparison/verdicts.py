@@ -1,4 +1,4 @@
-"""What the runs of one problem say together: the best schedule, the best bound that holds, and who claims too much."""
+"""Combine the runs of one problem: best schedule, best valid bound, and the verdict on each run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Verdict = Literal[
     "feasible", "infeasible", "no schedule", "no solution", "refuted", "contradicted", "refused", "crashed", "killed",
     "lost",
 ]  # fmt: skip
-"""What came of a run.
+"""The outcome of a run.
 
 feasible       the verifier accepts the schedule
 infeasible     the schedule breaks a rule
-no schedule    the solver ended without one
-no solution    the solver proved that the problem has none
-refuted        it proved a bound, or that there is no solution, which a schedule of another run disproves
-contradicted   its claims do not fit its own schedule
+no schedule    the solver ended without a schedule
+no solution    the solver proved that no schedule exists
+refuted        a schedule of another run disproves its bound or its proof of infeasibility
+contradicted   its claims contradict its own schedule
 refused, crashed, killed, lost   the statuses of records
 """
 
@@ -31,13 +31,13 @@ Value = float | int
 
 
 def feasible_value(record: Record) -> Value | None:
-    """The objective's first level, of a schedule that the verifier accepts; None without one."""
+    """Return the first objective level of a schedule that the verifier accepts; None without one."""
     levels = feasible_levels(record)
     return levels[0] if levels else None
 
 
 def feasible_levels(record: Record) -> tuple[Value, ...] | None:
-    """The objective, one value a level, of a schedule that the verifier accepts; None without one."""
+    """Return the objective, one value per level, of a schedule that the verifier accepts; None without one."""
     result = record.result
     if result is None or not result["feasible"] or result["objective_levels"] is None:
         return None
@@ -46,14 +46,14 @@ def feasible_levels(record: Record) -> tuple[Value, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is known of one problem, of all its runs.
+    """Best value and best bound of all runs of one problem.
 
     Attributes
     ----------
-    best
-        The least value of a feasible schedule, None if there is none; `best_solver` was the first to have it.
-    bound
-        The largest bound that no feasible schedule disproves, None if there is none; `bound_source` proved it.
+    best, best_solver
+        The smallest value of a feasible schedule, and the first solver that found it; None without one.
+    bound, bound_source
+        The largest bound that no feasible schedule disproves, and its origin; None without one.
     """
 
     best: Value | None
@@ -63,39 +63,29 @@ class Standing:
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> Standing:
-        """The standing of a problem; the records are all of the same."""
-        best, solver = None, None
-        for record in records:
-            value = feasible_value(record)
-            if value is not None and (best is None or value < best):
-                best, solver = value, record.solver
-        bound, source = None, None
-        for record in records:
-            claimed = None if record.result is None else record.result["bound"]
-            if claimed is None or (best is not None and claimed > best):
-                continue
-            if bound is None or claimed > bound:
-                assert record.result is not None
-                bound, source = claimed, record.result["bound_source"]
+        """Combine the records of one problem."""
+        found = [(value, record.solver) for record in records if (value := feasible_value(record)) is not None]
+        best, solver = min(found, key=lambda pair: pair[0], default=(None, None))
+        results = [record.result for record in records if record.result is not None]
+        claims = [(result["bound"], result["bound_source"]) for result in results if result["bound"] is not None]
+        valid = [claim for claim in claims if best is None or claim[0] <= best]
+        bound, source = max(valid, key=lambda claim: claim[0], default=(None, None))
         return cls(best, solver, bound, source)
 
     def gap(self, value: Value | None) -> float | None:
-        """(value - bound) / value: how much of the value may be saved at most; None where that means nothing."""
+        """Return (value - bound) / value, the largest possible improvement as a share; None if undefined."""
         if value is None or self.bound is None:
             return None
         return 0.0 if value == self.bound else (value - self.bound) / value if value else None
 
     def ratio(self, value: Value | None) -> float | None:
-        """Value / best: 1 for the best; None where that means nothing."""
+        """Return value / best, which is 1 for the best value; None if undefined."""
         if value is None or self.best is None:
             return None
         return 1.0 if value == self.best else value / self.best if self.best else None
 
     def judge(self, record: Record) -> tuple[Verdict, str]:
-        """What came of a run of this problem, and why it is not feasible, or claims too much.
-
-        Of an infeasible schedule the first violation, after its rule and a colon.
-        """
+        """Return the verdict on a run and its reason; for an infeasible schedule "RULE: first violation"."""
         if record.status == "crashed" and record.message.startswith(CONTRADICTED):
             return "contradicted", record.message.removeprefix(CONTRADICTED)
         if record.status != "done" or record.result is None:
@@ -103,11 +93,11 @@ class Standing:
         result = record.result
         if self.best is not None:
             if result["termination"] == "infeasible":
-                return "refuted", f"claims that there is no schedule; {self.best_solver} has one"
+                return "refuted", f"claims that no schedule exists; {self.best_solver} found one"
             if result["bound"] is not None and result["bound"] > self.best:
                 return "refuted", (
                     f"claims the bound {result['bound']:,}, proved by {result['bound_source']}; "
-                    f"{self.best_solver} has {self.best:,}"
+                    f"{self.best_solver} found {self.best:,}"
                 )
         if result["feasible"]:
             return "feasible", ""

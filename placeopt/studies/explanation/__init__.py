@@ -1,12 +1,12 @@
-"""Infeasibility that explains itself: which lines of a spec cannot hold together, and what would mend that.
+"""Explain infeasible problems: find lines of a spec that conflict, and a change of each that resolves the conflict.
 
     explanation = po.explain("problems/mine.yaml", time_limit=60)
     for member in explanation.members:
         print(member.place, member.text, member.mend)
 
-A first core comes from CP-SAT's assumption literals (`_model`), a deletion filter makes it minimal (`filter`), with
-schedules that the verifier accepts as witnesses that each member is needed; then each member is changed as little as
-makes the rest feasible (`mending`).
+CP-SAT's assumption literals give a first core (`_model`). A deletion filter makes it minimal (`filter`); for each
+member, a verified schedule without it shows that it is needed. Then the smallest change of each member that makes the
+problem feasible is computed (`mending`).
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from placeopt.studies.explanation.oracle import Oracle
 Status = Literal["feasible", "infeasible", "undecided"]
 
 _FILTERING = 0.7
-"""Part of the time limit after which the set is no longer made smaller, so that there is time to mend it."""
+"""Share of the time limit for making the set smaller; the rest is for mending it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Member:
-    """A constraint of an infeasible set.
+    """A constraint of a conflict.
 
     Attributes
     ----------
     place
-        File, line, column and path of the line, as an issue without a message.
+        File, line, column and path of the constraint, as an issue without a message.
     text
-        What it demands, as a sentence.
+        The constraint as a sentence.
     needed
-        Whether the others of the set are known to hold together without it.
+        Whether the other members are known to be satisfiable without it.
     mend
-        The least change of this line alone that mends the problem; None if none was found in time.
+        The smallest change of this line alone that makes the problem feasible; None if none was found in time.
     """
 
     kind: Kind
@@ -58,8 +58,7 @@ class Member:
     mend: Mend | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The member as plain data."""
-        mending = self.mend
+        """Return the member as plain data."""
         return {
             "kind": self.kind,
             "path": path_text(self.place.path),
@@ -68,34 +67,26 @@ class Member:
             "column": self.place.column,
             "text": self.text,
             "needed": self.needed,
-            "mend": None
-            if mending is None
-            else {
-                "text": mending.text,
-                "amount": mending.amount,
-                "least": mending.least,
-                "devices": list(mending.devices),
-                "whole": mending.whole,
-            },
+            "mend": None if self.mend is None else self.mend.to_dict(),
         }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
-    """Whether a problem is feasible, and if it is not, which lines cannot hold together.
+    """Whether a problem is feasible, and if not, which lines conflict.
 
     Attributes
     ----------
     members
-        The lines, in file order; empty unless infeasible.
+        The conflicting lines in file order; empty unless infeasible.
     minimal
-        Whether every one of them is needed; None unless infeasible.
+        Whether every member is needed; None unless infeasible.
     reason
-        Why they cannot hold together.
+        Why they conflict.
     schedule
         A verified schedule, if feasible.
     seconds
-        Wall time, without that of reading the problem.
+        Wall time without reading the problem.
     """
 
     problem: Problem
@@ -111,7 +102,7 @@ class Explanation:
         return f"<Explanation of {visible(self.problem.name) or 'problem'}: {self.status}{lines}>"
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation as plain data, ready for JSON."""
+        """Return the explanation as plain data, ready for JSON."""
         return {
             "problem": self.problem.name,
             "fingerprint": self.problem.fingerprint(),
@@ -135,54 +126,54 @@ def explain(
     on_progress: Callable[[str], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> Explanation:
-    """Why a problem has no schedule: lines of its spec that cannot hold together, and what would mend each.
+    """Find lines of an infeasible spec that conflict, and for each line a change that makes the problem feasible.
 
     Parameters
     ----------
     spec
-        A problem file, or its document as plain data (which has no lines).
+        A problem file, or its document as plain data (which has no line numbers).
     time_limit
-        Seconds once the problem is read. A set that could not be made minimal by then is reported as it is.
+        Seconds after the problem is read. A set that is not minimal by then is reported as it is.
     solver
-        The exact solver that decides what counting and small models cannot.
+        The exact solver for questions that counting and small models cannot decide.
     files
         Which files the spec may name, as in `placeopt.load`. By default "any" if the spec is a file, "none" if it was
         made in code.
     on_progress
-        Called with a line for people whenever another stage begins.
+        Called with a line of text at the start of each stage.
     should_stop
-        Asked now and then; once true, what is known by then is returned.
+        Called regularly; once it returns true, the results so far are returned.
 
     Raises
     ------
     SpecError
-        If the spec is wrong, or contradicts itself in a way that the compiler sees; lists every issue.
+        If the spec is wrong, or contains a contradiction that the compiler finds; lists every issue.
     UsageError
-        If an argument makes no sense.
+        If an argument is invalid.
     """
     if time_limit is None:
         raise UsageError("time_limit is None; expected a positive number of seconds")
     make_options(time_limit=time_limit, seed=seed, workers=workers)
     find_solver(solver)
-    tell = on_progress or (lambda _line: None)
+    report = on_progress or (lambda _line: None)
     with collection_paused():
         system = System(begin_compilation(_document(spec), files=files))
     clock = Clock(time_limit)
     oracle = Oracle(
         system, clock, solver=solver, seed=seed, workers=workers, should_stop=should_stop or (lambda: False)
     )  # fmt: skip
-    tell("looking for a schedule, or a proof that there is none")
+    report("searching for a schedule, or a proof that none exists")
     first = oracle.decide(range(len(system.constraints)))
     if first.feasible is not False:
         status: Status = "feasible" if first.feasible else "undecided"
         return Explanation(system.problem, status, schedule=first.schedule, seconds=clock.elapsed)
-    tell("infeasible; looking for the lines that cannot hold together")
+    report("infeasible; searching for the lines that conflict")
     clock.limit = _FILTERING * time_limit
     core = shrink(system, oracle, first)
     clock.limit = time_limit
     members = []
     for done, number in enumerate(core.members):
-        tell(f"{len(core.members)} lines cannot hold together; looking for what would mend them: {done} done")
+        report(f"{len(core.members)} lines conflict; searching for changes that resolve it: {done} done")
         constraint, needed = system.constraints[number], core.needed.get(number)
         mending = None if needed is None else mend(system, oracle, number, core.members, needed)
         members.append(Member(constraint.kind, constraint.place, constraint.text, needed is not None, mending))
@@ -200,7 +191,7 @@ def _document(spec: str | Path | Mapping[str, Any]) -> Document:
     if isinstance(spec, Mapping):
         return document_of(spec)
     if not isinstance(spec, str | Path):
-        raise UsageError(f"explain takes the path of a problem file or its document, got {type(spec).__name__}")
+        raise UsageError(f"explain expects the path of a problem file or its document, got {type(spec).__name__}")
     try:
         return read_document(spec)
     except DocumentError as error:

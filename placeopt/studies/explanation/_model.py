@@ -1,20 +1,20 @@
-"""One CP-SAT model of all constraints of a system, each behind a literal: for first cores and for least amounts.
+"""Model all constraints of a system in CP-SAT, each with an enforcement literal, for first cores and smallest amounts.
 
-x[i, d] says that task i is on device d, one of those that have a duration for it. Each constraint c has a literal a_c:
+x[i, d] is true if task i is on device d, one of those with a duration for it. Each constraint c has a literal a_c:
 
-- a restriction: a_c implies not x[i, d] on the devices that it rules out;
+- a restriction: a_c implies not x[i, d] on the devices that it excludes;
 - the capacity of devices: a_c implies that the sum of need[i] x[i, d] is at most the capacity, on each of them;
 - a task i in a colocation label L: a_c and x[i, d] imply y[L, d], where exactly one y[L, d] is true;
 - a task i in a separation label L: a_c and x[i, d] imply w[i, L, d], at most one of which is true for each d;
 - with times (`timed`): starts, ends, no overlap on a device, end[i] + transfer <= start[j] for each edge, and a_c
   implies the deadline or the release time.
 
-need is what a task holds for good: all its memory under `sum`, `resident` under `peak`. Contention is left out, and so
-is what is live at one time. The model is exact (`exact`) under `sum` without contention, as far as it goes; else it
-has every schedule and more, so that a core of it is a core of the problem all the same.
+need[i] is the memory that task i holds permanently: all its memory under `sum`, `resident` under `peak`. Contention and
+live memory over time are not modelled. The model is exact (`exact`) under `sum` without contention (if untimed, for the
+placement only). Otherwise it is a relaxation, so that a core of the model is still a core of the problem.
 
-CP-SAT gives a core for assumptions with one worker and without presolve alone (google/or-tools#3102, #5141), and its
-presolve is not to be trusted with large numbers (see `placeopt.bounding.engines.cp_sat`); so there is none here.
+CP-SAT returns a core for assumptions only with one worker and without presolve (google/or-tools#3102, #5141). Its
+presolve is also unreliable for large numbers (see `placeopt.bounding.engines.cp_sat`), so presolve is off here.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from placeopt.model.arrays import Int
 from placeopt.studies.explanation.constraints import RESTRICTIONS, Constraint, System
 
 LITERALS = 400_000
-"""Placement literals and transfer rows above which no model is built: that many take some seconds in Python."""
+"""Maximum number of placement literals and transfer rows of a model; building these takes some seconds in Python."""
 
 LONGEST = 2**55
-"""Horizon above which CP-SAT's arithmetic could overflow."""
+"""Maximum horizon, above which CP-SAT's arithmetic could overflow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """What CP-SAT says: a placement (n,) with starts (n,) if timed, or a core of the constraints; None if unknown."""
+    """CP-SAT's answer: a placement (n,) with starts (n,) if timed, or a core of the constraints; None if unknown."""
 
     device: Int | None = None
     start: Int | None = None
@@ -47,7 +47,7 @@ class Found:
 
 
 class Model:
-    """The model of a system; see the module."""
+    """The model of a system; see the module docstring."""
 
     def __init__(self, system: System, *, timed: bool, should_stop: Callable[[], bool]) -> None:
         self.system, self.timed, self._should_stop = system, timed, should_stop
@@ -84,7 +84,7 @@ class Model:
 
     @staticmethod
     def fits(system: System, *, timed: bool) -> bool:
-        """Whether a model is small enough to be built, and its numbers to be added up."""
+        """Return whether a model is within LITERALS and LONGEST."""
         problem = system.problem
         size = int(system.runnable.sum())
         if timed:
@@ -94,7 +94,7 @@ class Model:
         return size <= LITERALS
 
     def core(self, active: Collection[int], seconds: float) -> Found:
-        """A placement that keeps the `active` constraints, or a core of them."""
+        """Return a placement that satisfies the `active` constraints, or a core of them."""
         self.cp.clear_assumptions()
         self.cp.add_assumptions([self.literals[number] for number in sorted(active)])
         outcome = self._solved(self.cp, seconds)
@@ -109,9 +109,9 @@ class Model:
         return Found()
 
     def least(self, number: int, active: Collection[int], seconds: float) -> int | None:
-        """The least amount (of bytes, of ticks; the latest release time) with which the others could hold.
+        """Return the smallest amount (bytes, ticks) or latest release time of a constraint that satisfies the others.
 
-        A bound of it (no better amount will do) unless the model is exact. None if unknown.
+        Unless the model is exact, this is a bound: no better amount suffices. None if unknown.
         """
         constraint = self.system.constraints[number]
         self.cp.clear_assumptions()
@@ -142,7 +142,7 @@ class Model:
         return np.array(places, dtype=np.int64)
 
     def _capacity(self, number: int, constraint: Constraint) -> None:
-        """The room of a pool is a variable: at most the capacity if that counts."""
+        """Add a variable for the capacity of a pool, at most the stated one if the constraint is enforced."""
         total = sum(self._need) // self._unit
         room = self.cp.new_int_var(0, total, "")
         self._rooms[constraint.label] = room
@@ -182,15 +182,13 @@ class Model:
             self.starts.append(start)
             self.ends.append(end)
             for d, literal in row.items():
-                if ticks[d]:  # a task that takes no time is in nobody's way
+                if ticks[d]:  # tasks of zero duration overlap nothing
                     intervals[d].append(cp.new_optional_fixed_size_interval_var(start, ticks[d], literal, ""))
         for group in intervals:
             cp.add_no_overlap(group)
         everywhere = np.arange(problem.n_devices)
-        edges = zip(
-            problem.edge_source.tolist(), problem.edge_target.tolist(), problem.payload.tolist(), strict=True
-        )  # fmt: skip
-        for i, j, payload in edges:
+        columns = problem.edge_source.tolist(), problem.edge_target.tolist(), problem.payload.tolist()
+        for i, j, payload in zip(*columns, strict=True):
             cp.add(self.starts[j] >= self.ends[i])
             transfer = problem.transfer(payload, everywhere[:, None], everywhere[None, :]).tolist()
             for a, here in self.x[i].items():
@@ -198,20 +196,18 @@ class Model:
                     if transfer[a][b]:
                         cp.add(self.starts[j] >= self.ends[i] + transfer[a][b]).only_enforce_if(here, there)
         for number, constraint in enumerate(system.constraints):
-            if constraint.kind == "deadline":
-                assert constraint.task is not None
-                assert constraint.amount is not None
-                cp.add(self.ends[constraint.task] <= constraint.amount).only_enforce_if(self.literals[number])
-            elif constraint.kind == "release":
-                assert constraint.task is not None
-                assert constraint.amount is not None
-                cp.add(self.starts[constraint.task] >= constraint.amount).only_enforce_if(self.literals[number])
+            if constraint.kind in ("deadline", "release"):
+                task, amount = constraint.task, constraint.amount
+                assert task is not None
+                assert amount is not None
+                rule = self.ends[task] <= amount if constraint.kind == "deadline" else self.starts[task] >= amount
+                cp.add(rule).only_enforce_if(self.literals[number])
 
 
 def _horizon(system: System) -> int:
-    """Ticks within which everything can be done: one thing after another from the last release time on.
+    """Return a horizon in ticks: all tasks and transfers in sequence after the last release time.
 
-    Starting later than that breaks no rule, and never helps to keep one.
+    It is valid because a later start never helps to satisfy a constraint.
     """
     problem = system.problem
     everywhere = np.arange(problem.n_devices)

@@ -1,4 +1,4 @@
-"""Deletion: from constraints that cannot hold together to a part of them in which each one is needed."""
+"""Reduce conflicting constraints to a minimal conflict by deletion."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from placeopt.errors import InternalError
 from placeopt.studies.explanation.constraints import Kind, System
 from placeopt.studies.explanation.oracle import Oracle, Verdict
 
-# What is tried first is gone first: a reader learns more from capacities and deadlines than from the label of one task.
+# The order of deletion: capacities and deadlines come last, since they explain more than labels of single tasks.
 _LAST: tuple[Kind, ...] = (
     "release", "separate", "colocate", "requires", "devices", "pin", "placement", "deadline", "memory",
 )  # fmt: skip
 _SHARE = 0.25
-"""Part of the time left that one question may take."""
+"""Share of the remaining time that one question may use."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Core:
-    """Constraints that cannot hold together.
+    """Conflicting constraints.
 
-    `needed` maps each member to what shows that the others can hold without it; a member that is missing there may be
-    superfluous (the time was over). `reason` says why they cannot hold together.
+    `needed` maps each member to the verdict that the others are satisfiable without it; a member without a verdict may
+    be superfluous (the time limit was reached). `reason` says why they conflict.
     """
 
     members: tuple[int, ...]
@@ -36,13 +36,12 @@ class Core:
 
 
 def shrink(system: System, oracle: Oracle, verdict: Verdict) -> Core:
-    """A minimal part of the core of a verdict, as far as the time allows.
+    """Return a minimal subset of the core of a verdict, as far as time allows.
 
     The deletion filter of J. W. Chinneck and E. W. Dravnieks, "Locating minimal infeasible constraint sets in linear
-    programs", ORSA Journal on Computing 3 (1991), doi:10.1287/ijoc.3.2.157: what can go without making the rest
-    feasible goes, and the rest is tried on. All constraints of a kind are tried first, then halves, quarters and so on
-    of each kind, so that a small core among many constraints takes few questions. A member that was needed in a
-    larger set is needed in every part of it that is infeasible still.
+    programs", ORSA Journal on Computing 3 (1991), doi:10.1287/ijoc.3.2.157: constraints are deleted if the rest stays
+    infeasible. All constraints of a kind are tried first, then halves, quarters and so on of each kind, so that a small
+    core among many constraints needs few questions. A member needed in a set is needed in each infeasible subset of it.
     """
     members, reason = oracle.core(verdict.core, share=_SHARE), verdict.reason
     needed: dict[int, Verdict] = {}
@@ -64,14 +63,14 @@ def shrink(system: System, oracle: Oracle, verdict: Verdict) -> Core:
     proof = oracle.decide(members, share=_SHARE, modelled=False)
     if proof.feasible:
         raise InternalError(
-            f"a model of {system.problem.name or 'a problem'} (fingerprint {system.problem.fingerprint()}) calls "
-            f"constraints infeasible ({reason}) for which the verifier accepts a schedule; please report this"
+            f"a model of {system.problem.name or 'a problem'} (fingerprint {system.problem.fingerprint()}) claims that "
+            f"constraints are infeasible ({reason}), but the verifier accepts a schedule; please report this"
         )
     return Core(members, needed, proof.reason or reason)
 
 
 def _pieces(system: System, members: Collection[int], parts: int) -> list[list[int]]:
-    """The members of each kind in about so many parts."""
+    """Split the members of each kind into about `parts` parts."""
     pieces: list[list[int]] = []
     for kind in _LAST:
         crowd = [number for number in members if system.constraints[number].kind == kind]
@@ -82,6 +81,6 @@ def _pieces(system: System, members: Collection[int], parts: int) -> list[list[i
 
 
 def _need(system: System, number: int) -> int:
-    """Memory of the task: those that need little are tried, and gone, first, so that few large ones remain."""
+    """Return the memory of the task: small tasks are deleted first, so that few large ones remain."""
     task = system.constraints[number].task
     return 0 if task is None else int(system.problem.memory[task])

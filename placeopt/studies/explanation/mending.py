@@ -1,10 +1,11 @@
-"""What would mend an infeasible problem: one constraint at a time, the least other value with which all can hold."""
+"""Find for each constraint of a conflict the smallest change that makes the problem feasible."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -20,22 +21,22 @@ _SHARE = 0.2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mend:
-    """A change of one constraint after which all constraints can hold, or, if not `whole`, those of the set.
+    """A change of one constraint that makes the problem feasible, or if not `whole`, resolves only this conflict.
 
     Attributes
     ----------
     text
-        The change, as a clause for people.
+        The change as a clause.
     amount
-        The new amount (bytes, or ticks of a deadline or release time) where there is one.
+        The new amount (bytes, or ticks of a deadline or release time), if the constraint has one.
     least
-        Whether no smaller change of the amount would do, or whether `devices` are all that would do.
+        Whether no smaller change suffices, or whether `devices` is complete.
     devices
-        Names of the devices that the task could be on instead, each alone.
+        Names of the devices on which the task could be instead.
     whole
-        Whether the whole problem is feasible then; if not, another contradiction remains beside this one.
+        Whether the change makes the whole problem feasible; if not, another conflict remains.
     schedule
-        A verified schedule of the mended problem (or set).
+        A verified schedule of the changed problem (or set).
     """
 
     text: str
@@ -45,11 +46,18 @@ class Mend:
     whole: bool
     schedule: Schedule
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the change as plain data."""
+        return {
+            "text": self.text, "amount": self.amount, "least": self.least, "devices": list(self.devices),
+            "whole": self.whole,
+        }  # fmt: skip
+
 
 def mend(system: System, oracle: Oracle, number: int, members: Collection[int], needed: Verdict) -> Mend | None:
-    """The least change of one member of a minimal set that mends the problem; None if none is found in time.
+    """Return the smallest change of one member that makes the problem feasible; None if none is found in time.
 
-    `needed` holds a schedule of the set without the member.
+    `needed` holds a schedule for the other members.
     """
     everything = range(len(system.constraints))
     free = oracle.decide([other for other in everything if other != number], share=_SHARE)
@@ -68,7 +76,7 @@ def mend(system: System, oracle: Oracle, number: int, members: Collection[int], 
 
 
 class _Search:
-    """The search for the least change of one constraint, with a schedule that keeps all others."""
+    """The search for the smallest change of one constraint, given a schedule that satisfies all others."""
 
     def __init__(
         self, system: System, oracle: Oracle, number: int, active: tuple[int, ...], whole: bool, witness: Schedule
@@ -79,14 +87,14 @@ class _Search:
         self.task = 0 if self.constraint.task is None else self.constraint.task
 
     def left_out(self) -> Mend:
-        """Without the label."""
+        """Drop the label."""
         name = visible(self.system.problem.task_names[self.task])
         device = self._device(self.witness)
         text = f"without label {visible(self.constraint.label)}, task {name} can be on {device}"
         return self._mend(text, self.witness, devices=(device,), least=False)
 
     def other_devices(self) -> Mend:
-        """All devices that the task could be on instead, each tried alone."""
+        """Find all devices on which the task could be instead, each tried separately."""
         problem, allowed = self.system.problem, self.constraint.allowed
         assert allowed is not None
         own = int(self.witness.device[self.task])
@@ -101,13 +109,13 @@ class _Search:
         feature = f" does not require {visible(self.constraint.label)} and" if self.constraint.label else ""
         verb = "is" if self.constraint.kind in ("placement", "pin") else "may also run"
         one = "one of " if len(names) > 1 else ""
-        text = f"if the task{feature} {verb} on {one}{listing(names, 6)}" + ("" if complete else ", perhaps others")
+        text = f"if the task{feature} {verb} on {one}{listing(names, 6)}" + ("" if complete else ", possibly others")
         return self._mend(text, self.witness, devices=names, least=complete)
 
     def other_amount(self) -> Mend:
-        """The amount that is nearest to the stated one, between what is proved not to do and what a schedule needs.
+        """Find the sufficient amount nearest to the stated one by bisection between a bound and a schedule's need.
 
-        Everything is turned so that less is harder: a release time counts as its negative.
+        Release times are negated, so that a smaller amount is always harder.
         """
         constraint = self.constraint
         assert constraint.amount is not None
@@ -116,7 +124,7 @@ class _Search:
         best, schedule = sign * need(self.witness), self.witness
         stated, bound = sign * constraint.amount + 1, self._bound()
         least = stated if bound is None else max(stated, sign * bound)
-        probe = least  # the bound is mostly what will do
+        probe = least  # the bound itself usually suffices
         sure = True
         while least < best and sure:
             verdict = self.oracle.decide(self.active, {self.number: sign * probe}, share=_SHARE)
@@ -131,7 +139,7 @@ class _Search:
         return self._mend(self._amount_text(amount, sure), schedule, amount=amount, least=sure)
 
     def _need(self) -> Callable[[Schedule], int]:
-        """What a schedule would have wanted the constraint's amount to be."""
+        """Return a function that computes the amount that a schedule needs."""
         constraint = self.constraint
         if constraint.kind == "memory":
             pool = self.system.pools[constraint.label]
@@ -143,7 +151,7 @@ class _Search:
         return lambda schedule: int(schedule.start[self.task] + ticks[schedule.device[self.task]])
 
     def _bound(self) -> int | None:
-        """No better amount than this will do; None if nothing is known."""
+        """Return a bound: no better amount suffices; None if unknown."""
         timed = self.constraint.kind != "memory" or self._has_deadlines()
         model = self.oracle.model(timed=timed)
         if model is None or self.oracle.over:
@@ -163,30 +171,24 @@ class _Search:
             text = f"with the deadline {_time(amount, resolution)}, {_time(more, resolution)} later"
         else:
             text = f"with the release time {_time(amount, resolution)}, {_time(more, resolution)} earlier"
-        return text + (" (the least that will do)" if sure else " (perhaps less will do)")
+        return text + (" (the minimum)" if sure else " (less may suffice)")
 
     def _device(self, schedule: Schedule) -> str:
         return self.system.problem.device_names[int(schedule.device[self.task])]
 
     def _mend(
-        self,
-        text: str,
-        schedule: Schedule,
-        *,
-        least: bool,
-        amount: int | None = None,
-        devices: tuple[str, ...] = (),
+        self, text: str, schedule: Schedule, *, least: bool, amount: int | None = None, devices: tuple[str, ...] = ()
     ) -> Mend:
         return Mend(text, amount, least, devices, self.whole, schedule)
 
 
 def _bytes(amount: int) -> str:
-    """Bytes for people, with the exact number where the text is rounded."""
+    """Format bytes, with the exact number if the text is rounded."""
     text = size_text(amount)
     return text if parse(text, MEMORY).value == amount else f"{text} ({amount:,} B)"
 
 
 def _time(ticks: int, resolution: Fraction) -> str:
-    """Ticks for people, with the exact number where the text is rounded."""
+    """Format ticks, with the exact number if the text is rounded."""
     text = time_text(ticks, resolution)
     return text if parse(text, TIME).value == ticks * resolution else f"{text} ({ticks:,} ticks)"

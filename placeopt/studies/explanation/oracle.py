@@ -1,4 +1,4 @@
-"""Whether some of the constraints can hold together: a verified schedule, a proof, or neither in time."""
+"""Decide whether a set of constraints is satisfiable: by a verified schedule, a proof, or neither in time."""
 
 from __future__ import annotations
 
@@ -22,27 +22,26 @@ if TYPE_CHECKING:
 
 HEURISTIC = "heft"
 _REMEMBERED, _REPAIRED = 50, 3
-"""Schedules that are kept, and those among them that are made to fit when none does."""
-
+"""Number of stored schedules, and of those that are repaired if none is valid."""
 
 _MODELLING = 0.25
-"""Part of the time for a question that each model may take; the rest is the exact solver's."""
+"""Share of the time of a question for each model; the rest is for the exact solver."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """What the oracle found.
+    """The oracle's answer.
 
     Attributes
     ----------
     feasible
-        Whether the constraints can hold together; None if undecided.
+        Whether the constraints are satisfiable; None if undecided.
     schedule
-        A verified schedule that keeps them, if feasible.
+        A verified schedule, if feasible.
     reason
-        Why they cannot, as a sentence, where there is a short proof; else who proved it.
+        Why they conflict, as a sentence if the proof is short, else the origin of the proof.
     core
-        A part of them that cannot hold together already, if infeasible.
+        A conflicting subset, if infeasible.
     """
 
     feasible: bool | None
@@ -52,28 +51,22 @@ class Verdict:
 
 
 class Oracle:
-    """Decides whether constraints can hold together, the cheapest argument first.
+    """Decides whether constraints are satisfiable, the cheapest method first.
 
     1. A quick proof of infeasibility by counting (`placeopt.bounding.quick`).
-    2. A schedule found before for other constraints, as it is or repaired.
+    2. A schedule found earlier for other constraints, unchanged or repaired.
     3. HEFT's schedule.
-    4. The placement alone (`Model`): without one there is no schedule, and with one there is where times do not matter.
-    5. The placement and the times, where that model is small.
+    4. A model of the placement only (`Model`): no placement means no schedule.
+    5. A model of placement and times, if it is small.
     6. The exact solver, until its first schedule or its proof.
 
     A schedule counts only if the verifier accepts it.
     """
 
     def __init__(
-        self,
-        system: System,
-        clock: Clock,
-        *,
-        solver: str,
-        seed: int,
-        workers: int | None,
+        self, system: System, clock: Clock, *, solver: str, seed: int, workers: int | None,
         should_stop: Callable[[], bool],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.system, self.clock, self._should_stop = system, clock, should_stop
         self._solver, self._seed, self._workers = solver, seed, workers
         self._schedules: list[Schedule] = []
@@ -81,7 +74,7 @@ class Oracle:
 
     @property
     def over(self) -> bool:
-        """Whether the time is over, or the caller wants no more."""
+        """Whether the time limit is reached, or the caller has requested a stop."""
         return self.clock.over or self._should_stop()
 
     def decide(
@@ -92,10 +85,10 @@ class Oracle:
         share: float = 1.0,
         modelled: bool = True,
     ) -> Verdict:
-        """Whether the `active` constraints, some of them `changed`, can hold together.
+        """Decide whether the `active` constraints, some of them `changed`, are satisfiable.
 
-        `share` is the part of the time left that may be spent, though a second at least. Without `modelled` the models
-        of this package have no say.
+        `share` is the share of the remaining time that may be used, at least one second. `modelled=False` excludes the
+        models of this package.
         """
         if self.over:
             return Verdict(None)
@@ -114,7 +107,7 @@ class Oracle:
         result = solve(
             problem,
             self._solver,
-            gap_limit=1.0,  # any schedule will do
+            gap_limit=1.0,  # any schedule suffices
             time_limit=self.seconds(share),
             seed=self._seed,
             workers=self._workers,
@@ -127,7 +120,7 @@ class Oracle:
         return Verdict(None)
 
     def core(self, active: Collection[int], *, share: float) -> tuple[int, ...]:
-        """A part of constraints known not to hold together that cannot either: what the models find, else all."""
+        """Return a conflicting subset of conflicting constraints: the core of a model, else all of them."""
         for timed in (False, True):
             model = self.model(timed=timed)
             found = None if model is None or self.over else model.core(active, self.seconds(share))
@@ -136,7 +129,7 @@ class Oracle:
         return tuple(sorted(active))
 
     def model(self, *, timed: bool) -> Model | None:
-        """The model of the system, built once; None if it would be too large."""
+        """Return the model of the system, built once; None if it is too large."""
         if timed not in self._models:
             from placeopt.studies.explanation._model import Model
 
@@ -163,7 +156,7 @@ class Oracle:
         return Verdict(None)
 
     def _cheap(self, problem: Problem) -> Iterator[Schedule]:
-        """Schedules worth a look: those found before, the latest of them made to fit, that of the heuristic."""
+        """Return candidate schedules: those found earlier, the latest of them repaired, and the heuristic's."""
         yield from self._schedules
         for schedule in self._schedules[:_REPAIRED]:
             near = repaired(problem, schedule)
@@ -183,7 +176,7 @@ class Oracle:
         return Verdict(True, schedule)
 
     def seconds(self, share: float) -> float:
-        """Seconds for a question that may take a share of the time left: a second at least, if there is one."""
+        """Return the time for a question: a share of the remaining time, at least one second if available."""
         left = self.clock.remaining
         assert left is not None
         return max(min(1.0, left), left * share, 0.01)

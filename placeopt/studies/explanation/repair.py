@@ -1,6 +1,6 @@
-"""A schedule of slightly other constraints made to fit: a few tasks moved, the rest in the order that it was.
+"""Repair a schedule for slightly different constraints: a few groups are moved, and the order of tasks is kept.
 
-Two questions of the deletion filter differ by a constraint or two, and so do the schedules that answer them.
+Consecutive questions of the deletion filter differ by few constraints, so their schedules are similar.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from placeopt.simulation import retime
 
 
 def repaired(problem: Problem, schedule: Schedule) -> Schedule | None:
-    """The schedule with groups moved to where they may be and where there is room; None if that fails.
+    """Move groups to allowed devices with enough memory; None if that fails.
 
-    Separations, times and what is live at one time are left to the verifier. O(g m) for each group moved.
+    Separations, times and live memory are not considered; the verifier checks them. O(g m) per moved group.
     """
     allowed = problem.group_feasible()
     first = np.unique(problem.group, return_index=True)[1]
@@ -40,7 +40,7 @@ def repaired(problem: Problem, schedule: Schedule) -> Schedule | None:
 
 
 def _relieved(problem: Problem, allowed: np.ndarray, need: Int, place: Int, used: Int, device: int) -> bool:
-    """Move groups off a device until it holds what is left; False if they find no room elsewhere."""
+    """Move groups off a device until its capacity suffices; False if no other device has enough memory."""
     while used[device] > problem.capacity[device]:
         excess = used[device] - problem.capacity[device]
         room = np.where(np.arange(problem.n_devices) == device, -1, problem.capacity - used)
@@ -49,7 +49,7 @@ def _relieved(problem: Problem, allowed: np.ndarray, need: Int, place: Int, used
         movable = here[best.max(axis=1, initial=-1) >= need[here]]
         if len(movable) == 0:
             return False
-        # The smallest that is enough, else the largest.
+        # The smallest group that is large enough, else the largest.
         enough = movable[need[movable] >= excess]
         group = int(enough[np.argmin(need[enough])] if len(enough) else movable[np.argmax(need[movable])])
         target = int(np.argmax(np.where(allowed[group], room, -1)))

@@ -1,8 +1,8 @@
-"""Re-placement: an existing plan on a changed network, moved at least cost.
+"""Move an existing plan to a changed network at minimum cost.
 
-Devices are lost, come, become slower; tasks stay where they are unless moving them pays: the objective counts what
-moving costs, divided by the runs until the next change (`placeopt.model.relocation`). The answer is never worse than
-leaving in place what can stay.
+Devices may be removed, added or changed. Tasks stay on their devices unless moving them pays off: the objective
+includes the cost of moving, divided by the runs until the next change (`placeopt.model.objective`). The answer is
+never worse than keeping every task that can stay.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from typing import Any, Literal
 
 from placeopt.errors import InternalError
 from placeopt.io.document import Files
-from placeopt.model.objective import METRICS, simplified
+from placeopt.model.objective import GONE, METRICS, simplified
 from placeopt.model.problem import Problem
-from placeopt.model.relocation import GONE
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Termination
 from placeopt.solver.registry import find_solver
@@ -34,19 +33,19 @@ Why = Literal["new", "gone", "barred", "chosen"]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A task that does not stay.
+    """A task that changes its device.
 
     Attributes
     ----------
     task, source, target
-        Its name, and those of the devices; no source for a new task.
+        Names of the task and of the devices; source is None for a new task.
     bytes
-        What moves over the link: nothing where there is no device to move it from.
+        Bytes sent over the link; 0 if the old device no longer exists.
     ticks
-        What that takes, and starting up.
+        Duration of the move, including startup.
     why
-        new: it is on no device. gone: its device is. barred: that may not run it, or one of its group, any more.
-        chosen: it pays.
+        new: the task had no device. gone: its device was removed. barred: its device may no longer run it or a task of
+        its group. chosen: moving pays off.
     """
 
     task: str
@@ -64,17 +63,17 @@ class Replacement:
     Attributes
     ----------
     problem
-        The tasks on the devices that there are now, with relocation as part of the objective.
+        The tasks on the present devices, with relocation as part of the objective.
     result
         The verified result.
     before
-        The device of each task before, by their names, as far as it had one.
+        The old device of each task that had one, by names.
     gone, new
-        Devices that were there before, and those that were not.
+        Devices that were removed, and devices that were added.
     moves
-        The tasks that do not stay, in the problem's order; none without a schedule.
+        The tasks that change their device, in the problem's order; empty without a schedule.
     stay
-        What it costs to move only what has to.
+        The alternative: move only the tasks that cannot stay.
     """
 
     problem: Problem
@@ -87,19 +86,19 @@ class Replacement:
 
     @property
     def relocation(self) -> int | None:
-        """Ticks that all moves take, one after the other; None without a schedule."""
+        """Ticks of all moves in sequence; None without a schedule."""
         return None if self.result.schedule is None else sum(move.ticks for move in self.moves)
 
     @property
     def saved(self) -> Fraction | int | None:
-        """By how much the objective's first level is less than that of staying; None where either is unknown."""
+        """Reduction of the objective's first level compared with staying; None if either is unknown."""
         ours, theirs = self.result.objective, self.stay.values
         return None if ours is None or theirs is None or not self.result.feasible else theirs[0] - ours
 
     @property
     def pays_after(self) -> int | None:
-        """After how many runs the moves that are chosen have paid for themselves by a shorter makespan; None where
-        they do not, or nothing is known of staying."""
+        """Number of runs after which the chosen moves have paid off by a shorter makespan; None if they do not, or if
+        the makespan of staying is unknown."""
         if self.stay.schedule is None or self.stay.makespan is None or self.result.makespan is None:
             return None
         shorter = self.stay.makespan - self.result.makespan
@@ -109,7 +108,7 @@ class Replacement:
         return -(-dearer // shorter) if shorter > 0 else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain data, ready for JSON, and what moves."""
+        """Return the result and the moves as plain data, ready for JSON."""
         stay = self.stay
         return self.result.to_dict() | {
             "runs_before_next_change": number(simplified(self.problem.runs_before_next_change)),
@@ -143,29 +142,28 @@ def replace(
     files: Files | None = None,
     **options: Any,
 ) -> Replacement:
-    """The plan moved to a changed network, at least cost.
+    """Move a plan to a changed network at minimum cost.
 
     Parameters
     ----------
     problem
-        What the plan was made for: a file, a document or a Spec; a compiled Problem only with another one for
-        `devices`, since it no longer knows how long tasks take elsewhere.
+        The problem of the plan: a file, a document or a Spec. A compiled Problem requires that `devices` is a Problem
+        too, since it does not contain durations on other devices.
     plan
-        A plan file, a schedule, or the names of devices by task; tasks that the last leaves out are new.
+        A plan file, a schedule, or a mapping from task names to device names; tasks missing in the mapping are new.
     devices
-        The devices that there are now, with their `links` and `operations` where these change: a file or a document.
-        Devices of the same name are the same device. Or a Problem with the same tasks; then what moves with a task is
-        its resident memory.
+        The present devices, with `links` and `operations` where these changed: a file or a document. Devices of the
+        same name are the same device. Or a Problem with the same tasks; then the resident memory of a task is moved.
     solver
-        Any that supports the problem's objective with relocation in it. Those that can start from staying.
+        A solver that supports the objective including relocation. A solver with warm start starts from staying.
     runs
-        How many runs the new placement serves; as the problem says, or one.
+        Number of runs that the new placement serves; by default as the problem states, or one.
     files
         Which files the problem's document may name, as in `placeopt.load`. By default "any" if it is a file, "none"
         if it was made in code.
     **options
-        Of `placeopt.solve`: time_limit, gap_limit, seed, workers, passes, bound_time, on_progress, should_stop, and
-        settings of the solver.
+        Options of `placeopt.solve`: time_limit, gap_limit, seed, workers, passes, bound_time, on_progress,
+        should_stop, and settings of the solver.
 
     Raises
     ------
@@ -174,7 +172,7 @@ def replace(
     PlanError
         If the plan file is wrong.
     UsageError
-        If an argument makes no sense.
+        If an argument is invalid.
     UnsupportedError
         If the solver does not support the objective.
     """
@@ -183,7 +181,7 @@ def replace(
 
 
 def replaced(changed: Changed, solver: str, **options: Any) -> Replacement:
-    """The answer to a changed problem."""
+    """Solve a changed problem; see `replace`."""
     problem = changed.problem
     stay = staying(problem, changed.current, changed.start)
     initial = stay.schedule if find_solver(solver).info.warm_start else None
@@ -200,17 +198,17 @@ def replaced(changed: Changed, solver: str, **options: Any) -> Replacement:
 
 
 def _never_worse(result: Result, stay: Stay) -> Result:
-    """The result, with the schedule that stays where the solver has no better one."""
+    """Return the result, with the schedule that stays unless the solver's schedule is better."""
     if stay.schedule is None or stay.values is None:
         return result
     if result.feasible and result.values is not None and result.values < stay.values:
         return result
     alike = bool(result.feasible) and result.values == stay.values
     if not alike and result.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
-        claim = f"{result.solver} says that the changed problem is {result.termination.value}"
-        raise InternalError(f"{claim}, and leaving the tasks where they are is feasible and better")
-    told = "" if alike else f"{result.solver} found nothing better than to move only what has to"
-    message = "; ".join(part for part in (result.message, told) if part)
+        claim = f"{result.solver} claims that the changed problem is {result.termination.value}"
+        raise InternalError(f"{claim}, but leaving the tasks on their devices is feasible and better")
+    note = "" if alike else f"{result.solver} found nothing better than moving only the tasks that cannot stay"
+    message = "; ".join(part for part in (result.message, note) if part)
     return with_schedule(with_(result, message=message), stay.schedule, stay.values, stay.makespan)
 
 

@@ -1,4 +1,4 @@
-"""The same tasks on a changed network: a problem with other devices, and what is known of where its tasks are."""
+"""Build the problem of a changed network from the old problem and its plan."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import numpy as np
 
 from placeopt.errors import DocumentError, SpecError, UsageError, in_file_order
 from placeopt.io.compiler import Compilation, begin_compilation, document_of
-from placeopt.io.compiler.devices import DeviceIndex
 from placeopt.io.compiler.issues import Issues
+from placeopt.io.compiler.network import DeviceIndex
 from placeopt.io.document import Document, Files, NamedFiles, read_document
 from placeopt.io.plan import read_plan
 from placeopt.io.spec import CurrentSpec, NetworkFile, Spec
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Int
 from placeopt.model.building import with_changes
+from placeopt.model.objective import GONE, relocation_ticks, shared_out
 from placeopt.model.problem import Metric, Objective, Problem, Term
-from placeopt.model.relocation import GONE, relocation_ticks, shared_out
 from placeopt.model.schedule import Schedule
 from placeopt.solving.settings import checked as checked_number
 
 IN_TICKS = ("makespan", "total_cost", "max_load", "relocation")
-"""Metrics that relocation can be added to as it is."""
+"""Metrics in ticks, to which relocation can be added directly."""
 FEWEST = 1e-6
-"""Runs that a placement may serve, at least: relocation is weighed by their inverse, and solvers reckon with that."""
+"""Minimum number of runs of a placement; relocation is weighted by its inverse, which must not become too large."""
 
 Source = str | Path | Mapping[str, Any] | Spec
 """A problem file, or a document made in code."""
@@ -41,17 +41,17 @@ class Changed:
     Attributes
     ----------
     problem
-        The tasks on the devices that there are now; relocation is part of its objective.
+        The tasks on the present devices; relocation is part of its objective.
     current
-        (n,) the device of each task, GONE for one that is new or whose device is.
+        (n,) the device of each task; GONE for a new task or a removed device.
     moved
         (n,) bytes that move with each task.
     before
-        The devices that there were.
+        Names of the old devices.
     where
-        The name of the device of each task before by its name, as far as it had one.
+        The old device of each task that had one, by names.
     start
-        (n,) ticks at which the tasks started before, None where that is not known.
+        (n,) start ticks in the old plan; None if unknown.
     """
 
     problem: Problem
@@ -69,24 +69,24 @@ def changed_problem(
     runs: float | Fraction | None = None,
     files: Files | None = None,
 ) -> Changed:
-    """The tasks of a plan on a changed network; see `placeopt.studies.replacement.replace`."""
+    """Return the problem of a changed network; see `placeopt.studies.replacement.replace`."""
     if runs is not None:
         checked_number("runs", float(runs), positive=True)
         if runs < FEWEST:
-            raise UsageError(f"runs is {runs}; expected at least {FEWEST}: with fewer, moving a task never pays")
+            raise UsageError(f"runs is {runs}; expected at least {FEWEST}: with fewer, moving a task never pays off")
         runs = Fraction(str(runs))
     if isinstance(problem, Problem) and isinstance(devices, Problem):
         return _on_problem(problem, devices, plan, runs)
     if isinstance(problem, Problem) or isinstance(devices, Problem):
         raise UsageError(
-            "replace: a compiled problem does not know how long tasks take on other devices; expected two documents, "
-            "or the problem compiled for the changed devices too"
+            "replace: a compiled problem has no durations on other devices; expected two documents, or two compiled "
+            "problems"
         )
     return _on_network(_opened(problem, files), devices, plan, runs)
 
 
 def _opened(problem: Source, files: Files | None) -> Compilation:
-    """A problem's document on its way to a problem."""
+    """Start the compilation of a problem."""
     if isinstance(problem, Spec):
         document = Document(problem.model_dump(by_alias=True, warnings=False))
         return Compilation(problem, document, (), NamedFiles.of(document, allowed=files))
@@ -99,13 +99,7 @@ def _on_network(
     plan: str | Path | Schedule | Mapping[str, str],
     runs: Fraction | None,
 ) -> Changed:
-    """The tasks of a document on the devices of another, with relocation from where they are.
-
-    Raises
-    ------
-    SpecError
-        If the network is wrong, or a task has no device there; lists every issue.
-    """
+    """Return the tasks of one document on the devices of another, with relocation from their present devices."""
     old = before.problem()
     where, start = _where(plan, old)
     document = _document(network)
@@ -138,15 +132,9 @@ def _on_network(
 def _on_problem(
     before: Problem, after: Problem, plan: str | Path | Schedule | Mapping[str, str], runs: Fraction | None
 ) -> Changed:
-    """A compiled problem that has the tasks of another, with relocation from where they are: resident memory moves.
-
-    Raises
-    ------
-    UsageError
-        If the tasks are others.
-    """
+    """Return a compiled problem with relocation from the devices in another one; resident memory moves."""
     if before.task_names != after.task_names:
-        raise UsageError("replace: the changed problem has other tasks; expected the same ones on other devices")
+        raise UsageError("replace: the changed problem has different tasks; expected the same tasks on other devices")
     where, start = _where(plan, before)
     current = _places(after, where)
     startup = np.zeros((after.n_tasks, after.n_devices), dtype=np.int64)
@@ -163,12 +151,9 @@ def _on_problem(
 
 
 def with_relocation(objective: Objective) -> Objective:
-    """The objective with relocation on its first level, weighed like the times there, unless it has relocation.
+    """Add relocation to the first level of an objective, weighted like the times there, unless it is already included.
 
-    Raises
-    ------
-    UsageError
-        If other things than times are on that level.
+    If that level contains metrics that are not times, this is a UsageError.
     """
     if "relocation" in objective.metrics:
         return objective
@@ -176,8 +161,8 @@ def with_relocation(objective: Objective) -> Objective:
     strange = [term.metric for term in first if term.metric not in IN_TICKS]
     if strange:
         raise UsageError(
-            f"replace: relocation is a time, and {strange[0]} is none; state in the objective of the problem what "
-            f"relocation weighs, such as {{{strange[0]}: 1, relocation: 0.5}}"
+            f"replace: relocation is a time, but {strange[0]} is not; state the weight of relocation in the objective "
+            f"of the problem, such as {{{strange[0]}: 1, relocation: 0.5}}"
         )
     moving: Metric = "relocation"
     weight = max(term.weight for term in first)
@@ -194,7 +179,7 @@ def _document(source: str | Path | Mapping[str, Any]) -> Document:
 
 
 def _where(plan: str | Path | Schedule | Mapping[str, str], problem: Problem) -> tuple[dict[str, str], Int | None]:
-    """The device of each task by their names, and the starts (n,) of all of them where they are known."""
+    """Return the device of each task by names, and all starts (n,) if they are known."""
     if isinstance(plan, Mapping):
         named = (("task", list(plan), problem.task_names), ("device", list(plan.values()), problem.device_names))
         for what, names, known in named:
@@ -205,7 +190,7 @@ def _where(plan: str | Path | Schedule | Mapping[str, str], problem: Problem) ->
     schedule = plan if isinstance(plan, Schedule) else read_plan(plan, problem).schedule
     wrong_size = len(schedule.device) != problem.n_tasks or len(schedule.start) != problem.n_tasks
     if wrong_size or (schedule.device < 0).any() or (schedule.device >= problem.n_devices).any():
-        raise UsageError("replace: the schedule is none of this problem; expected a device for each of its tasks")
+        raise UsageError("replace: the schedule does not fit this problem; expected a device for each of its tasks")
     homes = [problem.device_names[d] for d in schedule.device.tolist()]
     return dict(zip(problem.task_names, homes, strict=True)), schedule.start
 

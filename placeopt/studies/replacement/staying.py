@@ -1,4 +1,4 @@
-"""What it costs to leave every task where it is, as far as that can be: what a re-placement is held against."""
+"""Compute the cost of keeping every task that can stay on its device: the baseline of a re-placement."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 from placeopt.bounding.quick.classes import by_group
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import with_changes
-from placeopt.model.objective import Value
+from placeopt.model.objective import GONE, Value
 from placeopt.model.problem import Objective, Problem
-from placeopt.model.relocation import GONE
 from placeopt.model.schedule import Schedule
 from placeopt.simulation import retime
 from placeopt.solving.pipeline import solve
@@ -20,16 +19,16 @@ from placeopt.verifier import verify
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """A schedule that moves no task but those that cannot stay.
+    """A schedule that moves only the tasks that cannot stay.
 
     Attributes
     ----------
     forced
-        The tasks that cannot: they are new, their device is gone or may not run them or one of their group any more.
+        The tasks that cannot stay: they are new, or their device is gone or may no longer run them or their group.
     schedule, values, makespan
-        The best such schedule known, with the objective, one value a level; None where none is.
+        The best known schedule, its objective (one value per level) and makespan; None without one.
     reason
-        Why there is none; empty where there is one.
+        Why there is no schedule; empty if there is one.
     """
 
     forced: tuple[int, ...]
@@ -40,9 +39,9 @@ class Stay:
 
 
 def staying(problem: Problem, current: Int, start: Int | None) -> Stay:
-    """The best of what stays: in the order of `start` (n,), where nothing has to move, and as HEFT orders it.
+    """Return the better schedule of HEFT and, if no task must move, of the old order given by `start` (n,).
 
-    Where something has to, HEFT finds it a place. `current` (n,) is the device of each task, or GONE.
+    HEFT places the tasks that cannot stay. `current` (n,) is the device of each task, or GONE.
     """
     kept = _kept(problem, current)
     free = np.asarray(~kept.any(axis=1))
@@ -63,7 +62,7 @@ def staying(problem: Problem, current: Int, start: Int | None) -> Stay:
 
 
 def _kept(problem: Problem, current: Int) -> Bool:
-    """(n, m), whether the task can stay on the device, with all of its group; no device for one that cannot stay."""
+    """Return (n, m) whether the task can stay on the device with its whole group; no device if it cannot stay."""
     kept = np.zeros((problem.n_tasks, problem.n_devices), dtype=np.bool_)
     here = np.flatnonzero(current != GONE)
     kept[here, current[here]] = problem.feasible[here, current[here]]

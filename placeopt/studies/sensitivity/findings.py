@@ -15,7 +15,7 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Termination
 from placeopt.solving.result import Result, number
 from placeopt.studies.sensitivity.changes import Change
-from placeopt.views.facts import aligned, first_metric, problem_line, value_text
+from placeopt.views.facts import aligned, problem_line, value_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -212,7 +212,7 @@ class WhatIf:
         def bar(result: Result, text: str, change: str = "") -> Bar:
             return Bar(text, known(result.bound), known(value_of(result)), change)
 
-        base, metric = self.base, first_metric(self.problem)
+        base, metric = self.base, self.problem.objective.leading_metric
         picture = draw_gains(
             bar(base, AS_IT_IS),
             [bar(each.result, each.change.text, _bar_text(each)) for each in self.variants],
@@ -227,7 +227,7 @@ class WhatIf:
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Headers and rows as texts; the first column holds words."""
-        metric = first_metric(self.problem)
+        metric = self.problem.objective.leading_metric
         headers = ("change", visible(metric or "objective", 24), "lower bound", "gain", "at least", "at most")
 
         def amounts(result: Result) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from placeopt.errors import visible
 from placeopt.model.arrays import Bool
-from placeopt.model.equivalence_classes import by_first_appearance
+from placeopt.model.building import by_first_appearance
 from placeopt.model.problem import Problem
 from placeopt.model.units import size_text, time_text
 

@@ -30,8 +30,7 @@ import numpy as np
 
 from placeopt.kernels import runs_compiled
 from placeopt.model.arrays import Bool, Float, Int
-from placeopt.model.groups import group_memory, group_separation
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.problem import UNLIMITED, Problem, group_memory, group_separation
 from placeopt.submodular.placement import benefits
 from placeopt.submodular.placement.benefits import Model, PlacementState
 from placeopt.submodular.placement.rounds import make_queue, make_record, place_all

@@ -1,14 +1,15 @@
-"""Reports as one web page: a file that needs no network and no server, and shows any name it is given as text.
+"""Write reports as a single HTML file that needs neither network nor server.
 
-The page is a template (page.html, page.css) and a few small scripts, put into one file with their data:
+The page combines a template (page.html, page.css), some small scripts, and the data:
 
-    data      JSON in a script element that no browser runs, every < escaped, so that no name can end it
-    arrays    all long arrays behind each other, deflated and in base64 (`placeopt.views.page.packing`)
+    data      JSON in a script element that browsers do not run; every < is escaped, so no name can end the element
+    arrays    all long arrays, concatenated, deflated and in base64 (`placeopt.views.page.packing`)
     policy    a content security policy with the hashes of style and script: nothing else runs, nothing is fetched
 
-The scripts are concatenated into one module, for browsers load no second module from a file. All texts of the data
-become text nodes. 36,000 tasks on 60 devices redraw in some ten milliseconds (benchmarks/page_speed.py): rows are
-sorted, what is visible is found by bisection, and tasks narrower than two pixels are drawn together.
+The scripts form one module because browsers do not load a second module from a local file. All texts of the data
+become text nodes, so names are never markup. 36,000 tasks on 60 devices redraw in about ten milliseconds
+(benchmarks/page_speed.py): rows are sorted, visible tasks are found by bisection, and tasks narrower than two pixels
+are drawn together.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-// Numbers come packed: little-endian, deflated, in base64.
+// Unpacks arrays: little-endian, deflated, in base64 (see packing.py).
 
 const KINDS = { u1: Uint8Array, u2: Uint16Array, i4: Int32Array, f8: Float64Array };
 
-/** The arrays of the page by name; `table` says of each what it holds and where it begins. */
+/** Returns the arrays of the page by name; `table` holds the kind, offset and length of each. */
 async function unpacked(text, table) {
   const packed = Uint8Array.from(atob(text.trim()), (character) => character.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -13,7 +13,7 @@ async function unpacked(text, table) {
   return found;
 }
 
-/** The first index in [low, high) whose value is above `limit` in a rising array, else `high`. */
+/** Returns the first index in [low, high) of a sorted array whose value is above `limit`, else `high`. */
 function firstAbove(array, limit, low, high) {
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -23,7 +23,7 @@ function firstAbove(array, limit, low, high) {
   return low;
 }
 
-/** The first index in [low, high) whose value is at least `limit` in a rising array, else `high`. */
+/** Returns the first index in [low, high) of a sorted array whose value is at least `limit`, else `high`. */
 function firstFrom(array, limit, low, high) {
   while (low < high) {
     const middle = (low + high) >> 1;

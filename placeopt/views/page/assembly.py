@@ -1,4 +1,4 @@
-"""The template filled with data."""
+"""Fill the page template with data."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from placeopt.studies.comparison.result import Comparison
 
 SCRIPTS = ("format", "elements", "arrays", "view", "gantt", "memory", "lines", "table", "main")
-"""In the order in which they are put together; the last one runs the page."""
+"""Scripts in the order of concatenation; the last one runs the page."""
 
 
 def result_page(result: Result) -> str:
-    """The page of a solve: summary, schedule, memory, devices, convergence."""
+    """Return the page of a solve: summary, schedule, memory, devices, convergence."""
     packing = Packing()
     drawn = None
     if result.schedule is not None and result.values is not None:
@@ -44,14 +44,14 @@ def result_page(result: Result) -> str:
 
 
 def plan_page(problem: Problem, schedule: Schedule, report: Report) -> str:
-    """The page of a plan, with what the verifier says of it; without charts if a task may not run where it stands."""
+    """Return the page of a plan with the verifier's report; no charts if a task is on a device that may not run it."""
     packing = Packing()
     drawn = None if report.objective is None else schedule_data(problem, schedule, packing)
     return _page(problem.name or "problem", packing, summary=plan_summary(problem, report), schedule=drawn)
 
 
 def comparison_page(comparison: Comparison) -> str:
-    """The page of a comparison: solvers, performance profile, runs, convergence."""
+    """Return the page of a comparison: solvers, performance profile, runs, convergence."""
     from placeopt.views.page.comparisons import comparison_convergence, comparison_data, comparison_summary
 
     return _page(
@@ -61,23 +61,17 @@ def comparison_page(comparison: Comparison) -> str:
 
 
 def write_page(path: str | Path, page: str) -> None:
-    """Write a page; a file that was there before is replaced whole or not at all.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
-    """
+    """Write a page; an existing file is replaced completely or not at all. Raises OSError if that fails."""
     write_whole(path, page)
 
 
 def write_report(path: str | Path, subject: Result | Comparison) -> None:
-    """Write the page of a result or of a comparison; a file that was there before is replaced whole or not at all.
+    """Write the page of a result or of a comparison; an existing file is replaced completely or not at all.
 
     Raises
     ------
     OSError
-        If it cannot be written.
+        If the file cannot be written.
     """
     write_page(path, result_page(subject) if isinstance(subject, Result) else comparison_page(subject))
 
@@ -85,7 +79,7 @@ def write_report(path: str | Path, subject: Result | Comparison) -> None:
 def _page(title: str, packing: Packing, **sections: Any) -> str:
     template, style, script = _template()
     data = {"schedule": None, "convergence": [], "comparison": None, **sections, "arrays": packing.table}
-    # With < written as \u003c no text can end the element, nor begin a comment in it.
+    # With < written as \u003c, no text can end the element or start a comment in it.
     text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     return template.substitute(
         title=escape(visible(title, 200)), made=escape(_made()), style=style, style_hash=_hash(style),
@@ -95,7 +89,7 @@ def _page(title: str, packing: Packing, **sections: Any) -> str:
 
 @cache
 def _template() -> tuple[Template, str, str]:
-    """The page with places to fill, its style and its script."""
+    """Return the template of the page, its style and its script."""
     folder = files("placeopt.views.page")
     light = {"ink": INK, "muted": MUTED, "grid": GRID, "idle": IDLE, "paper": PAPER, "limit": LIMIT}
     variables = "\n  ".join(f"--{name}: {color};" for name, color in light.items())
@@ -105,7 +99,7 @@ def _template() -> tuple[Template, str, str]:
 
 
 def _hash(text: str) -> str:
-    """The source of a content security policy that allows this text alone."""
+    """Return the source expression of a content security policy that allows only this text."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
 
 

@@ -1,4 +1,4 @@
-"""A comparison as data of the page: solvers, runs, performance profile, and how the runs converged."""
+"""Convert a comparison to page data: solvers, problems, runs, performance profile, convergence."""
 
 from __future__ import annotations
 
@@ -7,51 +7,35 @@ from typing import Any
 from placeopt.errors import counted
 from placeopt.studies.comparison.result import Comparison
 from placeopt.studies.comparison.tables import solver_label
+from placeopt.views.facts import first_level
 from placeopt.views.page.summaries import kind_of
 from placeopt.views.plots.palette import Stroke, strokes
 
 
 def comparison_data(comparison: Comparison) -> dict[str, Any]:
-    """Tables and profile."""
-    common = comparison.common()
-    over = counted(len(common), "problem")
+    """Return the tables and the performance profile."""
     note = (
         f"{counted(len(comparison.records), 'run')} of {counted(len(comparison.solvers), 'solver')} on "
-        f"{counted(len(comparison.by_problem), 'problem')}. Mean ratios are geometric; they and mean gaps are over the "
-        f"{over} that every solver solved that solved half of them. Gaps are held against the best bound that any run "
-        "proved."
+        f"{counted(len(comparison.by_problem), 'problem')}. Mean ratios (geometric) and mean gaps are over "
+        f"{counted(len(comparison.common()), 'problem')}: those solved by every solver that solved at least half of "
+        "all problems. Gaps are relative to the best bound that any run proved."
     )
     return {
         "note": note,
         "problems": [_problem(comparison, label) for label in comparison.by_problem],
-        "solvers": [
-            {
-                "solver": row["solver"],
-                "ratio": row["ratio"],
-                "gap": row["gap"],
-                "wins": row["wins"],
-                "feasible": row["solved"],
-                "infeasible": row["infeasible"],
-                "failed": row["failed"],
-                "refused": row["refused"],
-                "seconds": row["seconds"],
-            }
-            for row in comparison.summary()
-        ],
+        "solvers": comparison.summary(),
         "runs": [_run(row) for row in comparison.rows()],
         "profile": _profile(comparison) if len(comparison.by_problem) > 1 else None,
     }
 
 
 def _problem(comparison: Comparison, label: str) -> dict[str, Any]:
-    """What all runs together know of a problem."""
+    """Return the best schedule and bound of all runs on a problem."""
     standing = comparison.standings[label]
     result = next((record.result for record in comparison.by_problem[label] if record.result is not None), None)
     gap = standing.gap(standing.best)
-    known = "" if standing.best is not None else "no feasible schedule"
-    if any(entry.verdict == "no solution" for entry in comparison.entries[label]):
-        known = "proved to have no schedule"
-    elif gap is not None and gap <= 0:
+    known = comparison.no_schedule(label) if standing.best is None else ""
+    if gap is not None and gap <= 0:
         known = "proved optimal"
     return {
         "problem": label,
@@ -61,13 +45,13 @@ def _problem(comparison: Comparison, label: str) -> dict[str, Any]:
         "bound_source": standing.bound_source,
         "gap": gap,
         "known": known,
-        "kind": kind_of(None if result is None else result["objective_name"].split(", then ")[0]),
+        "kind": kind_of(None if result is None else first_level(result["objective_name"])),
         "resolution": None if result is None else result["resolution"],
     }
 
 
 def _profile(comparison: Comparison) -> list[dict[str, Any]]:
-    """A line a solver, from ratio 1 to the largest that any has."""
+    """Return one line per solver, from ratio 1 to the largest ratio of any solver."""
     profile = comparison.profile()
     end = max((ratio for steps in profile.values() for ratio, _ in steps), default=1.0)
     lines = []
@@ -81,17 +65,17 @@ def _profile(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def _strokes(comparison: Comparison) -> dict[str, Stroke]:
-    """How each solver is drawn, the best first: in the colours of the pictures."""
+    """Return the line style of each solver, best solver first, as in the plots."""
     order = comparison.ranking
     return dict(zip(order, strokes(len(order)), strict=True))
 
 
 def comparison_summary(comparison: Comparison) -> dict[str, Any]:
-    """What stands at the top."""
+    """Return the head of the page."""
     missing = comparison.expected - len(comparison.records)
     return {
         "subtitle": f"{counted(len(comparison.solvers), 'solver')} on {counted(len(comparison.by_problem), 'problem')}",
-        "status": {"kind": "bad", "text": f"stopped before {counted(missing, 'run')}"} if missing > 0 else None,
+        "status": {"kind": "bad", "text": f"stopped with {counted(missing, 'run')} left"} if missing > 0 else None,
         "facts": [],
         "message": "",
         "violations": [],
@@ -99,7 +83,7 @@ def comparison_summary(comparison: Comparison) -> dict[str, Any]:
 
 
 def comparison_convergence(comparison: Comparison) -> list[dict[str, Any]]:
-    """For each problem with runs that told how they went, the incumbents of each solver and the best of the bounds."""
+    """Return the incumbents and bounds of each solver over time, for each problem with reported progress."""
     lines = _strokes(comparison)
     groups = []
     for label, records in comparison.by_problem.items():
@@ -118,12 +102,8 @@ def comparison_convergence(comparison: Comparison) -> list[dict[str, Any]]:
                     series.append({"label": title, "color": stroke.color, "dashes": dashes, "points": points})
         if series:
             result = next(record.result for record in records if record.result is not None)
-            groups.append({
-                "label": label,
-                "kind": kind_of(result["objective_name"].split(", then ")[0]),
-                "resolution": result["resolution"],
-                "series": series,
-            })  # fmt: skip
+            kind, resolution = kind_of(first_level(result["objective_name"])), result["resolution"]
+            groups.append({"label": label, "kind": kind, "resolution": resolution, "series": series})
     return groups
 
 
@@ -131,18 +111,10 @@ def _run(row: dict[str, Any]) -> dict[str, Any]:
     name, verdict = row["objective_name"], row["verdict"]
     good = verdict == "feasible"
     message = row["message"].removeprefix(f"{verdict} ")
-    return {
-        "problem": row["problem"],
-        "solver": row["solver"],
-        "seed": row["seed"],
+    shown = ("problem", "solver", "seed", "resolution", "gap", "ratio", "slr", "seconds", "peak_memory")
+    return {key: row[key] for key in shown} | {
         "objective": row["objective"] if good else None,
-        "kind": kind_of(None if name is None else name.split(", then ")[0]),
-        "resolution": row["resolution"],
-        "gap": row["gap"],
-        "ratio": row["ratio"],
-        "slr": row["slr"],
-        "seconds": row["seconds"],
-        "memory": row["peak_memory"],
+        "kind": kind_of(None if name is None else first_level(name)),
         "good": good,
         "verdict": verdict if good or not message else f"{verdict}: {message}",
     }

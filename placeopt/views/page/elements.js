@@ -1,4 +1,4 @@
-// Elements of the page. Texts only ever become text nodes, so no name can become markup.
+// Elements of the page. Texts always become text nodes, so no name can become markup.
 
 const byId = (id) => document.getElementById(id);
 
@@ -10,15 +10,13 @@ function element(tag, { text, ...attributes } = {}, ...children) {
   return made;
 }
 
-/** A list of terms and what they say. */
+/** Makes a list of [label, text] pairs. */
 function termList(pairs) {
-  const list = element("dl");
-  for (const [term, said] of pairs)
-    list.append(element("div", {}, element("dt", { text: term }), element("dd", { text: said })));
-  return list;
+  const rows = pairs.map(([term, text]) => element("div", {}, element("dt", { text: term }), element("dd", { text })));
+  return element("dl", {}, ...rows);
 }
 
-/** Colours of the page as it is shown now: light, dark, or on paper. */
+/** Returns the colours of the current theme: light, dark, or print. */
 function theme() {
   const style = getComputedStyle(document.documentElement);
   const color = (name) => style.getPropertyValue(`--${name}`).trim();
@@ -27,7 +25,7 @@ function theme() {
     font: getComputedStyle(document.body).fontFamily };
 }
 
-/** A drawing context in CSS pixels on a canvas that is as wide as its frame and `height` high. */
+/** Returns a drawing context in CSS pixels, on a canvas as wide as its frame and `height` high, and the width. */
 function prepared(canvas, height) {
   const width = Math.max(1, canvas.clientWidth || canvas.parentElement.clientWidth);
   const ratio = Math.min(window.devicePixelRatio || 1, 3);
@@ -43,7 +41,7 @@ function prepared(canvas, height) {
   return [context, width];
 }
 
-/** Shows the tooltip beside a point of the window. */
+/** Shows the tooltip next to a point of the window. */
 function showTip(x, y, ...children) {
   const tip = byId("tip");
   tip.replaceChildren(...children);
@@ -59,7 +57,7 @@ function hideTip() {
   byId("tip").hidden = true;
 }
 
-/** Entries of a legend: a line or a box of colour, and its label. */
+/** Fills a legend: each entry is a line or a box of colour, and a label. */
 function fillLegend(list, entries) {
   list.replaceChildren(...entries.map(({ label, colors, dashes }) => {
     const mark = element("canvas", { width: 48, height: 24, "aria-hidden": "true" });

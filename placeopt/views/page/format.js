@@ -1,8 +1,8 @@
-// Numbers and texts as people read them.
+// Formats numbers and texts.
 
 const short = (value, digits) => String(Number(value.toPrecision(digits)));
 
-/** Seconds in the unit that fits: 12.5 ms. */
+/** Formats seconds in a suitable unit: 12.5 ms. */
 function secondsText(seconds, digits = 5) {
   if (seconds === 0) return "0 s";
   for (const [unit, size] of [["s", 1], ["ms", 1e-3], ["us", 1e-6]])
@@ -10,7 +10,7 @@ function secondsText(seconds, digits = 5) {
   return `${short(seconds / 1e-9, digits)} ns`;
 }
 
-/** Bytes for people: 1.5 GiB. */
+/** Formats bytes in a suitable unit: 1.5 GiB. */
 function sizeText(bytes) {
   for (const unit of ["B", "KiB", "MiB", "GiB"]) {
     if (Math.abs(bytes) < 1024) return `${short(bytes, 4)} ${unit}`;
@@ -25,7 +25,7 @@ function shareText(share, digits = 1) {
   return share > 0 && Number(text) === 0 ? `<${(10 ** -digits).toFixed(digits)}%` : `${text}%`;
 }
 
-/** A value of an objective in its unit; `kind` as the page's data name it. */
+/** Formats an objective value; `kind` is that of `kind_of` in summaries.py. */
 function valueText(value, kind, resolution) {
   if (value === null || value === undefined) return "-";
   if (kind === "ticks") return secondsText(value * resolution);
@@ -35,13 +35,13 @@ function valueText(value, kind, resolution) {
   return short(value, 8);
 }
 
-/** A name on one line: nothing that breaks it or turns its direction, no more of it than could ever be seen. */
+/** Puts a name on one line: shortened, without control characters and changes of the writing direction. */
 function oneLine(text, most = 200) {
   const cut = text.length > most ? `${text.slice(0, most)}…` : text;
   return cut.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Bidi_Control}]/gu, "\ufffd");
 }
 
-/** A step of 1, 2 or 5 times a power of ten, at least `least`. */
+/** Returns the smallest step of 1, 2 or 5 times a power of ten that is at least `least`. */
 function niceStep(least) {
   const power = 10 ** Math.floor(Math.log10(least));
   for (const factor of [1, 2, 5]) if (factor * power >= least) return factor * power;

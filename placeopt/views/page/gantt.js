@@ -1,19 +1,19 @@
-// The Gantt chart: a row a device, 36,000 tasks and more. Tasks come sorted by device and start, so that what is visible
-// of a row is found by bisection; tasks too narrow to tell apart are drawn together, as dark as they keep the device busy.
+// The Gantt chart: one row per device, for 36,000 tasks and more. Tasks are sorted by device and start, so the visible
+// tasks of a row are found by bisection. Narrow tasks are drawn together; the shade shows how busy the device is.
 
 const COLUMN = 2; // pixels; narrower tasks are drawn together
 const AXIS = 24;
-const DRAG = 4; // pixels that a pointer moves before it pans
+const DRAG = 4; // pixels that the pointer must move before the chart pans
 
 function makeGantt(canvas, schedule, view) {
   const { devices, names, start, end, offset, resolution, ports } = schedule;
   const rowHeight = heightOfRows(devices.length, 46, 30, 18) + (ports ? 12 : 0);
   const gap = devices.length <= 16 ? 6 : Math.min(2, rowHeight / 8);
-  const labelled = Math.ceil(14 / rowHeight); // every which row has room for its name
+  const labelled = Math.ceil(14 / rowHeight); // a name needs the height of this many rows
   const height = AXIS + devices.length * rowHeight + 6;
   const rowOf = new Uint16Array(names.length);
-  const reach = new Float64Array(names.length); // the latest end so far in the row: rises even where tasks overlap
-  const busy = new Float64Array(names.length + 1); // ticks of all tasks before
+  const reach = new Float64Array(names.length); // latest end so far in the row: sorted even where tasks overlap
+  const busy = new Float64Array(names.length + 1); // total ticks of all previous tasks
   devices.forEach((_, row) => {
     for (let task = offset[row]; task < offset[row + 1]; task += 1) {
       rowOf[task] = row;
@@ -21,7 +21,7 @@ function makeGantt(canvas, schedule, view) {
     }
   });
   for (let task = 0; task < names.length; task += 1) busy[task + 1] = busy[task] + end[task] - start[task];
-  const portReach = new Float64Array(schedule.transfer.end); // as `reach`, of all transfers
+  const portReach = new Float64Array(schedule.transfer.end); // as `reach`, for all transfers
   for (let k = 1; k < portReach.length; k += 1) portReach[k] = Math.max(portReach[k], portReach[k - 1]);
   const steps = schedule.critical;
   const onPath = new Uint8Array(names.length);
@@ -45,7 +45,7 @@ function makeGantt(canvas, schedule, view) {
       context.fillStyle = colors.idle;
       context.fillRect(left, topOf(row), width - left, boxHeight);
     });
-    drawTimeAxis(context, colors, view, left, width, 0, height, resolution, true);
+    drawTimeAxis(context, colors, view, left, width, height, resolution);
     context.save();
     context.beginPath();
     context.rect(left, AXIS, width - left, height - AXIS);
@@ -69,8 +69,8 @@ function makeGantt(canvas, schedule, view) {
     const dim = state.critical ? 0.3 : 1;
     context.fillStyle = color;
     const labels = [];
-    const clashes = []; // where a task begins while another runs: only in schedules that the verifier rejects
-    let pending = null; // columns side by side that are equally busy
+    const clashes = []; // overlaps of tasks: only in schedules that the verifier rejects
+    let pending = null; // adjacent columns that are equally busy
     const flush = () => {
       if (!pending) return;
       context.globalAlpha = dim * (0.2 + 0.1 * pending.level);
@@ -97,7 +97,7 @@ function makeGantt(canvas, schedule, view) {
       const column = Math.floor((x - left) / COLUMN);
       const after = view.from + (column + 1) * COLUMN * perPixel;
       let next = Math.max(firstFrom(start, after, task + 1, last), task + 1);
-      if (next > task + 1 && (end[next - 1] - start[next - 1]) / perPixel >= COLUMN) next -= 1; // wide enough for itself
+      if (next > task + 1 && (end[next - 1] - start[next - 1]) / perPixel >= COLUMN) next -= 1; // wide enough for its own bar
       const share = Math.min((busy[next] - busy[task]) / (COLUMN * perPixel), 1);
       const level = Math.max(1, Math.ceil(share * 8));
       const at = left + column * COLUMN;
@@ -120,7 +120,7 @@ function makeGantt(canvas, schedule, view) {
     context.globalAlpha = 1;
   }
 
-  /** Hatching where two tasks run at once. */
+  /** Draws hatching where two tasks overlap. */
   function drawClash(context, from, top, to) {
     if (to <= from) return;
     context.save();
@@ -140,10 +140,10 @@ function makeGantt(canvas, schedule, view) {
     context.restore();
   }
 
-  /** Transfers on the ports: below each row what its device sends, then what it receives; a pixel is painted once. */
+  /** Draws transfers on ports: below each row those sent, then those received; each pixel is painted once. */
   function drawPorts(context) {
     const { transfer } = schedule;
-    const painted = [new Float64Array(devices.length), new Float64Array(devices.length)]; // up to where, for each port
+    const painted = [new Float64Array(devices.length), new Float64Array(devices.length)]; // right end of what is painted, per port
     const last = firstAbove(transfer.start, view.to, 0, transfer.start.length);
     for (let k = firstAbove(portReach, view.from, 0, last); k < last; k += 1) {
       const [a, b] = [xOf(transfer.start[k]), xOf(transfer.end[k])];
@@ -157,7 +157,7 @@ function makeGantt(canvas, schedule, view) {
     }
   }
 
-  /** The critical path: its tasks in full colour, what moves between devices as lines, waits hatched by dashes. */
+  /** Draws the critical path: its tasks in full colour, transfers as solid lines, waits as dashed lines. */
   function drawCritical(context) {
     const low = firstAbove(steps.end, view.from, 0, steps.end.length);
     let [lastX, lastRow] = [-9, -1];
@@ -165,7 +165,7 @@ function makeGantt(canvas, schedule, view) {
       const [a, b] = [xOf(steps.start[k]), xOf(steps.end[k])];
       const row = rowOf[steps.task[k]];
       if (steps.kind[k] === 0) {
-        if (row === lastRow && b < lastX) continue; // within a pixel that is drawn already
+        if (row === lastRow && b < lastX) continue; // this pixel is already drawn
         const [from, to] = [Math.max(a, left - 2), Math.min(b, width + 2)];
         context.fillStyle = devices[row].color;
         context.fillRect(from, topOf(row), Math.max(to - from - 0.5, 1), boxHeight);
@@ -200,7 +200,7 @@ function makeGantt(canvas, schedule, view) {
     }
   }
 
-  /** What the task in focus waits for and what waits for it. */
+  /** Draws the edges of the hovered or selected task. */
   function drawLinks(context) {
     const task = state.hovered >= 0 ? state.hovered : state.selected;
     if (task < 0) return;
@@ -245,7 +245,7 @@ function makeGantt(canvas, schedule, view) {
   }
 
   let incident = null;
-  /** The edges that end and that begin at a task. */
+  /** Returns the edges into and out of a task. */
   function links(task) {
     const { source, target } = schedule.edge;
     if (!incident) {
@@ -266,7 +266,7 @@ function makeGantt(canvas, schedule, view) {
     return { into: incident.into(task), out: incident.out(task) };
   }
 
-  /** The task at a point of the canvas, -1 for none; within three pixels the nearest. */
+  /** Returns the nearest task within three pixels of a point, -1 for none. */
   function taskAt(x, y) {
     const row = Math.floor((y - AXIS) / rowHeight);
     if (row < 0 || row >= devices.length || x < left) return -1;
@@ -283,8 +283,8 @@ function makeGantt(canvas, schedule, view) {
     return found;
   }
 
-  /** What there is to say of a task: pairs of a term and a text. */
-  function told(task) {
+  /** Returns the facts of a task as [label, text] pairs. */
+  function taskFacts(task) {
     const device = devices[rowOf[task]];
     const time = (tick) => secondsText(tick * resolution, 7);
     const pairs = [
@@ -303,20 +303,20 @@ function makeGantt(canvas, schedule, view) {
     state.selected = task;
     byId("details").replaceChildren();
     if (task >= 0) {
-      byId("details").append(element("strong", { text: oneLine(names[task], 300) }), termList(told(task)));
+      byId("details").append(element("strong", { text: oneLine(names[task], 300) }), termList(taskFacts(task)));
       if (show) view.reveal(start[task], end[task]);
     }
     view.redraw();
   }
 
-  /** From the selected task to the next of its device by `step`; the first visible one if none is selected. */
+  /** Selects the next (`step` 1) or previous (-1) task of the device; the first visible task if none is selected. */
   function walk(step) {
     if (state.selected < 0) return selectNear(0);
     const row = rowOf[state.selected];
     select(Math.min(Math.max(state.selected + step, offset[row]), offset[row + 1] - 1));
   }
 
-  /** To the task of the next device that has any, at about the same time. */
+  /** Selects a task at about the same time on the next device that has tasks. */
   function cross(step) {
     if (state.selected < 0) return selectNear(0);
     let row = rowOf[state.selected] + step;
@@ -341,7 +341,7 @@ function makeGantt(canvas, schedule, view) {
     const before = state.hovered;
     state.hovered = taskAt(x, y);
     if (state.hovered >= 0)
-      showTip(event.clientX, event.clientY, element("strong", { text: oneLine(names[state.hovered], 300) }), termList(told(state.hovered)));
+      showTip(event.clientX, event.clientY, element("strong", { text: oneLine(names[state.hovered], 300) }), termList(taskFacts(state.hovered)));
     else hideTip();
     if (before !== state.hovered) view.redraw();
   }
@@ -377,7 +377,7 @@ function makeGantt(canvas, schedule, view) {
     view.redraw();
   });
   canvas.addEventListener("wheel", (event) => {
-    // The wheel scrolls the page until somebody has said that the chart is meant.
+    // The wheel scrolls the page unless the chart has the focus or Ctrl is held.
     if (!event.ctrlKey && !event.metaKey && document.activeElement !== canvas) return;
     event.preventDefault();
     if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) return view.pan((event.deltaX || event.deltaY) / (width - left));

@@ -1,20 +1,20 @@
-// Charts of lines: convergence and performance profiles.
+// Line charts: convergence and performance profiles.
 
-/** Even steps from `least` to `most`, about `count` of them. */
+/** Returns about `count` evenly spaced marks from `least` to `most`. */
 function evenMarks(least, most, count) {
   const step = niceStep((most - least) / Math.max(2, Math.floor(count)));
   const first = Math.ceil(least / step);
   return Array.from({ length: Math.max(0, Math.floor((most * 1.0001) / step) - first + 1) }, (_, k) => (first + k) * step);
 }
 
-/** Ratios from `least` to `most` that are easy to read. */
+/** Returns round ratios from `least` to `most`. */
 function ratioMarks(least, most) {
   const close = most / least < 1.2 ? [1, 1.01, 1.02, 1.05, 1.1, 1.15] : [1, 1.1, 1.2, 1.5];
   const powers = Array.from({ length: 12 }, (_, power) => [2, 3, 5, 10].map((digit) => digit * 10 ** power)).flat();
   return [...close, ...powers].filter((ratio) => ratio >= least && ratio <= most);
 }
 
-/** Draws series of [x, y] points as steps; returns nothing, redraws with the `redraw` that `add` is given. */
+/** Draws series of [x, y] points as steps; registers and returns the function that draws them. */
 function makeLines(canvas, add, chart) {
   const height = 260;
   const pad = { left: 78, right: 14, top: 12, bottom: 34 };

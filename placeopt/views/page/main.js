@@ -1,4 +1,4 @@
-// Puts the page together from its data.
+// Builds the page from its data.
 
 const data = JSON.parse(byId("data").textContent);
 const charts = [];
@@ -41,7 +41,7 @@ function showSchedule(schedule, arrays) {
   if (schedule.memory.bytes.some((amount) => amount > 0)) {
     reveal("memory-frame");
     makeMemory(byId("memory"), schedule, view, gantt);
-  } else schedule.memory_note = "no task states any";
+  } else schedule.memory_note = "no task states a memory requirement";
   view.add(() => {
     const text = (tick) => secondsText(Math.max(tick, 0) * schedule.resolution, 4);
     byId("range").textContent = `${text(view.from)} – ${text(Math.min(view.to, schedule.makespan))} of ${text(schedule.makespan)}`;
@@ -63,7 +63,7 @@ function showSchedule(schedule, arrays) {
     matches = wanted ? schedule.names.flatMap((name, task) => (name.toLowerCase().includes(wanted) ? [task] : [])) : [];
     matches.sort((a, b) => schedule.start[a] - schedule.start[b]);
     place = -1;
-    byId("found").textContent = wanted ? `${countText(matches.length)} found; Enter goes there` : "";
+    byId("found").textContent = wanted ? `${countText(matches.length)} found; Enter selects the next` : "";
   });
   byId("find").addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !matches.length) return;
@@ -90,7 +90,7 @@ function showDevices({ devices, makespan, resolution }) {
   ], devices, "Devices");
 }
 
-/** groups: [{label, kind, resolution, series}], one shown at a time. */
+/** Shows one group of [{label, kind, resolution, series}] at a time. */
 function showConvergence(groups) {
   reveal("convergence");
   let shown = groups[0];
@@ -99,7 +99,7 @@ function showConvergence(groups) {
     series: shown.series.map((line) => ({ ...line, color: inked(line.color) })),
     xText: (seconds) => secondsText(seconds, 3),
     yText: (value) => valueText(Number(value.toPrecision(6)), shown.kind, shown.resolution),
-    xTitle: "time of the solver",
+    xTitle: "run time of the solver",
   }));
   charts.push(entries);
   if (groups.length < 2) return;
@@ -113,7 +113,7 @@ function showConvergence(groups) {
   });
 }
 
-/** A colour of the data; none stands for the ink of the page. */
+/** The colour of a line; without one, the text colour of the page. */
 const inked = (color) => color ?? theme().ink;
 
 function showComparison({ note, problems, solvers, runs, profile }) {
@@ -126,11 +126,11 @@ function showComparison({ note, problems, solvers, runs, profile }) {
   const amount = (key, title, text, more = {}) => ({ title, value: (row) => row[key], text: (row) => text(row[key], row), ...more });
   const least = Math.min(...solvers.map((row) => row.ratio ?? Infinity));
   makeTable(byId("solver-table"), [
-    word("solver", "solver"), amount("feasible", "solved", countText),
+    word("solver", "solver"), amount("solved", "solved", countText),
     amount("ratio", "mean ratio to best", number, { mark: (row) => (row.ratio === least ? "best" : "") }),
     amount("gap", "mean gap", share), amount("wins", "wins", countText), amount("infeasible", "infeasible", countText),
     amount("failed", "failed", countText), amount("refused", "refused", countText), amount("seconds", "median time", seconds),
-  ], solvers, "Solvers"); // in the order in which they come: best first
+  ], solvers, "Solvers"); // best first
   const value = (known, row) => valueText(known, row.kind, row.resolution);
   makeTable(byId("problem-table"), [
     word("problem", "problem"), amount("best", "best found", value), word("best_solver", "found by"), amount("bound", "best bound", value),
@@ -142,7 +142,7 @@ function showComparison({ note, problems, solvers, runs, profile }) {
     ...(several ? [amount("seed", "seed", String)] : []),
     amount("objective", "objective", value, { mark: (row) => (row.ratio === 1 ? "best" : "") }),
     amount("gap", "gap", share), amount("ratio", "ratio to best", number), amount("slr", "SLR", number),
-    amount("seconds", "time", seconds), amount("memory", "peak memory", (value) => (value === null ? "-" : sizeText(value))),
+    amount("seconds", "time", seconds), amount("peak_memory", "peak memory", (value) => (value === null ? "-" : sizeText(value))),
     word("verdict", "verdict", { long: true, mark: (row) => (row.good ? "" : "bad") }),
   ], runs, "Runs");
   byId("filter").addEventListener("input", ({ target }) => {
@@ -152,14 +152,14 @@ function showComparison({ note, problems, solvers, runs, profile }) {
   if (!profile) return;
   reveal("profile");
   makeLines(byId("profile-chart"), (chart) => charts.push(chart), () => ({
-    series: profile, xFrom: 1, xLog: true, xText: (ratio) => short(ratio, 4), yText: (value) => shareText(value, 0), xTitle: "ratio to the best found",
+    series: profile, xFrom: 1, xLog: true, xText: (ratio) => short(ratio, 4), yText: (value) => shareText(value, 0), xTitle: "ratio to the best value found",
   }));
   fillLegend(byId("profile-legend"), profile.map(({ label, color, dashes }) => ({ label, colors: [color], dashes })));
 }
 
 showSummary(data.summary);
 const arrays = data.schedule ? await unpacked(byId("arrays").textContent, data.arrays) : null;
-// For scripts that look at the page: the view of the charts, the Gantt chart and its data.
+// For tests of the page: the view of the charts, the Gantt chart and its data.
 globalThis.report = data.schedule ? showSchedule(data.schedule, arrays) : {};
 if (data.schedule) showDevices(data.schedule);
 if (data.convergence.length) showConvergence(data.convergence);
@@ -169,7 +169,7 @@ const redraw = () => charts.forEach((draw) => draw());
 redraw();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 new ResizeObserver(() => requestAnimationFrame(redraw)).observe(document.body);
-// Paper is white whatever the screen is.
+// Printed pages always use the light theme.
 addEventListener("beforeprint", () => {
   document.documentElement.dataset.print = "";
   redraw();

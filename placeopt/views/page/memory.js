@@ -1,15 +1,15 @@
-// Live memory of each device, on the time axis of the Gantt chart.
+// Live memory of each device on the time axis of the Gantt chart.
 
 function makeMemory(canvas, schedule, view, gantt) {
   const { resolution, memory } = schedule;
-  // Of many devices, those that hold nothing are left out.
+  // With many devices, those without live memory are left out.
   const holds = (row) => memory.bytes.subarray(memory.offset[row], memory.offset[row + 1]).some((amount) => amount > 0);
   const shown = schedule.devices.map((_, row) => row).filter((row) => schedule.devices.length <= 16 || holds(row));
   const devices = shown.map((row) => schedule.devices[row]);
   const rowHeight = heightOfRows(devices.length, 52, 36, 22);
   const labelled = Math.ceil(14 / rowHeight);
   const height = devices.length * rowHeight + 26;
-  // A row reaches to its capacity where that is in sight of what is used, else to what is used at most.
+  // A row is scaled to the capacity if that is at most four times the used memory, else to the used memory.
   const tops = devices.map((device, place) => {
     let most = 1;
     for (let k = memory.offset[shown[place]]; k < memory.offset[shown[place] + 1]; k += 1) most = Math.max(most, memory.bytes[k]);
@@ -25,7 +25,7 @@ function makeMemory(canvas, schedule, view, gantt) {
     [context, width] = prepared(canvas, height);
     const colors = theme();
     left = labelWidth(width);
-    drawTimeAxis(context, colors, view, left, width, 0, height, resolution, true);
+    drawTimeAxis(context, colors, view, left, width, height, resolution);
     devices.forEach((device, place) => {
       const floor = 24 + (place + 1) * rowHeight - 3;
       const room = rowHeight - Math.min(6, rowHeight / 4);
@@ -60,7 +60,7 @@ function makeMemory(canvas, schedule, view, gantt) {
     }
   }
 
-  /** One step for each pixel: the most that is live within it. */
+  /** Draws one step per pixel: the largest live memory within it. */
   function drawArea(context, row, y, floor, color) {
     const last = memory.offset[row + 1];
     const perPixel = (view.to - view.from) / (width - left);
@@ -89,7 +89,7 @@ function makeMemory(canvas, schedule, view, gantt) {
     context.globalAlpha = 1;
   }
 
-  /** Below the name of a device, what it needs of what it has. */
+  /** Draws required memory and capacity below the name of a device. */
   function drawNote(context, colors, device, y) {
     const over = device.capacity !== null && device.memory > device.capacity;
     const limit = device.capacity === null ? "" : ` of ${sizeText(device.capacity)}`;

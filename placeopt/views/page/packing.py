@@ -1,4 +1,4 @@
-"""Arrays as text: little-endian, in the narrowest of four types, deflated, in base64."""
+"""Encode integer arrays as text: little-endian, in the narrowest of four types, deflated, in base64."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Packing:
         self._parts: list[bytes] = []
         self._size = 0
         self.table: dict[str, dict[str, Any]] = {}
-        """Of each array its kind (u1, u2, i4, f8), offset in bytes, and length."""
+        """The kind (u1, u2, i4, f8), offset in bytes, and length of each array."""
 
     def add(self, name: str, numbers: Int | list[int]) -> None:
-        """Whole numbers; those beyond 2**53 lose what a float64 cannot hold."""
+        """Add an array of integers; those beyond 2**53 are rounded to a float64."""
         array = np.asarray(numbers, dtype=np.int64)
         low, high = (int(array.min()), int(array.max())) if len(array) else (0, 0)
         kind = next((kind for kind, least, most in _KINDS if least <= low and high <= most), "f8")
         data = array.astype(f"<{kind}").tobytes()
         self.table[name] = {"kind": kind, "offset": self._size, "length": len(array)}
-        data += bytes(-len(data) % _ALIGNED)  # typed arrays begin at multiples of their width
+        data += bytes(-len(data) % _ALIGNED)  # typed arrays start at multiples of their width
         self._parts.append(data)
         self._size += len(data)
 
     def text(self) -> str:
-        """All arrays together."""
+        """Return all arrays in base64."""
         return base64.b64encode(zlib.compress(b"".join(self._parts), 6)).decode("ascii")

@@ -1,4 +1,4 @@
-"""A schedule as data of the page: tasks by device and start, edges, transfers, memory, the critical path."""
+"""Convert a schedule to page data: tasks by device and start, edges, transfers, memory, critical path."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from placeopt.model.critical_path import critical_path
 from placeopt.model.memory import memory_profiles, sum_memory
 from placeopt.model.metrics import device_uses
 from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule, durations, edge_ticks, edge_transfers, makespan
+from placeopt.model.schedule import Schedule, durations, edge_ticks, makespan
+from placeopt.views.facts import task_traffic
 from placeopt.views.page.packing import Packing
 from placeopt.views.plots.palette import device_colors, legend, text_on
 
@@ -19,7 +20,7 @@ _STEPS = {"task": 0, "transfer": 1, "release": 2, "wait": 3}
 
 
 def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dict[str, Any]:
-    """What the charts draw; long arrays go into `packing`."""
+    """Return the data of the charts; long arrays go into `packing`."""
     order, rank = _tasks(problem, schedule, packing)
     packing.add("edge_source", rank[problem.edge_source])
     packing.add("edge_target", rank[problem.edge_target])
@@ -32,9 +33,9 @@ def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dic
     packing.add("critical_end", [step.end for step in path])
     colors = device_colors(problem.device_types)
     counted = sum_memory(problem, schedule.device).tolist() if problem.memory_model == "sum" else None
-    note = "live over time; dashed is the capacity, where it is in sight"
+    note = "live bytes over time; dashed: capacity, where it fits the scale"
     if counted is not None:
-        note += "; dotted, what all tasks of the device count for together"
+        note += "; dotted: total of all tasks on the device, which is compared with the capacity"
     return {
         "resolution": float(problem.resolution),
         "makespan": makespan(problem, schedule),
@@ -63,16 +64,12 @@ def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dic
 
 
 def _tasks(problem: Problem, schedule: Schedule, packing: Packing) -> tuple[Int, Int]:
-    """Packs the tasks by device, start and end; returns the task of each place, and the place of each task."""
+    """Pack the tasks sorted by device, start and end; return the order (n,) and the rank (n,) of each task in it."""
     end = schedule.start + durations(problem, schedule.device)
     order = np.lexsort((np.arange(problem.n_tasks), end, schedule.start, schedule.device))
     rank = np.empty(problem.n_tasks, dtype=np.int64)
     rank[order] = np.arange(problem.n_tasks)
-    carrier = edge_transfers(problem, schedule.device)
-    sent, received = np.zeros((2, problem.n_tasks), dtype=np.int64)
-    first, moved = carrier == np.arange(problem.n_edges), carrier >= 0
-    np.add.at(sent, problem.edge_source[first], problem.payload[first])
-    np.add.at(received, problem.edge_target[moved], problem.payload[moved])
+    sent, received = task_traffic(problem, schedule.device)
     for name, values in (
         ("start", schedule.start), ("end", end), ("resident", problem.resident), ("output", problem.output),
         ("scratch", problem.scratch), ("sent", sent), ("received", received),
@@ -83,9 +80,9 @@ def _tasks(problem: Problem, schedule: Schedule, packing: Packing) -> tuple[Int,
 
 
 def _transfers(problem: Problem, schedule: Schedule, packing: Packing) -> None:
-    """Packs what stands in the table of transfers, by start; nothing without port contention."""
-    edges = np.empty(0, dtype=np.int64) if schedule.transfers is None else schedule.transfers.edge
-    start = np.empty(0, dtype=np.int64) if schedule.transfers is None else schedule.transfers.start
+    """Pack the scheduled transfers by start; without port contention there are none."""
+    table, none = schedule.transfers, np.empty(0, dtype=np.int64)
+    edges, start = (none, none) if table is None else (table.edge, table.start)
     by_start = np.argsort(start, kind="stable")
     edges, start = edges[by_start], start[by_start]
     packing.add("transfer_from", schedule.device[problem.edge_source[edges]])
@@ -95,7 +92,7 @@ def _transfers(problem: Problem, schedule: Schedule, packing: Packing) -> None:
 
 
 def _memory(problem: Problem, schedule: Schedule, packing: Packing) -> None:
-    """Packs the memory of all devices, one behind the other."""
+    """Pack the memory profiles of all devices, concatenated."""
     profiles = memory_profiles(problem, schedule)
     packing.add("memory_offset", [0, *np.cumsum([len(ticks) for ticks, _ in profiles]).tolist()])
     packing.add("memory_ticks", np.concatenate([ticks for ticks, _ in profiles] or [np.empty(0, dtype=np.int64)]))

@@ -1,6 +1,6 @@
-// Tables that sort by a click on a header: words by their letters, numbers by their size, what is missing always last.
+// Tables that sort by a click on a header: text alphabetically, numbers by value, missing values last.
 
-/** columns: {title, value(row), text(row), word, long, mark(row), color(row)}; returns what filters its rows. */
+/** columns: {title, value(row), text(row), word, long, mark(row), color(row)}; returns a function that filters rows. */
 function makeTable(frame, columns, rows, label) {
   const body = element("tbody");
   const headers = columns.map((column) => {
@@ -43,7 +43,7 @@ function makeTable(frame, columns, rows, label) {
 
   body.append(...lines.map(({ line }) => line));
   frame.replaceChildren(element("table", { "aria-label": label }, element("thead", {}, element("tr", {}, ...headers)), body));
-  /** Shows only the rows that hold the text; returns how many these are. */
+  /** Shows only the rows that contain the text; returns their number. */
   const filter = (text) => {
     const wanted = text.trim().toLowerCase();
     let shown = 0;

@@ -1,6 +1,6 @@
-// The stretch of time that the charts show, which they share.
+// The time interval that all charts show.
 
-/** A view of [0, length]; every change redraws once, in the next animation frame. */
+/** Makes a view of [0, length]; a change redraws all charts once, in the next animation frame. */
 function makeView(length) {
   const margin = length * 0.01;
   const [first, last] = [-margin, length + margin];
@@ -9,7 +9,7 @@ function makeView(length) {
   let waiting = false;
   const view = {
     from: first, to: last, first, last, frame: 0, frames: 0,
-    /** A chart's function that draws it. */
+    /** Registers the function that draws a chart. */
     add: (draw) => charts.push(draw),
     draw() {
       const begun = performance.now();
@@ -31,19 +31,19 @@ function makeView(length) {
       view.to = view.from + span;
       view.redraw();
     },
-    /** Zoom by a factor, the time `at` staying where it is. */
+    /** Zooms by a factor around the time `at`. */
     zoom(factor, at = (view.from + view.to) / 2) {
       const span = Math.min(Math.max((view.to - view.from) * factor, least), last - first);
       const share = (at - view.from) / (view.to - view.from);
       view.show(at - share * span, at + (1 - share) * span);
     },
-    /** Pan by a share of what is visible. */
+    /** Pans by a share of the visible interval. */
     pan(share) {
       const by = share * (view.to - view.from);
       view.show(view.from + by, view.to + by);
     },
     all: () => view.show(first, last),
-    /** Pan as little as is needed to see [from, to], or zoom to it if it would be too small or large to see. */
+    /** Pans to [from, to] if it is not visible, or zooms to it if it is too small or too large to see. */
     reveal(from, to) {
       const span = view.to - view.from;
       if (to - from > span || to - from < span * 1e-3) {
@@ -56,17 +56,17 @@ function makeView(length) {
   return view;
 }
 
-/** Pixels of a row: less of more rows, and no more in all than a browser can draw. */
+/** Returns the height of a row: smaller for more rows, so that a browser can draw the whole canvas. */
 function heightOfRows(count, few, some, many) {
   if (count <= 16) return count <= 6 ? few : some;
   return Math.max(2, Math.min(many, Math.floor(9000 / count)));
 }
 
-/** Where the columns of a chart of that width begin: names of devices, then time. */
+/** Returns the width of the column of device names in a chart. */
 const labelWidth = (width) => Math.round(Math.min(150, Math.max(64, width * 0.14)));
 
-/** Draws the time axis along the top of a chart: lines down to `bottom`, and texts if there is room for them. */
-function drawTimeAxis(context, colors, view, left, width, top, bottom, resolution, texts) {
+/** Draws the time axis: labels along the top of a chart, and grid lines down to `bottom`. */
+function drawTimeAxis(context, colors, view, left, width, bottom, resolution) {
   const span = view.to - view.from;
   const pixels = width - left;
   const step = niceStep((span * resolution * (pixels < 500 ? 90 : 120)) / pixels) / resolution;
@@ -79,18 +79,17 @@ function drawTimeAxis(context, colors, view, left, width, top, bottom, resolutio
     const x = Math.round(left + ((k * step - view.from) / span) * pixels) + 0.5;
     context.strokeStyle = colors.grid;
     context.beginPath();
-    context.moveTo(x, top + (texts ? 20 : 0));
+    context.moveTo(x, 20);
     context.lineTo(x, bottom);
     context.stroke();
-    if (!texts) continue;
     context.fillStyle = colors.muted;
     const text = secondsText(k * step * resolution, digits);
     const half = context.measureText(text).width / 2;
-    context.fillText(text, Math.min(Math.max(x, left + half), width - half - 2), top + 10);
+    context.fillText(text, Math.min(Math.max(x, left + half), width - half - 2), 10);
   }
 }
 
-/** Draws the name of a row, shortened to the room that it has. */
+/** Draws the name of a row, shortened to `room` pixels. */
 function drawLabel(context, colors, name, room, y) {
   context.font = `12px ${colors.font}`;
   context.textAlign = "left";
@@ -99,9 +98,9 @@ function drawLabel(context, colors, name, room, y) {
   context.fillText(fitted(context, name, room - 14), 8, y);
 }
 
-const widths = new Map(); // of characters, by font: asking the browser for each text would take most of a frame
+const widths = new Map(); // of characters by font; measuring each text would take most of a frame
 
-/** As much of a text as `room` pixels hold. */
+/** Shortens a text to `room` pixels. */
 function fitted(context, text, room) {
   let known = widths.get(context.font);
   if (!known) widths.set(context.font, (known = new Map()));

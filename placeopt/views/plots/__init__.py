@@ -1,6 +1,6 @@
-"""Pictures of schedules and of comparisons, as PNG, SVG or PDF: `placeopt plot`, `Result.plot`, `Comparison.plot`.
+"""Draw schedules and comparisons as PNG, SVG or PDF: `placeopt plot`, `Result.plot`, `Comparison.plot`.
 
-Needs matplotlib (`pip install 'placeopt[plots]'`), which loads when something is drawn.
+Needs matplotlib (`pip install 'placeopt[plots]'`), which is imported when something is drawn.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from placeopt.views.plots.targets import need_plots as need_plots
 if TYPE_CHECKING:
     from placeopt.model.problem import Problem
     from placeopt.model.schedule import Schedule
+    from placeopt.solver import Progress
     from placeopt.views.plots.canvas import Picture
 
 
 class Solved(Protocol):
-    """What a picture needs of a `placeopt.Result`."""
+    """The part of `placeopt.Result` that is drawn."""
 
     @property
     def problem(self) -> Problem: ...
@@ -35,58 +36,41 @@ class Solved(Protocol):
     @property
     def bound(self) -> int | Fraction | None: ...
     @property
-    def progress(self) -> Sequence[Told]: ...
+    def progress(self) -> Sequence[Progress]: ...
     @property
     def wall_time(self) -> Spent: ...
 
 
-class Told(Protocol):
-    """What a picture needs of a `placeopt.Progress`."""
-
-    @property
-    def elapsed(self) -> float: ...
-    @property
-    def objective(self) -> int | Fraction | None: ...
-    @property
-    def bound(self) -> int | Fraction | None: ...
-
-
 class Spent(Protocol):
-    """What a picture needs of `placeopt.solving.result.WallTime`."""
+    """The part of `placeopt.solving.result.WallTime` that is drawn."""
 
     @property
     def solve(self) -> float | None: ...
 
 
 SCHEDULE_KINDS = ("gantt", "memory", "graph")
-"""Pictures of a schedule."""
+"""Plots of a schedule."""
 RUN_KINDS = ("convergence", "profile", "gap")
-"""Pictures of runs; the first also of a single one."""
+"""Plots of runs; the first one also of a single run."""
 KINDS = SCHEDULE_KINDS + RUN_KINDS
 
 
 def checked_kind(kind: str, known: tuple[str, ...] = KINDS) -> str:
-    """The kind of picture.
-
-    Raises
-    ------
-    UsageError
-        If it is none of those known.
-    """
+    """Return the kind of plot; an unknown kind is a UsageError."""
     if kind not in known:
-        raise UsageError(f'no picture of kind "{kind}"; expected {listing(known)}{suggestion(kind, known)}')
+        raise UsageError(f'unknown plot "{kind}"; expected {listing(known)}{suggestion(kind, known)}')
     return kind
 
 
 def draw_schedule(
     problem: Problem, schedule: Schedule | None, kind: str = "gantt", *, title: str = "", bound: float | None = None
 ) -> Picture:
-    """A picture of a schedule: "gantt", "memory" or "graph", the last also without one.
+    """Draw a schedule: "gantt", "memory" or "graph"; the graph also without a schedule.
 
     Raises
     ------
     UsageError
-        If there is no such kind, or it needs a schedule and there is none.
+        If the kind is unknown, or needs a schedule and there is none.
     MissingExtraError
         If matplotlib is not installed.
     """
@@ -97,7 +81,7 @@ def draw_schedule(
 
         return draw_graph(problem, schedule, title=title)
     if schedule is None:
-        raise UsageError(f"there is no schedule to draw; without one there is only the graph, not {kind}")
+        raise UsageError(f"{kind} needs a schedule and there is none; graph can be drawn without one")
     if kind == "memory":
         from placeopt.views.plots.memory import draw_memory
 
@@ -108,29 +92,29 @@ def draw_schedule(
 
 
 def draw_result(result: Solved, kind: str = "gantt", *, title: str = "") -> Picture:
-    """A picture of what a solver did: "gantt", "memory", "graph" or "convergence".
+    """Draw the result of a solver: "gantt", "memory", "graph" or "convergence".
 
     Raises
     ------
     UsageError
-        If there is no such kind, or it needs a schedule and there is none.
+        If the kind is unknown, or needs a schedule and there is none.
     MissingExtraError
         If matplotlib is not installed.
     """
     checked_kind(kind, (*SCHEDULE_KINDS, "convergence"))
     need_plots()
     problem = result.problem
-    title = (
-        title or f"{problem.name or 'problem'}, by {result.solver}{' (infeasible)' if result.feasible is False else ''}"
-    )
-    makespan = problem.objective.levels[0][0].metric == "makespan" and len(problem.objective.levels[0]) == 1
+    infeasible = " (infeasible)" if result.feasible is False else ""
+    title = title or f"{problem.name or 'problem'}, by {result.solver}{infeasible}"
     if kind != "convergence":
-        bound = None if result.bound is None or not makespan else float(result.bound)
-        return draw_schedule(problem, result.schedule, kind, title=title, bound=bound)
+        in_ticks = result.bound is not None and problem.objective.leading_metric == "makespan"
+        return draw_schedule(
+            problem, result.schedule, kind, title=title, bound=float(result.bound or 0) if in_ticks else None
+        )
     from placeopt.views.plots.convergence import course_of, draw_convergence
 
-    told = [(point.elapsed, point.objective, point.bound) for point in result.progress]
-    ended = (result.wall_time.solve or 0.0, result.objective if result.feasible else None, result.bound)
+    reported = [(point.elapsed, point.objective, point.bound) for point in result.progress]
+    end = (result.wall_time.solve or 0.0, result.objective if result.feasible else None, result.bound)
     resolution, objective = float(problem.resolution), str(problem.objective)
-    course = course_of(problem.name, result.solver, told, ended, objective=objective, resolution=resolution)
+    course = course_of(problem.name, result.solver, reported, end, objective=objective, resolution=resolution)
     return draw_convergence([course], title=title)

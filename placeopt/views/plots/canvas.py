@@ -1,7 +1,7 @@
-"""What all pictures share: paper and fonts, the axis of time, legends, and the way into a file.
+"""Figure, fonts, time axis, legends and file output shared by all plots.
 
-Everything is drawn on figures of our own, never through `matplotlib.pyplot`: no window, no list of open figures,
-and the settings of whoever imports us stay as they are (they are ours only while we draw).
+Nothing goes through `matplotlib.pyplot`: there is no window and no list of open figures. The caller's matplotlib
+settings are replaced only while a plot is drawn.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from matplotlib.legend_handler import HandlerBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from placeopt.errors import UsageError, visible
+from placeopt.errors import UsageError, unwritable
 from placeopt.io.files import write_whole
 from placeopt.views.plots import palette
 from placeopt.views.plots.names import short
 from placeopt.views.plots.targets import checked_file
 
 WIDTH = 9.0
-"""Inches; at 160 dots each as wide as a README shows, twice over."""
+"""Inches; at 160 dots per inch twice the width that a README shows."""
 DPI = 160
 STYLE: dict[str, Any] = {
-    "font.family": ["DejaVu Sans"],  # comes with matplotlib: the same letters everywhere
+    "font.family": ["DejaVu Sans"],  # part of matplotlib: the same glyphs everywhere
     "font.size": 9.0,
-    "text.parse_math": False,  # names may hold dollars
+    "text.parse_math": False,  # names may contain dollar signs
     "text.usetex": False,
     "text.color": palette.INK,
     "axes.edgecolor": palette.MUTED,
@@ -63,7 +63,7 @@ STYLE: dict[str, Any] = {
     "pdf.fonttype": 42,
     "savefig.facecolor": palette.PAPER,
     "svg.fonttype": "path",
-    "svg.hashsalt": "placeopt",  # the same picture, the same file
+    "svg.hashsalt": "placeopt",  # the same plot gives the same file
     "xtick.color": palette.MUTED,
     "xtick.labelcolor": palette.INK,
     "xtick.labelsize": 8.5,
@@ -78,40 +78,36 @@ _FALLBACKS = (
 )  # fmt: skip
 _STABLE: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 _UNITS = (
-    ("h", 3600.0, 3.0),
-    ("min", 60.0, 10.0),
-    ("s", 1.0, 1.0),
-    ("ms", 1e-3, 1.0),
-    ("µs", 1e-6, 1.0),
-    ("ns", 1e-9, 0.0),
-)
+    ("h", 3600.0, 3.0), ("min", 60.0, 10.0), ("s", 1.0, 1.0), ("ms", 1e-3, 1.0), ("µs", 1e-6, 1.0), ("ns", 1e-9, 0.0),
+)  # fmt: skip
+"""Name, seconds, and the smallest number of units for which the unit is used."""
 
 
 class Picture(Figure):
-    """A figure that writes itself into a file, and shows itself in a notebook."""
+    """A figure that can write itself to a file and that notebooks show."""
 
     head: float = 0.0
-    """Inches from the top that title, notes and legend take."""
+    """Inches from the top used by title, notes and legend."""
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write a PNG, SVG or PDF, as the suffix says; a file that was there is replaced whole or not at all.
+        """Write PNG, SVG or PDF by the suffix of the path; an existing file is replaced completely or not at all.
 
         Raises
         ------
         UsageError
-            If the suffix is another one, or the file cannot be written.
+            If the suffix is unknown, or the file cannot be written.
         """
         target, suffix = checked_file(path)
         data = self._encoded(suffix)
         try:
             write_whole(target, data)
         except OSError as error:
-            raise UsageError(f"cannot write {visible(str(target))}: {error.strerror or error}") from None
+            raise UsageError(unwritable(target, error)) from None
 
     def _encoded(self, suffix: str) -> bytes:
         stream = BytesIO()
         with styled(), warnings.catch_warnings():
-            # A name in letters that no font here has: boxes in the picture, nothing on the terminal.
+            # Characters that no installed font has are drawn as boxes, without a warning on the terminal.
             warnings.filterwarnings("ignore", message="Glyph .* missing")
             self.savefig(stream, format=suffix, dpi=DPI, metadata=_STABLE.get(suffix))
         return stream.getvalue()
@@ -122,21 +118,21 @@ class Picture(Figure):
 
 @cache
 def _fallbacks() -> tuple[str, ...]:
-    """Installed fonts for letters that DejaVu Sans does not have."""
+    """Return installed fonts for characters that DejaVu Sans does not have."""
     installed = {font.name for font in fontManager.ttflist}
     return tuple(name for name in _FALLBACKS if name in installed)
 
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Our settings while drawing, those from before afterwards."""
+    """Apply STYLE while drawing; restore the previous settings afterwards."""
     family = [*STYLE["font.family"], *_fallbacks()]
     with matplotlib.rc_context(STYLE | {"font.family": family}):  # type: ignore[arg-type,unused-ignore]  # typed by name in later versions
         yield
 
 
 def new_picture(height: float, title: str, *notes: str, width: float = WIDTH) -> Picture:
-    """An empty picture of some inches with a title and, in smaller letters below, notes."""
+    """Return an empty plot, sizes in inches, with a title and notes in small print."""
     picture = Picture(figsize=(width, height), dpi=DPI, layout="constrained")
     picture.text(_MARGIN / width, 1 - 0.07 / height, short(title, 84), ha="left", va="top", fontsize=11, weight="bold")
     picture.head = 0.32
@@ -156,35 +152,35 @@ def _lay_out(picture: Picture) -> None:
 
 
 def time_unit(seconds: float) -> tuple[str, float]:
-    """The unit in which times up to `seconds` read well, and its length in seconds."""
+    """Return a suitable unit for times up to `seconds`, and its length in seconds."""
     return next((name, size) for name, size, least in _UNITS if seconds >= least * size)
 
 
 class Clock:
-    """Turns ticks into the unit of a picture's axis."""
+    """Converts ticks to the unit of a time axis."""
 
     def __init__(self, ticks: int, resolution: Fraction) -> None:
         self.unit, size = time_unit(ticks * float(resolution))
         self._scale = float(resolution) / size
 
     def __call__(self, ticks: Any) -> Any:
-        """Ticks, a number or an array, in the unit."""
+        """Convert a number or an array of ticks."""
         return ticks * self._scale
 
     def text(self, ticks: float) -> str:
-        """Ticks for people."""
+        """Format ticks with the unit."""
         return f"{ticks * self._scale:.5g} {self.unit}"
 
 
 def time_axis(axes: Axes, clock: Clock, end: float) -> None:
-    """Label the axis from tick 0 to a little behind `end`."""
+    """Set up the time axis from tick 0 to slightly after `end`."""
     axes.set_xlim(0.0, clock(1.005 * end if end > 0 else 1.0))
     axes.set_xlabel(f"time ({clock.unit})")
     axes.grid(axis="x")
 
 
 def fill(axes: Axes, areas: Iterable[Any], colors: Sequence[str], **style: Any) -> None:
-    """Areas (k, 2) in colours; far quicker than a patch for each, which matplotlib would measure first."""
+    """Draw areas (k, 2) as one collection, which is much faster than one patch each."""
     style = dict[str, Any](linewidths=0.0, edgecolors="none") | style
     axes.add_collection(PolyCollection(list(areas), facecolors=colors, **style), autolim=False)
 
@@ -196,9 +192,9 @@ def device_legend(
     more: Sequence[tuple[Any, str]] = (),
     used: Sequence[int] | None = None,
 ) -> None:
-    """A legend below the title: devices in their colours, or types in theirs, and further entries.
+    """Draw a legend below the title: devices, or device types if there are many, and further entries.
 
-    Where `used` says which devices are to be seen and they are few, it names just these.
+    If `used` lists few devices, the legend names only these.
     """
     colors = palette.device_colors(types)
     if used is not None and len(used) <= len(palette.HUES):
@@ -210,25 +206,25 @@ def device_legend(
 
 
 def line_legend(picture: Picture, entries: Sequence[tuple[Any, str]]) -> None:
-    """A legend below the title of artists with their texts, as many beside each other as there is room for."""
+    """Draw a legend of (artist, text) entries below the title, in as many columns as fit."""
     if not entries:
         return
     width, height = picture.get_size_inches()
-    beside = _beside([0.062 * len(text) + 0.52 for _, text in entries], width - 2 * _MARGIN)
-    # Labels that begin with an underscore are dropped: so the texts come afterwards.
+    columns = _columns([0.062 * len(text) + 0.52 for _, text in entries], width - 2 * _MARGIN)
+    # matplotlib drops labels that start with an underscore, so the texts are set afterwards.
     box = picture.legend(
-        [artist for artist, _ in entries], [str(i) for i in range(len(entries))], loc="upper left", ncols=beside,
+        [artist for artist, _ in entries], [str(i) for i in range(len(entries))], loc="upper left", ncols=columns,
         bbox_to_anchor=(_MARGIN / width, 1 - picture.head / height), handlelength=2.2, columnspacing=1.6, borderpad=0.1,
         borderaxespad=0.0, handler_map={_Strip: _StripHandler()},
     )  # fmt: skip
     for text, (_, label) in zip(box.get_texts(), entries, strict=True):
         text.set_text(label)
-    picture.head += 0.06 + 0.18 * -(-len(entries) // beside)
+    picture.head += 0.06 + 0.18 * -(-len(entries) // columns)
     _lay_out(picture)
 
 
-def _beside(widths: Sequence[float], room: float) -> int:
-    """How many columns, filled one after another, fit; `widths` of the entries and `room` in inches."""
+def _columns(widths: Sequence[float], room: float) -> int:
+    """Return how many columns fit, filled one after another; `widths` and `room` are in inches."""
     for columns in range(len(widths), 1, -1):
         rows = -(-len(widths) // columns)
         if sum(max(widths[first : first + rows]) for first in range(0, len(widths), rows)) <= room:
@@ -236,19 +232,24 @@ def _beside(widths: Sequence[float], room: float) -> int:
     return 1
 
 
+def line_style(stroke: palette.Stroke | None) -> Any:
+    """Return matplotlib's line style of a stroke; solid without one."""
+    return "-" if stroke is None or not stroke.dashes else (0, stroke.dashes)
+
+
 def line_sample(color: str, *, width: float = 1.6, dashes: Sequence[float] = (), marker: str = "") -> Line2D:
-    """A piece of a line for a legend."""
+    """Return a line for a legend."""
     style: Any = "-" if not dashes else (0, tuple(dashes))
     return Line2D([], [], color=color, linewidth=width, linestyle=style, marker=marker or "None", markersize=4)
 
 
 def patch_sample(color: str, *, alpha: float = 1.0, hatch: str | None = None) -> Patch:
-    """A piece of an area for a legend."""
+    """Return an area for a legend."""
     return Patch(facecolor=color, alpha=alpha, hatch=hatch, edgecolor=palette.INK if hatch else "none", linewidth=0)
 
 
 class _Strip:
-    """A legend's entry for several colours side by side."""
+    """A legend entry of several colours side by side."""
 
     def __init__(self, colors: Sequence[str]) -> None:
         self.colors = tuple(colors)

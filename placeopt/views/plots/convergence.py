@@ -1,4 +1,4 @@
-"""Convergence: the best value found and the best bound proved, over the time of a search."""
+"""Draw convergence: the best value found and the best bound proved, over run time."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from placeopt.views.plots import palette
-from placeopt.views.plots.canvas import Picture, line_legend, line_sample, new_picture, styled, time_unit
+from placeopt.views.plots.canvas import Picture, line_legend, line_sample, line_style, new_picture, styled, time_unit
 from placeopt.views.plots.names import short
 from placeopt.views.plots.palette import Stroke, strokes
 
 PANELS = 24
-"""Problems up to which each has a panel."""
+"""Maximum number of problems that are drawn, one panel each."""
 _TIMES = ("makespan", "total_cost", "max_load", "relocation")
 _EARLIEST = 1e-3
-"""Seconds at which a logarithmic axis begins at the earliest."""
+"""Minimum start of a logarithmic time axis, in seconds."""
 _BOUND = (1.0, 1.6)
-"""Dashes of bounds: dots, which no line of a solver that is named has."""
+"""Dashes of bounds: dots, which no named solver uses."""
 _WORST = 1.3
-"""Times the best value of a problem: worse ones run off the top."""
+"""Values above this multiple of the best value are cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class Course:
     Attributes
     ----------
     points
-        (seconds, incumbent, bound), in order of time; what is not known is None. The last is what it ended with.
+        (seconds, incumbent, bound) in order of time, None where unknown. The last point is the end of the run.
     objective, resolution
-        What is minimised, and seconds per tick.
+        The objective as text, and seconds per tick.
     """
 
     problem: str
@@ -47,12 +47,12 @@ class Course:
 
 
 def incumbents(course: Course) -> tuple[list[float], list[float]]:
-    """Seconds and values of the best value so far, where it changes and at the end."""
+    """Return seconds and values of the best incumbent, where it changes and at the end."""
     return _changes([(seconds, value) for seconds, value, _ in course.points], min)
 
 
 def bounds(course: Course) -> tuple[list[float], list[float]]:
-    """Seconds and values of the best bound so far, where it changes and at the end."""
+    """Return seconds and values of the best bound, where it changes and at the end."""
     return _changes([(seconds, bound) for seconds, _, bound in course.points], max)
 
 
@@ -72,48 +72,42 @@ def _changes(points: list[tuple[float, float | None]], better: Any) -> tuple[lis
     return times, values
 
 
+@styled()
 def draw_convergence(courses: Sequence[Course], order: Sequence[str] = (), *, title: str = "") -> Picture:
-    """The picture: a panel for each problem, a colour for each solver; `order` as for `profiles.draw_gaps`."""
-    with styled():
-        return _draw(courses, order, title)
-
-
-def _draw(courses: Sequence[Course], order: Sequence[str], title: str) -> Picture:
-    told = [course for course in courses if any(value is not None for _, *rest in course.points for value in rest)]
-    problems = list(dict.fromkeys(course.problem for course in told))
+    """Draw one panel per problem, one colour per solver; `order` as in `profiles.draw_gaps`."""
+    known = [course for course in courses if any(value is not None for _, *rest in course.points for value in rest)]
+    problems = list(dict.fromkeys(course.problem for course in known))
     left_out = len(problems) - PANELS
     note = f"the first {PANELS} of {len(problems)} problems" if left_out > 0 else ""
     problems = problems[:PANELS]
-    told = [course for course in told if course.problem in set(problems)]
+    known = [course for course in known if course.problem in set(problems)]
     columns = 1 if len(problems) <= 1 else 2 if len(problems) <= 8 else 3
     rows = max(-(-len(problems) // columns), 1)
     panel = 3.0 if columns == 1 else 2.1 if columns == 2 else 1.7
     picture = new_picture(0.9 + panel * rows, title or "convergence", note)
     grid = picture.subplots(rows, columns, squeeze=False)
-    solvers = tuple(dict.fromkeys(course.solver for course in told))
+    solvers = tuple(dict.fromkeys(course.solver for course in known))
     stroke_of = dict(zip(order or solvers, strokes(len(order or solvers)), strict=True))
-    # Of many solvers, those that tell of their course are named; what ends with a single value is a point.
-    searching = {course.solver for course in told if len(course.points) > 2}
+    # If there are many solvers, only those that report progress are named; a single value is drawn as a point.
+    searching = {course.solver for course in known if len(course.points) > 2}
     if len(solvers) > len(palette.HUES):
         stroke_of = {solver: stroke for solver, stroke in stroke_of.items() if solver in searching}
     named = [solver for solver in stroke_of if solver in solvers]
     for place, axes in enumerate(grid.flat):
         if place < len(problems):
-            mine = [course for course in told if course.problem == problems[place]]
+            mine = [course for course in known if course.problem == problems[place]]
             _draw_panel(axes, mine, stroke_of)
             if len(problems) > 1:
                 axes.set_title(short(problems[place], 40), fontsize=8.5)
             if place >= len(problems) - columns:
                 axes.set_xlabel("run time (s)")
-        elif problems or place:
-            axes.set_axis_off()
         else:
             axes.set_axis_off()
-            axes.text(
-                0.5, 0.5, "no run tells of its course", transform=axes.transAxes, ha="center", color=palette.MUTED
-            )
+            if not problems:
+                text = "no run reports progress or a schedule"
+                axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", color=palette.MUTED)
     entries: list[tuple[Any, str]] = [(_sample(stroke_of[solver]), short(solver, 40)) for solver in named]
-    if any(bounds(course)[0] for course in told):
+    if any(bounds(course)[0] for course in known):
         entries.append((line_sample(palette.MUTED, dashes=_BOUND), "lower bound"))
     if len(named) < len(solvers):
         entries.append((line_sample(palette.MUTED, width=0, marker="."), f"{len(solvers) - len(named)} others"))
@@ -133,12 +127,11 @@ def _draw_panel(axes: Axes, courses: Sequence[Course], stroke_of: dict[str, Stro
     for course in courses:
         stroke = stroke_of.get(course.solver)
         color = palette.MUTED if stroke is None else stroke.color
-        line: Any = "-" if stroke is None or not stroke.dashes else (0, stroke.dashes)
         times, values = incumbents(course)
         if values:
             axes.step(
                 np.maximum(times, least), np.array(values) * scale, where="post", color=color, linewidth=1.8,
-                linestyle=line, zorder=3,
+                linestyle=line_style(stroke), zorder=3,
             )  # fmt: skip
             axes.plot(
                 [max(times[0], least)] if len(course.points) == 1 else np.maximum(times[:-1], least),
@@ -168,7 +161,7 @@ def _sample(stroke: Stroke) -> Any:
 
 
 def _range(courses: Sequence[Course], best: float | None, proved: float | None) -> tuple[float, float]:
-    """The values to show: from below the bounds that are of any use to above the incumbents that are."""
+    """Return the range of the value axis: from the useful bounds to the useful incumbents."""
     values = [value for course in courses for value in incumbents(course)[1]]
     proofs = [value for course in courses if len(course.points) > 1 for value in bounds(course)[1]]
     known = [value for value in (best, proved) if value is not None]
@@ -179,7 +172,7 @@ def _range(courses: Sequence[Course], best: float | None, proved: float | None) 
 
 
 def value_unit(objective: str, top: float, resolution: float) -> tuple[str, float]:
-    """An axis' label for values up to `top` of an objective, and what to multiply them with."""
+    """Return an axis label for objective values up to `top`, and the factor to scale them by."""
     if objective in _TIMES:
         unit, size = time_unit(abs(top) * resolution)
         return f"{objective.replace('_', ' ')} ({unit})", resolution / size
@@ -196,17 +189,17 @@ def value_unit(objective: str, top: float, resolution: float) -> tuple[str, floa
 def course_of(
     problem: str,
     solver: str,
-    told: Sequence[tuple[float, float | Fraction | None, float | Fraction | None]],
-    ended: tuple[float, float | Fraction | None, float | Fraction | None],
+    reported: Sequence[tuple[float, float | Fraction | None, float | Fraction | None]],
+    end: tuple[float, float | Fraction | None, float | Fraction | None],
     *,
     objective: str,
     resolution: float,
 ) -> Course:
-    """A run from what its solver told of, in ticks and seconds, and what it ended with."""
+    """Return the course of a run from the (seconds, incumbent, bound) that its solver reported and those at its end."""
 
     def plain(value: float | Fraction | None) -> float | None:
         return None if value is None else float(value)
 
-    last = max([ended[0], *(seconds for seconds, *_ in told)])
-    points = [(float(seconds), plain(value), plain(bound)) for seconds, value, bound in told]
-    return Course(problem, solver, (*points, (last, plain(ended[1]), plain(ended[2]))), objective, resolution)
+    last = max([end[0], *(seconds for seconds, *_ in reported)])
+    points = [(float(seconds), plain(value), plain(bound)) for seconds, value, bound in reported]
+    return Course(problem, solver, (*points, (last, plain(end[1]), plain(end[2]))), objective, resolution)

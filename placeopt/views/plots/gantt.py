@@ -1,7 +1,7 @@
-"""A schedule as a Gantt chart: a row for each device, transfers between rows, the critical path as a line through them.
+"""Draw a schedule as a Gantt chart: a row per device, transfers between rows, the critical path as a line.
 
-Up to `DETAILED` tasks each is a bar, with its name where it fits. Above, bars would be narrower than dots: a row then
-shows the share of each moment that its device computes, and below the rows stands how many transfers are under way.
+Up to `DETAILED` tasks each have a bar, with a name if it fits. With more tasks a row shows how busy its device is over
+time, and a chart below the rows shows the number of transfers in progress.
 """
 
 from __future__ import annotations
@@ -29,38 +29,26 @@ from placeopt.views.plots.canvas import (
     styled,
     time_axis,
 )
-from placeopt.views.plots.names import short, telling
+from placeopt.views.plots.names import distinct, short
 from placeopt.views.plots.timelines import busy_shares, mean_active, path_line, slices, step_area
 
 DETAILED = 2500
-"""Tasks up to which each has a bar of its own."""
+"""Maximum number of tasks that are drawn as bars."""
 LINES = 600
-"""Transfers up to which each has a line of its own."""
+"""Maximum number of transfers that are drawn as lines."""
 SLICES = 900
-"""Slices of time of a row that shows shares."""
+"""Time slices of a row that shows shares."""
 IDLE_ROWS = 12
-"""Devices up to which those without tasks keep their rows."""
+"""Maximum number of devices for which idle devices have rows too."""
 
 _HALF = 0.36  # of a bar's height; rows are 1 apart
 _PATH = 0.43  # the path runs just below the bars
 _POINTS = 72.0
 
 
+@styled()
 def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: float | None = None) -> Picture:
-    """The picture; `bound`, in ticks, is marked if it is given."""
-    with styled():
-        return _draw(problem, schedule, title, bound)
-
-
-def shown_devices(problem: Problem, schedule: Schedule) -> list[int]:
-    """The devices that have a row: all of a few, else those with tasks."""
-    used = np.bincount(schedule.device, minlength=problem.n_devices) > 0
-    if problem.n_devices <= IDLE_ROWS or not used.any():
-        return list(range(problem.n_devices))
-    return [int(d) for d in np.flatnonzero(used)]
-
-
-def _draw(problem: Problem, schedule: Schedule, title: str, bound: float | None) -> Picture:
+    """Draw the chart; `bound` is a lower bound in ticks."""
     end = makespan(problem, schedule)
     clock, devices = Clock(end, problem.resolution), shown_devices(problem, schedule)
     path = critical_path(problem, schedule)
@@ -71,9 +59,8 @@ def _draw(problem: Problem, schedule: Schedule, title: str, bound: float | None)
     height = 1.5 + row_height * max(len(devices), 2) + (0.9 if flows else 0.0)
     idle = problem.n_devices - len(devices)
     note = f"{idle} more devices have no tasks" if idle else ""
-    picture = new_picture(
-        height, title or problem.name or "schedule", " · ".join(filter(None, (_told(path, clock), note)))
-    )
+    notes = " · ".join(filter(None, (_path_text(path, clock), note)))
+    picture = new_picture(height, title or problem.name or "schedule", notes)
     if flows:
         ratios = [row_height * len(devices), 0.8]
         axes, below = picture.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": ratios})
@@ -96,13 +83,13 @@ def _draw(problem: Problem, schedule: Schedule, title: str, bound: float | None)
         _draw_path(axes, path_line(problem, schedule, path), row_of, clock, plain=detailed)
         entries.append((line_sample(palette.INK, width=2.0), "critical path"))
         if any(step.kind in ("wait", "release") and step.ticks for step in path):
-            entries.append((line_sample(palette.INK, width=2.0, dashes=(1, 1)), "waits on it"))
+            entries.append((line_sample(palette.INK, width=2.0, dashes=(1, 1)), "wait on the critical path"))
     _mark(axes, clock(end), "-")
     if bound is not None and bound > 0:
         _mark(axes, clock(float(bound)), "--")
         entries.append((line_sample(palette.INK, width=1.0, dashes=(4, 2)), f"lower bound {clock.text(float(bound))}"))
     if not detailed:
-        entries.insert(0, (patch_sample(palette.MUTED), "height: share of the moment that the device computes"))
+        entries.insert(0, (patch_sample(palette.MUTED), "height: share of time that the device computes"))
     if below is not None:
         axes.set_xlabel("")
         axes.tick_params(labelbottom=False)
@@ -113,8 +100,16 @@ def _draw(problem: Problem, schedule: Schedule, title: str, bound: float | None)
     return picture
 
 
-def _told(path: tuple[Step, ...], clock: Clock) -> str:
-    """What the critical path consists of, in words."""
+def shown_devices(problem: Problem, schedule: Schedule) -> list[int]:
+    """Return the devices that have a row: all if they are few, else those with tasks."""
+    used = np.bincount(schedule.device, minlength=problem.n_devices) > 0
+    if problem.n_devices <= IDLE_ROWS or not used.any():
+        return list(range(problem.n_devices))
+    return [int(d) for d in np.flatnonzero(used)]
+
+
+def _path_text(path: tuple[Step, ...], clock: Clock) -> str:
+    """Describe the shares of the critical path."""
     if not path:
         return ""
     total = path[-1].end
@@ -126,13 +121,13 @@ def _told(path: tuple[Step, ...], clock: Clock) -> str:
 
 
 def _label_rows(axes: Axes, problem: Problem, schedule: Schedule, devices: list[int], end: int) -> None:
-    """Rows from top to bottom, names on the left, the share of the makespan that each computes on the right."""
+    """Label the rows: names on the left, the share of the makespan that each device computes on the right."""
     ticks = durations(problem, schedule.device)
     busy = np.zeros(problem.n_devices, dtype=np.int64)
     np.add.at(busy, schedule.device, ticks)
     size = 8.5 if len(devices) <= 16 else 7.0 if len(devices) <= 36 else 5.5
     axes.set_ylim(max(len(devices), 1) - 0.45, -0.55)
-    axes.set_yticks(range(len(devices)), telling([problem.device_names[d] for d in devices], 24), fontsize=size)
+    axes.set_yticks(range(len(devices)), distinct([problem.device_names[d] for d in devices], 24), fontsize=size)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     right = axes.secondary_yaxis("right")
@@ -147,13 +142,13 @@ def _label_rows(axes: Axes, problem: Problem, schedule: Schedule, devices: list[
 
 
 def _dots(axes: Axes) -> float:
-    """About how many points (1/72 inch) wide a unit of the axis is."""
+    """Return the approximate width of one unit of the axis in points (1/72 inch)."""
     low, high = axes.get_xlim()
     return (WIDTH - 1.7) * _POINTS / (high - low)
 
 
 def _boxes(start: Float, end: Float, row: Float, low: float, high: float) -> Float:
-    """(k, 4, 2) corners of rectangles."""
+    """Return the corners (k, 4, 2) of rectangles."""
     lower, upper = row + low, row + high
     return np.stack(
         [np.stack(c, axis=-1) for c in ((start, lower), (end, lower), (end, upper), (start, upper))], axis=1
@@ -169,19 +164,13 @@ def _draw_bars(
     rows = np.array([row_of[d] for d in schedule.device.tolist()], dtype=np.float64)
     wide = (end - start) * _dots(axes)
     separators = np.where(wide > 4, 0.5, np.where(wide > 1.5, 0.2, 0.0))
+    filled = [colors[d] for d in schedule.device.tolist()]
     boxes = _boxes(start, end, rows, -_HALF, _HALF)
-    fill(
-        axes,
-        boxes,
-        [colors[d] for d in schedule.device.tolist()],
-        edgecolors=palette.PAPER,
-        linewidths=separators,
-        zorder=2,
-    )
+    fill(axes, boxes, filled, edgecolors=palette.PAPER, linewidths=separators, zorder=2)
     size = min(7.5, height * 2 * _HALF * _POINTS * 0.8)
     if size < 4.5:
         return
-    names = telling(problem.task_names, 28)
+    names = distinct(problem.task_names, 28)
     for i in np.flatnonzero(wide > 3.2 * 0.62 * size).tolist():
         room, name = int((wide[i] - 4) / (0.64 * size)), names[i]
         if room >= min(len(name), 6):
@@ -196,16 +185,12 @@ def _draw_transfers(axes: Axes, problem: Problem, schedule: Schedule, row_of: di
     target = [row_of[d] for d in schedule.device[problem.edge_target[edges]].tolist()]
     ends = [_facing(a, b) for a, b in zip(source, target, strict=True)]
     lines = [((begin, a), (end, b)) for begin, end, (a, b) in zip(clock(sent), clock(arrived), ends, strict=True)]
-    many = len(lines) > 150
-    axes.add_collection(
-        LineCollection(
-            lines, colors=palette.INK, linewidths=0.5 if many else 0.8, alpha=0.35 if many else 0.5, zorder=4
-        )
-    )
+    width, alpha = (0.5, 0.35) if len(lines) > 150 else (0.8, 0.5)
+    axes.add_collection(LineCollection(lines, colors=palette.INK, linewidths=width, alpha=alpha, zorder=4))
 
 
 def _facing(source: int, target: int) -> tuple[float, float]:
-    """Where a line between two rows leaves the one and meets the other: at the sides that face each other."""
+    """Return the ends of a line between two rows, at the edges that face each other."""
     side = _HALF if target > source else -_HALF
     return source + side, target - side
 
@@ -213,7 +198,7 @@ def _facing(source: int, target: int) -> tuple[float, float]:
 def _draw_path(
     axes: Axes, pieces: list[tuple[str, int, int, int, int]], row_of: dict[int, int], clock: Clock, *, plain: bool
 ) -> None:
-    """The path as one line: along its tasks just below their bars, slanted where data moves, dotted where it waits."""
+    """Draw the path as one line: below the bars of its tasks, slanted for transfers, dotted for waits."""
     lines: dict[bool, list[list[tuple[float, float]]]] = {False: [], True: []}
     last = None
     for kind, start, end, source, target in pieces:
@@ -247,7 +232,7 @@ def _draw_flows(axes: Axes, sent: Int, arrived: Int, clock: Clock, end: int) -> 
     under_way = mean_active(sent, arrived, edges)
     fill(axes, [step_area(clock(edges), under_way, 0.0)], [palette.MUTED], zorder=2)
     axes.set_xlabel(f"time ({clock.unit})")
-    axes.set_ylabel("transfers\nunder way")
+    axes.set_ylabel("transfers\nin progress")
     axes.set_ylim(0.0, 1.05 * float(under_way.max()) or 1.0)
     axes.locator_params(axis="y", nbins=3)
     axes.grid(axis="x")

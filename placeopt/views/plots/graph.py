@@ -1,7 +1,7 @@
-"""The task graph, each task in the colour of its device, edges between devices and the critical path marked.
+"""Draw the task graph, tasks in the colours of their devices, with transfers and the critical path marked.
 
-Names stand in graphs of up to `NAMED` tasks. Above `EDGES` edges only the tasks are drawn, as points: the pattern of
-colours then tells which parts of the graph are where.
+Graphs of up to `NAMED` tasks show task names. Above `EDGES` edges only the tasks are drawn, as points: the colours show
+how the graph is distributed over the devices.
 """
 
 from __future__ import annotations
@@ -22,28 +22,24 @@ from placeopt.model.schedule import Schedule
 from placeopt.views.plots import palette
 from placeopt.views.plots.canvas import WIDTH, Picture, device_legend, line_legend, line_sample, new_picture, styled
 from placeopt.views.plots.layouts import Layout, layout
-from placeopt.views.plots.names import telling
+from placeopt.views.plots.names import distinct
 
 NAMED = 40
-"""Tasks up to which each has its name."""
+"""Maximum number of tasks that are named."""
 EDGES = 15_000
-"""Edges up to which they are drawn."""
+"""Maximum number of edges that are drawn."""
 VECTORS = 3000
-"""Tasks and edges up to which an SVG or PDF holds each as a shape; above, it holds a picture of them."""
+"""Maximum number of tasks and edges that SVG and PDF hold as shapes; more are rasterised."""
 
 
+@styled()
 def draw_graph(
     problem: Problem, schedule: Schedule | None = None, *, title: str = "", graphviz: bool = True
 ) -> Picture:
-    """The picture; without a schedule all tasks have one colour."""
-    with styled():
-        return _draw(problem, schedule, title, graphviz)
-
-
-def _draw(problem: Problem, schedule: Schedule | None, title: str, graphviz: bool) -> Picture:
+    """Draw the graph; without a schedule all tasks have one colour."""
     placed = layout(problem, graphviz=graphviz)
     named = 0 < problem.n_tasks <= NAMED
-    # As wide as a page; as high as the layout asks for, within what a page can hold and a reader needs.
+    # As wide as a page; the height follows the layout, within limits.
     scale = min((WIDTH - 0.5) / max(placed.width, 1e-9), 0.55)
     height = min(max(placed.height * scale, 2.2), 8.0) if problem.n_tasks else 0.8
     moving = None if schedule is None else schedule.device[problem.edge_source] != schedule.device[problem.edge_target]
@@ -79,16 +75,16 @@ def _draw(problem: Problem, schedule: Schedule | None, title: str, graphviz: boo
         rasterized=shape,
     )  # fmt: skip
     if named:
-        for task, name in enumerate(telling(problem.task_names, 9)):
+        for task, name in enumerate(distinct(problem.task_names, 9)):
             color = palette.PAPER if schedule is None else palette.text_on(colors[int(schedule.device[task])])
             letters = min(7.5, 0.92 * size / (0.62 * max(len(name), 1)))
             axes.text(placed.x[task], placed.y[task], name, fontsize=letters, ha="center", va="center_baseline",
                       color=color, zorder=5)  # fmt: skip
     entries: list[tuple[Any, str]] = []
     if drawn and moving is not None and moving.any():
-        entries.append((line_sample(palette.MUTED, width=1.1), "data moves"))
+        entries.append((line_sample(palette.MUTED, width=1.1), "transfer"))
     if critical.any():
-        entries.append((line_sample(palette.INK, width=2.0), "on the critical path"))
+        entries.append((line_sample(palette.INK, width=2.0), "critical path"))
     if schedule is None:
         line_legend(picture, entries)
     else:
@@ -98,7 +94,7 @@ def _draw(problem: Problem, schedule: Schedule | None, title: str, graphviz: boo
 
 
 def _diameter(placed: Layout, height: float, named: bool) -> float:
-    """Points across a task: as much as its neighbours leave, in inches 1/72."""
+    """Return the diameter of a task in points (1/72 inch), limited by the distance to its neighbours."""
     across = 72 * (WIDTH - 0.5) / (placed.width + 0.6)
     down = 72 * height / (placed.height + 0.6)
     if named:
@@ -107,7 +103,7 @@ def _diameter(placed: Layout, height: float, named: bool) -> float:
 
 
 def critical_edges(problem: Problem, path: Sequence[Step]) -> Bool:
-    """(e,) whether the critical path runs along the edge: from a task to the next, or by way of its transfer."""
+    """Return (e,) whether the critical path uses the edge: directly between its tasks, or through its transfer."""
     marked = np.zeros(problem.n_edges, dtype=np.bool_)
     marked[[step.edge for step in path if step.edge is not None]] = True
     for before, after in pairwise(step for step in path if step.kind == "task"):
@@ -118,21 +114,13 @@ def critical_edges(problem: Problem, path: Sequence[Step]) -> Bool:
 
 def _draw_edges(axes: Axes, problem: Problem, placed: Layout, moving: Any, critical: Any, shape: bool) -> None:
     many = problem.n_edges > 1500
-    stays = ~critical if moving is None else ~critical & ~moving
-    _draw_lines(axes, problem, placed, stays, palette.GRID, 0.4 if many else 0.8, 0.6 if many else 1.0, 1, shape)
-    if moving is not None:
-        _draw_lines(
-            axes,
-            problem,
-            placed,
-            moving & ~critical,
-            palette.MUTED,
-            0.4 if many else 0.8,
-            0.4 if many else 0.9,
-            2,
-            shape,
-        )
-    _draw_lines(axes, problem, placed, critical, palette.INK, 1.0 if many else 1.6, 1.0, 2.5, shape)
+    moved = np.zeros_like(critical) if moving is None else moving
+    for chosen, color, width, alpha, order in (
+        (~critical & ~moved, palette.GRID, 0.4 if many else 0.8, 0.6 if many else 1.0, 1),
+        (~critical & moved, palette.MUTED, 0.4 if many else 0.8, 0.4 if many else 0.9, 2),
+        (critical, palette.INK, 1.0 if many else 1.6, 1.0, 2.5),
+    ):
+        _draw_lines(axes, problem, placed, chosen, color, width, alpha, order, shape)
 
 
 def _draw_lines(
@@ -142,13 +130,8 @@ def _draw_lines(
     edges = np.flatnonzero(chosen)
     lines: LineCollection | PathCollection
     if placed.curves is None:
-        ends = np.stack(
-            [
-                np.stack([placed.x[side[edges]], placed.y[side[edges]]], axis=-1)
-                for side in (problem.edge_source, problem.edge_target)
-            ],
-            axis=1,
-        )
+        places = np.stack([placed.x, placed.y], axis=-1)
+        ends = np.stack([places[problem.edge_source[edges]], places[problem.edge_target[edges]]], axis=1)
         lines = LineCollection(list(ends), colors=color, linewidths=width, alpha=alpha, zorder=order)
     else:
         paths = [
@@ -164,7 +147,7 @@ def _draw_lines(
 
 
 def _spline(points: Float, placed: Layout, source: int, target: int) -> Path:
-    """The curve of an edge, from its producer's middle to its consumer's."""
+    """Return the curve of an edge from the centre of its producer to the centre of its consumer."""
     ends = [[placed.x[task], placed.y[task]] for task in (source, target)]
     codes = [Path.MOVETO, Path.LINETO, *[Path.CURVE4] * (len(points) - 1), Path.LINETO]
     return Path(np.concatenate((ends[:1], points, ends[1:])), codes)

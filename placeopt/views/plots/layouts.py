@@ -1,13 +1,13 @@
-"""Places for the tasks of a graph, producers left of consumers: Graphviz's where `dot` is installed, else ours.
+"""Compute positions of the tasks of a graph, producers left of consumers: by Graphviz's `dot` or a built-in layout.
 
 Both follow K. Sugiyama, S. Tagawa, M. Toda: Methods for visual understanding of hierarchical system structures, IEEE
 Transactions on Systems, Man and Cybernetics 11(2):109-125, 1981, doi:10.1109/TSMC.1981.4308636: layers by the longest
 path, orders within layers by barycentres. `dot` (E. Gansner, E. Koutsofios, S. North, K.-P. Vo: A technique for drawing
-directed graphs, IEEE Transactions on Software Engineering 19(3):214-230, 1993, doi:10.1109/32.221135) goes further and
-bends long edges around tasks; it takes too long for thousands of them.
+directed graphs, IEEE Transactions on Software Engineering 19(3):214-230, 1993, doi:10.1109/32.221135) also bends long
+edges around tasks, but is too slow for thousands of tasks.
 
-Ours departs from Sugiyama's: long edges pass through layers without a place of their own there, and a task's place
-within its layer is a compromise between those of its neighbours and a distance of one from the tasks beside it.
+The built-in layout departs from Sugiyama's: long edges have no position in the layers that they cross, and the position
+of a task within its layer is a compromise between those of its neighbours and a distance of one to adjacent tasks.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from placeopt.model.graph import path_lengths
 from placeopt.model.problem import Problem
 
 DOT_TASKS = 1000
-"""Tasks up to which `dot` is asked."""
+"""Maximum number of tasks for `dot`."""
 DOT_SECONDS = 20.0
-"""After which ours is taken."""
+"""Time limit of `dot`, after which the built-in layout is used."""
 _SWEEPS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where tasks and edges are drawn.
+    """Positions of tasks and edges.
 
     Attributes
     ----------
     x, y
-        (n,) places of the tasks; 1 is about the distance of two neighbours.
+        (n,) positions of the tasks; 1 is about the distance of two neighbours.
     curves
         For each edge the (3 k + 1, 2) control points of a cubic spline; None for straight lines.
     width, height
-        What the places take up.
+        Size of the layout.
     """
 
     x: Float
@@ -51,7 +51,7 @@ class Layout:
 
 
 def layout(problem: Problem, *, graphviz: bool = True) -> Layout:
-    """Graphviz's layout of a graph of up to `DOT_TASKS` tasks, where it is installed and quick enough; else ours."""
+    """Return the layout of `dot` for up to `DOT_TASKS` tasks, if it is available; else the built-in layout."""
     if graphviz and 0 < problem.n_tasks <= DOT_TASKS:
         found = dot_layout(problem)
         if found is not None:
@@ -60,7 +60,7 @@ def layout(problem: Problem, *, graphviz: bool = True) -> Layout:
 
 
 def dot_layout(problem: Problem) -> Layout | None:
-    """The layout by `dot`; None where it is not installed, fails or takes too long."""
+    """Return the layout of `dot`; None if `dot` is not installed, fails, or exceeds its time limit."""
     program = shutil.which("dot")
     if program is None:
         return None
@@ -74,11 +74,11 @@ def dot_layout(problem: Problem) -> Layout | None:
         )  # fmt: skip
         return _read_plain(done.stdout, problem)
     except (OSError, subprocess.SubprocessError, ValueError, LookupError):
-        return None  # the picture matters, not whose layout it has
+        return None  # the built-in layout replaces it
 
 
 def _read_plain(text: str, problem: Problem) -> Layout:
-    """What `dot -Tplain` says: lines `node name x y ...` and `edge tail head n x1 y1 ... xn yn ...`, in inches."""
+    """Parse `dot -Tplain`: lines `node name x y ...` and `edge tail head n x1 y1 ... xn yn ...`, in inches."""
     places = np.zeros((problem.n_tasks, 2))
     curves: dict[tuple[int, int], list[Float]] = {}
     width = height = 0.0
@@ -97,7 +97,7 @@ def _read_plain(text: str, problem: Problem) -> Layout:
 
 
 def layered_layout(problem: Problem) -> Layout:
-    """Ours: O(sweeps (n log n + e))."""
+    """Return the built-in layout; O(sweeps (n log n + e))."""
     n = problem.n_tasks
     layer = path_lengths(problem.order, problem.out_start, problem.edge_target, np.ones(n, dtype=np.int64))
     layer = _pulled(problem, layer)
@@ -118,7 +118,7 @@ def layered_layout(problem: Problem) -> Layout:
 
 
 def _pulled(problem: Problem, layer: Int) -> Int:
-    """Tasks without producers, moved to the layer just before their first consumer: it shortens edges."""
+    """Move tasks without producers to the layer before their first consumer, which shortens edges."""
     first = np.full(problem.n_tasks, np.iinfo(np.int64).max)
     np.minimum.at(first, problem.edge_source, layer[problem.edge_target])
     free = (np.diff(problem.in_start) == 0) & (np.diff(problem.out_start) > 0)
@@ -126,7 +126,10 @@ def _pulled(problem: Problem, layer: Int) -> Int:
 
 
 def _means(place: Float, towards: Int, of: Int) -> Float:
-    """(n,) for each task in `towards` the mean place of its neighbours in `of`; its own place without any."""
+    """Return (n,) the mean position of each task's neighbours, or its own position without neighbours.
+
+    `towards` and `of` are the two ends of each edge; tasks of `towards` get the mean over `of`.
+    """
     total, count = np.zeros(len(place)), np.zeros(len(place))
     np.add.at(total, towards, place[of])
     np.add.at(count, towards, 1.0)
@@ -134,9 +137,9 @@ def _means(place: Float, towards: Int, of: Int) -> Float:
 
 
 def _spread(layer: Int, wish: Float, *, keep: bool = False) -> Float:
-    """(n,) places in the order of the wishes within each layer, at least 1 apart.
+    """Return positions (n,) in the order of the wishes within each layer, at least 1 apart.
 
-    Each layer is centred on 0, or, if its wishes are to be kept, on their mean.
+    Each layer is centred on 0, or with `keep` placed near its wishes.
     """
     order = np.lexsort((np.arange(len(layer)), wish, layer))
     count = np.bincount(layer, minlength=1) if len(layer) else np.zeros(1, dtype=np.int64)
@@ -145,7 +148,7 @@ def _spread(layer: Int, wish: Float, *, keep: bool = False) -> Float:
     if not keep:
         place[order] = rank - (np.repeat(count, count) - 1) / 2
         return place
-    # At least 1 apart and as close to the wishes as a pass from each side comes: the mean of both.
+    # The mean of one pass from each side: at least 1 apart and close to the wishes.
     free = wish[order] - rank
     bounds = np.cumsum(count)[:-1]
     parts = np.split(free, bounds)

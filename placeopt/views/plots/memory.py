@@ -1,8 +1,8 @@
-"""Memory of each device over time against its capacity, under the problem's memory model (see `placeopt.model.memory`).
+"""Draw the memory of each device over time against its capacity (memory models: see `placeopt.model.memory`).
 
-Under `peak` an area shows what is live. Under `sum` a device is charged for everything it ever holds, from beginning to
-end: a pale area shows the charge, and within it the dark one what is live. All rows have one scale: shares of the
-devices' capacities where memory is scarce somewhere, bytes where all devices have plenty.
+Under `peak` an area shows the live bytes. Under `sum` all tasks of a device count from start to end: a pale area shows
+this total, and a dark one inside it the live bytes. All rows have the same scale: shares of the capacity if some device
+is short of memory, else bytes.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from placeopt.views.plots.canvas import (
     time_axis,
 )
 from placeopt.views.plots.gantt import SLICES, shown_devices
-from placeopt.views.plots.names import short, telling
+from placeopt.views.plots.names import distinct, short
 from placeopt.views.plots.timelines import highest, slices, step_area
 
 SCARCE = 0.2
-"""Share of a capacity in use from which rows show shares of capacities."""
+"""Minimum used share of a capacity for which rows show shares of capacities."""
 PANELS = 8
-"""Devices up to which each row has an axis of its own."""
+"""Maximum number of devices that each have an axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The memory of one device over time.
+    """The memory of one device over time, in bytes.
 
-    `live` (k,) are the most bytes live in each slice of time, `charged` the bytes that the memory model compares with
-    the capacity, None where that is unlimited.
+    `live` (k,) holds the maximum in each time slice. `charged` is what the memory model compares with `capacity`, which
+    is None if unlimited.
     """
 
     device: int
@@ -55,12 +55,12 @@ class Usage:
 
     @property
     def share(self) -> float | None:
-        """Of the capacity that is charged; None without one, or with one of no bytes."""
+        """Charged share of the capacity; None if that is unlimited or zero."""
         return self.charged / self.capacity if self.capacity else None
 
 
 def usages(problem: Problem, schedule: Schedule, devices: list[int], edges: Float) -> list[Usage]:
-    """What some devices hold in each slice of time, and what they are charged for."""
+    """Return the memory of some devices in the time slices between `edges` (k + 1,)."""
     charged = used_memory(problem, schedule)
     found = []
     for d in devices:
@@ -70,27 +70,23 @@ def usages(problem: Problem, schedule: Schedule, devices: list[int], edges: Floa
     return found
 
 
+@styled()
 def draw_memory(problem: Problem, schedule: Schedule, *, title: str = "") -> Picture:
-    """The picture."""
-    with styled():
-        return _draw(problem, schedule, title)
-
-
-def _draw(problem: Problem, schedule: Schedule, title: str) -> Picture:
+    """Draw the memory of all devices."""
     end, devices = makespan(problem, schedule), shown_devices(problem, schedule)
     clock, edges = Clock(end, problem.resolution), slices(end, SLICES)
     found = usages(problem, schedule, devices, edges)
     scarce = any((use.share or 0) >= SCARCE or use.charged > (use.capacity or use.charged) for use in found)
-    # Where one device is short of memory, rows show shares of capacities; one without any shows its own peak then.
+    # If a device is short of memory, rows show shares of capacities; a device without a capacity shows its own peak.
     full = [(use.capacity or max(use.charged, 1)) if scarce else max(*(u.charged for u in found), 1) for use in found]
     top = max([use.charged / whole for use, whole in zip(found, full, strict=True)] + [1.0])
 
     idle = problem.n_devices - len(devices)
-    model = "everything that a device ever holds counts" if problem.memory_model == "sum" else "what is live counts"
-    scale = "each row to its capacity" if scarce else f"all rows to {size_text(full[0])}" if full else ""
+    model = "the total of all tasks counts" if problem.memory_model == "sum" else "live bytes count"
+    scale = "each row up to its capacity" if scarce else f"all rows up to {size_text(full[0])}" if full else ""
     notes = [f"memory model {problem.memory_model}: {model}", f"scale: {scale}" if len(devices) > PANELS else ""]
     notes.append(f"{idle} more devices have no tasks" if idle else "")
-    notes.append("" if problem.memory.any() or not problem.n_tasks else "no task of this problem needs memory")
+    notes.append("" if problem.memory.any() or not problem.n_tasks else "no task states a memory requirement")
     few = len(devices) <= PANELS
     row_height = 0.85 if few else min(0.42, max(0.17, 5.5 / len(devices)))
     picture = new_picture(
@@ -119,18 +115,18 @@ def _draw(problem: Problem, schedule: Schedule, title: str) -> Picture:
 def _entries(problem: Problem, found: list[Usage], scarce: bool) -> list[tuple[Any, str]]:
     entries: list[tuple[Any, str]] = [(patch_sample(palette.MUTED), "live")]
     if problem.memory_model == "sum":
-        entries.append((patch_sample(palette.MUTED, alpha=0.35), "charged"))
+        entries.append((patch_sample(palette.MUTED, alpha=0.35), "total of all tasks"))
     if scarce and any(use.capacity is not None for use in found):
         entries.append((line_sample(palette.LIMIT, width=1.2, dashes=(4, 2)), "capacity"))
     if any(use.capacity is not None and use.charged > use.capacity for use in found):
-        entries.append((patch_sample(palette.PAPER, hatch="/////"), "more than the capacity"))
+        entries.append((patch_sample(palette.PAPER, hatch="/////"), "above the capacity"))
     return entries
 
 
 def _draw_row(
     axes: Axes, use: Usage, whole: int, edges: Float, color: str, floor: float, unit: float, problem: Problem
 ) -> None:
-    """One device: from `floor` on, `unit` high where `whole` bytes are used."""
+    """Draw one device above `floor`; `whole` bytes are `unit` high."""
     live = floor + unit * use.live / whole
     charge = floor + unit * use.charged / whole
     if problem.memory_model == "sum":
@@ -148,8 +144,8 @@ def _draw_row(
         fill(axes, [step_area(edges, beyond, limit)], ["none"], edgecolors=palette.LIMIT, hatch="/////", zorder=3)
 
 
-def _told(use: Usage) -> str:
-    """What a device is charged for and has."""
+def _usage_text(use: Usage) -> str:
+    """Describe used memory and capacity of a device."""
     if use.capacity is None:
         return f"{size_text(use.charged)}, no limit"
     share = "" if use.share is None else f" ({use.share:.1%})"
@@ -157,27 +153,27 @@ def _told(use: Usage) -> str:
 
 
 def _label_panel(axes: Axes, problem: Problem, use: Usage, whole: int, top: float, scarce: bool) -> None:
-    """A row of its own: an axis on the left in shares or bytes, the device's name and numbers above."""
+    """Label a device with its own axis: shares or bytes on the left, name and numbers above."""
     axes.set_ylim(0.0, top * 1.08)
     if scarce and use.capacity:
         axes.set_yticks([0.0, 0.5, 1.0], ["0%", "50%", "100%"])
     else:
         axes.set_yticks([0.0, 1.0], ["0", size_text(whole)])
     name = short(problem.device_names[use.device], 60)
-    axes.set_title(f"{name}: {_told(use)}", fontsize=8.5, weight="normal", pad=3)
+    axes.set_title(f"{name}: {_usage_text(use)}", fontsize=8.5, weight="normal", pad=3)
     axes.spines["bottom"].set_visible(False)
     axes.tick_params(axis="x", length=0)
 
 
 def _label_rows(axes: Axes, problem: Problem, found: list[Usage]) -> None:
-    """Many rows in one panel: names on the left, numbers on the right."""
+    """Label many rows of one panel: names on the left, numbers on the right."""
     size = 8.5 if len(found) <= 16 else 7.0 if len(found) <= 36 else 5.5
     axes.set_ylim(len(found) - 0.45, -0.55)
-    names = telling([problem.device_names[use.device] for use in found], 24)
+    names = distinct([problem.device_names[use.device] for use in found], 24)
     axes.set_yticks(range(len(found)), names, fontsize=size)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     right = axes.secondary_yaxis("right")
-    right.set_yticks(range(len(found)), [_told(use) for use in found], fontsize=size)
+    right.set_yticks(range(len(found)), [_usage_text(use) for use in found], fontsize=size)
     right.tick_params(axis="y", length=0, labelcolor=palette.MUTED)
     right.spines["right"].set_visible(False)

@@ -1,4 +1,4 @@
-"""Names that fit into pictures, and still tell things apart."""
+"""Shorten names for plots so that they stay distinct."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from placeopt.errors import visible
 
 _SEPARATORS = re.compile(r"[/._:\-\s]")
 _LONG = 16
-"""Characters from which a name is worth cutting."""
+"""Maximum length of names that are never cut."""
 
 
 def short(text: str, length: int) -> str:
-    """A text on one line of at most `length` characters, its middle left out where it is longer."""
+    """Put a text on one line of at most `length` characters; the middle of a longer text is left out."""
     text = visible(text, 1000)
     if len(text) <= length:
         return text
@@ -22,10 +22,10 @@ def short(text: str, length: int) -> str:
     return f"{text[: kept - tail]}…{text[len(text) - tail :] if tail else ''}"
 
 
-def telling(names: Sequence[str], length: int) -> list[str]:
-    """The names, each `short`; what begins or ends all of several long ones is left out first.
+def distinct(names: Sequence[str], length: int) -> list[str]:
+    """Shorten names; a common start or end of all names is left out first.
 
-    Only whole words are: "rack-7/node-1" and "rack-7/node-2" become "…node-1" and "…node-2".
+    Only whole words are left out: "rack-7/node-1" and "rack-7/node-2" become "…node-1" and "…node-2".
     """
     shown = [visible(name, 1000) for name in names]
     longest = max(map(len, shown), default=0)
@@ -40,17 +40,17 @@ def telling(names: Sequence[str], length: int) -> list[str]:
 
 
 def _common(least: str, most: str) -> str:
-    """What two names, and so all between them, begin with."""
+    """Return the common start of two names, and so of all names between them."""
     differ = (i for i, (a, b) in enumerate(zip(least, most, strict=False)) if a != b)
     return least[: next(differ, min(len(least), len(most)))]
 
 
 def _words(common: str) -> int:
-    """How much of what names have in common ends with a word."""
+    """Return the length of the part of a common start that ends with a word."""
     ends = [match.end() for match in _SEPARATORS.finditer(common)]
     return ends[-1] if ends else 0
 
 
 def _gone(part: str) -> str:
-    """What stands for a part that is left out: itself, if it is no longer than that."""
+    """Replace a part that is left out by dots, unless it is as short as them."""
     return "…" if len(part) > 2 else part

@@ -1,12 +1,12 @@
-"""Colours of devices and of lines: a pure function of the problem, so that a device has one colour everywhere.
+"""Choose colours of devices and lines: a pure function of the problem, so a device has the same colour everywhere.
 
-The hues are those of M. Okabe, K. Ito, Color Universal Design, 2008 (jfly.uni-koeln.de/color), which people with any of
-the common colour vision deficiencies tell apart; black is kept for what is marked. Up to seven devices have a hue each.
-Of more, each type has a hue and its devices differ in lightness, from dark to light by index; with more types than
-hues all devices stand on one scale from dark blue to light yellow. Lightness is that of OKLCH (B. Ottosson, A
+The hues are those of M. Okabe, K. Ito, Color Universal Design, 2008 (jfly.uni-koeln.de/color), which are distinct under
+all common colour vision deficiencies; black is reserved for marks. Up to seven devices have one hue each. With more
+devices, each type has a hue and its devices differ in lightness, from dark to light by index. With more types than
+hues, all devices are on one scale from dark blue to light yellow. Lightness is that of OKLCH (B. Ottosson, A
 perceptual color space for image processing, 2020, bottosson.github.io/posts/oklab), where equal steps look equal.
 
-Nothing here needs a drawing library: pictures and pages share it.
+Plots and pages share this module; it needs no drawing library.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ HUES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e4
 INK = "#1a1a1a"
 """Text, axes, and the critical path."""
 MUTED = "#6b6b6b"
-"""Text and lines of less weight."""
+"""Secondary text and lines."""
 GRID = "#dddddd"
 IDLE = "#f3f3f3"
-"""Behind a device's tasks: where nothing runs."""
+"""Background of a device's row, visible where no task runs."""
 PAPER = "#ffffff"
 LIMIT = "#b3123d"
-"""Capacities and violations; told from vermilion by its darkness, and always drawn dashed or hatched."""
+"""Capacities and violations; darker than vermilion, and always dashed or hatched."""
 
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (1.5, 1.5), (7, 2, 1.5, 2), (3, 1.5), (9, 3), (5, 2, 1, 2, 1, 2))
-"""On and off lengths, in line widths; the first is solid."""
+"""On and off lengths in line widths; the first is solid."""
 MARKERS = "osD^vPX"
-"""Names of marker shapes, as matplotlib has them."""
+"""Marker shapes by their names in matplotlib."""
 
 _DARK, _LIGHT = 0.44, 0.87
 
 
 @dataclass(frozen=True, slots=True)
 class Swatch:
-    """An entry of a legend: one device, or all devices of a type on a scale."""
+    """A legend entry: one device, or all devices of a type."""
 
     label: str
     colors: tuple[str, ...]
-    """One for each device that the entry stands for."""
+    """One colour per device of the entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """How the line of one of several things is drawn; no two of the first 49 look the same."""
+    """The style of a line; the first 49 styles are distinct."""
 
     color: str
     dashes: tuple[float, ...]
@@ -57,7 +57,7 @@ class Stroke:
 
 
 def device_colors(types: Sequence[str]) -> tuple[str, ...]:
-    """The colour of each device, "#rrggbb"; `types` are those of all the problem's devices, in order."""
+    """Return the colour "#rrggbb" of each device; `types` are the types of all devices of the problem, in order."""
     return _device_colors(tuple(types))
 
 
@@ -77,7 +77,7 @@ def _device_colors(types: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def legend(names: Sequence[str], types: Sequence[str]) -> tuple[Swatch, ...]:
-    """The entries of a legend of devices: at most seven, however many devices there are."""
+    """Return the legend entries of devices: at most seven."""
     colors = device_colors(types)
     if len(names) <= len(HUES):
         return tuple(Swatch(name, (color,)) for name, color in zip(names, colors, strict=True))
@@ -95,19 +95,16 @@ def legend(names: Sequence[str], types: Sequence[str]) -> tuple[Swatch, ...]:
 
 
 def strokes(count: int) -> tuple[Stroke, ...]:
-    """Lines for `count` things, such as solvers: hues first, then dashes and markers."""
+    """Return `count` line styles: hues vary first, then dashes and markers."""
+    hues = len(HUES)
     return tuple(
-        Stroke(
-            HUES[i % len(HUES)],
-            DASHES[i // len(HUES) % len(DASHES)],
-            MARKERS[(i + i // len(HUES)) % len(MARKERS)],
-        )
+        Stroke(HUES[i % hues], DASHES[i // hues % len(DASHES)], MARKERS[(i + i // hues) % len(MARKERS)])
         for i in range(count)
     )
 
 
 def shades(color: str, count: int) -> tuple[str, ...]:
-    """`count` shades of a colour from dark to light, in equal steps of lightness; of one, the colour itself."""
+    """Return `count` shades of a colour from dark to light in equal steps of lightness; one shade is the colour."""
     if count == 1:
         return (color,)
     _, chroma, hue = _lch(color)
@@ -115,24 +112,24 @@ def shades(color: str, count: int) -> tuple[str, ...]:
 
 
 def text_on(color: str) -> str:
-    """Black or white, whichever is easier to read on a colour (the contrast of WCAG 2.2, section 1.4.3)."""
+    """Return black or white, whichever has more contrast to a colour (WCAG 2.2, section 1.4.3)."""
     return "#000000" if luminance(color) > 0.179 else "#ffffff"
 
 
 def luminance(color: str) -> float:
-    """Relative luminance of "#rrggbb", from 0 for black to 1 for white (WCAG 2.2)."""
+    """Return the relative luminance of "#rrggbb", from 0 for black to 1 for white (WCAG 2.2)."""
     red, green, blue = _linear(color)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def _scale(count: int, start: float, end: float) -> list[str]:
-    """Colours of rising lightness whose hue turns from `start` to `end`, in degrees."""
+    """Return colours of increasing lightness, with hues from `start` to `end` degrees."""
     steps = [i / (count - 1) for i in range(count)]
     return [_rgb(0.32 + 0.58 * step, 0.14, math.radians(start + (end - start) * step)) for step in steps]
 
 
 def _linear(color: str) -> tuple[float, float, float]:
-    """Red, green and blue of "#rrggbb" as shares of light."""
+    """Return red, green and blue of "#rrggbb" as linear intensities."""
 
     def light(part: int) -> float:
         value = int(color[part : part + 2], 16) / 255
@@ -142,7 +139,7 @@ def _linear(color: str) -> tuple[float, float, float]:
 
 
 def _lch(color: str) -> tuple[float, float, float]:
-    """OKLCH of "#rrggbb": lightness 0 to 1, chroma, hue in radians."""
+    """Return OKLCH of "#rrggbb": lightness 0 to 1, chroma, hue in radians."""
     red, green, blue = _linear(color)
     long = math.cbrt(0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue)
     medium = math.cbrt(0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue)
@@ -154,7 +151,7 @@ def _lch(color: str) -> tuple[float, float, float]:
 
 
 def _rgb(lightness: float, chroma: float, hue: float) -> str:
-    """The "#rrggbb" of OKLCH, with as much of the chroma as a screen can show at that lightness."""
+    """Return the "#rrggbb" of OKLCH, with the chroma reduced to the sRGB gamut."""
     parts = _light(lightness, chroma, hue)
     if not _shown(parts):
         least, most = 0.0, chroma
@@ -171,12 +168,12 @@ def _rgb(lightness: float, chroma: float, hue: float) -> str:
 
 
 def _shown(parts: tuple[float, float, float]) -> bool:
-    """Whether a screen can show the colour; a hair beyond, for what rounding adds."""
+    """Return whether the colour is in the sRGB gamut, with a tolerance for rounding."""
     return all(-1e-6 <= part <= 1 + 1e-6 for part in parts)
 
 
 def _light(lightness: float, chroma: float, hue: float) -> tuple[float, float, float]:
-    """Red, green and blue of OKLCH as shares of light, below 0 or above 1 where no screen shows it."""
+    """Return red, green and blue of OKLCH as linear intensities, below 0 or above 1 outside the sRGB gamut."""
     a, b = chroma * math.cos(hue), chroma * math.sin(hue)
     long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
     medium = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3

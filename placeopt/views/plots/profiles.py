@@ -1,4 +1,4 @@
-"""Pictures of comparisons: performance profiles, and gaps against run times."""
+"""Draw comparisons: performance profiles, and gaps against run times."""
 
 from __future__ import annotations
 
@@ -8,46 +8,56 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
+from placeopt.errors import counted
 from placeopt.views.plots import palette
-from placeopt.views.plots.canvas import Picture, line_legend, line_sample, new_picture, styled
+from placeopt.views.plots.canvas import Picture, line_legend, line_sample, line_style, new_picture, styled
 from placeopt.views.plots.names import short
 from placeopt.views.plots.palette import Stroke, strokes
-from placeopt.views.plots.ranking import NAMED, WORST, Steps, leaders, worst_shown
 
+NAMED = 14
+"""Maximum number of solvers that all have a colour; of more, the first `LEADING` have one and the others are grey."""
+LEADING = 10
+WORST = 100.0
+"""Maximum ratio that a profile shows."""
 _RATIOS = (1, 1.5, 2, 3, 5, 10, 20, 50, 100)
 _FASTEST = 1e-4
-"""Seconds at which the axis of run times begins at the earliest."""
+"""Minimum start of the axis of run times, in seconds."""
+
+Steps = Sequence[tuple[float, float]]
+"""A line of a profile: (ratio, share of problems)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A solver on a problem: seconds of run time, and the gap as a share, None where none is known."""
+    """Run time in seconds of a solver on a problem, and its gap as a share, None if unknown."""
 
     solver: str
     seconds: float
     gap: float | None
 
 
-def draw_profile(profile: Mapping[str, Steps], *, problems: int, title: str = "") -> Picture:
-    """The performance profile: for each solver the share of problems that it solves within a ratio of the best.
+def worst_shown(profile: Mapping[str, Steps]) -> float:
+    """Return the largest ratio that a profile shows."""
+    return min(max((ratio for steps in profile.values() for ratio, _ in steps), default=1.0) * 1.02, WORST) or 1.0
 
-    The solvers of `profile` stand best first.
-    """
-    note = f"{_counted(problems, 'problem')}; higher and further left is better"
+
+def leaders(profile: Mapping[str, Steps]) -> tuple[str, ...]:
+    """Return the solvers that have a colour, in the order of the profile."""
+    found = tuple(profile)
+    return found if len(found) <= NAMED else found[:LEADING]
+
+
+@styled()
+def draw_profile(profile: Mapping[str, Steps], *, problems: int, title: str = "") -> Picture:
+    """Draw a performance profile, best solver first: the share of problems solved within a ratio to the best value."""
+    note = f"{counted(problems, 'problem')}; higher and further left is better"
     if any(ratio > WORST for steps in profile.values() for ratio, _ in steps):
         note += f" \u00b7 ratios beyond {WORST:g} are not shown"
-    with styled():
-        picture = new_picture(4.6, title or "performance profile", note)
-        axes = picture.subplots()
-        line_legend(picture, _draw_profile(axes, profile))
-        return picture
-
-
-def _draw_profile(axes: Axes, profile: Mapping[str, Steps]) -> list[tuple[Any, str]]:
+    picture = new_picture(4.6, title or "performance profile", note)
+    axes = picture.subplots()
     named = leaders(profile)
-    worst = worst_shown({solver: profile[solver] for solver in named})  # the others may run off
+    worst = worst_shown({solver: profile[solver] for solver in named})  # other lines may be cut off
     stroke_of = dict(zip(named, strokes(len(named)), strict=True))
     end = worst**1.03 if worst > 2.5 else 1 + (worst - 1) * 1.03
     for solver, steps in profile.items():
@@ -58,7 +68,7 @@ def _draw_profile(axes: Axes, profile: Mapping[str, Steps]) -> list[tuple[Any, s
         axes.step(
             ratios, [*shares, shares[-1]], where="post", zorder=3 + place / 100 if stroke is not None else 1.5,
             color=palette.GRID if stroke is None else stroke.color, linewidth=1.0 if stroke is None else 1.9,
-            linestyle=_line(stroke), solid_joinstyle="miter",
+            linestyle=line_style(stroke), solid_joinstyle="miter",
         )  # fmt: skip
     if worst > 2.5:
         axes.set_xscale("log")
@@ -68,25 +78,22 @@ def _draw_profile(axes: Axes, profile: Mapping[str, Steps]) -> list[tuple[Any, s
     axes.set_xlim(1.0, end)
     axes.set_ylim(0.0, 1.02)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    axes.set_xlabel("at most this many times the best objective found")
+    axes.set_xlabel("ratio to the best objective found")
     axes.set_ylabel("share of problems")
     axes.grid()
-    return _entries(stroke_of, len(profile))
+    line_legend(picture, _entries(stroke_of, len(profile)))
+    return picture
 
 
+@styled()
 def draw_gaps(outcomes: Sequence[Outcome], order: Sequence[str] = (), *, title: str = "") -> Picture:
-    """Gap against run time: a point for each solver on each problem, a large one for its medians.
+    """Draw gap against run time: a point per solver and problem, a large point for a solver's medians.
 
-    `order` are the solvers to be told apart, as `leaders` gives them; all, if it is empty.
+    `order` lists the solvers that get a colour, as `leaders` returns them; if it is empty, the first ones do.
     """
-    with styled():
-        return _draw_gaps(outcomes, order, title)
-
-
-def _draw_gaps(outcomes: Sequence[Outcome], order: Sequence[str], title: str) -> Picture:
     known = [(each.solver, max(each.seconds, _FASTEST), each.gap) for each in outcomes if each.gap is not None]
     missing = len(outcomes) - len(known)
-    note = "small: one problem, large: a solver's medians; lower and further left is better"
+    note = "small points: one problem; large points: medians of a solver; lower and further left is better"
     picture = new_picture(
         4.8, title or "gap against run time",
         note, f"{missing} of {len(outcomes)} are missing: no feasible schedule, or no bound" if missing else "",
@@ -137,10 +144,6 @@ def _point(stroke: Stroke) -> Any:
     return sample
 
 
-def _line(stroke: Stroke | None) -> Any:
-    return "-" if stroke is None or not stroke.dashes else (0, stroke.dashes)
-
-
 def _entries(stroke_of: Mapping[str, Stroke], count: int) -> list[tuple[Any, str]]:
     entries: list[tuple[Any, str]] = [
         (line_sample(stroke.color, width=1.9, dashes=stroke.dashes), short(solver, 40))
@@ -149,7 +152,3 @@ def _entries(stroke_of: Mapping[str, Stroke], count: int) -> list[tuple[Any, str
     if count > len(stroke_of):
         entries.append((line_sample(palette.GRID, width=1.0), f"{count - len(stroke_of)} others"))
     return entries
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

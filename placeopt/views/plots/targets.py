@@ -1,4 +1,4 @@
-"""Names of pictures' files: checked before anything is drawn, without a drawing library."""
+"""Check plot files and the plotting extra before anything is drawn, without importing matplotlib."""
 
 from __future__ import annotations
 
@@ -12,13 +12,7 @@ SUFFIXES = ("png", "svg", "pdf")
 
 
 def checked_file(path: str | PathLike[str]) -> tuple[Path, str]:
-    """The path, and the format that its suffix asks for.
-
-    Raises
-    ------
-    UsageError
-        If it is none of SUFFIXES.
-    """
+    """Return the path and the format of its suffix; a suffix not in SUFFIXES is a UsageError."""
     target = Path(path)
     suffix = target.suffix.lower().removeprefix(".")
     if suffix not in SUFFIXES:
@@ -28,12 +22,6 @@ def checked_file(path: str | PathLike[str]) -> tuple[Path, str]:
 
 
 def need_plots() -> None:
-    """Nothing, if pictures can be drawn.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Raise a MissingExtraError if matplotlib is not installed."""
     if find_spec("matplotlib") is None:
-        raise MissingExtraError("pictures need matplotlib: pip install 'placeopt[plots]'")
+        raise MissingExtraError("plots need matplotlib: pip install 'placeopt[plots]'")

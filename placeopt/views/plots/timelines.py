@@ -1,4 +1,4 @@
-"""The numbers behind pictures over time: shares per slice of time, highest levels per slice, the line of a path."""
+"""Compute data of charts over time: shares and maxima per time slice, and the line of a critical path."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from placeopt.model.schedule import Schedule, durations
 
 
 def slices(end: int, count: int) -> Float:
-    """(count + 1,) ticks that cut [0, end) into slices of one length."""
+    """Return (count + 1,) ticks that divide [0, end) into slices of equal length."""
     return np.linspace(0.0, max(end, 1), count + 1)
 
 
 def busy_shares(problem: Problem, schedule: Schedule, edges: Float) -> Float:
-    """(m, k) share of each slice of time that each device computes; above 1 where tasks overlap.
+    """Return (m, k) the share of each time slice that each device computes; above 1 where tasks overlap.
 
     `edges` (k + 1,) are the ticks between the slices.
     """
@@ -30,10 +30,10 @@ def busy_shares(problem: Problem, schedule: Schedule, edges: Float) -> Float:
 
 
 def mean_active(start: Int, end: Int, edges: Float) -> Float:
-    """(k,) how many of the intervals [start, end) are active in each slice, in the mean over the slice.
+    """Return (k,) the mean number of intervals [start, end) that are active in each slice.
 
-    Exact: F(t), the time that all intervals have been active before t, is the sum of t - s over starts s < t less that
-    over ends, and a slice's mean the difference of F between its edges over its length. O((n + k) log n).
+    Let F(t) be the total active time before t: the sum of t - s over starts s < t, minus the same sum over ends. The
+    mean of a slice is the difference of F between its edges, divided by its length. Exact; O((n + k) log n).
     """
 
     def elapsed(moments: Int) -> Float:
@@ -46,9 +46,9 @@ def mean_active(start: Int, end: Int, edges: Float) -> Float:
 
 
 def highest(ticks: Int, level: Int, edges: Float) -> Int:
-    """(k,) the highest level in each slice, of a level that changes to level[i] at ticks[i]; 0 before the first."""
+    """Return (k,) the maximum in each slice of a level that is level[i] from ticks[i] on, and 0 before."""
     values = np.concatenate((np.zeros(1, dtype=np.int64), level))
-    first = np.searchsorted(ticks, edges[:-1], side="right")  # what holds where the slice begins
+    first = np.searchsorted(ticks, edges[:-1], side="right")  # the level at the start of the slice
     last = np.searchsorted(ticks, edges[1:], side="left")
     most = values[first]
     slice_of = np.repeat(np.arange(len(first)), last - first)
@@ -58,8 +58,8 @@ def highest(ticks: Int, level: Int, edges: Float) -> Int:
 
 
 def step_area(edges: Float, values: Float, floor: float) -> Float:
-    """(k, 2) corners of the area between `floor` and steps: values[i] from edges[i] to edges[i + 1]."""
-    change = np.flatnonzero(np.diff(values)) + 1  # steps of one height are one
+    """Return corners (k, 2) of the area between `floor` and steps: values[i] from edges[i] to edges[i + 1]."""
+    change = np.flatnonzero(np.diff(values)) + 1  # equal adjacent steps are merged
     begin, end = edges[np.concatenate(([0], change))], edges[np.concatenate((change, [len(values)]))]
     height = values[np.concatenate(([0], change))]
     x = np.stack([begin, end], axis=1).ravel()
@@ -69,15 +69,9 @@ def step_area(edges: Float, values: Float, floor: float) -> Float:
 
 
 def path_line(problem: Problem, schedule: Schedule, path: Sequence[Step]) -> list[tuple[str, int, int, int, int]]:
-    """The path's pieces as (kind, start, end, device at the start, device at the end), ticks and indices."""
+    """Return the steps of a path as (kind, start, end, device at the start, device at the end), ticks and indices."""
     device = schedule.device.tolist()
+    ends = [step.task if step.edge is None else int(problem.edge_target[step.edge]) for step in path]
     return [
-        (
-            step.kind,
-            step.start,
-            step.end,
-            device[step.task],
-            device[step.task] if step.edge is None else device[int(problem.edge_target[step.edge])],
-        )
-        for step in path
+        (step.kind, step.start, step.end, device[step.task], device[end]) for step, end in zip(path, ends, strict=True)
     ]

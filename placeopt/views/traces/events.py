@@ -1,4 +1,4 @@
-"""The events of a trace, in the order in which viewers want to read them."""
+"""Write the events of a trace in the order that viewers need."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from placeopt.io.files import write_whole
 from placeopt.model.memory import memory_profiles
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, durations, edge_ticks, edge_transfers, makespan
-from placeopt.views.traces.lanes import lanes
+from placeopt.views.facts import task_traffic
 
 NANO = 10**9
 SCHEDULE, MEMORY = 1, 2
-"""The two processes. Viewers take process 0 for the kernel."""
+"""Process numbers of the trace; viewers treat process 0 as the kernel."""
 
 _TASK, _SEND, _RECEIVE = range(3)
 
 
 @dataclass(slots=True)
 class _Slice:
-    """A complete event: when in nanoseconds, on which thread, what, and the flow events bound to it."""
+    """A complete event, times in nanoseconds, with the flow events that are bound to it."""
 
     start: int
     end: int
-    rank: tuple[int, int]  # of slices that start and end together: a producer, its transfers, a consumer
+    rank: tuple[int, int]  # order of slices with equal times: a producer, its transfers, a consumer
     thread: int
     label: str  # name and category, as JSON
     args: str
@@ -35,17 +35,18 @@ class _Slice:
 
 
 def trace_text(problem: Problem, schedule: Schedule) -> str:
-    """The trace of a schedule as JSON, an event a line.
+    """Return the trace of a schedule as JSON, one event per line; O((n + e) log(n + e)).
 
-    Takes O((n + e) log(n + e)) time. A transfer to a consumer that starts before its producer, in a schedule that the
-    verifier rejects, has no arrow.
+    A transfer to a consumer that starts before its producer (in an infeasible schedule) has no arrow.
     """
     tracks = _Tracks(problem, schedule)
     other = {
         "problem": problem.name,
         "fingerprint": problem.fingerprint(),
-        "resolution": f"{problem.resolution} s a tick",
-        "exact": "yes" if _exact(problem) else "no: times are rounded down to nanoseconds, arguments have the ticks",
+        "resolution": f"{problem.resolution} s per tick",
+        "exact": "yes"
+        if _exact(problem)
+        else "no: times are rounded down to nanoseconds; the arguments hold exact ticks",
         "makespan_ticks": makespan(problem, schedule),
     }
     events = ",\n".join((*tracks.names(), *tracks.slices(), *_counters(problem, schedule)))
@@ -53,18 +54,18 @@ def trace_text(problem: Problem, schedule: Schedule) -> str:
 
 
 def write_trace(path: str | Path, problem: Problem, schedule: Schedule) -> None:
-    """Write the trace of a schedule; a file that was there before is replaced whole or not at all.
+    """Write the trace of a schedule; an existing file is replaced completely or not at all.
 
     Raises
     ------
     OSError
-        If it cannot be written.
+        If the file cannot be written.
     """
     write_whole(path, trace_text(problem, schedule))
 
 
 class _Tracks:
-    """The threads of a schedule: for each device its tasks and, under port contention, what it sends and receives."""
+    """The threads of a schedule: tasks of each device and, under port contention, its sending and receiving ports."""
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
         self._problem = problem
@@ -76,7 +77,7 @@ class _Tracks:
         self._tasks = self._make_tasks(schedule)
         self._all = [*self._tasks, *self._make_flows(schedule)]
         self._all.sort(key=lambda each: (each.start, each.end, each.rank))
-        # Threads as they were asked for, each with further ones where its slices overlap.
+        # Slices that overlap go on additional threads.
         found = lanes([(each.thread, each.start, each.end) for each in self._all])
         self._lanes = sorted(set(found) | {(thread, 0) for thread in range(self._per_device * problem.n_devices)})
         number = {lane: count for count, lane in enumerate(self._lanes, start=SCHEDULE + 1)}
@@ -84,8 +85,8 @@ class _Tracks:
             each.thread = number[lane]
 
     def names(self) -> Iterator[str]:
-        """Metadata events: what processes and threads are called, and in which order they stand."""
-        yield from _named("process", SCHEDULE, None, f"schedule of {self._problem.name or 'a problem'}", 1)
+        """Return the metadata events: names and order of processes and threads."""
+        yield from _named("process", SCHEDULE, None, f"schedule of {self._problem.name or 'problem'}", 1)
         for count, (thread, lane) in enumerate(self._lanes, start=SCHEDULE + 1):
             device, kind = divmod(thread, self._per_device)
             name = self._problem.device_names[device] + ("", " sends", " receives")[kind]
@@ -93,7 +94,7 @@ class _Tracks:
         yield from _named("process", MEMORY, None, "memory", 2)
 
     def slices(self) -> Iterator[str]:
-        """Complete events by time, the flow events bound to each right behind it."""
+        """Return the complete events by time, each followed by its flow events."""
         for each in self._all:
             place = f'"pid":{SCHEDULE},"tid":{each.thread},"ts":{_micro(each.start)}'
             yield f'{{"ph":"X",{each.label},{place},"dur":{_micro(each.end - each.start)},"args":{{{each.args}}}}}'
@@ -103,19 +104,11 @@ class _Tracks:
     def _make_tasks(self, schedule: Schedule) -> list[_Slice]:
         problem = self._problem
         ticks = durations(problem, schedule.device).tolist()
-        moved = edge_transfers(problem, schedule.device)
-        sent, received = [0] * problem.n_tasks, [0] * problem.n_tasks
-        for edge, (source, target, payload, carrier) in enumerate(
-            zip(problem.edge_source.tolist(), problem.edge_target.tolist(), problem.payload.tolist(), moved.tolist(),
-                strict=True)
-        ):  # fmt: skip
-            if carrier == edge:
-                sent[source] += payload
-            if carrier >= 0:
-                received[target] += payload
+        sent, received = task_traffic(problem, schedule.device)
         columns = zip(
             problem.task_names, self._device, schedule.start.tolist(), ticks, problem.resident.tolist(),
-            problem.output.tolist(), problem.scratch.tolist(), sent, received, self._position, strict=True,
+            problem.output.tolist(), problem.scratch.tolist(), sent.tolist(), received.tolist(), self._position,
+            strict=True,
         )  # fmt: skip
         return [
             _Slice(
@@ -129,12 +122,12 @@ class _Tracks:
         ]  # fmt: skip
 
     def _make_flows(self, schedule: Schedule) -> list[_Slice]:
-        """Binds the flows of all transfers to their slices; returns the slices of transfers, if any."""
+        """Bind the flows of all transfers to their slices; return the slices of transfers, if any."""
         problem = self._problem
         carriers = edge_transfers(problem, schedule.device).tolist()
         sources, targets = problem.edge_source.tolist(), problem.edge_target.tolist()
         received = self._make_transfers(schedule, sources, targets, carriers)
-        flow = problem.n_edges * 2 + 1  # past the numbers that transfers take
+        flow = problem.n_edges * 2 + 1  # above the numbers that transfers use
         for edge, carrier in enumerate(carriers):
             if carrier < 0:
                 continue
@@ -146,14 +139,14 @@ class _Tracks:
     def _make_transfers(
         self, schedule: Schedule, sources: list[int], targets: list[int], carriers: list[int]
     ) -> dict[int, tuple[_Slice, _Slice]]:
-        """For each edge in the table of transfers the slices on the sending and on the receiving port."""
+        """Return the slices on the sending and the receiving port for each scheduled transfer, by edge."""
         problem, table = self._problem, schedule.transfers
         made: dict[int, tuple[_Slice, _Slice]] = {}
         if table is None:
             return made
         ticks = edge_ticks(problem, schedule.device).tolist()
         for edge, start in zip(table.edge.tolist(), table.start.tolist(), strict=True):
-            if carriers[edge] != edge or edge in made:  # a needless row, which the verifier tells of
+            if carriers[edge] != edge or edge in made:  # a superfluous row, which the verifier reports
                 continue
             source, target = sources[edge], targets[edge]
             name = _json(f"{problem.task_names[source]} -> {problem.task_names[target]}")
@@ -180,15 +173,15 @@ class _Tracks:
         return ticks * resolution.numerator * NANO // resolution.denominator
 
 
-def _bind(giver: _Slice, taker: _Slice, number: int) -> None:
-    """An arrow between two slices, unless it would point back in time."""
-    if (giver.start, giver.end, giver.rank) < (taker.start, taker.end, taker.rank):
-        giver.flows.append(f'"ph":"s","id":{number},"name":"data","cat":"data"')
-        taker.flows.append(f'"ph":"f","bp":"e","id":{number},"name":"data","cat":"data"')
+def _bind(source: _Slice, target: _Slice, number: int) -> None:
+    """Add an arrow between two slices, unless it would point back in time."""
+    if (source.start, source.end, source.rank) < (target.start, target.end, target.rank):
+        source.flows.append(f'"ph":"s","id":{number},"name":"data","cat":"data"')
+        target.flows.append(f'"ph":"f","bp":"e","id":{number},"name":"data","cat":"data"')
 
 
 def _counters(problem: Problem, schedule: Schedule) -> Iterator[str]:
-    """Counter events: bytes live on each device from each moment at which they change."""
+    """Return counter events: live bytes on each device, at each change."""
     resolution = problem.resolution
     for name, capacity, (ticks, live) in zip(
         problem.device_names, problem.capacity.tolist(), memory_profiles(problem, schedule), strict=True
@@ -209,9 +202,9 @@ def _named(what: str, process: int, thread: int | None, name: str, order: int) -
 
 
 def _json(value: Any) -> str:
-    """The value as JSON, its texts as they are: Perfetto (v55) rejects a file with the escape of a surrogate pair.
+    """Return JSON with unescaped text, because Perfetto (v55) rejects escaped surrogate pairs.
 
-    Lone surrogates, which UTF-8 has no bytes for, become question marks.
+    Lone surrogates, which UTF-8 cannot encode, become question marks.
     """
     return json.dumps(value, ensure_ascii=False).encode(errors="replace").decode()
 
@@ -221,7 +214,22 @@ def _exact(problem: Problem) -> bool:
 
 
 def _micro(nano: int) -> str:
-    """Nanoseconds as microseconds, exactly: a JSON number with up to three decimals."""
+    """Return nanoseconds as exact microseconds: a JSON number with up to three decimals."""
     whole, rest = divmod(abs(nano), 1000)
     text = f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)
     return f"-{text}" if nano < 0 else text
+
+
+def lanes(intervals: Iterable[tuple[int, int, int]]) -> list[tuple[int, int]]:
+    """Return track and lane of each interval (track, start, end), given in the order of starts.
+
+    An interval uses the first free lane of its track: lane 0 where nothing overlaps.
+    """
+    ends: dict[int, list[int]] = {}
+    found = []
+    for track, start, end in intervals:
+        busy = ends.setdefault(track, [])
+        lane = next((lane for lane, until in enumerate(busy) if until <= start), len(busy))
+        busy[lane : lane + 1] = [end]
+        found.append((track, lane))
+    return found

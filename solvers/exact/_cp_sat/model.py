@@ -15,7 +15,7 @@ from placeopt.model.objective import task_energy
 from placeopt.model.problem import Metric, Problem
 from placeopt.model.schedule import Schedule, edge_transfers
 
-from ..._constructive.heft import on_placement
+from ..._constructive.heft import heft_on_homes
 from ..._runs.exact_run import Level, TooLargeError, needs_times, transfers_of
 from .base import Base, Expression, Literal
 from .limits import LARGEST, Limits
@@ -113,7 +113,7 @@ class Model:
         home = np.array([next(d for d, x in row.items() if read(x)) for row in self.placement.at], dtype=np.int64)
         device = home[problem.group]
         if self.timing is None:
-            return on_placement(problem, home)
+            return heft_on_homes(problem, home)
         start = np.array([read(start) for start in self.timing.starts], dtype=np.int64)
         if problem.contention == "none":
             return Schedule(device, start)

@@ -1,4 +1,4 @@
-"""`placeopt bounds`: how good a schedule could be at best."""
+"""placeopt inspect and bounds: describe a problem, and prove lower bounds."""
 
 from __future__ import annotations
 
@@ -12,18 +12,31 @@ from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import (
     AsJson,
     ProblemFile,
+    Workers,
     checked_options,
+    limit_seconds,
     print_json,
-    seconds,
+    print_notes,
     stderr_console,
     stdout_console,
 )
-from placeopt.cli.watching import watched
+from placeopt.cli.progress import watched
 
 if TYPE_CHECKING:
     from placeopt.bounding.quick import Bound
 
-DEFAULT_LIMIT = "30s"
+
+def inspect(problem: ProblemFile, as_json: AsJson = False) -> None:
+    """Describe a problem: sizes, shape, memory, device classes, effect of exact passes, lower bounds."""
+    from placeopt.cli.terminal.inspection import inspection, print_inspection
+    from placeopt.io.compiler import load
+
+    compiled = load(problem)
+    found = inspection(compiled)
+    if as_json:
+        print_json(found)
+    else:
+        print_inspection(stdout_console(), compiled, found)
 
 
 def bounds(
@@ -31,28 +44,25 @@ def bounds(
     time_limit: Annotated[
         str,
         typer.Option(
-            "--time-limit",
-            "-t",
-            metavar="TIME",
-            help="For the relaxations, such as 30s or 5min; `none` for as long as they help.",
+            "--time-limit", "-t", metavar="TIME", help="Time limit of the relaxations, such as 30s or 5min, or `none`."
         ),
-    ] = DEFAULT_LIMIT,
-    workers: Annotated[int | None, typer.Option("--workers", "-w", help="Threads; all cores unless given.")] = None,
+    ] = "30s",
+    workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove lower bounds of the objective: no schedule is better than the best of them."""
+    """Prove lower bounds of the objective: no schedule is better than the largest bound."""
     from rich.text import Text
 
     from placeopt.bounding.portfolio import bounds as prove
     from placeopt.bounding.quick import prove_infeasible
-    from placeopt.cli.terminal.bounding import bounds_data, bounds_table
-    from placeopt.cli.terminal.console import print_problem
+    from placeopt.cli.terminal.console import print_problem, print_wrapped
+    from placeopt.cli.terminal.inspection import bounds_data, bounds_table
     from placeopt.io.compiler import load
     from placeopt.solver import Clock, Progress
     from placeopt.solving.result import number
     from placeopt.solving.settings import LONGEST
 
-    limit = None if time_limit == "none" else seconds(time_limit, "--time-limit")
+    limit = limit_seconds(time_limit)
     options = checked_options(time_limit=limit, workers=workers)
     compiled = load(problem)
     data: dict[str, Any] = {
@@ -68,20 +78,19 @@ def bounds(
         if as_json:
             print_json(data | {"infeasible": proof.reason, "bound": None, "bounds": []})
         else:
-            console = stdout_console()
-            console.print(Text.assemble(("infeasible", "red"), f": {proof.reason}"), soft_wrap=not console.is_terminal)
+            print_wrapped(stdout_console(), Text.assemble(("infeasible", "red"), f": {proof.reason}"))
         raise typer.Exit(1)
     clock, proved = Clock(limit), [Fraction(0)]
 
-    def tell_of(bound: Bound, tell: Callable[[Progress], None]) -> None:
+    def report(bound: Bound, on_progress: Callable[[Progress], None]) -> None:
         proved.append(max(proved[-1], Fraction(bound.value)))
-        tell(Progress(clock.elapsed, bound=proved[-1]))
+        on_progress(Progress(clock.elapsed, bound=proved[-1]))
 
     with on_interrupt() as stop:
         found = watched(
-            lambda tell: prove(
+            lambda on_progress: prove(
                 compiled, time_limit=options.time_limit or LONGEST, workers=options.workers, should_stop=stop.is_set,
-                on_bound=lambda bound: tell_of(bound, tell),
+                on_bound=lambda bound: report(bound, on_progress),
             ),
             compiled, stderr_console(), limit,
         )  # fmt: skip
@@ -90,8 +99,5 @@ def bounds(
         else:
             stdout_console().print(bounds_table(compiled, bounds_data(found)))
         if not any(bound.name.startswith("relaxation") for bound in found) and not stop.is_set():
-            note = (
-                "note: no relaxation-lp or relaxation-mip: the problem is too large for them, or --time-limit too short"
-            )
-            stderr_console().print(note, soft_wrap=True)
+            print_notes("no relaxation-lp or relaxation-mip: the problem is too large, or --time-limit is too short")
     raise typer.Exit(stop.code if stop.is_set() else 0)

@@ -1,4 +1,4 @@
-"""Long work on the command line: a line of progress while it runs."""
+"""Show progress on a terminal while a command works."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 COMPILING = (
     "note: compiling kernels in the background, once on this machine (`placeopt warm` compiles all); "
-    "plain Python runs meanwhile"
+    "plain Python runs in the meantime"
 )
 
 _TICK = 0.1
@@ -28,29 +28,39 @@ _TICK = 0.1
 def watched(
     work: Callable[[Callable[[Progress], None]], T], problem: Problem, console: Console, limit: float | None
 ) -> T:
-    """What `work` returns; it runs in a thread, so that this one can show its progress and handle signals."""
+    """Return the result of `work`, which runs in a thread while this one shows progress and handles signals."""
     from placeopt.kernels import compilation
 
     latest: list[Progress] = []
     with ThreadPoolExecutor(1, thread_name_prefix="work") as executor:
         future: Future[T] = executor.submit(work, latest.append)
         with _display(console, limit, latest, problem) as show:
-            told = False
+            noted = False
             while True:
                 try:
                     return future.result(timeout=_TICK)
                 except FutureTimeoutError:
-                    if compilation.pending() and not told:
+                    if compilation.pending() and not noted:
                         console.print(COMPILING, soft_wrap=True)
-                        told = True
+                        noted = True
                     show()
+
+
+@contextmanager
+def status_line(console: Console, text: str) -> Iterator[Callable[[str], None] | None]:
+    """Show a line of text on a terminal; yield a function that changes it, None elsewhere."""
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status(text, spinner="line") as status:
+        yield status.update
 
 
 @contextmanager
 def _display(
     console: Console, limit: float | None, latest: list[Progress], problem: Problem
 ) -> Iterator[Callable[[], None]]:
-    """A line with time, incumbent, bound and gap on a terminal; nothing elsewhere."""
+    """Show time, incumbent, bound and gap on a terminal; nothing elsewhere."""
     if not console.is_terminal:
         yield lambda: None
         return
@@ -68,14 +78,14 @@ def _display(
 
 
 def progress_text(latest: list[Progress], problem: Problem) -> str:
-    """Best value, bound and gap so far."""
+    """Describe the best value, bound and gap so far."""
     from placeopt.solving.result import relative_gap
     from placeopt.views.facts import value_text
 
     if not latest:
         return "solving"
     state = latest[-1]
-    metric = problem.objective.single
+    metric = problem.objective.leading_metric
     parts = []
     if state.objective is not None:
         parts.append(f"best {value_text(state.objective, problem, metric, ticks=False)}")

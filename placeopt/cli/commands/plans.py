@@ -1,8 +1,8 @@
-"""placeopt verify, simulate and inspect: look at a plan, run it, look at a problem."""
+"""placeopt verify and simulate: check a plan, and execute it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,81 +12,76 @@ from placeopt.cli.options import (
     PlanPath,
     ProblemFile,
     checked_options,
+    note_violations,
     print_json,
-    stderr_console,
+    print_notes,
     stdout_console,
 )
 from placeopt.cli.targets import check_targets
-from placeopt.errors import UsageError
-
-if TYPE_CHECKING:
-    from placeopt.io.plan import Plan
+from placeopt.errors import UsageError, unwritable
 
 
 def verify(problem: ProblemFile, plan: PlanPath, as_json: AsJson = False) -> None:
-    """Check a plan against its problem: every violated rule, and whether its objective is what it claims."""
+    """Check a plan against its problem: list every violated rule, and check the stated objective."""
     from placeopt.io.compiler import load
     from placeopt.io.plan import read_plan
     from placeopt.solving.result import number
-    from placeopt.verifier import verify as judge
+    from placeopt.verifier import verify as check
 
     compiled = load(problem)
     read = read_plan(plan, compiled)
-    other = _made_for_another(read, compiled.fingerprint())
-    report = judge(compiled, read.schedule, read.claim)
+    fingerprint = compiled.fingerprint()
+    same = read.fingerprint in (None, fingerprint)
+    report = check(compiled, read.schedule, read.claim)
     if as_json:
-        print_json(
-            {
-                "problem": compiled.name,
-                "fingerprint": compiled.fingerprint(),
-                "made_for_this_problem": other is None,
-                "feasible": report.feasible,
-                "objective": None if report.objective is None else [number(value) for value in report.objective],
-                "makespan": report.makespan,
-                "violations": [
-                    {"rule": found.rule.value, "message": found.message, "amount": found.amount}
-                    for found in report.violations
-                ],
-            }
-        )
+        print_json({
+            "problem": compiled.name,
+            "fingerprint": fingerprint,
+            "made_for_this_problem": same,
+            "feasible": report.feasible,
+            "objective": None if report.objective is None else [number(value) for value in report.objective],
+            "makespan": report.makespan,
+            "violations": [
+                {"rule": found.rule.value, "message": found.message, "amount": found.amount}
+                for found in report.violations
+            ],
+        })  # fmt: skip
     else:
-        from placeopt.cli.terminal.console import print_problem, print_violations
+        from placeopt.cli.terminal.console import print_problem, print_verdict
         from placeopt.views.facts import value_text
 
         console = stdout_console()
         print_problem(console, compiled)
-        if other is not None:
-            stderr_console().print(other, soft_wrap=True)
+        if not same:
+            print_notes(
+                f"the plan was made for another version of this problem ({read.fingerprint}; this one is {fingerprint})"
+            )
         if report.feasible:
             assert report.objective is not None
             value = value_text(report.objective[0], compiled, compiled.objective.single)
             console.print(f"[green]feasible[/green]: {compiled.objective} = {value}")
         else:
-            print_violations(console, report.violations)
+            print_verdict(console, False, report.violations)
     raise typer.Exit(0 if report.feasible else 1)
-
-
-def _made_for_another(plan: Plan, fingerprint: str) -> str | None:
-    if plan.fingerprint is None or plan.fingerprint == fingerprint:
-        return None
-    return (
-        f"note: the plan was made for another version of this problem ({plan.fingerprint}, this one is {fingerprint})"
-    )
 
 
 def simulate(
     problem: ProblemFile,
     plan: PlanPath,
     discipline: Annotated[
-        str, typer.Option("--discipline", help="fifo: as tasks become ready; priority or order: by the plan's starts.")
+        str,
+        typer.Option(
+            "--discipline",
+            help="Order of ready tasks: fifo (first ready first), or priority or order (by the plan's starts).",
+        ),
     ] = "fifo",
-    noise: Annotated[float, typer.Option("--noise", help="Times vary by up to this share: 0.2 for +-20 %.")] = 0.0,
-    runs: Annotated[int, typer.Option("--runs", help="How many runs under noise.")] = 100,
-    seed: Annotated[int, typer.Option("--seed", help="Same seed, same runs.")] = 0,
+    noise: Annotated[float, typer.Option("--noise", help="Vary times by up to this share: 0.2 for +-20 %.")] = 0.0,
+    runs: Annotated[int, typer.Option("--runs", help="Number of runs with noise.")] = 100,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed of the noise.")] = 0,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Execute a plan's placement under the problem's execution model, with or without noise."""
+    """Execute the placement of a plan under the problem's execution model, with or without noise."""
     from placeopt.io.compiler import load
     from placeopt.io.plan import plan_document, read_plan, write_plan
     from placeopt.model.schedule import makespan
@@ -94,7 +89,7 @@ def simulate(
     from placeopt.simulation import MOST_RUNS, Discipline
     from placeopt.simulation import simulate as run
     from placeopt.simulation import simulate_noisy as run_noisy
-    from placeopt.verifier import verify as judge
+    from placeopt.verifier import verify as check
 
     if not 0 <= noise < 1:
         raise UsageError(f"--noise is {noise}; expected a share from 0 to less than 1")
@@ -111,11 +106,7 @@ def simulate(
     elif discipline == "order":
         keys["order"] = schedule.start
     executed = run(compiled, schedule.device, **keys)
-    broken = len(judge(compiled, schedule).violations)
-    if broken:
-        rules = f"{broken} rule{'' if broken == 1 else 's'}"
-        note = f"note: the plan itself breaks {rules} (verify tells them); only its placement is executed here"
-        stderr_console().print(note, soft_wrap=True)
+    note_violations(check(compiled, schedule).violations, "; only its placement is executed here")
     data: dict[str, Any] = {
         "problem": compiled.name,
         "discipline": discipline,
@@ -129,11 +120,11 @@ def simulate(
             "noise": noise, "runs": runs, "seed": seed, "mean": sample.mean, "deviation": sample.deviation,
             "quantiles": {str(q): sample.quantile(q) for q in (0.05, 0.25, 0.5, 0.75, 0.95)},
         }  # fmt: skip
-    if out is not None:  # before anything is printed: nothing can come between
+    if out is not None:  # before printing, which may fail
         try:
             write_plan(out, plan_document(compiled, executed))
         except OSError as error:
-            raise UsageError(f"cannot write {out}: {error.strerror or error}") from None
+            raise UsageError(unwritable(out, error)) from None
     if as_json:
         print_json(data)
     else:
@@ -150,16 +141,3 @@ def simulate(
             line("  mean", data["mean"])
             for q, value in data["quantiles"].items():
                 line(f"  {float(q):.0%} quantile", value)
-
-
-def inspect(problem: ProblemFile, as_json: AsJson = False) -> None:
-    """Describe a problem: sizes, shape, memory, device classes, what exact passes remove, lower bounds."""
-    from placeopt.cli.terminal.inspection import inspection, print_inspection
-    from placeopt.io.compiler import load
-
-    compiled = load(problem)
-    found = inspection(compiled)
-    if as_json:
-        print_json(found)
-    else:
-        print_inspection(stdout_console(), compiled, found)

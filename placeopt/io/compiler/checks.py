@@ -1,29 +1,20 @@
-"""Release times and deadlines, and whether the time between them is enough."""
+"""Checks of the whole problem: release times against deadlines, and totals against 64 bits."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from placeopt.io.compiler.devices import DeviceIndex
 from placeopt.io.compiler.durations import DurationTable
+from placeopt.io.compiler.edges import EdgeArrays
 from placeopt.io.compiler.issues import Issues
-from placeopt.io.compiler.scales import Scales
+from placeopt.io.compiler.network import DeviceIndex, LinkArrays
+from placeopt.io.compiler.scales import LARGEST, Scales
 from placeopt.io.spec import TaskSpec
 from placeopt.model.arrays import Int
 from placeopt.model.problem import COARSE, UNLIMITED
 from placeopt.model.units import time_text
-
-
-def time_windows(tasks: dict[str, TaskSpec], scales: Scales) -> tuple[Int, Int]:
-    """(n,) release times, rounded up to ticks, and (n,) deadlines, rounded down: whole ticks never promise too much."""
-    release = np.zeros(len(tasks), dtype=np.int64)
-    deadline = np.full(len(tasks), UNLIMITED, dtype=np.int64)
-    for row, (name, task) in enumerate(tasks.items()):
-        if task.release is not None:
-            release[row] = scales.ticks(task.release, ("tasks", name, "release"))
-        if task.deadline is not None:
-            deadline[row] = scales.ticks_within(task.deadline, ("tasks", name, "deadline"))
-    return release, deadline
 
 
 def check_windows(
@@ -35,9 +26,9 @@ def check_windows(
     scales: Scales,
     issues: Issues,
 ) -> None:
-    """Report deadlines before the release time, and those that not even the fastest device can meet.
+    """Report deadlines before the release time, and those that even the fastest device misses.
 
-    Without a table (the durations are not known) a task counts as taking no time.
+    Without a table, tasks are assumed to take no time.
     """
     if not scales.sound or (deadline == UNLIMITED).all():
         return
@@ -46,7 +37,7 @@ def check_windows(
         some = table.feasible.any(axis=1)
         fastest[some] = np.where(table.feasible, table.duration, UNLIMITED).min(axis=1, initial=UNLIMITED)[some]
     names = list(tasks)
-    # A task without a deadline has the largest number there is, which no sum of two times in range exceeds.
+    # UNLIMITED exceeds every sum of two times in range.
     for row in np.flatnonzero(release + fastest > deadline).tolist():
         name, task = names[row], tasks[names[row]]
         path = ("tasks", name, "deadline")
@@ -69,3 +60,43 @@ def check_windows(
             coarse = f"; times are rounded to the {tick} tick, a finer resolution may help"
             hint = coarse if rounding is not None and rounding.share > COARSE else ""
             issues.add(f"{stated} cannot be met: the task{after} {takes}, {excess} too long{hint}", path)
+
+
+def check_ranges(
+    duration: Int,
+    release: Int,
+    amounts: Int,
+    edges: EdgeArrays,
+    links: LinkArrays,
+    power: Sequence[tuple[int, int]],
+    issues: Issues,
+) -> None:
+    """Report the first total of times, memory, payloads or energy that is out of range.
+
+    `duration` (n, m) ticks, 0 where not feasible; `release` (n,) ticks; `amounts` (n,) bytes of each task; `power`
+    (num, den) of each device.
+    """
+
+    def check(what: str, total: float, unit: str, hint: str, section: str) -> None:
+        if total > LARGEST and not len(issues):
+            issues.add(f"{what} to {total:.2g} {unit}, more than 2^60; {hint}", (section,))
+
+    moved = _total(edges.payload)
+    slowest = float((links.byte_ticks_num / links.byte_ticks_den).max(initial=0))
+    transfers = moved * slowest + len(edges.payload) * float(1 + links.latency.max(initial=0))
+    # All tasks and transfers one after another from the last release on: only unnecessary waiting takes longer.
+    last = float(release.max(initial=0))
+    times = last + _total(duration.max(axis=1, initial=0)) + transfers
+    what = "the last release time, all durations and transfers" if last else "all durations and transfers"
+    check(f"{what} add up", times, "ticks", "use a coarser resolution", "resolution")
+    check("the memory of all tasks adds up", _total(amounts), "bytes", "expected less", "tasks")
+    check("all payloads add up", moved, "bytes", "expected less", "tasks")
+
+    hungriest = max((num / den for num, den in power), default=0)
+    dearest = float((links.byte_energy_num / links.byte_energy_den).max(initial=0))
+    energy = _total(duration.max(axis=1, initial=0)) * hungriest + len(duration) + moved * dearest + len(edges.payload)
+    check("the energy of all tasks and transfers adds up", energy, "nJ", "expected less", "devices")
+
+
+def _total(amounts: Int) -> float:
+    return float(amounts.astype(np.float64).sum())

@@ -1,0 +1,157 @@
+"""The device network: devices by name, pool and type, and the link between every two of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from placeopt.io.compiler.issues import Issues
+from placeopt.io.compiler.scales import Scales
+from placeopt.io.spec import ANY, MOST_DEVICES, DeviceSpec, LinkOverride, LinkSpec, LinksSpec
+from placeopt.io.syntax import Path
+from placeopt.model.arrays import Int
+from placeopt.model.units import shown
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device after counts are expanded."""
+
+    name: str
+    pool: str
+    """Its key in the document: `core` for core0 and core1."""
+    type: str
+    spec: DeviceSpec
+
+
+class DeviceIndex:
+    """All devices, and the indices of each name, pool and type.
+
+    A device's own name refers to that device only, any other reference to all devices of that pool or type. Unknown
+    references are reported, unless the index is not `complete` or they are `former` ones, of devices that are gone.
+    """
+
+    def __init__(
+        self,
+        specs: dict[str, DeviceSpec],
+        issues: Issues,
+        *,
+        complete: bool = True,
+        former: frozenset[str] = frozenset(),
+    ) -> None:
+        self.devices: list[Device] = []
+        self._issues = issues
+        self._complete = complete
+        self._former = former
+        self._names: dict[str, list[int]] = {}
+        self._pools: dict[str, list[int]] = {}
+        self._types: dict[str, list[int]] = {}
+        for pool, spec in specs.items():
+            names = [pool] if spec.count is None else [f"{pool}{k}" for k in range(spec.count)]
+            if len(self.devices) + len(names) > MOST_DEVICES:
+                issues.add(f"more than {MOST_DEVICES} devices in all", ("devices", pool), at_key=True)
+                raise issues.error()
+            for name in names:
+                if name in self._names:
+                    message = f"duplicate name {shown(name)}: two devices have it"
+                    issues.add(message, ("devices", pool), at_key=True)
+                    continue
+                place = len(self.devices)
+                self.devices.append(Device(name, pool, spec.type or pool, spec))
+                self._names[name] = [place]
+                self._pools.setdefault(pool, []).append(place)
+                self._types.setdefault(spec.type or pool, []).append(place)
+        self._everything = list(range(len(self.devices)))
+
+    @property
+    def references(self) -> frozenset[str]:
+        """All names, pools and types."""
+        return frozenset((*self._names, *self._pools, *self._types))
+
+    def __len__(self) -> int:
+        return len(self.devices)
+
+    def find(self, reference: str, path: Path | None) -> list[int]:
+        """The devices of a reference, in order; see `levels` for the path."""
+        return sorted({place for level in self.levels(reference, path) for place in level})
+
+    def levels(
+        self, reference: str, path: Path | None, *, at_key: bool = False
+    ) -> tuple[list[int], list[int], list[int], list[int]]:
+        """The devices of a reference, least specific first: as everything, as a type, as a pool, as a name.
+
+        `path` is the position for the report of an unknown reference; without it, none is made.
+        """
+        if reference in self._names:
+            return [], [], [], self._names[reference]
+        everything = self._everything if reference == ANY else []
+        found = everything, self._types.get(reference, []), self._pools.get(reference, []), list[int]()
+        if path is not None and self._complete and not any(found) and reference not in self._former:
+            known = list(dict.fromkeys([*self._names, *self._pools, *self._types]))
+            self._issues.unknown("device", reference, known, path, at_key=at_key)
+        return found
+
+    def hidden(self, reference: str) -> list[int]:
+        """The devices of a pool or type that a reference excludes because it is also the name of a device."""
+        others = {*self._pools.get(reference, []), *self._types.get(reference, [])}
+        return sorted(others - set(self._names[reference])) if reference in self._names else []
+
+
+class LinkArrays(NamedTuple):
+    """The link arrays of a Problem, each (m, m) int64."""
+
+    latency: Int
+    byte_ticks_num: Int
+    byte_ticks_den: Int
+    byte_energy_num: Int
+    byte_energy_den: Int
+
+
+def link_arrays(links: LinksSpec, index: DeviceIndex, scales: Scales, issues: Issues) -> LinkArrays:
+    """The arrays of a links section; links are free by default."""
+    free = (0, 0, 1, 0, 1)
+    arrays = LinkArrays(*(np.full((len(index), len(index)), value, dtype=np.int64) for value in free))
+    everything = np.arange(len(index))
+    _apply(arrays, links.default, [(everything, everything)], scales, ("links", "default"))
+    for place, override in enumerate(links.overrides):
+        path = ("links", "overrides", place)
+        _apply(arrays, override, _ends(override, index, issues, path), scales, path)
+    for array, value in zip(arrays, free, strict=True):
+        np.fill_diagonal(array, value)
+    return arrays
+
+
+def _ends(override: LinkOverride, index: DeviceIndex, issues: Issues, path: Path) -> list[tuple[Int, Int]]:
+    """The (senders, receivers) of an override."""
+
+    def find(key: str, references: list[str]) -> Int:
+        places = [index.find(reference, (*path, key, place)) for place, reference in enumerate(references)]
+        return np.array(sorted({d for found in places for d in found}), dtype=np.int64)
+
+    source, target, between = override.source, override.target, override.between
+    if between is None and source is not None and target is not None:
+        return [(find("from", source), find("to", target))]
+    if between is not None and source is None and target is None:
+        first, second = (
+            np.array(index.find(reference, (*path, "between", place)), dtype=np.int64)
+            for place, reference in enumerate(between)
+        )
+        return [(first, second), (second, first)]
+    if not issues.touch(*path):
+        issues.add("expected either between, or from and to", path)
+    return []
+
+
+def _apply(arrays: LinkArrays, link: LinkSpec, ends: list[tuple[Int, Int]], scales: Scales, path: Path) -> None:
+    for senders, receivers in ends:
+        where = np.ix_(senders, receivers)
+        if link.latency is not None:
+            arrays.latency[where] = scales.ticks(link.latency, (*path, "latency"))
+        if link.bandwidth is not None:
+            rate = scales.bandwidth(link.bandwidth, (*path, "bandwidth"))
+            arrays.byte_ticks_num[where], arrays.byte_ticks_den[where] = rate
+        if link.energy is not None:
+            rate = scales.energy(link.energy, (*path, "energy"))
+            arrays.byte_energy_num[where], arrays.byte_energy_den[where] = rate

@@ -1,0 +1,47 @@
+"""Texts about problems and results, and the traffic of tasks."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from placeopt.model.building import build_problem
+from placeopt.model.problem import Metric, Objective, Term
+from placeopt.views.facts import aligned, first_level, task_traffic, verdict_text
+
+
+@pytest.mark.parametrize(
+    ("levels", "leading", "single"),
+    [
+        (((Term("energy"),),), "energy", "energy"),
+        (((Term("energy"),), (Term("makespan"),)), "energy", None),
+        (((Term("energy", Fraction(2)),),), None, None),
+        (((Term("energy"), Term("makespan")),), None, None),
+    ],
+)
+def test_leading_metric(levels: tuple[tuple[Term, ...], ...], leading: Metric | None, single: Metric | None) -> None:
+    objective = Objective(levels)
+    assert (objective.leading_metric, objective.single) == (leading, single)
+    assert first_level(str(objective)) == str(Objective(levels[:1]))
+
+
+def test_verdict() -> None:
+    assert verdict_text(None, 0) == "no schedule"
+    assert verdict_text(True, 0) == "feasible: the verifier found no violation"
+    assert verdict_text(False, 1_200) == "infeasible: 1,200 violations"
+
+
+def test_traffic_counts_a_shared_transfer_once_for_the_producer() -> None:
+    problem = build_problem(
+        task_names=["a", "b", "c", "d"], device_names=["x", "y"], duration=np.ones((4, 2), dtype=np.int64),
+        edges=[(0, 1), (0, 2), (0, 3)], payload=[5, 5, 5], shared=[True, True, True],
+    )  # fmt: skip
+    sent, received = task_traffic(problem, np.array([0, 1, 1, 0]))
+    assert sent.tolist() == [5, 0, 0, 0]  # b and c share one transfer, d is on the device of a
+    assert received.tolist() == [0, 5, 5, 0]
+
+
+def test_columns_of_words_are_left_aligned() -> None:
+    assert aligned([("a", "b", "c"), ("long", "100", "word")], left=1, words=[2]) == ["a       b  c", "long  100  word"]
