@@ -59,7 +59,7 @@ def load(path: str | Path, *, files: Files = "any", max_bytes: int | None = None
     if not isinstance(path, str | Path):
         raise UsageError(f"load takes a path, got {type(path).__name__}; placeopt.compile takes documents made in code")
     with size_limit(max_bytes):
-        return compile_document(_read(path), files=files)
+        return compile_document(document_of(path), files=files)
 
 
 def compile_spec(
@@ -89,15 +89,22 @@ def compile_spec(
     return compile_document(document_of(spec), folder=folder, files=files)
 
 
-def document_of(data: Mapping[str, Any]) -> Document:
-    """A document made in code.
+def document_of(source: str | Path | Mapping[str, Any]) -> Document:
+    """Return the document of a file, or one made in code.
 
     Raises
     ------
+    SpecError
+        If the file cannot be read.
     UsageError
-        If it has the same name as text and as a number.
+        If a document made in code has the same name as text and as a number.
     """
-    return Document({key: _with_text_keys(key, value) for key, value in data.items()})
+    if isinstance(source, Mapping):
+        return Document({key: _with_text_keys(key, value) for key, value in source.items()})
+    try:
+        return read_document(source)
+    except DocumentError as error:
+        raise SpecError(error.issues) from None
 
 
 def _with_text_keys(section: object, entries: Any) -> Any:
@@ -129,17 +136,10 @@ def begin_compilation(
 
 def read_spec(path: str | Path) -> Spec:
     """The spec in a file, short forms widened, names not yet resolved."""
-    checked = validate(_read(path), Spec)
+    checked = validate(document_of(path), Spec)
     if checked.model is None or checked.issues:
         raise SpecError(in_file_order(checked.issues))
     return checked.model
-
-
-def _read(path: str | Path) -> Document:
-    try:
-        return read_document(path)
-    except DocumentError as error:
-        raise SpecError(error.issues) from None
 
 
 class Compilation:

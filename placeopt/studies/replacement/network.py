@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.errors import DocumentError, SpecError, UsageError, in_file_order
+from placeopt.errors import SpecError, UsageError, in_file_order
 from placeopt.io.compiler import Compilation, begin_compilation, document_of
 from placeopt.io.compiler.devices import DeviceIndex
 from placeopt.io.compiler.issues import Issues
-from placeopt.io.document import Document, Files, NamedFiles, read_document
+from placeopt.io.document import Document, Files, NamedFiles
 from placeopt.io.plan import read_plan
 from placeopt.io.spec import CurrentSpec, NetworkFile, Spec
 from placeopt.io.validation import validate
@@ -36,30 +36,14 @@ Source = str | Path | Mapping[str, Any] | Spec
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A problem on a changed network.
+    """A problem on a changed network."""
 
-    Attributes
-    ----------
-    problem
-        The tasks on the present devices; relocation is part of its objective.
-    current
-        (n,) the device of each task; GONE for a new task or a removed device.
-    moved
-        (n,) bytes that move with each task.
-    before
-        Names of the old devices.
-    where
-        The old device of each task that had one, by names.
-    start
-        (n,) start ticks in the old plan; None if unknown.
-    """
-
-    problem: Problem
-    current: Int
-    moved: Int
-    before: tuple[str, ...]
-    where: Mapping[str, str]
-    start: Int | None
+    problem: Problem  # the tasks on the present devices; relocation is part of its objective
+    current: Int  # (n,) the device of each task; GONE for a new task or a removed device
+    moved: Int  # (n,) bytes that move with each task
+    before: tuple[str, ...]  # names of the old devices
+    where: Mapping[str, str]  # the old device of each task that had one, by names
+    start: Int | None  # (n,) start ticks in the old plan, if known
 
 
 def changed_problem(
@@ -90,7 +74,7 @@ def _opened(problem: Source, files: Files | None) -> Compilation:
     if isinstance(problem, Spec):
         document = Document(problem.model_dump(by_alias=True, warnings=False))
         return Compilation(problem, document, (), NamedFiles.of(document, allowed=files))
-    return begin_compilation(_document(problem), files=files)
+    return begin_compilation(document_of(problem), files=files)
 
 
 def _on_network(
@@ -102,7 +86,7 @@ def _on_network(
     """Return the tasks of one document on the devices of another, with relocation from their present devices."""
     old = before.problem()
     where, start = _where(plan, old)
-    document = _document(network)
+    document = document_of(network)
     checked = validate(document, NetworkFile)
     if checked.model is None:
         raise SpecError(in_file_order(checked.issues))
@@ -167,15 +151,6 @@ def with_relocation(objective: Objective) -> Objective:
     moving: Metric = "relocation"
     weight = max(term.weight for term in first)
     return Objective(((*first, Term(moving, weight)), *others))
-
-
-def _document(source: str | Path | Mapping[str, Any]) -> Document:
-    if not isinstance(source, str | Path):
-        return document_of(source)
-    try:
-        return read_document(source)
-    except DocumentError as error:
-        raise SpecError(error.issues) from None
 
 
 def _where(plan: str | Path | Schedule | Mapping[str, str], problem: Problem) -> tuple[dict[str, str], Int | None]:
