@@ -25,7 +25,7 @@ from placeopt.simulation import simulate
 
 from .._constructive.groups import grouped, packings
 from .._local_search import current_schedule, load, make_instance, make_state
-from .._runs.incumbent import Incumbent
+from .._runs.solve_run import Incumbent
 from .._runs.validity import valid
 from .decoding import decode
 from .instance import LATE, MAKESPAN, OVERFULL

@@ -25,7 +25,7 @@ from placeopt.solver import Answer, Clock, Options, Termination
 
 from .._constructive.construction import Constructed, as_answer, no_room
 from .._constructive.groups import grouped, packings
-from .._runs.incumbent import Incumbent
+from .._runs.solve_run import Incumbent
 from .._runs.validity import valid
 from ._sampling_loops import KNOWN, LATE, LEFT, MODULUS, SEED, SPAN, TRIES, Rules, State, draw, draw_home, sample
 

@@ -41,22 +41,13 @@ BLIND = ("makespan", "total_cost", "relocation")
 class Pools:
     """A problem with pooled classes, and how to map schedules to it and back.
 
-    Attributes
-    ----------
-    original
-        The problem with all its devices.
-    problem
-        The problem in which the first device of each pooled class stands for all of them, without capacity.
-    slots
-        (m',) tasks that each of its devices runs at a time.
-    members
-        For each of its devices, the original ones that it represents.
+    In `problem`, the first device of each pooled class represents all of them, without capacity.
     """
 
     original: Problem
     problem: Problem
-    slots: list[int]
-    members: list[list[int]]
+    slots: list[int]  # tasks that each device of `problem` runs at a time
+    members: list[list[int]]  # the original devices that each represents
 
     def limits(self, limits: Limits) -> Limits:
         """Return the limits of the original as those of the pooled problem."""

@@ -23,30 +23,14 @@ Ways = dict[Pair, Literal]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A transfer that a placement may need: of one edge, or of a shared output to one device.
+    """A transfer that a placement may need: of one edge, or of a shared output to one device."""
 
-    Attributes
-    ----------
-    producer
-        The task whose data moves.
-    edges
-        The edges that it serves: one, or the shared ones of the producer that can end on `device`.
-    device
-        The destination, if the output is shared by several groups.
-    present
-        Literal that the placement needs it.
-    options
-        Pairs of classes, sender's and receiver's, between which it can run.
-    moving
-        Returns one of the edges that it serves in a schedule, None if the schedule does not need it.
-    """
-
-    producer: int
-    edges: tuple[int, ...]
-    device: int | None
-    present: Literal
-    options: tuple[Pair, ...]
-    moving: Callable[[View], int | None]
+    producer: int  # the task whose data moves
+    edges: tuple[int, ...]  # the edges that it serves: one, or the shared ones of the producer that can end on `device`
+    device: int | None  # the destination, if the output is shared by several groups
+    present: Literal  # whether the placement needs it
+    options: tuple[Pair, ...]  # pairs of classes, sender's and receiver's, between which it can run
+    moving: Callable[[View], int | None]  # returns one of its edges if a schedule needs it
 
 
 class Moves:

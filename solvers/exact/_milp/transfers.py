@@ -14,22 +14,13 @@ from .placement import Pair, Placement
 class Move:
     """A transfer that a placement may need.
 
-    Attributes
-    ----------
-    producer
-        The task whose data moves.
-    edges
-        The edges that it serves: one that is not shared, or the shared ones of the producer that can end on `device`.
-    device
-        The destination of a shared output; None for an edge that is not shared.
-    ways
-        (a, b) -> whether it runs from device a to device b. For a shared output the value may be too large, which only
-        adds cost.
+    `ways` maps (a, b) to whether the transfer runs from device a to device b. For a shared output the value may be too
+    large, which only adds cost.
     """
 
-    producer: int
-    edges: tuple[int, ...]
-    device: int | None
+    producer: int  # the task whose data moves
+    edges: tuple[int, ...]  # one that is not shared, or the shared ones of the producer that can end on `device`
+    device: int | None  # the destination of a shared output
     ways: dict[Pair, Linear]
 
     def leaves(self, a: int) -> Linear:

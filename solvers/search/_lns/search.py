@@ -133,7 +133,6 @@ class Search:
         kind, area, before = trial.kind, trial.area, self.state
         gain = self._gain(trial)
         kind.tried += 1
-        kind.gains += gain > 0
         kind.ticks += gain
         kind.seconds += trial.seconds
         share = gain / max(before.span, 1) / trial.seconds

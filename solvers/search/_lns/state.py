@@ -23,19 +23,11 @@ from placeopt.simulation import retime
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boundary:
-    """The state of the devices before and after an interval of the sequence.
+    """The state of the devices before and after an interval of the sequence."""
 
-    Attributes
-    ----------
-    free
-        (m,) end of the last task on the device before the interval, 0 without one.
-    tail, latest
-        (m,) tail and latest start of the first task on the device after the interval; 0 and UNLIMITED without one.
-    """
-
-    free: Int
-    tail: Int
-    latest: Int
+    free: Int  # (m,) end of the last task on the device before the interval, 0 without one
+    tail: Int  # (m,) tail of the first task on the device after the interval, 0 without one
+    latest: Int  # (m,) latest start of that task, UNLIMITED without one
 
 
 class State:
