@@ -1,4 +1,4 @@
-"""What cp-sat and milp share: their runs and the values of a schedule that they start from; not their models."""
+"""Run cp-sat and milp level by level, and compute the values of a schedule for hints; their models are separate."""
 
 from __future__ import annotations
 

@@ -45,13 +45,8 @@ class StoppedError(Exception):
 class Enumeration:
     """One search.
 
-    Attributes
-    ----------
-    least
-        The value of the incumbent, None without one: an integer for each level of the objective, `_scale` times its
-        value.
-    moved
-        Ticks of relocation of the current partial placement.
+    `least` is the value of the incumbent, None without one: an integer for each level of the objective, `_scale` times
+    its value. `moved` are the ticks of relocation of the current partial placement.
     """
 
     def __init__(

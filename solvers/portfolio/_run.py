@@ -268,13 +268,7 @@ class Run(SolveRun):
         return seconds
 
     def _walk(
-        self,
-        start: Schedule,
-        seconds: float,
-        number: int,
-        name: str,
-        make: MakeWalker,
-        cooled: Coolings,
+        self, start: Schedule, seconds: float, number: int, name: str, make: MakeWalker, cooled: Coolings
     ) -> None:
         """Run a search by moves."""
         outcome = search_from(

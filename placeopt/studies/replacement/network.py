@@ -91,7 +91,8 @@ def _on_network(
     if checked.model is None:
         raise SpecError(in_file_order(checked.issues))
     spec, now = before.spec, checked.model
-    names = _device_names(now)
+    present = DeviceIndex(now.devices, Issues(Document({})), complete=False).devices
+    names = {device.name for device in present}
     current: dict[str, Any] = {"placement": {task: device for task, device in where.items() if device in names}}
     if runs is not None:
         current["runs_before_next_change"] = runs
@@ -168,11 +169,6 @@ def _where(plan: str | Path | Schedule | Mapping[str, str], problem: Problem) ->
         raise UsageError("replace: the schedule does not fit this problem; expected a device for each of its tasks")
     homes = [problem.device_names[d] for d in schedule.device.tolist()]
     return dict(zip(problem.task_names, homes, strict=True)), schedule.start
-
-
-def _device_names(network: NetworkFile) -> frozenset[str]:
-    index = DeviceIndex(network.devices, Issues(Document({})), complete=False)
-    return frozenset(device.name for device in index.devices)
 
 
 def _places(problem: Problem, where: Mapping[str, str]) -> Int:

@@ -93,8 +93,7 @@ class WhatIf:
 
     @property
     def conclusion(self) -> str:
-        """A sentence on the gains of a faster network and of the best change, or on the changes that make the problem
-        feasible."""
+        """A sentence on the gains of a faster network and the best change, or on how to make the problem feasible."""
         if not self.variants:
             return "no change was examined"
         if not self.base.feasible:

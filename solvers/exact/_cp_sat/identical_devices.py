@@ -94,14 +94,13 @@ def pools(problem: Problem, wanted: bool) -> Pools:
         return Pools(problem, problem, slots, members)
     first = [devices[0] for devices in members]
     columns = {name: getattr(problem, name)[:, first] for name in ("duration", "feasible", "relocation")}
-    places = {name: getattr(problem, name)[first] for name in ("power_num", "power_den")}
+    places = {name: getattr(problem, name)[first] for name in ("power_num", "power_den", "device_class")}
     links = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den")
     arrays: dict[str, Any] = {
         **columns,
         **places,
         **{name: getattr(problem, name)[np.ix_(first, first)] for name in links},
         "capacity": np.where(np.array(slots) > 1, UNLIMITED, problem.capacity[first]),
-        "device_class": problem.device_class[first],
     }
     names = tuple(problem.device_names[d] for d in first)
     types = tuple(problem.device_types[d] for d in first)

@@ -17,7 +17,7 @@ Variable = cp_model.IntVar
 Interval = cp_model.IntervalVar
 
 QUARTILES = (0.0, 0.25, 0.5, 0.75)
-"""Of heads and tails, from which rows of windows are made."""
+"""Quantiles of heads and tails that the rows for windows use."""
 
 
 class Timing:

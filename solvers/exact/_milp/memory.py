@@ -49,10 +49,8 @@ class Memory:
             self._limit_peaks(devices, timing)
 
     def _limit_sums(self, devices: list[int]) -> None:
-        held = [
-            [sum(parts)] * self.problem.n_devices
-            for parts in zip(self.resident, self.output, self.scratch, strict=True)
-        ]
+        amounts = zip(self.resident, self.output, self.scratch, strict=True)
+        held = [[sum(parts)] * self.problem.n_devices for parts in amounts]
         for d, load in enumerate(self.placement.loads(held)):
             if d in devices:
                 self.used[d] = load

@@ -50,7 +50,7 @@ class Moves:
         self.all = [move for u in range(self.problem.n_tasks) for move in self._of_task(u)]
 
     def serving(self, v: int, move: Move) -> Linear:
-        """Whether a move is the one that task v would wait for, were its data not there already."""
+        """Return whether a move brings data to the device of task v, which waits for it unless the data is there."""
         if move.device is None:
             return Linear(constant=1)
         return self.placement.x[self.placement.group[v]][move.device]

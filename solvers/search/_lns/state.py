@@ -31,23 +31,11 @@ class Boundary:
 
 
 class State:
-    """An immutable valid schedule, with heads and tails.
+    """An immutable valid schedule, with its makespan `span`, heads and tails.
 
-    Attributes
-    ----------
-    schedule
-        The schedule.
-    sequence
-        (n,) the tasks by start, producers before consumers.
-    device, start, end
-        (n,) device, start and end of each task.
-    tail
-        (n,) ticks from the start of each task to the end of the longest path from it. Under port contention, waiting of
-        transfers is ignored.
-    latest
-        (n,) the latest start with which it and its followers meet their deadlines, UNLIMITED without any.
-    span
-        The makespan.
+    All arrays are (n,). `sequence` has the tasks by start, producers before consumers. `tail` has the ticks from the
+    start of each task to the end of the longest path from it, without the waiting of transfers for ports. `latest` has
+    the latest start with which a task and its followers meet their deadlines, UNLIMITED without deadlines.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:

@@ -97,7 +97,7 @@ def subproblem_of(state: State, area: Neighbourhood) -> Subproblem:
     due = state.latest[consumer] != UNLIMITED
     np.minimum.at(late, owner[due], state.latest[consumer[due]][:, None] - ticks[due])
 
-    group, size = problem.group[tasks], _group_sizes(problem)
+    group, size = problem.group[tasks], np.bincount(problem.group, minlength=problem.n_groups)
     freed = np.bincount(group[area.free], minlength=problem.n_groups)
     movable = freed[group] == size[group]
     small = _bare(problem, state, tasks, pairs, inner, movable)
@@ -185,10 +185,6 @@ def _spare(problem: Problem, small: Problem, now: Int, head: Int, tail: Int, lat
         if seen[key] > TUNING.idle:
             spare.append(d)
     return spare
-
-
-def _group_sizes(problem: Problem) -> Int:
-    return np.bincount(problem.group, minlength=problem.n_groups)
 
 
 def _rows(start: Int, tasks: Int) -> tuple[Int, Int]:
