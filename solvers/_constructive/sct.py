@@ -1,4 +1,4 @@
-"""What sct-lp and m-sct share: settings of the linear programme, its favourites, and what there is to tell of them."""
+"""What sct-lp and m-sct share: settings of the linear program, its favourites, and what there is to tell of them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CITATION = (
 
 
 class SctSettings(Settings):
-    """Settings of the linear programme."""
+    """Settings of the linear program."""
 
     tolerance: float = Field(default=TOLERANCE, gt=0, le=1)
     """Relative gap to which its value is proved."""
@@ -56,9 +56,9 @@ class SctSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Relaxed:
-    """The programme of a problem, solved and rounded."""
+    """The program of a problem, solved and rounded."""
 
-    programme: SctProgram
+    program: SctProgram
     solution: Solution
     favourites: Favourites
     ratios: Ratios
@@ -96,7 +96,7 @@ class Relaxed:
         found, ratios, rounded = self.solution, self.ratios, self.rounded
         what = "integer" if found.method == "cp-sat" else "linear"
         parts = [
-            f"{what} programme {time_text(found.value, problem.resolution)} in mean durations "
+            f"{what} program {time_text(found.value, problem.resolution)} in mean durations "
             + (f"(proved to {found.gap:.0e})" if found.gap else "(exactly)"),
             f"favourite pairs: {len(self.favourites.pairs):,}",
             "rho infinite" if ratios.rho is None else f"rho {float(ratios.rho):.3g}",
@@ -112,14 +112,14 @@ class Relaxed:
 
 
 def relaxed(problem: Problem, options: Options, settings: SctSettings) -> Relaxed:
-    """The paper's programme for a problem, solved as the settings ask; whatever stops it, there is an answer."""
-    programme = program_of(problem)
+    """The paper's program for a problem, solved as the settings ask; whatever stops it, there is an answer."""
+    program = program_of(problem)
     solution = None
     if settings.integral:
         from placeopt.bounding.sct.solution import integral_solution
 
         solution = integral_solution(
-            programme,
+            program,
             time_limit=options.time_limit,
             seed=options.seed,
             workers=options.workers,
@@ -128,12 +128,12 @@ def relaxed(problem: Problem, options: Options, settings: SctSettings) -> Relaxe
     whole = solution is not None
     if solution is None:
         solution = solution_of(
-            programme, tolerance=settings.tolerance, rounds=settings.rounds, should_stop=options.should_stop
+            program, tolerance=settings.tolerance, rounds=settings.rounds, should_stop=options.should_stop
         )
     return Relaxed(
-        programme=programme,
+        program=program,
         solution=solution,
-        favourites=favourites_of(programme, solution, settings.threshold, settle=not whole),
+        favourites=favourites_of(program, solution, settings.threshold, settle=not whole),
         ratios=ratios_of(problem),
         rounded=ratios_of(problem, settings.threshold),
     )

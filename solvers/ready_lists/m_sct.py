@@ -5,7 +5,7 @@ learning graphs. ACM Symposium on Cloud Computing (SoCC), 2020, doi:10.1145/3419
 C. Hanen, A. Munier: An approximation algorithm for scheduling dependent tasks on m processors with small communication
 delays. Discrete Applied Mathematics 108 (2001) 239-257, doi:10.1016/S0166-218X(00)00179-7.
 
-A linear programme names for each task at most one favourite child, and for each at most one favourite parent
+A linear program names for each task at most one favourite child, and for each at most one favourite parent
 (`placeopt.bounding.sct`). Then tasks are placed as in ETF, the earliest start of all pairs of a ready task and a device
 first, except that
 
@@ -26,10 +26,10 @@ Departures from the papers:
 - Ties end on the index of the task, then of the device, with waiting devices after idle ones; of several urgent tasks
   a device takes the one whose data could be everywhere first. The papers say nothing.
 - A task is ready once its producers are placed; an urgent task's data could be by then on every device that may run it.
-- x of the programme is rounded at 0.1, as Baechi says (its published code, and Hanen and Munier: 0.5, for which alone
+- x of the program is rounded at 0.1, as Baechi says (its published code, and Hanen and Munier: 0.5, for which alone
   the ratio is proved), and rounding is repaired where another threshold gives a task two favourites. Which of the many
   optima is taken: `placeopt.bounding.sct.favourites`.
-- Devices and links need not be alike: the programme has means, and a device on which a task takes longer than on
+- Devices and links need not be alike: the program has means, and a device on which a task takes longer than on
   another counts as one that starts it that much later (`_pairs.detours`).
 - Memory, groups, separation, release times, deadlines, ports and dead ends as in `m_etf`.
 """
@@ -96,7 +96,7 @@ class Waiting(NamedTuple):
 
 
 class MSctSettings(SctSettings, StartSettings):
-    """Settings of the linear programme, and of the schedule."""
+    """Settings of the linear program, and of the schedule."""
 
 
 class MSct:
@@ -109,7 +109,7 @@ class MSct:
         guarantee="(4 + 3 rho) / (2 + rho) - (2 + 2 rho) / (m (2 + rho)), rho <= 1 the longest transfer over the "
         "shortest task: on like devices and links, without limits on memory, groups, separation, release times and "
         "ports, with threshold=0.5",
-        complexity="O(n m log n + e m), and O(e) for each of some hundred rounds of the linear programme",
+        complexity="O(n m log n + e m), and O(e) for each of some hundred rounds of the linear program",
         citation=CITATION,
     )
     settings_type: ClassVar[type[MSctSettings]] = MSctSettings
