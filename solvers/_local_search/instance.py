@@ -55,7 +55,7 @@ class Instance(NamedTuple):
     byte_energy_den: Int
     label: Int  # (m,) class of each device
     kind: Int  # (e,) index of each in-edge's payload among the different ones
-    table: Int  # (p, k, k) ticks of each payload between two classes; empty where it would be too large
+    table: Int  # (p, k, k) ticks of each payload between two classes; empty if it would be too large
     feasible: Bool  # (g, m) the devices of each group
     memory: Int  # (g,) bytes of each group under the `sum` model
     apart_start: Int  # (g + 1,) the groups that are separated from each, as CSR

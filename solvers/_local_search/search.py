@@ -276,9 +276,9 @@ def makespan_bound(problem: Problem) -> int:
 
 
 def any_start(problem: Problem) -> Schedule | None:
-    """Return a schedule to start a search from where no heuristic has one; it may violate memory and deadlines.
+    """Return a schedule to start a search from if no heuristic has one; it may violate memory and deadlines.
 
-    None where no placement was found even without memory limits.
+    None if no placement was found even without memory limits.
     """
     roomy = replace(problem, capacity=np.full(problem.n_devices, UNLIMITED))
     groups = grouped(roomy)

@@ -46,7 +46,7 @@ class State(NamedTuple):
     # as long as nothing after it changes
     after: Int
     load: Int  # (m,) ticks of computing on each device
-    room: Int  # (m,) bytes left on each device under the `sum` model, negative where it is overfull
+    room: Int  # (m,) bytes left on each device under the `sum` model, negative if it is overfull
     free: Int  # (m,) ticks at which devices become free
     send: Int  # (m,) ticks at which sending ports become free
     receive: Int  # (m,) ticks at which receiving ports become free

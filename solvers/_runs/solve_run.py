@@ -22,14 +22,14 @@ def nothing_to_place(problem: Problem) -> Answer:
 
 
 def gap_reached(value: Value, bound: Value, gap_limit: float | None) -> Termination | None:
-    """Return OPTIMAL where a value equals its bound, COMPLETED where it is within the gap limit, else None."""
+    """Return OPTIMAL if a value equals its bound, COMPLETED if it is within the gap limit, else None."""
     if value == bound:
         return Termination.OPTIMAL
     return Termination.COMPLETED if gap_limit is not None and value - bound <= gap_limit * value else None
 
 
 def sufficient(problem: Problem, bound: float, gap_limit: float | None = None) -> float:
-    """Return the value at which a search may end; -inf where the objective has several levels."""
+    """Return the value at which a search may end; -inf if the objective has several levels."""
     if len(problem.objective.levels) > 1:
         return -math.inf
     return bound if gap_limit is None else bound / (1 - gap_limit) if gap_limit < 1 else math.inf
@@ -95,7 +95,7 @@ class SolveRun:
         return self.stop_reason() is not None
 
     def first_level_reached(self, bound: Value | None) -> Termination | None:
-        """Return how to end where the incumbent is good enough for a bound; None with several levels."""
+        """Return how to end if the incumbent is good enough for a bound; None with several levels."""
         values = self.best.values
         if values is None or bound is None or len(values) > 1:
             return None

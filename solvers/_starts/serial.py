@@ -50,7 +50,7 @@ def _orders(problem: Problem, device: int) -> list[Schedule]:
     """Return schedules on one device; their orders differ only with release times or deadlines.
 
     The orders are `Problem.order`; that in which tasks become ready, which minimises the makespan because the device
-    idles only while no task is ready; and, where that misses a deadline, the earliest deadline first among ready tasks
+    idles only while no task is ready; and, if that misses a deadline, the earliest deadline first among ready tasks
     (J. R. Jackson's rule), where successors tighten the deadlines of their predecessors.
     """
     schedules = [_serial(problem, device, problem.order)]

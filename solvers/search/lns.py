@@ -23,7 +23,7 @@ that does not fit is discarded. Under port contention, subproblems ignore ports,
 the others; this helps if transfers are light, but hardly if ports are the bottleneck. A subproblem contains at most
 three identical idle devices.
 
-The start must be feasible. Where only deadlines are violated, the search minimises the makespan without deadlines until
+The start must be feasible. If only deadlines are violated, the search minimises the makespan without deadlines until
 they are met.
 
 With one worker, seconds are converted to deterministic work (`_lns.search`), so the same seed gives the same schedule;
@@ -106,7 +106,7 @@ def _solved(problem: Problem, options: Options, settings: LnsSettings) -> Answer
         start = best_start(relaxed, options.initial, True)
     if start is None:
         return Answer(Termination.FAILED, message="no schedule to start from: pass one, or use cp-sat")
-    # Not the objective, which counts original ticks where the problem is coarsened: the search counts coarse ones.
+    # The makespan and not the objective, which counts original ticks if the problem is coarsened.
     enough = sufficient(problem, makespan_bound(problem), options.gap_limit)
 
     def stopped() -> bool:

@@ -116,7 +116,7 @@ class CpSatRun(ExactRun["Expression"]):
         return self.ended(self.descend(self.model.levels))
 
     def _anneal(self, least: Value) -> bool:
-        """Return whether annealing improved the start; it is used only where proofs are likely to take long."""
+        """Return whether annealing improved the start; it is used only if proofs are likely to take long."""
         start, limit = self.best.schedule, self.options.planned_seconds
         makespans = any(term.metric == "makespan" for term in self.problem.objective.levels[0])
         if start is None or not makespans or self.problem.n_tasks < ANNEALED or (limit is not None and limit < AMPLE):

@@ -34,11 +34,11 @@ class Move:
 
 
 class Moves:
-    """The transfers of a placement and, where costs differ, the device classes between which they run.
+    """The transfers of a placement and, if costs differ, the device classes between which they run.
 
     Variables: y[u, d], a shared output of task u moves to device d; z[g, h, c, k], groups g and h are on
     different devices, g in class c and h in class k; z'[u, d, c], a shared output of task u moves to device d
-    from class c. z and z' are added only where costs differ by class.
+    from class c. z and z' are added only if costs differ by class.
     """
 
     def __init__(self, placement: Placement) -> None:
@@ -75,7 +75,7 @@ class Moves:
         return [move for u in range(self.problem.n_tasks) for move in self._of_task(u)]
 
     def cost(self, move: Move, table: Int) -> Expression:
-        """Return the entry of `table` (k, k) for the classes of a move; 0 where it is not needed."""
+        """Return the entry of `table` (k, k) for the classes of a move; 0 if it is not needed."""
         costs = [int(table[pair]) for pair in move.options]
         if len(set(costs)) == 1:
             return costs[0] * move.present

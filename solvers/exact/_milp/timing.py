@@ -50,7 +50,7 @@ class Timing:
         return total(self.times.duration[i][d] * x for d, x in row.items())
 
     def if_one(self, later: Linear, earlier: Linear, condition: Linear, slack: int) -> None:
-        """Require later >= earlier where the condition is 1; `slack` is the largest violation where it is 0."""
+        """Require later >= earlier if the condition is 1; `slack` is the largest violation if it is 0."""
         self.program.at_least(later, earlier - max(0, slack) * (1 - condition))
 
     def _precedence(self, e: int) -> None:

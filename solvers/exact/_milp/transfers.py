@@ -32,7 +32,7 @@ class Move:
         return total(z for (_, r), z in self.ways.items() if r == b)
 
     def cost(self, table: list[list[int]]) -> Linear:
-        """Return the entry of a table (m rows of m) for its two devices; 0 where it is not needed."""
+        """Return the entry of a table (m rows of m) for its two devices; 0 if it is not needed."""
         return total(table[a][b] * z for (a, b), z in self.ways.items())
 
 

@@ -30,7 +30,7 @@ POLL = 0.05
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """A neighbourhood and its result; `sub` and `found` are None where no gain was possible."""
+    """A neighbourhood and its result; `sub` and `found` are None if no gain was possible."""
 
     kind: Kind
     area: Neighbourhood
