@@ -232,7 +232,7 @@ class Run(SolveRun):
         start = self.best.schedule or any_start(self.problem)
         if start is None:
             self.proved = Termination.FAILED
-            self.message = "no placement keeps all groups and separations on feasible devices"
+            self.message = "no placement satisfies feasibility, groups and separations"
             return
         able = [each for each in self.operators if self.best.schedule is not None or not each.needs_schedule]
         if self._compiling():  # plain Python makes too few moves for a gain

@@ -59,7 +59,7 @@ def search(
         best.offer(start, "start" if options.initial is None else "initial")
     begin = start or any_start(problem)
     if begin is None:
-        return Answer(Termination.FAILED, message="no placement keeps all groups and separations on feasible devices")
+        return Answer(Termination.FAILED, message="no placement satisfies feasibility, groups and separations")
     if problem.n_tasks == 0:
         return Answer(Termination.OPTIMAL, begin, bound)
     limit = options.planned_seconds

@@ -123,7 +123,8 @@ class WhatIf:
         if changes:
             return f"{start}; feasible with: {listing(changes)}"
         proved = all(each.feasible is False for each in self.variants)
-        return f"{start}; {'no change makes it feasible' if proved else 'nor of any changed problem'}"
+        found = "no change makes it feasible" if proved else "no schedule of a changed problem was found either"
+        return f"{start}; {found}"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a dict for each change: values in units of the objective, gains as shares of the base's objective."""
