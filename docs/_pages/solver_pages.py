@@ -53,7 +53,7 @@ WHEN = {
     "peft": "a first schedule with lookahead, in two or three times heft's time",
     "random": "a baseline for searches",
     "random-task-eft": "the baseline of GiPH's search policies",
-    "sct-lp": "Baechi's linear programme: favourite children, rho and a bound",
+    "sct-lp": "Baechi's linear program: favourite children, rho and a bound",
     "simple-placer": "a baseline: all tasks on the first device",
     "single": "a baseline: all tasks on the best single device",
     "submodular-g": "comparisons; better with communication=true",

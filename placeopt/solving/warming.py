@@ -148,7 +148,7 @@ def _run_around(problem: Problem) -> None:
 
 
 def _play(problem: Problem, calls: Sequence[Call]) -> None:
-    """Solve Baechi's linear programme as for a large problem, which needs more kernels, if a solver used it."""
+    """Solve Baechi's linear program as for a large problem, which needs more kernels, if a solver used it."""
     from placeopt.bounding.sct import program_of, solution_of
     from placeopt.bounding.sct.core import reach
 

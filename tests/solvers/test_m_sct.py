@@ -1,4 +1,4 @@
-"""m-SCT places as its definition says and within its theorem; sct-lp tells what the programme says."""
+"""m-SCT places as its definition says and within its theorem; sct-lp tells what the program says."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def without_number(given: Problem, favourites: Favourites) -> int:
 
 @pytest.mark.parametrize("threshold", [0.1, 0.5])
 def test_the_theorem_of_hanen_and_munier(threshold: float) -> None:
-    """Makespan <= (sum of durations) / m + (1 - 1/m) w, and w <= beta times the programme's value."""
+    """Makespan <= (sum of durations) / m + (1 - 1/m) w, and w <= beta times the program's value."""
     for seed in range(40):
         rng = np.random.default_rng(seed)
         m = int(rng.integers(2, 6))
@@ -270,7 +270,7 @@ def test_sct_lp_places_chains_where_devices_are_enough() -> None:
 
 
 def test_the_papers_ratio_needs_the_papers_threshold() -> None:
-    """Forks whose long branch has x = 0.2 in the programme: below 1/2, but not below Baechi's 0.1.
+    """Forks whose long branch has x = 0.2 in the program: below 1/2, but not below Baechi's 0.1.
 
     Rounded at 0.1 nothing is a favourite, and the schedule is longer than 4/3 of the optimum, which SCT for an
     unlimited number of devices keeps to for rho = 1.

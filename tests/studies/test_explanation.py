@@ -22,7 +22,7 @@ from placeopt.io.document import Document, read_document
 from placeopt.studies.explanation import Explanation, Member, explain
 from placeopt.studies.explanation._model import Found, Model
 from placeopt.studies.explanation.constraints import System
-from placeopt.studies.explanation.repair import repaired
+from placeopt.studies.explanation.oracle import repaired
 from placeopt.verifier import verify
 
 ROOT = Path(__file__).parents[2]

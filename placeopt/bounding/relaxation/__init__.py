@@ -117,8 +117,8 @@ class _Run:
             CycleCuts(self.relaxation, network),
             ForkCuts(self.relaxation, network),
         )
-        programme = self.relaxation.programme
-        linear = IncrementalLP(programme)
+        program = self.relaxation.program
+        linear = IncrementalLP(program)
         self._improve(linear)
         if self.relaxation.timed:
             self.relaxation.add_windows()
@@ -126,7 +126,7 @@ class _Run:
         while not self.over:
             remaining = self.clock.remaining
             ended = race(
-                programme, self.least, self.relaxation.in_ticks, 1e9 if remaining is None else remaining, self.workers,
+                program, self.least, self.relaxation.in_ticks, 1e9 if remaining is None else remaining, self.workers,
                 self._integer, self.should_stop,
             )  # fmt: skip
             if ended.x is None or not self._cut(ended.x):
@@ -141,7 +141,7 @@ class _Run:
                 return
             if not values or optimum.value > max(values):
                 self.least = max(
-                    self.least, math.ceil(self.relaxation.programme.safe_dual_bound(optimum.multipliers.tolist()))
+                    self.least, math.ceil(self.relaxation.program.safe_dual_bound(optimum.multipliers.tolist()))
                 )
                 self._prove("relaxation-lp", self.least)
             values.append(optimum.value)
@@ -153,7 +153,7 @@ class _Run:
     def _cut(self, x: Float) -> bool:
         """Add the cuts that a point violates; return whether there are any."""
         rows = [row for cuts in self.cuts for row in _chosen(cuts.violated(x))]
-        self.relaxation.programme.rows.extend(rows)
+        self.relaxation.program.rows.extend(rows)
         return bool(rows)
 
     def _integer(self, value: int, engine: Engine) -> None:
@@ -174,8 +174,8 @@ class _Run:
             "highs": "an integer program, by HiGHS",
             "cp-sat": "an integer program, by CP-SAT",
         }[engine]
-        programme = self.relaxation.programme
-        size = f"{programme.n_columns:,} columns and {len(programme.rows):,} rows"
+        program = self.relaxation.program
+        size = f"{program.n_columns:,} columns and {len(program.rows):,} rows"
         return f"no placement on merged device classes is better: {how} with {size}"
 
 

@@ -36,16 +36,14 @@ class IncrementalLP:
     largest coefficient.
     """
 
-    def __init__(self, programme: LinearProgram) -> None:
-        self._programme = programme
-        unit = _typical(programme)
-        self._column_unit = np.where(programme.integral, 1.0, unit)
-        self._objective_unit = (
-            max((c * self._column_unit[j] for j, c in programme.objective.items()), default=1.0) or 1.0
-        )
+    def __init__(self, program: LinearProgram) -> None:
+        self._program = program
+        unit = _typical(program)
+        self._column_unit = np.where(program.integral, 1.0, unit)
+        self._objective_unit = max((c * self._column_unit[j] for j, c in program.objective.items()), default=1.0) or 1.0
         self._model = mathopt.Model()
-        lower = np.array([float(low) for low in programme.lower]) / self._column_unit
-        upper = np.array([float(high) for high in programme.upper]) / self._column_unit
+        lower = np.array([float(low) for low in program.lower]) / self._column_unit
+        upper = np.array([float(high) for high in program.upper]) / self._column_unit
         self._variables: list[mathopt.Variable] = []
         for place, (low, high) in enumerate(zip(lower.tolist(), upper.tolist(), strict=True)):
             self._heed(place)
@@ -55,7 +53,7 @@ class IncrementalLP:
         self._model.minimize_linear_objective(
             mathopt.LinearSum(
                 self._variables[j] * (c * float(self._column_unit[j]) / self._objective_unit)
-                for j, c in programme.objective.items()
+                for j, c in program.objective.items()
             )
         )
         self._update()
@@ -88,13 +86,13 @@ class IncrementalLP:
         return mathopt.IncrementalSolver(self._model, mathopt.SolverType.GLOP)
 
     def _update(self) -> None:
-        for place, row in enumerate(self._programme.rows[len(self._rows) :]):
+        for place, row in enumerate(self._program.rows[len(self._rows) :]):
             self._heed(place)
             self._add(row)
 
     def _heed(self, place: int) -> None:
         """Stop the construction on request."""
-        if place % CHECK_EVERY == CHECK_EVERY - 1 and self._programme.should_stop():
+        if place % CHECK_EVERY == CHECK_EVERY - 1 and self._program.should_stop():
             raise BuildStoppedError
 
     def _add(self, row: Row) -> None:
@@ -108,11 +106,11 @@ class IncrementalLP:
         self._row_unit.append(unit)
 
 
-def _typical(programme: LinearProgram) -> float:
+def _typical(program: LinearProgram) -> float:
     """A scale for continuous columns: a high quantile of the coefficients of integral columns in their rows."""
-    whole = np.array(programme.integral)
+    whole = np.array(program.integral)
     found = []
-    for row in programme.rows:
+    for row in program.rows:
         inside = whole[row.columns]
         if not inside.all():
             found.append(np.abs(row.coefficients[inside]) / np.abs(row.coefficients[~inside]).max())

@@ -53,7 +53,7 @@ def load(path: StrPath, *, files: Files = "any", max_bytes: int | None = None) -
     if not isinstance(path, str | os.PathLike):
         raise UsageError(f"load takes a path, got {type(path).__name__}; placeopt.compile takes documents made in code")
     with size_limit(max_bytes):
-        return compile_document(_read(path), files=files)
+        return compile_document(document_of(path), files=files)
 
 
 def compile_spec(spec: Spec | dict[str, Any], *, folder: StrPath | None = None, files: Files | None = None) -> Problem:
@@ -81,9 +81,24 @@ def compile_spec(spec: Spec | dict[str, Any], *, folder: StrPath | None = None, 
     return compile_document(document_of(spec), folder=folder, files=files)
 
 
-def document_of(data: Mapping[str, Any]) -> Document:
-    """A document made in code; raises a UsageError if it has the same name as text and as a number."""
-    return Document({key: _with_text_keys(key, value) for key, value in data.items()})
+def document_of(source: StrPath | Mapping[str, Any]) -> Document:
+    """Return the document of a file, or one made in code.
+
+    Raises
+    ------
+    SpecError
+        If the file cannot be read.
+    UsageError
+        If it is neither, or a document made in code has the same name as text and as a number.
+    """
+    if isinstance(source, Mapping):
+        return Document({key: _with_text_keys(key, value) for key, value in source.items()})
+    if not isinstance(source, str | os.PathLike):
+        raise UsageError(f"expected the path of a problem file or its document, got {type(source).__name__}")
+    try:
+        return read_document(source)
+    except DocumentError as error:
+        raise SpecError(error.issues) from None
 
 
 def _with_text_keys(section: object, entries: Any) -> Any:
@@ -113,17 +128,10 @@ def begin_compilation(document: Document, *, folder: StrPath | None = None, file
 
 def read_spec(path: StrPath) -> Spec:
     """Read the spec in a file, with short forms expanded and names not resolved."""
-    checked = validate(_read(path), Spec)
+    checked = validate(document_of(path), Spec)
     if checked.model is None or checked.issues:
         raise SpecError(in_file_order(checked.issues))
     return checked.model
-
-
-def _read(path: StrPath) -> Document:
-    try:
-        return read_document(path)
-    except DocumentError as error:
-        raise SpecError(error.issues) from None
 
 
 class Compilation:

@@ -11,14 +11,13 @@ problem feasible is computed (`mending`).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from placeopt.errors import DocumentError, Issue, SpecError, UsageError, counted, path_text, visible
+from placeopt.errors import Issue, UsageError, counted, path_text, visible
 from placeopt.io.compiler import begin_compilation, document_of
-from placeopt.io.document import Document, Files, collection_paused, read_document
+from placeopt.io.document import Files, collection_paused
 from placeopt.io.files import StrPath
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
@@ -158,7 +157,7 @@ def explain(
     find_solver(solver)
     report = on_progress or (lambda _line: None)
     with collection_paused():
-        system = System(begin_compilation(_document(spec), files=files))
+        system = System(begin_compilation(document_of(spec), files=files))
     clock = Clock(time_limit)
     oracle = Oracle(
         system, clock, solver=solver, seed=seed, workers=workers, should_stop=should_stop or (lambda: False)
@@ -186,17 +185,6 @@ def explain(
         core.reason,
         seconds=clock.elapsed,
     )
-
-
-def _document(spec: StrPath | Mapping[str, Any]) -> Document:
-    if isinstance(spec, Mapping):
-        return document_of(spec)
-    if not isinstance(spec, str | os.PathLike):
-        raise UsageError(f"explain expects the path of a problem file or its document, got {type(spec).__name__}")
-    try:
-        return read_document(spec)
-    except DocumentError as error:
-        raise SpecError(error.issues) from None
 
 
 def _file_order(member: Member) -> tuple[str, int, int]:

@@ -73,7 +73,7 @@ class Replacement:
     moves
         The tasks that change their device, in the problem's order; empty without a schedule.
     stay
-        The alternative: move only the tasks that cannot stay.
+        The alternative that moves only the tasks that cannot stay.
     """
 
     problem: Problem
@@ -100,8 +100,7 @@ class Replacement:
 
     @property
     def pays_after(self) -> int | None:
-        """Number of runs after which the chosen moves have paid off by a shorter makespan; None if they do not, or if
-        the makespan of staying is unknown."""
+        """Number of runs after which a shorter makespan has paid for the chosen moves; None if never or unknown."""
         if self.stay.schedule is None or self.stay.makespan is None or self.result.makespan is None:
             return None
         shorter = self.stay.makespan - self.result.makespan
