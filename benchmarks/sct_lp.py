@@ -1,4 +1,4 @@
-"""Measure the solution time of the linear programme of Small Communication Times, and its size after reductions.
+"""Measure the solution time of the linear program of Small Communication Times, and its size after reductions.
 
     python benchmarks/sct_lp.py [GAP]
 
@@ -42,14 +42,14 @@ def main() -> None:
     tolerance = float(sys.argv[1]) if len(sys.argv) > 1 else 1e-4
     problems = {f"layered, CCR {ccr:g}": layered_problem(36_000, 4, ccr=ccr) for ccr in (0.1, 1.0, 10.0)}
     problems |= {f"transformer, {rate} GB/s": transformer(f"{rate} GB/s") for rate in ("120", "12", "1.2")}
-    table = Table(title=f"linear programme, gap {tolerance:g}")
+    table = Table(title=f"linear program, gap {tolerance:g}")
     for header in ("graph", "tasks", "edges", "tasks left", "edges left", "method", "rounds", "ticks", "gap", "CPU s"):
         table.add_column(header, justify="left" if header in ("graph", "method") else "right")
     for name, problem in problems.items():
-        programme = program_of(problem)
-        solution_of(programme, rounds=100)
+        program = program_of(problem)
+        solution_of(program, rounds=100)
         begin = time.thread_time()
-        found = solution_of(programme, tolerance=tolerance)
+        found = solution_of(program, tolerance=tolerance)
         table.add_row(
             name,
             f"{problem.n_tasks:,}",

@@ -300,13 +300,13 @@ class TestLoad:
 
     @pytest.mark.parametrize("n_classes", [1, 2, 3, 6])
     @pytest.mark.parametrize("memory", [False, True])
-    def test_compared_with_the_linear_programme(self, n_classes: int, memory: bool) -> None:
+    def test_compared_with_the_linear_program(self, n_classes: int, memory: bool) -> None:
         """Never above its optimum; equal for one or two classes, else within a millionth (asked: a hundredth)."""
         rng = np.random.default_rng([n_classes, memory])
         compared = 0
         for _ in range(30):
             sharing = random_sharing(rng, int(rng.integers(1, 40)), n_classes, memory)
-            optimal = linear_programme(sharing)
+            optimal = linear_program(sharing)
             if optimal is None:
                 continue
             compared += 1
@@ -369,7 +369,7 @@ def random_sharing(rng: np.random.Generator, n: int, k: int, memory: bool, large
     )
 
 
-def linear_programme(sharing: Sharing) -> float | None:
+def linear_program(sharing: Sharing) -> float | None:
     """The optimum by GLOP, None if infeasible."""
     solver = pywraplp.Solver.CreateSolver("GLOP")
     n, k = sharing.amount.shape
