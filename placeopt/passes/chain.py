@@ -120,8 +120,6 @@ class Chain:
 
     def project(self, schedule: Schedule) -> Schedule | None:
         """Map a schedule of the original to `problem`; None if it has no counterpart or uses an infeasible device."""
-        if self.steps and not _placed(self.original, schedule):
-            return None
         projected: Schedule | None = schedule
         for step in self.steps:
             if projected is None or not _placed(step.before, projected):

@@ -100,12 +100,14 @@ class ZeroTime:
 def _composed(first: Reduction, second: Reduction) -> Reduction:
     """Two reductions as one."""
 
+    def restore(schedule: Schedule) -> Schedule:
+        return first.restore(second.restore(schedule))
+
     def project(schedule: Schedule) -> Schedule | None:
         halfway = first.project(schedule)
         return None if halfway is None else second.project(halfway)
 
-    explanation = f"{first.explanation}, then {second.explanation}"
-    return Reduction(second.problem, lambda schedule: first.restore(second.restore(schedule)), project, explanation)
+    return Reduction(second.problem, restore, project, f"{first.explanation}, then {second.explanation}")
 
 
 def _reduction(problem: Problem, *, forwards: bool) -> Reduction | None:

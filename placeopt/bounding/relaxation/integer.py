@@ -1,6 +1,6 @@
 """The relaxation as an integer program: HiGHS in a separate process and CP-SAT race for the bound.
 
-Each wins on some problems: HiGHS branches on a strong linear relaxation, CP-SAT reasons about the logic. CP-SAT
+Each is faster on some problems: HiGHS branches on a strong linear relaxation, CP-SAT learns from conflicts. CP-SAT
 computes in integers and its bound is exact. HiGHS uses floating point: its bounds are lowered by SLACK.
 
 Both get numbers of at most GRID. A continuous column x is counted in units of u: x' = floor(x / u). A row whose
