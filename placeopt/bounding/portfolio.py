@@ -85,7 +85,8 @@ def bounds(
             reduced = apply_passes(problem, EXACT_PASSES).problem
             if reduced.n_tasks and reduced.objective.single == "makespan":
                 add(energetic_bound(reduced, int(best or 0), stopped))
-            if reduced.n_tasks and _only_makespan(reduced) and not stopped():
+            metrics = [term.metric for term in reduced.objective.levels[0]]
+            if reduced.n_tasks and metrics == ["makespan"] and not stopped():
                 add(_sct(reduced, stopped))
             if not over():
                 relaxed_bounds(
@@ -97,12 +98,6 @@ def bounds(
                     should_stop=over,
                 )
     return sorted(found.values(), key=lambda bound: -bound.value)
-
-
-def _only_makespan(problem: Problem) -> bool:
-    """Whether the first level of the objective is the makespan alone."""
-    level = problem.objective.levels[0]
-    return len(level) == 1 and level[0].metric == "makespan"
 
 
 def _sct(problem: Problem, should_stop: Callable[[], bool]) -> Bound:

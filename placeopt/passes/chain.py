@@ -34,16 +34,9 @@ class Size:
 class Applied:
     """Summary of the passes that changed a problem.
 
-    Attributes
-    ----------
-    names
-        The passes in order of first application, each with its non-default settings, as `find_pass` accepts them.
-    exact
-        Whether all of them keep the optimum.
-    before, after
-        The sizes of the original and the reduced problem.
-    settings
-        All settings, by the entry in `names`, of the passes that have settings.
+    `names` are in order of first application, each with its non-default settings, as `find_pass` accepts them. `exact`
+    states whether all of them keep the optimum. `before` and `after` are the sizes of the original and the reduced
+    problem. `settings` holds all settings of the passes that have any, by the entry in `names`.
     """
 
     names: tuple[str, ...]
@@ -92,18 +85,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """The passes that changed something, in order.
+    """The passes that changed a problem, in order."""
 
-    Attributes
-    ----------
-    original
-        The problem before all passes.
-    steps
-        One entry for each application of a pass.
-    """
-
-    original: Problem
-    steps: tuple[Step, ...] = ()
+    original: Problem  # before all passes
+    steps: tuple[Step, ...] = ()  # one for each application of a pass
 
     def __repr__(self) -> str:
         return f"<Chain: {listing(self.names)}, {_change(size_of(self.original), size_of(self.problem))}>"
@@ -147,8 +132,6 @@ class Chain:
 
     def project(self, schedule: Schedule) -> Schedule | None:
         """Map a schedule of the original to `problem`; None if it has no counterpart or uses an infeasible device."""
-        if self.steps and not _placed(self.original, schedule):
-            return None
         projected: Schedule | None = schedule
         for step in self.steps:
             if projected is None or not _placed(step.before, projected):
@@ -201,15 +184,14 @@ def _exhausted(problem: Problem, passes: Sequence[Pass], steps: list[Step]) -> P
 
 
 def _weight(problem: Problem) -> int:
-    """The size measure that decides whether another round is worthwhile."""
+    """The size that decides whether another round is worthwhile."""
     return problem.n_tasks + problem.n_edges + problem.n_groups + int(problem.feasible.sum())
 
 
 def _placed(problem: Problem, schedule: Schedule) -> bool:
     """Whether every task is on a device that may run it."""
     device = schedule.device
-    if device.shape != (problem.n_tasks,) or schedule.start.shape != device.shape:
+    if not device.shape == schedule.start.shape == (problem.n_tasks,):
         return False
-    if not ((device >= 0) & (device < problem.n_devices)).all():
-        return False
-    return bool(problem.feasible[np.arange(problem.n_tasks), device].all())
+    exists = ((device >= 0) & (device < problem.n_devices)).all()
+    return bool(exists and problem.feasible[np.arange(problem.n_tasks), device].all())

@@ -21,13 +21,7 @@ MOST_RUNS = 10_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyRuns:
-    """The makespans of repeated runs of one placement.
-
-    Attributes
-    ----------
-    makespans
-        (runs,) int64 ticks, in the order of the runs.
-    """
+    """The `makespans` (runs,) of repeated runs of one placement, in int64 ticks, in the order of the runs."""
 
     makespans: Int
 
@@ -35,10 +29,10 @@ class NoisyRuns:
         self.makespans.flags.writeable = False
 
     def __repr__(self) -> str:
-        found = (
-            f"makespan {self.mean:.1f} ticks on average, at most {self.makespans.max()}" if len(self.makespans) else ""
-        )
-        return f"<NoisyRuns: {counted(len(self.makespans), 'run')}{', ' if found else ''}{found}>"
+        text = counted(len(self.makespans), "run")
+        if len(self.makespans):
+            text += f", makespan {self.mean:.1f} ticks on average, at most {self.makespans.max()}"
+        return f"<NoisyRuns: {text}>"
 
     @property
     def mean(self) -> float:

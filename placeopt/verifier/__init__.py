@@ -67,5 +67,4 @@ def verify(problem: Problem, schedule: Schedule, claim: Sequence[int | Fraction]
 
 def _place(violation: Violation) -> tuple[int, ...]:
     """Sort key: task, device, edge; missing ones first."""
-    indices = (violation.task, violation.device, violation.edge)
-    return tuple(-1 if index is None else index for index in indices)
+    return tuple(-1 if index is None else index for index in (violation.task, violation.device, violation.edge))

@@ -50,14 +50,9 @@ class Violation:
 class Report:
     """The result of a verification.
 
-    Attributes
-    ----------
-    violations
-        All violations, in the order of the rules, then by task, device and edge.
-    objective
-        The recomputed objective, one number per level; None if a task has no device or one that may not run it.
-    makespan
-        Ticks until the last task ends, 0 without tasks; None if `objective` is None.
+    `violations` are in the order of the rules, then by task, device and edge. `objective` is recomputed, one number per
+    level; `makespan` is the number of ticks until the last task ends, 0 without tasks. Both are None if a task has no
+    device or one that may not run it.
     """
 
     violations: tuple[Violation, ...]

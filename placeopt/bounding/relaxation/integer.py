@@ -1,6 +1,6 @@
 """The relaxation as an integer program: HiGHS in a separate process and CP-SAT race for the bound.
 
-Each wins on some problems: HiGHS branches on a strong linear relaxation, CP-SAT reasons about the logic. CP-SAT
+Each is faster on some problems: HiGHS branches on a strong linear relaxation, CP-SAT learns from conflicts. CP-SAT
 computes in integers and its bound is exact. HiGHS uses floating point: its bounds are lowered by SLACK.
 
 Both get numbers of at most GRID. A continuous column x is counted in units of u: x' = floor(x / u). A row whose
@@ -115,7 +115,7 @@ def race(
 
 
 def _most(program: LinearProgram) -> int:
-    """An upper bound of the objective from the bounds of the columns."""
+    """An upper bound of the objective."""
     return sum(coefficient * program.upper[column] for column, coefficient in program.objective.items())
 
 
@@ -142,7 +142,7 @@ def _highs(
         report(outcome.bound)
     if outcome.status != "optimal" or outcome.values is None:
         return None
-    return Race("highs", coarsened.fine(np.array(outcome.values)))
+    return Race("highs", np.array(outcome.values) * coarsened.unit)
 
 
 def _cp_sat(
@@ -173,8 +173,8 @@ def _cp_sat(
     )
     if outcome.status != "OPTIMAL":
         return None
-    values = [outcome.solver.value(column) for column in columns]
-    return Race("cp-sat", coarsened.fine(np.array(values, dtype=np.float64)))
+    values = np.array([outcome.solver.value(column) for column in columns], dtype=np.float64)
+    return Race("cp-sat", values * coarsened.unit)
 
 
 def _largest(program: LinearProgram, unit: int) -> int:
@@ -189,11 +189,7 @@ class Coarse:
     """A program in coarse units; its objective keeps the original unit."""
 
     program: LinearProgram  # the coarse program
-    unit: Int  # (columns,) the unit of each column
-
-    def fine(self, x: Float) -> Float:
-        """The point, or an approximation of it, in the original units."""
-        return np.asarray(x * self.unit)
+    unit: Int  # (columns,) the unit of each column: times it, a point is (nearly) one of the original program
 
 
 def coarse(program: LinearProgram, *, in_ticks: bool) -> Coarse:
@@ -209,10 +205,9 @@ def coarse(program: LinearProgram, *, in_ticks: bool) -> Coarse:
         lower=list(program.lower),
         upper=[-(-high // each) for high, each in zip(program.upper, units, strict=True)],
         integral=list(program.integral),
+        rows=[row if row.equation else _smaller(_counted(row, whole, unit, lossless)) for row in program.rows],
         objective={column: c * units[column] for column, c in program.objective.items()},
     )
-    for row in program.rows:
-        result.rows.append(row if row.equation else _smaller(_counted(row, whole, unit, lossless)))
     return Coarse(result, unit)
 
 

@@ -31,7 +31,7 @@ placement miss.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -233,11 +233,9 @@ class Relaxation:
 
     def _cost(self, metric: Metric, running: Int, moving: Int) -> int:
         """A column for the total cost of running tasks (n, k) and moving data (e, v)."""
-        columns: list[Int] = [self.y[self.problem.group].reshape(-1)]
-        costs: list[Int] = [running.reshape(-1)]
         own = np.flatnonzero(~self.problem.shared & (self.pair >= 0))
-        columns.append(self.w[self.pair[own]].reshape(-1))
-        costs.append(self._oriented(moving)[own].reshape(-1))
+        columns = [self.y[self.problem.group].reshape(-1), self.w[self.pair[own]].reshape(-1)]
+        costs = [running.reshape(-1), self._oriented(moving)[own].reshape(-1)]
         producers, z = self._shared()
         first = np.searchsorted(self.problem.edge_source, producers)
         for producer, columns_of, edge in zip(producers.tolist(), z, first.tolist(), strict=True):
@@ -246,8 +244,7 @@ class Relaxation:
             columns.append(columns_of)
             costs.append(moving[edge])
         total = self._value(metric, sum(sum(cost.tolist()) for cost in costs))
-        cost = np.concatenate(costs)
-        self.program.add_row([total, *np.concatenate(columns)], [1, *-cost])
+        self.program.add_row([total, *np.concatenate(columns)], [1, *-np.concatenate(costs)])
         return total
 
     def _shared(self) -> tuple[Int, Int]:
@@ -340,6 +337,24 @@ _METRICS: dict[Metric, Callable[[Relaxation], int]] = {
     "memory_balance": Relaxation._memory_balance,
     "relocation": Relaxation._relocation,
 }
+
+
+def longest_paths(
+    problem: Problem, tasks: Sequence[int], starts: Sequence[int], running: Float, transfer: Float
+) -> tuple[dict[int, float], dict[int, int]]:
+    """The length of the longest path to each task, and its last edge, for ticks (n,) of tasks and (e,) of edges.
+
+    Paths begin at `starts` and lead through `tasks`, which are in topological order.
+    """
+    length, last = dict.fromkeys(starts, 0.0), {}
+    for i in tasks:
+        if i in length:
+            end = length[i] + running[i]
+            for e in range(int(problem.out_start[i]), int(problem.out_start[i + 1])):
+                j = int(problem.edge_target[e])
+                if end + transfer[e] > length.get(j, -1.0):
+                    length[j], last[j] = float(end + transfer[e]), e
+    return length, last
 
 
 @dataclass(frozen=True, slots=True, eq=False)
