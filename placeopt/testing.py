@@ -25,7 +25,7 @@ import numpy as np
 from placeopt.model.building import build_problem
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
-from placeopt.solver import Termination, unsupported
+from placeopt.solver import Solver, Termination, unsupported
 from placeopt.solver.registry import find_solver
 from placeopt.solving.pipeline import solve
 from placeopt.solving.result import Result
@@ -49,7 +49,7 @@ class Case:
     reason: str
 
 
-def check_solver(name: str, case: Case, *, time_limit: float = 20.0, **settings: Any) -> Result | None:
+def check_solver(solver: str | Solver, case: Case, *, time_limit: float = 20.0, **settings: Any) -> Result | None:
     """Run a solver on a case and assert all promises of the protocol; None if the solver rightly refuses it.
 
     Raises
@@ -58,10 +58,11 @@ def check_solver(name: str, case: Case, *, time_limit: float = 20.0, **settings:
         If a promise is broken; the message names it.
     """
     problem = case.build()
-    info = find_solver(name).info
+    found = find_solver(solver)
+    name, info = found.name, found.info
     if unsupported(info, problem) is not None:
         return None
-    run = partial(solve, problem, name, seed=7, workers=1, strict=True, **settings)
+    run = partial(solve, problem, found, seed=7, workers=1, strict=True, **settings)
     first = run(time_limit=time_limit)
     _check_answer(name, case, first, exact=info.exact, finished=info.exact)
     again = run(time_limit=time_limit)

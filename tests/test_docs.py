@@ -1,5 +1,4 @@
-"""The pages: examples run, links lead somewhere, what shows a file is that file, tables are those of the registry, and
-the site builds from what there is."""
+"""The documentation: examples, listings, links, tables of the registry, and the build of the site."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from schema_page import TITLES, schema_page  # noqa: E402
 from solver_pages import WHEN, families, our_solvers, solver_page, source_path, table  # noqa: E402
 
 LIMIT = "0.5"
-"""Seconds that a solver gets here, whatever an example says."""
+"""Time limit of a solver in seconds, regardless of the example."""
 
 
 def page_id(path: Path) -> str:
@@ -40,7 +39,7 @@ def page_id(path: Path) -> str:
 
 class TestExamples:
     @pytest.mark.parametrize("path", PAGES, ids=page_id)
-    def test_they_run(self, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_examples_run(self, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "problems").symlink_to(ROOT / "problems")
         monkeypatch.chdir(tmp_path)
         found = examples(path)
@@ -56,7 +55,7 @@ class TestExamples:
 
     def execute(self, path: Path, example: Example, names: dict[str, Any]) -> None:
         code = re.sub(r"time_limit=\d+", f"time_limit={LIMIT}", example.text)
-        # Line numbers of a failure are those of the page.
+        # A failure has the line numbers of the page.
         compiled = compile("\n" * example.line + code, str(path), "exec")
         try:
             with contextlib.redirect_stdout(io.StringIO()):
@@ -75,17 +74,17 @@ class TestExamples:
         assert done.code == example.exit_code, f"{page_id(path)}:{example.line}: {example.text}\n{done.err}"
 
     @pytest.mark.parametrize("path", PAGES, ids=page_id)
-    def test_every_reason_is_one(self, path: Path) -> None:
+    def test_reasons_for_not_running_are_known(self, path: Path) -> None:
         for example in examples(path):
             assert example.reason is None or len(example.reason.split()) > 3
 
-    def test_what_shows_a_file_is_that_file(self) -> None:
+    def test_listings_equal_their_files(self) -> None:
         shown = [example for path in PAGES for example in examples(path) if example.source is not None]
         assert len(shown) >= 3
         for example in shown:
             assert example.text == (ROOT / str(example.source)).read_text(encoding="utf-8"), example.source
 
-    def test_examples_are_found(self, tmp_path: Path) -> None:
+    def test_examples_are_extracted(self, tmp_path: Path) -> None:
         page = tmp_path / "page.md"
         page.write_text(
             "Save it as `a.yaml`:\n\n```yaml\nx: 1\n```\n\n"
@@ -107,7 +106,7 @@ class TestExamples:
 
 
 def anchors(path: Path) -> set[str]:
-    """The places of a page, as GitHub names them."""
+    """The anchors of a page, as GitHub names them."""
     text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     titles = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
@@ -115,7 +114,7 @@ def anchors(path: Path) -> set[str]:
 
 class TestLinks:
     @pytest.mark.parametrize("path", PAGES, ids=page_id)
-    def test_they_hold_in_the_repository(self, path: Path) -> None:
+    def test_links_are_valid_in_the_repository(self, path: Path) -> None:
         for target in targets(path.read_text(encoding="utf-8")):
             if is_relative(target):
                 file, _, anchor = target.partition("#")
@@ -123,7 +122,7 @@ class TestLinks:
                 assert found.exists(), f"{target} leads nowhere"
                 assert not anchor or anchor in anchors(found), f"{target}: no such title"
 
-    def test_what_becomes_of_them_on_the_site(self) -> None:
+    def test_links_are_rewritten_for_the_site(self) -> None:
         solvers = {"solvers/ready_lists/m_sct.py": "m-sct"}
 
         def changed(text: str, source: str, page: str) -> tuple[str, list[str]]:
@@ -146,19 +145,19 @@ class TestLinks:
         ):
             assert changed(kept, "README.md", "index.md")[0] == kept
 
-    def test_code_is_left_alone(self) -> None:
+    def test_links_in_code_are_not_rewritten(self) -> None:
         text = "[`a[0]`](b) [c [d]](e)\n```\n[f](g)\n```\n[h](i)"
         assert targets(text) == ["b", "e", "i"]
         assert replaced(text, str.upper) == text.replace("(b)", "(B)").replace("(e)", "(E)").replace("(i)", "(I)")
 
 
 class TestSolvers:
-    def test_it_is_told_of_each_when_to_take_it(self) -> None:
+    def test_each_solver_has_a_recommendation(self) -> None:
         assert sorted(WHEN) == our_solvers()
         assert set(our_solvers()) <= set(solver_names())
         assert sorted(name for names in families().values() for name in names) == our_solvers()
 
-    def test_the_table_is_that_of_the_registry(self) -> None:
+    def test_solver_table_equals_the_registry(self) -> None:
         rows = [line.split(" | ") for line in table("").split("\n") if line.startswith("| [`")]
         assert len(rows) == len(our_solvers())
         for first, guarantee, complexity, _ in rows:
@@ -168,12 +167,12 @@ class TestSolvers:
             assert info.guarantee.startswith(html.unescape(guarantee).removesuffix(", ..."))
             assert (ROOT / re.findall(r"\((.*?)\)", first)[0]).is_file()
 
-    def test_the_readme_has_every_solver(self) -> None:
+    def test_readme_lists_every_solver(self) -> None:
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
         section = readme.split("## The solvers")[1].split("\n## ")[0]
         assert set(re.findall(r"`([a-z][a-z-]*)`", section)) >= set(our_solvers())
 
-    def test_a_table_that_says_it_is_generated_is(self) -> None:
+    def test_generated_tables_are_current(self) -> None:
         for path in PAGES:
             kept = re.search(r"<!-- table of solvers.*?-->\n\n(.*?)\n\n", path.read_text(encoding="utf-8"), re.DOTALL)
             if kept:
@@ -181,11 +180,11 @@ class TestSolvers:
                 assert kept[1] == table(prefix), f"{page_id(path)}: run python docs/_pages/solver_pages.py"
 
     @pytest.mark.parametrize("name", ["heft", "m-sct", "cp-sat", "single"])
-    def test_a_page_has_all_that_the_registry_knows(self, name: str) -> None:
+    def test_solver_page_contains_the_registry_entry(self, name: str) -> None:
         page = solver_page(name)
         info = find_solver(name).info
         assert page.startswith(f"# {name}\n")
-        assert f"\n\n| | {name} |\n|---|---|\n| guarantee | " in page  # the first row is no header
+        assert f"\n\n| | {name} |\n|---|---|\n| guarantee | " in page  # the first row is not a header
         for text in (info.guarantee, info.complexity, info.citation):
             assert text.replace("<", "&lt;").replace("|", "\\|") in page or text in page
         for key, field in find_solver(name).settings_type.model_fields.items():
@@ -198,7 +197,7 @@ class TestSolvers:
 
 
 class TestReference:
-    def test_every_key_is_there(self) -> None:
+    def test_reference_contains_every_key(self) -> None:
         schema = json_schema()
         page = schema_page(schema)
         assert set(TITLES) == set(schema["$defs"])
@@ -210,20 +209,20 @@ class TestReference:
                 assert ("required" in row.split("|")[3]) == (key in definition.get("required", []))
                 assert "anything" not in row
 
-    def test_spec_explains_every_key_of_the_document_a_task_and_memory(self) -> None:
-        told = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
+    def test_spec_explains_every_key(self) -> None:
+        text = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
         schema = json_schema()
         for definition in (schema, schema["$defs"]["TaskSpec"], schema["$defs"]["MemorySpec"]):
             for key in definition["properties"]:
-                assert f"`{key}`" in told or f"{key}:" in told, key
+                assert f"`{key}`" in text or f"{key}:" in text, key
 
 
-def test_the_page_on_verification_has_every_rule() -> None:
-    told = (ROOT / "docs" / "verification.md").read_text(encoding="utf-8").split("## The rules")[1].split("\n## ")[0]
-    assert set(re.findall(r"`(\w+)`", told)) == {rule.value for rule in Rule}
+def test_verification_page_lists_every_rule() -> None:
+    text = (ROOT / "docs" / "verification.md").read_text(encoding="utf-8").split("## The rules")[1].split("\n## ")[0]
+    assert set(re.findall(r"`(\w+)`", text)) == {rule.value for rule in Rule}
 
 
-def test_the_site_builds_strictly(tmp_path: Path) -> None:
+def test_site_builds_without_warnings(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install 'placeopt[docs]'")
     pytest.importorskip("material", reason="mkdocs-material is not installed: pip install 'placeopt[docs]'")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
@@ -235,7 +234,7 @@ def test_the_site_builds_strictly(tmp_path: Path) -> None:
     assert pages >= {f"solvers/{name}/index.html" for name in our_solvers()}
     text = (tmp_path / "site" / "solvers" / "m-sct" / "index.html").read_text(encoding="utf-8")
     assert "favourite child" in text
-    for page in pages:  # nothing is fetched from elsewhere
+    for page in pages:  # nothing is loaded from other hosts
         text = (tmp_path / "site" / page).read_text(encoding="utf-8")
         loaded = re.findall(r'<(?:script|img|iframe)[^>]* src="([^"]*)|<link[^>]* href="([^"]*)', text)
         assert not [address for pair in loaded for address in pair if address.startswith(("http", "//"))], page

@@ -1,4 +1,4 @@
-"""The problems that come with the project: they compile, and their headers say the truth."""
+"""The problems of the project: they compile, and their headers are correct."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def best_known(path: Path) -> BestKnown:
     return found
 
 
-def test_there_are_the_problems_that_the_documentation_names() -> None:
+def test_documented_problems_exist() -> None:
     sizes = [
         f"{model}{network}" for model in ("vgg19", "resnet50", "inception") for network in ("", "-medium", "-tight")
     ]
@@ -47,8 +47,8 @@ def test_there_are_the_problems_that_the_documentation_names() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_the_header_says_what_is_known(path: Path) -> None:
-    """The best known value is that of a plan beside the problem; the bound is not below the quick ones."""
+def test_headers_state_valid_best_values_and_bounds(path: Path) -> None:
+    """The best known value is that of a stored plan; the bound is at least the quick bounds."""
     problem, known = po.load(path), best_known(path)
     spec = read_spec(path)
     assert problem.name == path.stem
@@ -72,13 +72,13 @@ def test_known_optima_are_proved(name: str) -> None:
     assert proved == [best_known(path).objective, best_known(path).bound]
 
 
-def test_heft_gives_what_its_paper_says() -> None:
+def test_heft_reproduces_its_paper() -> None:
     """Topcuoglu, Hariri, Wu 2002, figure 3: a makespan of 80; the optimum is 73."""
     assert po.solve(po.load(FOLDER / "heft-10.yaml"), "heft").objective == 80
 
 
-def test_times_and_fixed_drivers_matter_in_edge_perception() -> None:
-    """Without its deadlines, release times or placement the perception would be done earlier, each time."""
+def test_constraints_of_edge_perception_are_binding() -> None:
+    """Without the deadlines, release times or fixed placement, the perception ends earlier."""
     path = FOLDER / "edge-perception.yaml"
     problem, optimum = po.load(path), best_known(path).objective
     free = read_spec(path).model_copy(update={"placement": {}})
@@ -106,6 +106,6 @@ def test_times_and_fixed_drivers_matter_in_edge_perception() -> None:
         ("gnmt", "lstm_nmt", GNMT),
     ],
 )
-def test_graph_files_are_what_the_generator_makes(file: str, model: str, options: dict[str, object]) -> None:
+def test_graph_files_equal_the_generator_output(file: str, model: str, options: dict[str, object]) -> None:
     committed = json.loads((FOLDER / "graphs" / f"{file}.json").read_text())
     assert committed == model_document(model, **options)

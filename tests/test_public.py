@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
+from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
+from pydantic import Field
 
 import placeopt as po
+from placeopt.testing import CASES, check_solver
 
 ROOT = Path(__file__).parents[1]
 LIST = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
@@ -85,12 +92,212 @@ class TestSolverInfo:
 
 class TestKeywords:
     @pytest.mark.parametrize(
-        ("wrong", "right"), [("timelimit", "time_limit"), ("worker", "workers"), ("warmstart", None), ("rang", "range")]
+        ("wrong", "right"),
+        [
+            ("timelimit", "time_limit"),
+            ("worker", "workers"),
+            ("rang", "range"),
+            ("n_jobs", "workers"),
+            ("timeout", "time_limit"),
+            ("random_state", "seed"),
+            ("warm_start", "initial"),
+            ("display", None),
+        ],
     )
     def test_a_misspelt_argument_of_solve(self, wrong: str, right: str | None) -> None:
         hint = f"did you mean {right}" if right else "it has range, memory"
         with pytest.raises(po.UsageError, match=f'celeritas has no setting "{wrong}"; {hint}'):
             po.solve(po.load(FIVE), "celeritas", **{wrong: 1})
+
+    def test_a_solver_without_settings(self) -> None:
+        with pytest.raises(po.UsageError, match='heft has no setting "display"; it has no settings'):
+            po.solve(po.load(FIVE), display=True)
+
+
+class SlowSettings(po.Settings):
+    samples: int = Field(default=5, ge=1)
+    """Placements that are tried."""
+
+
+class Slow:
+    """A solver of the caller, used without a package: every task on the first device that may run it."""
+
+    name: ClassVar[str] = "slow"
+    info: ClassVar[po.Info] = po.Info(summary="first device", guarantee="none", complexity="O(n m)", combined=True)
+    settings_type: ClassVar[type[SlowSettings]] = SlowSettings
+
+    def solve(self, problem: po.Problem, options: po.Options, settings: SlowSettings) -> po.Answer:  # noqa: ARG002
+        device = problem.feasible.argmax(axis=1)
+        return po.Answer(po.Termination.COMPLETED, po.simulate(problem, device), stats={"samples": settings.samples})
+
+
+class TestOwnSolver:
+    def test_an_object_solves_without_a_package(self) -> None:
+        solver: po.Solver = Slow()
+        result = po.solve(po.load(FIVE), solver, samples=3)
+        assert (result.solver, result.feasible, result.stats["samples"]) == ("slow", True, 3)
+        assert po.solver_info(solver).settings[0].name == "samples"
+        check_solver(solver, CASES[0])
+
+    def test_its_settings_are_checked(self) -> None:
+        with pytest.raises(po.UsageError, match='slow has no setting "sample"; did you mean samples'):
+            po.solve(po.load(FIVE), Slow(), sample=3)
+
+    def test_a_class_is_not_an_object(self) -> None:
+        with pytest.raises(po.UsageError, match=r"the solver is the class Slow; expected an object of it: Slow\(\)"):
+            po.solve(po.load(FIVE), Slow)  # type: ignore[arg-type]
+
+
+class Entry(os.PathLike[str]):
+    """A path that is neither text nor a `Path`, such as one of `os.scandir`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+
+class TestPaths:
+    def test_every_function_takes_any_path(self, tmp_path: Path) -> None:
+        problem, plan = po.load(Entry(FIVE)), Entry(tmp_path / "plan.json")
+        result = po.solve(problem)
+        assert result.schedule is not None
+        result.save(plan)
+        assert po.read_plan(plan, problem).claim == result.values
+        po.write_report(Entry(tmp_path / "page.html"), result)
+        po.write_trace(Entry(tmp_path / "trace.json"), problem, result.schedule)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "plan.json", "trace.json"]
+        assert po.explain(Entry(FIVE)).status == "feasible"
+
+    def test_a_folder_that_does_not_exist(self, result: po.Result, tmp_path: Path) -> None:
+        with pytest.raises(FileNotFoundError, match=r"No such file or directory: '\S+missing/a\.json'$"):
+            result.save(tmp_path / "missing" / "a.json")
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda result: po.read_plan(None, result.problem),  # type: ignore[arg-type]
+            lambda _result: po.read_dnn_partitioning(None),  # type: ignore[arg-type]
+            lambda result: result.save(None),
+        ],
+    )
+    def test_nothing_else_is_a_path(self, call: Callable[[po.Result], object], result: po.Result) -> None:
+        with pytest.raises(po.UsageError, match=r"the path of a file is a NoneType; expected a str or a pathlib\.Path"):
+            call(result)
+
+
+class TestArguments:
+    """What callers confuse gets a placeopt error that names what was expected."""
+
+    @pytest.mark.parametrize(
+        "function", [po.evaluate, po.measure, po.fits, po.lateness, po.retime, po.plan_document, po.verify]
+    )
+    def test_a_result_is_not_a_schedule(self, function: Callable[..., object], result: po.Result) -> None:
+        name = function.__name__
+        with pytest.raises(po.UsageError, match=f"{name} takes a Schedule, got Result; results and plans have one as"):
+            function(result.problem, result)
+        with pytest.raises(po.UsageError, match=f"{name} takes a Problem, got str; placeopt.load makes one from a"):
+            function("problem.yaml", result.schedule)
+
+    @pytest.mark.parametrize("function", [po.evaluate, po.measure, po.fits, po.lateness, po.retime, po.plan_document])
+    def test_a_schedule_of_another_problem(self, function: Callable[..., object], result: po.Result) -> None:
+        other = po.load(ROOT / "problems" / "inception.yaml")
+        with pytest.raises(po.UsageError, match=r"device: has shape \(5,\); expected one device for each of 311 tasks"):
+            function(other, result.schedule)
+
+    @pytest.mark.parametrize("function", [po.bounds, po.critical_path, po.to_networkx, po.whatif])
+    def test_a_path_is_not_a_problem(self, function: Callable[..., object]) -> None:
+        with pytest.raises(po.UsageError, match=f"{function.__name__} takes a Problem, got str; placeopt.load makes"):
+            function("problem.yaml")
+
+    def test_apply_passes(self, result: po.Result) -> None:
+        with pytest.raises(po.UsageError, match="apply_passes takes a Problem, got str"):
+            po.apply_passes("problem.yaml", [])  # type: ignore[arg-type]
+        with pytest.raises(po.UsageError, match="passes is None; expected a list of passes or of their names"):
+            po.apply_passes(result.problem, None)  # type: ignore[arg-type]
+        assert po.apply_passes(result.problem, "fuse").names == po.apply_passes(result.problem, ["fuse"]).names
+
+    @pytest.mark.parametrize(
+        ("wrong", "match"),
+        [
+            ({"time_limit": -1}, "time_limit is -1; expected a finite number that is positive"),
+            ({"time_limit": "1 s"}, "time_limit is 1 s; expected a finite number that is positive"),
+            ({"workers": 0}, "workers is 0; expected a whole number from 1 to 1000"),
+            ({"should_stop": True}, "should_stop is True; expected a function, or None"),
+        ],
+    )
+    def test_bounds(self, wrong: dict[str, Any], match: str, result: po.Result) -> None:
+        with pytest.raises(po.UsageError, match=match):
+            po.bounds(result.problem, **wrong)
+
+    def test_bounds_takes_the_defaults_of_solve(self, result: po.Result) -> None:
+        assert po.bounds(result.problem, workers=None, should_stop=None)[0].value == 14
+
+    @pytest.mark.parametrize("name", ["on_progress", "should_stop"])
+    def test_a_callback_is_called(self, name: str, result: po.Result) -> None:
+        with pytest.raises(po.UsageError, match=f"{name} is 3; expected a function, or None"):
+            po.solve(result.problem, **{name: 3})  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("wrong", ["result", "plan"])
+    def test_initial_is_a_schedule(self, wrong: str, result: po.Result) -> None:
+        assert result.schedule is not None
+        initial = {"result": result, "plan": po.Plan(result.schedule, None, None)}[wrong]
+        with pytest.raises(po.UsageError, match="expected a Schedule, or the name of a solver; results and plans have"):
+            po.solve(result.problem, initial=initial)  # type: ignore[arg-type]
+
+    def test_numbers_of_numpy_are_numbers(self, result: po.Result) -> None:
+        again = po.solve(result.problem, seed=np.arange(3)[2], workers=np.int64(1), time_limit=np.float32(5))
+        assert (again.seed, type(again.seed)) == (2, int)
+
+    def test_a_placement_by_name_is_not_simulated(self, result: po.Result) -> None:
+        with pytest.raises(po.UsageError, match="device is a dict; expected the index of a device for each task"):
+            po.simulate(result.problem, result.placement)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("call", "match"),
+        [
+            (lambda _: po.compare(None, "heft"), "compare takes problems or paths of problem files, got NoneType"),
+            (lambda p: po.compare([p], None), "solvers is None; expected names, or pairs of a name and settings"),
+            (lambda p: po.compare([p], [1]), "solvers: 1 is not a solver; expected a name, or a name and settings"),
+            (lambda _: po.warm(3), "solvers is 3; expected names of solvers"),
+            (lambda p: po.whatif(p, 3), "changes is 3; expected kinds of changes: devices, speed"),
+            (lambda p: po.write_report("page.html", p), "write_report takes a Result or a Comparison, got Problem"),
+            (lambda p: po.simulate_noisy(p, [0] * 5, noise=0.1, runs=2.5, seed=0), "runs: 2.5 is out of range"),
+            (lambda p: po.simulate_noisy(p, [0] * 5, noise=0.1, runs=2, seed=None), "seed: None is out of range"),
+        ],
+    )
+    def test_other_functions(self, call: Callable[[po.Problem], object], match: str, result: po.Result) -> None:
+        with pytest.raises(po.UsageError, match=match):
+            call(result.problem)
+
+
+class TestObjectives:
+    def test_weights_are_exact(self) -> None:
+        assert [po.Term("energy", weight).weight for weight in (2, 0.1, Fraction(1, 3))] == [
+            2,
+            Fraction(1, 10),
+            Fraction(1, 3),
+        ]
+        assert str(po.Objective(((po.Term("makespan"), po.Term("energy", 0.5)),))) == "makespan + 0.5 energy"
+
+    @pytest.mark.parametrize("weight", ["2", None, -1, float("nan")])
+    def test_a_weight_is_a_number(self, weight: Any) -> None:
+        with pytest.raises(po.UsageError, match=r"the weight of energy is .*; expected a number that is not negative"):
+            po.Term("energy", weight)
+
+    @pytest.mark.parametrize("levels", ["makespan", (po.Term("makespan"),), [["makespan"]], 3])
+    def test_levels_hold_terms(self, levels: Any) -> None:
+        with pytest.raises(po.UsageError, match=r"levels.* of the objective .*; expected a tuple of (levels|Terms)"):
+            po.Objective(levels)
+
+    def test_arrays_may_be_lists(self) -> None:
+        problem = po.build_problem(
+            task_names=["s", "t"], device_names=["d"], duration=[[1], [2]], edges=[(0, 1)], payload=[3], resolution=1
+        )
+        assert (po.solve(problem).makespan, problem.resolution) == (3, Fraction(1))
+        with pytest.raises(po.UsageError, match=r"resolution is 0\.001; expected a positive number of seconds"):
+            po.build_problem(task_names=["s"], device_names=["d"], duration=[[1]], resolution=0.001)  # type: ignore[arg-type]
 
 
 class TestReprs:
@@ -106,7 +313,28 @@ class TestReprs:
         assert repr(po.solver_info("heft")).startswith("<SolverInfo heft: ")
 
     def test_a_large_schedule_stays_short(self) -> None:
-        import numpy as np
-
         schedule = po.Schedule(np.zeros(100_000, dtype=np.int64), np.arange(100_000))
-        assert len(repr(schedule)) < 300
+        shown = "<Schedule of 100,000 tasks: device [0 0 0 ... 0 0 0], start [0 1 2 ... 99997 99998 99999]>"
+        assert repr(schedule) == shown
+
+    def test_every_answer_is_one_line(self, result: po.Result) -> None:
+        problem, schedule = result.problem, result.schedule
+        assert schedule is not None
+        late = po.verify(problem, po.Schedule(schedule.device, np.zeros(5, dtype=np.int64)))
+        chain = po.apply_passes(problem, ["fuse"])
+        shown = {
+            "<Schedule of 5 tasks: device [2 2 0 2 0], start [0 2 7 7 9]>": schedule,
+            "<Plan of 5 tasks: objective 14, fingerprint None>": po.Plan(schedule, (14,), None),
+            "<Report: feasible, objective 14, makespan 14>": po.verify(problem, schedule),
+            f"<Report: {len(late.violations)} violations (overlap, precedence), objective 5, makespan 5>": late,
+            "<Bound critical-path: 14>": po.bounds(problem)[0],
+            "<Spec: 1 task, devices a>": po.Spec.model_validate(
+                {"placeopt": 1, "devices": {"a": {}}, "tasks": {"s": {"time": 1}}}
+            ),
+            "<Transfers: 1; edge [0], start [3]>": po.Transfers(np.array([0]), np.array([3])),
+        }
+        assert [repr(each) for each in shown.values()] == list(shown)
+        assert str(late.violations[0]).startswith("overlap: ")
+        for each in (chain, chain.applied, po.measure(problem, schedule), po.Clock(3), po.Answer(result.termination)):
+            assert re.fullmatch(r"[^\n]{10,200}", repr(each))
+        assert len(repr(po.Options(initial=schedule))) < 400

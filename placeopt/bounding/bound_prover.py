@@ -20,7 +20,6 @@ from placeopt.solver import Announcer, Answer, Clock, Options, Progress, Termina
 DELAY = 2.0
 """Seconds before the prover starts."""
 
-
 LEAST = 1e-3
 """Least time limit in seconds for a prover that has started."""
 
@@ -44,7 +43,11 @@ class BoundProver:
         self._fatal = False
         self._announce = Announcer(options.on_progress)
         self.best: Bound | None = None
-        self.options = replace(options, on_progress=self._forward, should_stop=self._should_stop)
+        self.options = replace(
+            options,
+            on_progress=lambda progress: self._announce(replace(progress, elapsed=self._clock.elapsed)),
+            should_stop=self._should_stop,
+        )
 
     def __enter__(self) -> BoundProver:
         self._thread.start()
@@ -64,8 +67,8 @@ class BoundProver:
     def with_bound(self, answer: Answer) -> Answer:
         """The solver's answer with the proved bound, if that is better.
 
-        An interrupted answer becomes `optimal` if the bound stopped the solver at the incumbent's value. A failure of
-        the prover does not discard the answer: its message names the error.
+        An interrupted answer becomes `optimal` if the bound equals the incumbent's value. A failure of the prover does
+        not discard the answer: its message names the error.
 
         Raises
         ------
@@ -114,10 +117,6 @@ class BoundProver:
         except BaseException:
             self._fatal = True
             raise
-
-    def _forward(self, progress: Progress) -> None:
-        """Forward the solver's progress."""
-        self._announce(replace(progress, elapsed=self._clock.elapsed))
 
     def _should_stop(self) -> bool:
         return self._requested.should_stop() or self._fatal or self._gap_closed()

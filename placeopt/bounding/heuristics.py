@@ -39,13 +39,12 @@ def heuristic_schedule(name: str, problem: Problem, options: Options, passes: Se
     chain = apply_passes(problem, passes)
     if passes and not chain.steps:
         return None  # the passes change nothing: the caller also runs the heuristic without them
-    solver, reduced = find_solver(name), chain.problem
-    if unsupported(solver.info, reduced) is not None:
-        reduced = replace(reduced, objective=Objective())
-    if unsupported(solver.info, reduced) is not None:
-        return None
-    schedule = solver.solve(reduced, options, solver.settings_type()).schedule
-    return None if schedule is None else chain.restore(schedule)
+    solver = find_solver(name)
+    for reduced in (chain.problem, replace(chain.problem, objective=Objective())):
+        if unsupported(solver.info, reduced) is None:
+            schedule = solver.solve(reduced, options, solver.settings_type()).schedule
+            return None if schedule is None else chain.restore(schedule)
+    return None
 
 
 def best_heuristic_value(problem: Problem) -> Value | None:

@@ -11,6 +11,7 @@ The best bound certifies the gap of any schedule.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -21,8 +22,9 @@ from placeopt.bounding.quick.energetic import energetic_bound
 from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.bounding.sct import sct_bound
 from placeopt.kernels import WaitingStoppedError, hurried, impatient
+from placeopt.model.arrays import checked_call, checked_number, checked_whole
 from placeopt.model.objective import Value, simplified
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, check_problem
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.solver import Clock
 
@@ -31,10 +33,10 @@ def bounds(
     problem: Problem,
     *,
     time_limit: float | None = None,
-    workers: int = 1,
+    workers: int | None = 1,
     known: Value | None = None,
     on_bound: Callable[[Bound], None] | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] | None = None,
 ) -> list[Bound]:
     """Lower bounds of the objective's first level, best first; at least one.
 
@@ -45,7 +47,7 @@ def bounds(
     time_limit
         Seconds for the slow bounds; without it only the quick bounds are computed.
     workers
-        Threads to use.
+        Threads to use; None for all cores.
     known
         The objective's first level in a known schedule: a bound that reaches it ends the computation.
     on_bound
@@ -53,6 +55,10 @@ def bounds(
     should_stop
         Polled regularly; once true, the bounds proved so far are returned.
     """
+    check_problem("bounds", problem)
+    checked_number("time_limit", time_limit, positive=True)
+    workers = checked_whole("workers", os.cpu_count() or 1 if workers is None else workers, 1, 1000)
+    checked_call("should_stop", should_stop)
     clock = Clock(time_limit)
     found: dict[str, Bound] = {}
     best: Value | None = None  # read by several threads while one adds bounds
@@ -65,7 +71,7 @@ def bounds(
             on_bound(bound)
 
     def over() -> bool:
-        return should_stop() or (known is not None and best is not None and best >= known)
+        return (should_stop is not None and should_stop()) or (known is not None and best is not None and best >= known)
 
     def stopped() -> bool:
         return over() or clock.over
@@ -79,7 +85,8 @@ def bounds(
             reduced = apply_passes(problem, EXACT_PASSES).problem
             if reduced.n_tasks and reduced.objective.single == "makespan":
                 add(energetic_bound(reduced, int(best or 0), stopped))
-            if reduced.n_tasks and _only_makespan(reduced) and not stopped():
+            metrics = [term.metric for term in reduced.objective.levels[0]]
+            if reduced.n_tasks and metrics == ["makespan"] and not stopped():
                 add(_sct(reduced, stopped))
             if not over():
                 relaxed_bounds(
@@ -91,12 +98,6 @@ def bounds(
                     should_stop=over,
                 )
     return sorted(found.values(), key=lambda bound: -bound.value)
-
-
-def _only_makespan(problem: Problem) -> bool:
-    """Whether the first level of the objective is the makespan alone."""
-    level = problem.objective.levels[0]
-    return len(level) == 1 and level[0].metric == "makespan"
 
 
 def _sct(problem: Problem, should_stop: Callable[[], bool]) -> Bound:

@@ -100,7 +100,7 @@ def seconds(text: str | None, option: str) -> float | None:
     if text is None:
         return None
     from placeopt.model import units
-    from placeopt.solving.settings import LONGEST
+    from placeopt.model.arrays import LONGEST
 
     try:
         quantity = units.parse(text, units.TIME)

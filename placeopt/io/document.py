@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from placeopt.errors import DocumentError, Issue, UsageError, visible
 from placeopt.io import syntax
-from placeopt.io.files import LARGEST, UnreadableError, descriptor, read_text
+from placeopt.io.files import LARGEST, StrPath, UnreadableError, checked_path, descriptor, read_text
 
 LARGEST_YAML = 2**25
 """Default size limit of YAML files in bytes: 300,000 tasks, 1.3 GB of memory."""
@@ -103,7 +103,7 @@ def _is_called(item: object, name: str) -> bool:
     return isinstance(item, str | int | float) and str(item) == name
 
 
-def read_document(path: str | Path) -> Document:
+def read_document(path: StrPath) -> Document:
     """Read a document: JSON if the file name ends in .json, else YAML.
 
     Standard input and pipes are read as JSON if they begin like a JSON object.
@@ -113,14 +113,15 @@ def read_document(path: str | Path) -> Document:
     DocumentError
         If the file cannot be read, is too large, is not UTF-8 text, has a syntax error, or holds several documents.
     """
+    path = checked_path(path)
     try:
         text = read_text(path, lambda start: LARGEST if _is_json(path, start) else LARGEST_YAML)
     except UnreadableError as error:
         raise _failure(_visible(path), str(error)) from None
-    return parse_document(text, file=str(path), json_format=_is_json(path, text[:_START].encode()))
+    return parse_document(text, file=path, json_format=_is_json(path, text[:_START].encode()))
 
 
-def _is_json(path: str | Path, start: bytes) -> bool:
+def _is_json(path: str, start: bytes) -> bool:
     if descriptor(path) is not None:
         return re.match(rb"(?:\xef\xbb\xbf)?\s*\{\s*[\"}]", start) is not None
     return Path(path).suffix.lower() == ".json"
@@ -159,7 +160,7 @@ class NamedFiles:
             raise UsageError(f"files is {self.allowed!r}; expected one of {', '.join(get_args(Files))}")
 
     @classmethod
-    def of(cls, document: Document, folder: str | Path | None = None, allowed: Files | None = None) -> NamedFiles:
+    def of(cls, document: Document, folder: StrPath | None = None, allowed: Files | None = None) -> NamedFiles:
         """The files that a document may name: by default any file if it is a file, none if it was made in code.
 
         A document made in code with a `folder` may by default name the files in that folder.

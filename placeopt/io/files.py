@@ -34,6 +34,9 @@ _most: ContextVar[int | None] = ContextVar("most", default=None)
 
 Identity = tuple[int, int] | str
 
+StrPath = str | os.PathLike[str]
+"""The path of a file, as text or as an object."""
+
 LONGEST_PATH = 4096
 """Most characters of a path in a message."""
 
@@ -68,16 +71,22 @@ def size_limit(max_bytes: int | None) -> Iterator[None]:
         _most.reset(token)
 
 
-def descriptor(path: str | Path) -> int | None:
+def checked_path(path: StrPath) -> str:
+    """Return the path of a file as text; anything but a path is a UsageError."""
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else path
+    if not isinstance(text, str):
+        raise UsageError(f"the path of a file is a {type(path).__name__}; expected a str or a pathlib.Path")
+    return text
+
+
+def descriptor(path: StrPath) -> int | None:
     """The file descriptor that a path such as /dev/stdin or /dev/fd/63 names; None for any other path."""
-    text = path.as_posix() if isinstance(path, Path) else path
+    text = path if isinstance(path, str) else Path(path).as_posix()
     match = _DESCRIPTOR.fullmatch(text)
     return int(match[1]) if match else 0 if text == STDIN else None
 
 
-def read_file(
-    path: str | Path, most: Callable[[bytes], int] = lambda _start: LARGEST, *, appended: bool = False
-) -> bytes:
+def read_file(path: StrPath, most: Callable[[bytes], int] = lambda _start: LARGEST, *, appended: bool = False) -> bytes:
     """Read a regular file, or a pipe that the caller of this process opened (`-`, `<(...)`).
 
     Named pipes and devices are rejected, since they may never end.
@@ -96,6 +105,7 @@ def read_file(
     UsageError
         If the running command would overwrite it (`keep_apart`).
     """
+    path = checked_path(path)
     if not appended:
         check_input(path)
     try:
@@ -108,7 +118,7 @@ def read_file(
         raise UnreadableError(f"is not a file name: {error}") from None
 
 
-def read_text(path: str | Path, most: Callable[[bytes], int] = lambda _start: LARGEST) -> str:
+def read_text(path: StrPath, most: Callable[[bytes], int] = lambda _start: LARGEST) -> str:
     """Read a file as UTF-8 text; see `read_file`."""
     try:
         return read_file(path, most).decode()
@@ -117,7 +127,7 @@ def read_text(path: str | Path, most: Callable[[bytes], int] = lambda _start: LA
         raise UnreadableError(f"is not UTF-8 text (byte {error.start} is {at:#04x})") from None
 
 
-def _read(path: str | Path, most: Callable[[bytes], int]) -> bytes:
+def _read(path: StrPath, most: Callable[[bytes], int]) -> bytes:
     given = descriptor(path)
     # Without O_NONBLOCK, opening a named pipe waits for a writer, and files such as trace_pipe for an event.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
@@ -156,7 +166,7 @@ def _too_large(limit: int, size: int) -> str:
     return f"{has}; the limit is {limit:,} bytes (raise it with --max-size, or max_bytes in Python)"
 
 
-def write_whole(path: str | Path, content: str | bytes) -> None:
+def write_whole(path: StrPath, content: str | bytes) -> None:
     """Write a file atomically, text as UTF-8.
 
     Raises
@@ -165,7 +175,7 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
         If it cannot be written, or is a named pipe that no process reads.
     """
     data = content.encode() if isinstance(content, str) else content
-    path = Path(path)
+    path = Path(checked_path(path))
     if path.exists() and not path.is_file():  # a pipe or a device
         with open(path, "wb", opener=_opened_at_once) as stream:
             stream.write(data)
@@ -179,8 +189,10 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
         if target.exists():
             os.chmod(temporary, target.stat().st_mode & 0o777)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):  # name the file that the caller gave
+            raise OSError(error.errno, error.strerror, str(path)) from None
         raise
 
 
@@ -196,7 +208,7 @@ def _opened_at_once(path: str, flags: int) -> int:
     return number
 
 
-def identity(path: str | os.PathLike[str] | int) -> Identity | None:
+def identity(path: StrPath | int) -> Identity | None:
     """An identity that all names of a file share; None for a pipe or a device.
 
     `path` may be a file descriptor.
@@ -215,7 +227,7 @@ def keep_apart(outputs: Mapping[Identity, str]) -> None:
     _protected.set(outputs)
 
 
-def check_input(path: str | os.PathLike[str]) -> None:
+def check_input(path: StrPath) -> None:
     """Raise a UsageError if a file is an output of the running command; called before a file is read."""
     outputs = _protected.get()
     if outputs and (output := outputs.get(identity(path) or "")):

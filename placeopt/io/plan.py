@@ -19,8 +19,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from os import PathLike
-from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import numpy as np
@@ -32,19 +30,20 @@ from placeopt.errors import (
     PlanError,
     Search,
     UsageError,
+    counted,
     in_file_order,
     listing,
     meaning,
     visible,
 )
 from placeopt.io.document import Document, read_document
-from placeopt.io.files import write_whole
+from placeopt.io.files import StrPath, write_whole
 from placeopt.io.scalars import Version, Whole
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Int
 from placeopt.model.objective import Value, simplified
-from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule, Transfers, edge_transfers
+from placeopt.model.problem import Problem, check_problem
+from placeopt.model.schedule import Schedule, Transfers, check_schedule, edge_transfers
 from placeopt.model.units import exact, is_number, shown
 
 _LATEST = 2**62
@@ -104,11 +103,16 @@ class Plan:
     fingerprint: str | None
     """Of the problem that the plan was made for; None if the file does not say."""
 
+    def __repr__(self) -> str:
+        claim = "no objective" if self.claim is None else f"objective {', then '.join(map(str, self.claim))}"
+        return f"<Plan of {counted(self.schedule.device.size, 'task')}: {claim}, fingerprint {self.fingerprint}>"
+
 
 def plan_document(
     problem: Problem, schedule: Schedule, *, solver: str | None = None, objective: Sequence[Value] | None = None
 ) -> dict[str, Any]:
     """The plan file of a schedule as plain data, with names instead of indices; starts are ticks."""
+    check_schedule("plan_document", problem, schedule)
     document: dict[str, Any] = {
         "placeopt_plan": 1,
         "problem": problem.name,
@@ -148,7 +152,7 @@ class Planned(Protocol):
     def values(self) -> tuple[Value, ...] | None: ...
 
 
-def write_plan(path: str | PathLike[str], plan: Planned | Mapping[str, Any]) -> None:
+def write_plan(path: StrPath, plan: Planned | Mapping[str, Any]) -> None:
     """Write a plan file; an existing file is replaced as a whole or not at all.
 
     Parameters
@@ -170,10 +174,10 @@ def write_plan(path: str | PathLike[str], plan: Planned | Mapping[str, Any]) -> 
         if plan.schedule is None:
             raise UsageError(f"write_plan: the result of {plan.solver} has no schedule to write")
         plan = plan_document(plan.problem, plan.schedule, solver=plan.solver, objective=plan.values)
-    write_whole(Path(path), json.dumps(plan, indent=1) + "\n")
+    write_whole(path, json.dumps(plan, indent=1) + "\n")
 
 
-def read_plan(path: str | Path, problem: Problem) -> Plan:
+def read_plan(path: StrPath, problem: Problem) -> Plan:
     """The plan in a file, for a problem.
 
     A task placed on a device that the problem forbids, or started too early, is no error here: the verifier says so.
@@ -183,6 +187,7 @@ def read_plan(path: str | Path, problem: Problem) -> Plan:
     PlanError
         If the file is no plan, or names tasks, devices or edges that the problem does not have; lists every issue.
     """
+    check_problem("read_plan", problem)
     try:
         document = read_document(path)
     except DocumentError as error:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from placeopt.errors import counted, listing, visible
 from placeopt.io.scalars import (
     Bandwidth,
     EnergyPerByte,
@@ -373,6 +374,13 @@ class Spec(_Model):
     """`none`: transfers never wait. `port`: a device sends at most one transfer and receives at most one at a time."""
     memory_model: MemoryModel = "sum"
     """`sum`: adds up the memory of all tasks on a device. `peak`: adds up only memory in use at the same time."""
+
+    def __repr__(self) -> str:
+        name = f" {visible(self.name)}" if self.name else ""
+        return f"<Spec{name}: {counted(len(self.tasks), 'task')}, devices {listing(list(self.devices), 3)}>"
+
+    def __str__(self) -> str:
+        return repr(self)
 
 
 def json_schema() -> dict[str, Any]:

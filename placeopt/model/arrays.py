@@ -13,12 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.errors import UsageError, listing, suggestion, visible
+from placeopt.model.units import is_number, is_whole
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 Float = NDArray[np.float64]
 
 LARGEST = 2**63 - 1
+
+LONGEST = 10**9
+"""The largest time limit; engines count nanoseconds in 64 bits."""
 
 
 def whole_numbers(
@@ -113,6 +117,39 @@ def names(name: str, values: Any, *, count: int | None = None, unique: bool = Fa
             f'{name}[{at}] is "{visible(found[at])}", and so is {name}[{first[found[at]]}]; expected each name once'
         )
     return found
+
+
+def checked_number(name: str, value: Any, *, positive: bool = False) -> float | None:
+    """Return a finite number that is positive, or not negative; None stays None."""
+    if value is None:
+        return None
+    if not is_number(value) or not (value > 0 if positive else value >= 0):
+        wanted = "positive" if positive else "not negative"
+        raise UsageError(f"{name} is {value}; expected a finite number that is {wanted}")
+    if value > LONGEST:
+        raise UsageError(f"{name} is {value}; expected at most {LONGEST:,} (seconds of thirty years), or none")
+    return float(value)
+
+
+def checked_whole(name: str, value: Any, least: int, most: int = 2**31 - 1) -> int:
+    """Return an integer of Python or NumPy that is within a range."""
+    if not is_whole(value) or not least <= value <= most:
+        raise UsageError(f"{name} is {value}; expected a whole number from {least} to {most}")
+    return int(value)
+
+
+def checked_call(name: str, value: Any) -> None:
+    """Reject a callback that cannot be called; None is allowed."""
+    if value is not None and not callable(value):
+        raise UsageError(f"{name} is {value!r}; expected a function, or None")
+
+
+def glance(values: NDArray[Any]) -> str:
+    """Return the first and last entries of an array on one line."""
+    entries = list(map(str, values.ravel()[: 3 if values.size > 8 else None].tolist()))
+    if values.size > 8:
+        entries += ["...", *map(str, values.ravel()[-3:].tolist())]
+    return f"[{' '.join(entries)}]"
 
 
 def choice(name: str, value: Any, known: Sequence[str]) -> None:

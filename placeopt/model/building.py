@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from placeopt.errors import UsageError, listing, visible
 from placeopt.model.arrays import Bool, Int, choice, flags, names, task_pairs, whole_numbers
@@ -20,33 +20,33 @@ def build_problem(
     *,
     task_names: Sequence[str],
     device_names: Sequence[str],
-    duration: Int,
-    edges: Sequence[tuple[int, int]] | Int = (),
+    duration: ArrayLike,
+    edges: ArrayLike = (),
     name: str = "",
     description: str = "",
-    resolution: Fraction = Fraction(1, NANO),
+    resolution: Fraction | int = Fraction(1, NANO),
     device_types: Sequence[str] | None = None,
-    feasible: Bool | None = None,
-    resident: Int | None = None,
-    output: Int | None = None,
-    scratch: Int | None = None,
-    release: Int | None = None,
-    deadline: Int | None = None,
-    capacity: Int | None = None,
-    payload: Int | Sequence[int] | None = None,
-    shared: Bool | Sequence[bool] | None = None,
-    latency: Int | None = None,
-    byte_ticks_num: Int | None = None,
-    byte_ticks_den: Int | None = None,
-    power_num: Int | None = None,
-    power_den: Int | None = None,
-    byte_energy_num: Int | None = None,
-    byte_energy_den: Int | None = None,
-    relocation: Int | None = None,
+    feasible: ArrayLike | None = None,
+    resident: ArrayLike | None = None,
+    output: ArrayLike | None = None,
+    scratch: ArrayLike | None = None,
+    release: ArrayLike | None = None,
+    deadline: ArrayLike | None = None,
+    capacity: ArrayLike | None = None,
+    payload: ArrayLike | None = None,
+    shared: ArrayLike | None = None,
+    latency: ArrayLike | None = None,
+    byte_ticks_num: ArrayLike | None = None,
+    byte_ticks_den: ArrayLike | None = None,
+    power_num: ArrayLike | None = None,
+    power_den: ArrayLike | None = None,
+    byte_energy_num: ArrayLike | None = None,
+    byte_energy_den: ArrayLike | None = None,
+    relocation: ArrayLike | None = None,
     runs_before_next_change: Fraction | int = 1,
-    group: Int | None = None,
+    group: ArrayLike | None = None,
     separation: Iterable[tuple[int, int]] | Int = (),
-    forward: Int | None = None,
+    forward: ArrayLike | None = None,
     objective: Objective | None = None,
     contention: Contention = "none",
     memory_model: MemoryModel = "sum",
@@ -69,8 +69,8 @@ def build_problem(
     choice("memory_model", memory_model, get_args(MemoryModel))
     if objective is not None and not isinstance(objective, Objective):
         raise UsageError(f"objective is a {type(objective).__name__}; expected an Objective")
-    if not resolution > 0:
-        raise UsageError(f"resolution is {resolution}; expected a positive number of seconds")
+    if not isinstance(resolution, int | Fraction) or resolution <= 0:
+        raise UsageError(f"resolution is {resolution!r}; expected a positive number of seconds, an int or a Fraction")
     tasks, devices = names("task_names", task_names, unique=True), names("device_names", device_names, unique=True)
     n, m = len(tasks), len(devices)
     by_task, by_device, by_both = (n,), (m,), (n, m)
@@ -91,13 +91,13 @@ def build_problem(
         around = [tasks[i] for i in find_cycle(pairs, n)]
         raise UsageError(f"the edges contain a cycle: {listing(around, 8, ' -> ')} -> {visible(around[0])}")
 
-    def link(what: str, values: Int | None, default: int, where: Bool | None = None) -> Int:
+    def link(what: str, values: ArrayLike | None, default: int, where: Bool | None = None) -> Int:
         return whole_numbers(what, values, (m, m), "devices x devices", default=default, least=default, where=where)
 
-    def each_device(what: str, values: Int | None, default: int, least: int = 0) -> Int:
+    def each_device(what: str, values: ArrayLike | None, default: int, least: int = 0) -> Int:
         return whole_numbers(what, values, by_device, "devices", default=default, least=least)
 
-    def each_task(what: str, values: Int | None, default: int = 0, least: int | None = 0) -> Int:
+    def each_task(what: str, values: ArrayLike | None, default: int = 0, least: int | None = 0) -> Int:
         return whole_numbers(what, values, by_task, "tasks", default=default, least=least)
 
     link_arrays = {
@@ -149,7 +149,7 @@ def build_problem(
     problem = Problem(
         name=name,
         description=description,
-        resolution=resolution,
+        resolution=Fraction(resolution),
         task_names=tasks,
         device_names=devices,
         device_types=devices if device_types is None else names("device_types", device_types, count=m),

@@ -13,7 +13,7 @@ import numpy as np
 
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.schedule import Schedule, arrivals, durations
+from placeopt.model.schedule import Schedule, arrivals, check_schedule, durations
 
 
 def sum_memory(problem: Problem, device: Int) -> Int:
@@ -82,6 +82,7 @@ def used_memory(problem: Problem, schedule: Schedule) -> Int:
 
 def fits(problem: Problem, schedule: Schedule) -> bool:
     """Whether every device has enough memory."""
+    check_schedule("fits", problem, schedule)
     return bool((used_memory(problem, schedule) <= problem.capacity).all())
 
 

@@ -11,13 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placeopt.errors import counted
 from placeopt.model.arrays import Int
 from placeopt.model.graph import components, path_lengths, siblings
 from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.memory import peak_memory, sum_memory, used_memory
 from placeopt.model.objective import loads, moved_edges
-from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.schedule import Schedule, makespan
+from placeopt.model.problem import UNLIMITED, Problem, check_problem
+from placeopt.model.schedule import Schedule, check_schedule, makespan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +68,11 @@ class Metrics:
     sum_memory: Int
     carbonari_jct: int
 
+    def __repr__(self) -> str:
+        ratios = (("SLR", self.slr), ("speedup", self.speedup))
+        known = "".join(f", {name} {ratio:.4g}" for name, ratio in ratios if ratio is not None)
+        return f"<Metrics: makespan {self.makespan} ticks{known}, {counted(self.transfers, 'transfer')}>"
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -97,6 +103,7 @@ class Shape:
 
 def measure(problem: Problem, schedule: Schedule) -> Metrics:
     """Compute the metrics of a schedule, feasible or not. Every task must be on a device that may run it."""
+    check_schedule("measure", problem, schedule)
     length = makespan(problem, schedule)
     shortest = critical_path(problem)
     alone = single_device(problem)
@@ -161,6 +168,7 @@ def critical_path(problem: Problem) -> int:
     The denominator of the SLR: the sum over CP_MIN of min_j w_ij (Topcuoglu et al. 2002, section 5.1). A path starts
     at the release time of its first task.
     """
+    check_problem("critical_path", problem)
     if problem.n_tasks == 0:
         return 0
     shortest = np.where(problem.feasible, problem.duration, problem.duration.max(axis=1, keepdims=True)).min(axis=1)

@@ -21,7 +21,7 @@ import numpy as np
 from placeopt.model.arrays import Int
 from placeopt.model.memory import per_device, used_memory
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Objective, Problem, Term, ratio_ceil, transfer_ticks
-from placeopt.model.schedule import Schedule, durations, edge_ticks, edge_transfers, makespan
+from placeopt.model.schedule import Schedule, check_schedule, durations, edge_ticks, edge_transfers, makespan
 
 Value = int | Fraction
 
@@ -102,6 +102,7 @@ METRICS: dict[Metric, Callable[[Problem, Schedule], int]] = {
 
 def evaluate(problem: Problem, schedule: Schedule) -> tuple[Value, ...]:
     """The objective's value: one number per level, compared lexicographically; smaller is better."""
+    check_schedule("evaluate", problem, schedule)
     metrics = {metric: METRICS[metric](problem, schedule) for metric in problem.objective.metrics}
     return tuple(
         simplified(sum((term.weight * metrics[term.metric] for term in level), Fraction(0)))

@@ -16,7 +16,7 @@ import numpy as np
 from placeopt.errors import UsageError, counted, visible
 from placeopt.model.arrays import Bool, Int, choice
 from placeopt.model.notebook import facts_table, framed, grid_table, note
-from placeopt.model.units import size_text, time_text
+from placeopt.model.units import exact, is_number, size_text, time_text
 
 Contention = Literal["none", "port"]
 MemoryModel = Literal["sum", "peak"]
@@ -72,9 +72,9 @@ class Rounding:
         return {"share": self.share, "where": self.where}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Term:
-    """A metric and its weight in an objective.
+    """A metric and its weight in an objective; a weight of 0.1 is exactly 1/10.
 
     Raises
     ------
@@ -83,29 +83,38 @@ class Term:
     """
 
     metric: Metric
-    weight: Fraction = Fraction(1)
+    weight: Fraction
 
-    def __post_init__(self) -> None:
-        choice("metric", self.metric, get_args(Metric))
-        if not self.weight >= 0:
-            raise UsageError(f"the weight of {self.metric} is {self.weight}; expected a number that is not negative")
+    def __init__(self, metric: Metric, weight: Fraction | float = 1) -> None:
+        choice("metric", metric, get_args(Metric))
+        if not is_number(weight) or weight < 0:
+            raise UsageError(f"the weight of {metric} is {weight}; expected a number that is not negative")
+        object.__setattr__(self, "metric", metric)
+        object.__setattr__(self, "weight", exact(weight))
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
     """What to minimise: weighted sums of metrics in lexicographic order, the most important first.
 
+        Objective(((Term("makespan"), Term("energy", 0.5)), (Term("communication"),)))
+
     Raises
     ------
     UsageError
-        If the objective has no level, or a level has no metric.
+        If the objective has no level, or a level is not a tuple of terms.
     """
 
     levels: tuple[tuple[Term, ...], ...] = ((Term("makespan"),),)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.levels, tuple):
+            raise UsageError(f"levels of the objective is {self.levels!r}; expected a tuple of levels")
         if not self.levels or not all(self.levels):
             raise UsageError("an objective needs at least one level, and a metric at every level")
+        for place, level in enumerate(self.levels):
+            if not isinstance(level, tuple) or not all(isinstance(term, Term) for term in level):
+                raise UsageError(f"levels[{place}] of the objective is {level!r}; expected a tuple of Terms")
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -307,6 +316,12 @@ class Problem:
             else:
                 digest.update(repr(value).encode())
         return digest.hexdigest()[:16]
+
+
+def check_problem(caller: str, problem: object) -> None:
+    """Reject anything but a `Problem`."""
+    if not isinstance(problem, Problem):
+        raise UsageError(f"{caller} takes a Problem, got {type(problem).__name__}; placeopt.load makes one from a file")
 
 
 def sizes(problem: Problem) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt.model.arrays import Int, whole_numbers
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.errors import UsageError, counted
+from placeopt.model.arrays import Int, glance, whole_numbers
+from placeopt.model.problem import UNLIMITED, Problem, check_problem
 
 
 def _read_only_fields(instance: object, *names: str) -> None:
@@ -36,6 +37,9 @@ class Transfers:
     def __post_init__(self) -> None:
         _read_only_fields(self, "edge", "start")
 
+    def __repr__(self) -> str:
+        return f"<Transfers: {self.edge.size:,}; edge {glance(self.edge)}, start {glance(self.start)}>"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
@@ -57,6 +61,28 @@ class Schedule:
 
     def __post_init__(self) -> None:
         _read_only_fields(self, "device", "start")
+
+    def __repr__(self) -> str:
+        moves = "" if self.transfers is None else f", {counted(self.transfers.edge.size, 'transfer')}"
+        tasks = counted(self.device.size, "task")
+        return f"<Schedule of {tasks}: device {glance(self.device)}, start {glance(self.start)}{moves}>"
+
+
+def check_types(caller: str, problem: object, schedule: object) -> None:
+    """Reject anything but a problem and a schedule."""
+    check_problem(caller, problem)
+    if not isinstance(schedule, Schedule):
+        kind = type(schedule).__name__
+        raise UsageError(f"{caller} takes a Schedule, got {kind}; results and plans have one as their `schedule`")
+
+
+def check_schedule(caller: str, problem: Problem, schedule: Schedule) -> None:
+    """Reject anything but a problem and a schedule with one entry per task."""
+    check_types(caller, problem, schedule)
+    for name, shape in (("device", schedule.device.shape), ("start", schedule.start.shape)):
+        if shape != (problem.n_tasks,):
+            tasks = counted(problem.n_tasks, "task")
+            raise UsageError(f"{name}: has shape {shape}; expected one {name} for each of {tasks}")
 
 
 def sequence(problem: Problem, schedule: Schedule) -> Int:
@@ -122,6 +148,7 @@ def transfer_times(problem: Problem, schedule: Schedule) -> tuple[Int, Int, Int]
 
 def lateness(problem: Problem, schedule: Schedule) -> int:
     """Largest number of ticks by which a task misses its deadline; 0 if all deadlines are met."""
+    check_schedule("lateness", problem, schedule)
     due = np.flatnonzero(problem.deadline != UNLIMITED)
     end = schedule.start[due] + problem.duration[due, schedule.device[due]]
     return int((end - problem.deadline[due]).max(initial=0))

@@ -157,14 +157,11 @@ def _without(problem: Problem, groups: Unions, follows: Bool) -> Reduction:
     )
 
     def restore(schedule: Schedule) -> Schedule:
-        device = np.empty(problem.n_tasks, dtype=np.int64)
-        device[kept] = schedule.device
-        device = device[leader]
-        start = np.empty(problem.n_tasks, dtype=np.int64)
-        start[kept] = schedule.start
+        device, start = np.empty((2, problem.n_tasks), dtype=np.int64)
+        device[kept], start[kept] = schedule.device, schedule.start
         in_turn = behind[np.argsort(-comparable(bottom_levels(problem))[behind], kind="stable")]
         start[in_turn] = makespan(reduced, schedule) + np.arange(len(behind))
-        return retime(problem, Schedule(device, start))
+        return retime(problem, Schedule(device[leader], start))
 
     def project(schedule: Schedule) -> Schedule | None:
         if not keeps_groups(group, schedule.device):

@@ -136,8 +136,7 @@ def _breakpoints(
     windows.select(_steps(problem))(*given, *nowhere, low)
     if together is not None:
         low[1:] = np.maximum(low[1:], _runs(group[order], together[order]))
-    position = np.empty(n, dtype=np.int64)
-    position[order] = np.arange(n)
+    position = np.argsort(order)
     transfer = mean_transfers(problem)
     parts = PARTS_OF_A_TICK if transfer.sum() * PARTS_OF_A_TICK < 2**62 else 1
     weight = np.rint(transfer * parts).astype(np.int64)
@@ -219,14 +218,9 @@ def unite_clusters(groups: Unions, order: Int, group: Int, first: Bool) -> None:
 def optimal_breakpoints(source: Int, target: Int, weight: Int, low: Int) -> Bool:
     """(n,), whether a cluster starts at the position, 0 included, such that the edges between clusters weigh least.
 
-    Of equally good solutions, the one with the longest last cluster, then the longest before it, and so on.
-
-    Parameters
-    ----------
-    source, target, weight
-        (e,) positions of both ends, source first in the sequence, and an integer weight.
-    low
-        (n + 1,) the first position from which all nodes before j may be one cluster; below j for j > 0, non-decreasing.
+    Of equally good solutions, the one with the longest last cluster, then the longest before it, and so on. `source`,
+    `target` and `weight` are the positions of both ends and an integer weight for each edge. `low` (n + 1,), below j
+    for j > 0 and non-decreasing, is the first position from which all nodes before j may be one cluster.
     """
     n = len(low) - 1
     by_target = np.argsort(target, kind="stable")

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.model.problem import Problem
+from placeopt.errors import UsageError, listing
+from placeopt.model.problem import Problem, check_problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes.catalog import find_pass, pass_settings, pass_text
 from placeopt.passes.protocol import Pass, Reduction
@@ -33,16 +34,9 @@ class Size:
 class Applied:
     """Summary of the passes that changed a problem.
 
-    Attributes
-    ----------
-    names
-        The passes in order of first application, each with its non-default settings, as `find_pass` accepts them.
-    exact
-        Whether all of them keep the optimum.
-    before, after
-        The sizes of the original and the reduced problem.
-    settings
-        All settings, by the entry in `names`, of the passes that have settings.
+    `names` are in order of first application, each with its non-default settings, as `find_pass` accepts them. `exact`
+    states whether all of them keep the optimum. `before` and `after` are the sizes of the original and the reduced
+    problem. `settings` holds all settings of the passes that have any, by the entry in `names`.
     """
 
     names: tuple[str, ...]
@@ -51,9 +45,17 @@ class Applied:
     after: Size
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        kept = "" if self.exact else ", the optimum may be lost"
+        return f"<Applied: {listing(self.names)}, {_change(self.before, self.after)}{kept}>"
+
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data, ready for JSON."""
         return asdict(self) | {"names": list(self.names)}
+
+
+def _change(before: Size, after: Size) -> str:
+    return f"{before.tasks:,} -> {after.tasks:,} tasks, {before.groups:,} -> {after.groups:,} groups"
 
 
 def size_of(problem: Problem) -> Size:
@@ -83,18 +85,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """The passes that changed something, in order.
+    """The passes that changed a problem, in order."""
 
-    Attributes
-    ----------
-    original
-        The problem before all passes.
-    steps
-        One entry for each application of a pass.
-    """
+    original: Problem  # before all passes
+    steps: tuple[Step, ...] = ()  # one for each application of a pass
 
-    original: Problem
-    steps: tuple[Step, ...] = ()
+    def __repr__(self) -> str:
+        return f"<Chain: {listing(self.names)}, {_change(size_of(self.original), size_of(self.problem))}>"
 
     @property
     def problem(self) -> Problem:
@@ -135,8 +132,6 @@ class Chain:
 
     def project(self, schedule: Schedule) -> Schedule | None:
         """Map a schedule of the original to `problem`; None if it has no counterpart or uses an infeasible device."""
-        if self.steps and not _placed(self.original, schedule):
-            return None
         projected: Schedule | None = schedule
         for step in self.steps:
             if projected is None or not _placed(step.before, projected):
@@ -145,7 +140,16 @@ class Chain:
         return projected
 
 
-def apply_passes(problem: Problem, passes: Iterable[str | Pass]) -> Chain:
+def found_passes(wanted: Iterable[str | Pass] | str | Pass) -> tuple[Pass, ...]:
+    """Return passes, given as objects or by name; a single pass needs no list."""
+    if isinstance(wanted, str | Pass):
+        return (find_pass(wanted),)
+    if not isinstance(wanted, Iterable):
+        raise UsageError(f"passes is {wanted!r}; expected a list of passes or of their names")
+    return tuple(map(find_pass, wanted))
+
+
+def apply_passes(problem: Problem, passes: Iterable[str | Pass] | str | Pass) -> Chain:
     """Apply passes, given as objects or by name, in order; adjacent exact passes are repeated while that is worthwhile.
 
     Raises
@@ -153,7 +157,8 @@ def apply_passes(problem: Problem, passes: Iterable[str | Pass]) -> Chain:
     UsageError
         If a pass or one of its settings is unknown.
     """
-    found = [find_pass(each) for each in passes]
+    check_problem("apply_passes", problem)
+    found = found_passes(passes)
     steps: list[Step] = []
     for exact, block in groupby(found, key=lambda each: each.exact):
         problem = (_exhausted if exact else _once)(problem, list(block), steps)
@@ -179,15 +184,14 @@ def _exhausted(problem: Problem, passes: Sequence[Pass], steps: list[Step]) -> P
 
 
 def _weight(problem: Problem) -> int:
-    """The size measure that decides whether another round is worthwhile."""
+    """The size that decides whether another round is worthwhile."""
     return problem.n_tasks + problem.n_edges + problem.n_groups + int(problem.feasible.sum())
 
 
 def _placed(problem: Problem, schedule: Schedule) -> bool:
     """Whether every task is on a device that may run it."""
     device = schedule.device
-    if device.shape != (problem.n_tasks,) or schedule.start.shape != device.shape:
+    if not device.shape == schedule.start.shape == (problem.n_tasks,):
         return False
-    if not ((device >= 0) & (device < problem.n_devices)).all():
-        return False
-    return bool(problem.feasible[np.arange(problem.n_tasks), device].all())
+    exists = ((device >= 0) & (device < problem.n_devices)).all()
+    return bool(exists and problem.feasible[np.arange(problem.n_tasks), device].all())

@@ -66,12 +66,11 @@ class ContractGroups:
         untimed = problem.contention == "none" and not problem.release.any()
         if len(kept) == problem.n_tasks and len(joined.source) == problem.n_edges and untimed:
             return None
-        allowed = problem.group_feasible()
         reduced, _ = rebuilt(
             problem,
             tasks=kept,
             edges=joined,
-            feasible=allowed[problem.group],
+            feasible=problem.group_feasible()[problem.group],
             **{
                 name: _gathered(roles.main, getattr(problem, name))
                 for name in ("duration", "resident", "output", "scratch", "relocation")
@@ -99,9 +98,7 @@ class ContractGroups:
 
 def _in_order(problem: Problem, device: Int) -> Schedule:
     """The earliest schedule of a placement with the tasks in topological order."""
-    place = np.empty(problem.n_tasks, dtype=np.int64)
-    place[problem.order] = np.arange(problem.n_tasks)
-    return retime(problem, Schedule(device, place))
+    return retime(problem, Schedule(device, np.argsort(problem.order)))
 
 
 def _costly(problem: Problem) -> Edges:

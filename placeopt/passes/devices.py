@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -105,11 +104,7 @@ def _partners(problem: Problem) -> dict[int, list[int]]:
 
 def _part(allowed: Bool, partners: dict[int, list[int]]) -> None:
     """Forbid the single device of a group for all groups separated from it, and repeat for groups that this fixes."""
-
-    def fixed(groups: Iterator[int]) -> list[int]:
-        return [g for g in groups if allowed[g].sum() == 1]
-
-    waiting = fixed(iter(partners))
+    waiting = [group for group in partners if allowed[group].sum() == 1]
     done = set(waiting)
     while waiting:
         group = waiting.pop()

@@ -12,25 +12,20 @@ from placeopt.model.schedule import Schedule
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduction:
-    """The result of a pass: the reduced problem and the mappings between both problems.
+    """The result of a pass: the reduced problem, the mappings between both problems, and what changed, as a clause.
 
-    Attributes
-    ----------
-    problem
-        The smaller or easier problem.
-    restore
-        Maps a schedule of `problem` to the original. The schedule must use feasible devices. If its times break rules,
-        the times of the result may break rules too.
-    project
-        Maps a schedule of the original to `problem`, as a warm start; None if it has no counterpart.
-    explanation
-        What changed, as a clause for people.
+    `restore` maps a schedule of `problem` to the original. The schedule must use feasible devices. If its times break
+    rules, the times of the result may break rules too. `project` maps a schedule of the original to `problem`, as a
+    warm start; it returns None if there is no counterpart.
     """
 
     problem: Problem
     restore: Callable[[Schedule], Schedule]
     project: Callable[[Schedule], Schedule | None]
     explanation: str
+
+    def __repr__(self) -> str:
+        return f"<Reduction to {self.problem!r}: {self.explanation}>"
 
 
 @runtime_checkable

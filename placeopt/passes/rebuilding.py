@@ -69,14 +69,12 @@ def rebuilt(
     place[tasks] = np.arange(len(tasks))
     edges = edges.between(place[edges.source], place[edges.target])
     edges = edges.kept(np.lexsort((edges.target, edges.source)))
-    between = np.ix_(devices, devices)
-
-    forward = place[arrays.pop("forward", problem.forward)[tasks]]
+    forward = place[problem.forward[tasks]]
+    cells, between = np.ix_(tasks, devices), np.ix_(devices, devices)
 
     def of(name: str, *index: Any) -> Any:
         return arrays.pop(name, getattr(problem, name))[index]
 
-    cells = np.ix_(tasks, devices)
     result = build_problem(
         **{name: arrays.pop(name, getattr(problem, name)) for name in SETTINGS},
         task_names=[problem.task_names[i] for i in tasks.tolist()],
@@ -146,7 +144,7 @@ def output_is_free(problem: Problem) -> Bool:
 
 
 def permanent_memory(problem: Problem) -> Int:
-    """(n,) bytes that a zero-time, `output_is_free` task always takes on its device; 0 if no device has a capacity."""
+    """(n,) bytes that a zero-time task whose output is free always takes; 0 if no device has a capacity."""
     if not limited(problem):
         return np.zeros(problem.n_tasks, dtype=np.int64)
     return problem.memory if problem.memory_model == "sum" else problem.resident
@@ -170,10 +168,10 @@ def movable_zero_time(problem: Problem, allowed: Bool) -> Bool:
 
     Under `peak`, neither the task nor any of its producers may have an output: its lifetime could change.
     """
-    silent_task = output_is_free(problem)
-    quiet = silent_task & ~(problem.duration.astype(np.bool_) & allowed[problem.group]).any(axis=1)
-    quiet[problem.edge_target[~silent_task[problem.edge_source]]] = False
-    return np.asarray(quiet & (problem.deadline >= 0))
+    free = output_is_free(problem)
+    movable = free & ~(problem.duration.astype(np.bool_) & allowed[problem.group]).any(axis=1)
+    movable[problem.edge_target[~free[problem.edge_source]]] = False
+    return np.asarray(movable & (problem.deadline >= 0))
 
 
 def keeps_triangle_inequality(problem: Problem) -> bool:
@@ -183,12 +181,7 @@ def keeps_triangle_inequality(problem: Problem) -> bool:
     unchecked, if k exceeds LARGEST_NETWORK.
     """
     label = problem.device_class
-    seen = np.zeros(problem.n_devices, dtype=np.int64)
-    some = []
-    for d, c in enumerate(label.tolist()):
-        seen[c] += 1
-        if seen[c] <= 3:
-            some.append(d)
+    some = [d for c in np.unique(label) for d in np.flatnonzero(label == c)[:3].tolist()]
     if not 0 < len(some) <= LARGEST_NETWORK:
         return False
     between = np.ix_(some, some)

@@ -100,12 +100,14 @@ class ZeroTime:
 def _composed(first: Reduction, second: Reduction) -> Reduction:
     """Two reductions as one."""
 
+    def restore(schedule: Schedule) -> Schedule:
+        return first.restore(second.restore(schedule))
+
     def project(schedule: Schedule) -> Schedule | None:
         halfway = first.project(schedule)
         return None if halfway is None else second.project(halfway)
 
-    explanation = f"{first.explanation}, then {second.explanation}"
-    return Reduction(second.problem, lambda schedule: first.restore(second.restore(schedule)), project, explanation)
+    return Reduction(second.problem, restore, project, f"{first.explanation}, then {second.explanation}")
 
 
 def _reduction(problem: Problem, *, forwards: bool) -> Reduction | None:
@@ -113,28 +115,17 @@ def _reduction(problem: Problem, *, forwards: bool) -> Reduction | None:
     candidate = movable_zero_time(problem, allowed)
     if not candidate.any():
         return None
-    free = permanent_memory(problem) == 0
-    free[problem.separation] = False
-    free &= ~relocation_matters(problem)
+    free = _leaves_no_trace(problem)
     release, deadline = problem.release.copy(), problem.deadline.copy()
     representative = np.arange(problem.n_tasks)
     least = least_durations(problem, allowed)
-    given = (
-        problem.order,
-        problem.in_start,
-        problem.in_edge,
-        problem.out_start,
-        problem.edge_source,
-        problem.edge_target,
-    )
+    starts = problem.in_start, problem.in_edge, problem.out_start
+    given = (problem.order, *starts, problem.edge_source, problem.edge_target, problem.group, candidate, free, least)
     work = KERNEL_STEPS * (problem.n_tasks + problem.n_edges)
     if forwards:
-        sharing = _sharing(problem)
-        join_producers.select(work)(
-            *given, problem.group, candidate, free, least, sharing, release, deadline, representative
-        )
+        join_producers.select(work)(*given, _sharing(problem), release, deadline, representative)
     else:
-        join_consumers.select(work)(*given, problem.group, candidate, free, least, release, deadline, representative)
+        join_consumers.select(work)(*given, release, deadline, representative)
     kept = np.flatnonzero(representative == np.arange(problem.n_tasks))
     if len(kept) == problem.n_tasks:
         return None
@@ -155,12 +146,40 @@ def _reduction(problem: Problem, *, forwards: bool) -> Reduction | None:
         deadline=deadline,
         separation=representative[problem.separation],
     )
-    return Reduction(
-        reduced,
-        lambda schedule: _restored(problem, schedule, kept, representative, origin, forwards=forwards),
-        lambda schedule: _projected(problem, schedule, reduced, kept, origin),
-        f"{problem.n_tasks - len(kept)} zero-time tasks represented by a {'producer' if forwards else 'consumer'}",
-    )
+
+    def restore(schedule: Schedule) -> Schedule:
+        start = np.zeros(problem.n_tasks, dtype=np.int64)
+        start[kept] = schedule.start
+        where = allowed.argmax(axis=1)  # any allowed device for groups that lost all tasks
+        where[problem.group[kept]] = schedule.device
+        device = where[problem.group]
+        ticks = durations(problem, device)
+        start[moved] = start[representative[moved]] + (ticks[representative[moved]] if forwards else 0)
+        if not forwards:
+            for z in problem.order[representative[problem.order] == REMOVED].tolist():
+                start[z] = _last_end(problem, z, start, ticks)
+        return Schedule(device, start, restored_transfers(problem, schedule, device, origin))
+
+    def project(schedule: Schedule) -> Schedule:
+        device = schedule.device[kept]
+        return Schedule(device, schedule.start[kept], projected_transfers(problem, schedule, reduced, device, origin))
+
+    side = "producer" if forwards else "consumer"
+    explanation = f"{problem.n_tasks - len(kept)} zero-time tasks represented by a {side}"
+    return Reduction(reduced, restore, project, explanation)
+
+
+def _leaves_no_trace(problem: Problem) -> Bool:
+    """(n,), whether the task has no memory and no relocation that matter and is in no separated pair."""
+    free = (permanent_memory(problem) == 0) & ~relocation_matters(problem)
+    free[problem.separation] = False
+    return np.asarray(free)
+
+
+def _last_end(problem: Problem, task: int, start: Int, ticks: Int) -> int:
+    """The end of the task's last producer, for starts and durations (n,); 0 without producers."""
+    producers = problem.edge_source[problem.in_edge[problem.in_start[task] : problem.in_start[task + 1]]]
+    return int((start[producers] + ticks[producers]).max(initial=0))
 
 
 def _sharing(problem: Problem) -> Bool:
@@ -278,34 +297,6 @@ def _joined(problem: Problem, representative: Int) -> Edges:
     return edges.kept(np.sort(order[~again]))
 
 
-def _restored(
-    problem: Problem, schedule: Schedule, kept: Int, representative: Int, origin: Int, *, forwards: bool
-) -> Schedule:
-    start = np.zeros(problem.n_tasks, dtype=np.int64)
-    start[kept] = schedule.start
-    where = problem.group_feasible().argmax(axis=1)  # any allowed device for groups that lost all tasks
-    where[problem.group[kept]] = schedule.device
-    device = where[problem.group]
-    moved = np.flatnonzero((representative != np.arange(problem.n_tasks)) & (representative != REMOVED))
-    ticks = durations(problem, device)
-    start[moved] = start[representative[moved]] + (ticks[representative[moved]] if forwards else 0)
-    if not forwards:
-        _set_ends(problem, representative, start, ticks)
-    return Schedule(device, start, restored_transfers(problem, schedule, device, origin))
-
-
-def _set_ends(problem: Problem, representative: Int, start: Int, ticks: Int) -> None:
-    """Start each task without a representative when its last producer ends."""
-    for z in problem.order[representative[problem.order] == REMOVED].tolist():
-        producers = problem.edge_source[problem.in_edge[problem.in_start[z] : problem.in_start[z + 1]]]
-        start[z] = (start[producers] + ticks[producers]).max(initial=0)
-
-
-def _projected(problem: Problem, schedule: Schedule, reduced: Problem, kept: Int, origin: Int) -> Schedule:
-    device = schedule.device[kept]
-    return Schedule(device, schedule.start[kept], projected_transfers(problem, schedule, reduced, device, origin))
-
-
 class Relays:
     """Moves zero-time tasks that are alone in their group into a neighbour's group, if no other device is better.
 
@@ -352,12 +343,8 @@ class Relays:
         if problem.n_edges == 0 or contradictory(problem):
             return None
         allowed = problem.group_feasible()
-        candidate = (
-            movable_zero_time(problem, allowed) & (permanent_memory(problem) == 0) & ~relocation_matters(problem)
-        )
-        candidate[problem.separation] = False
         size = np.bincount(problem.group)
-        candidate &= size[problem.group] == 1
+        candidate = movable_zero_time(problem, allowed) & _leaves_no_trace(problem) & (size[problem.group] == 1)
         if not candidate.any():
             return None
         moves_free = (
@@ -446,8 +433,7 @@ def _moved(problem: Problem, schedule: Schedule, group: Int, when: Int, joined: 
     where[group[stays]] = device[stays]
     for z in joined.tolist():
         if when[z] == EARLY:
-            producers = problem.edge_source[problem.in_edge[problem.in_start[z] : problem.in_start[z + 1]]]
-            start[z] = (start[producers] + ticks[producers]).max(initial=0)
+            start[z] = _last_end(problem, z, start, ticks)
         else:
             start[z] = start[problem.edge_target[problem.out_start[z] : problem.out_start[z + 1]]].min()
     device[joined] = where[group[joined]]

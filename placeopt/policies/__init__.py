@@ -1,12 +1,18 @@
-"""Search policies: a state is mapped to a move, a task and its device, step by step.
+"""Search policies, which map a state to a move of one task, and their comparison at equal numbers of steps.
 
 The setting is that of GiPH (Y. Hu, C. Zhang, E. Andert, H. Singh, A. Shrivastava, J. Laudon, Y. Zhou, B. Iannucci, C.
 Joe-Wong: GiPH: Generalizable placement learning for adaptive heterogeneous computing, MLSys 2023, arXiv:2305.14562,
-section 4.1): from a placement, a policy moves one task at a time; every new placement is executed, first in first out,
-perhaps with noise; the best one met is what the search has found. Policies differ in nothing but the moves, so that a
-learned one, of whoever's making, is compared with the others by the same rules and the same counts.
+section 4.1). The search starts from a placement, and the policy moves one task per step. Each new placement is
+executed, that is, simulated in first-in-first-out order, with noise if requested. The result is the best placement
+visited. Policies differ only in their moves, so learned and hand-written ones can be compared.
 
-What costs something is counted: placements executed, and finish times worked out for a task on a device.
+Two kinds of cost are counted: executed placements, and computed finish times of a task on a device.
+
+state       `State`, the input of a policy; `Policy`, the base class
+simulator   executes and counts placements
+episode     `run_episode`, `sample_placements`, `random_placement`
+baselines   random moves, earliest finish time, best device
+annealing   simulated annealing
 """
 
 from __future__ import annotations
@@ -17,9 +23,8 @@ from functools import partial
 from placeopt.policies.annealing import Annealing
 from placeopt.policies.baselines import RandomMove, RandomTaskEft, RandomTaskGreedy
 from placeopt.policies.episode import Episode, random_placement, run_episode, sample_placements
-from placeopt.policies.protocol import Policy
 from placeopt.policies.simulator import Ledger, Run, Simulator
-from placeopt.policies.state import State, Step
+from placeopt.policies.state import Policy, State, Step
 
 POLICIES: Mapping[str, Callable[[], Policy]] = {
     "random-move": RandomMove,
@@ -28,7 +33,7 @@ POLICIES: Mapping[str, Callable[[], Policy]] = {
     "annealing": Annealing,
     "annealing-2": partial(Annealing, tasks=2),
 }
-"""The policies that come with placeopt, each made anew when it is called."""
+"""The policies of placeopt by name, as functions that create a new object."""
 
 __all__ = [
     "POLICIES",

@@ -1,4 +1,4 @@
-"""An episode: a policy moves tasks one at a time, from a given placement, for a number of steps."""
+"""Episodes: a policy moves one task per step, from a given placement."""
 
 from __future__ import annotations
 
@@ -11,33 +11,32 @@ from numpy.random import Generator
 from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem, group_memory
-from placeopt.policies.protocol import Policy
 from placeopt.policies.simulator import Simulator
-from placeopt.policies.state import Space, State, Step
+from placeopt.policies.state import Policy, Space, State, Step
 from placeopt.simulation.run import checked_placement
 
 TRIES = 10_000
-"""Random placements drawn before `random_placement` gives up."""
+"""Maximum number of draws of `random_placement`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Episode:
-    """What came of an episode of s steps; index 0 is before the first.
+    """The result of an episode of s steps; arrays have one entry for the start and one for each step.
 
     Attributes
     ----------
     policy
-        Its name.
+        Name of the policy.
     current
-        (s + 1,) observed makespan of the placement the search stands at after each step, in ticks.
+        (s + 1,) observed makespan of the current placement in ticks.
     best
-        (s + 1,) least makespan observed so far.
+        (s + 1,) least makespan observed so far in ticks.
     expected
-        (s + 1,) makespan without noise of the placement that `best` was observed of; the same as `best` without noise.
+        (s + 1,) makespan without noise, in ticks, of the placement with the makespan `best`.
     evaluations, estimates
-        (s + 1,) what it had cost by then (`placeopt.policies.Ledger`).
+        (s + 1,) cost so far (`placeopt.policies.Ledger`).
     device
-        (n,) the placement of the least makespan observed.
+        (n,) the placement with the least observed makespan.
     history
         The moves.
     """
@@ -59,16 +58,16 @@ class Episode:
 def run_episode(
     problem: Problem, policy: Policy, device: Sequence[int] | Int, *, steps: int, noise: float = 0.0, seed: int = 0
 ) -> Episode:
-    """Run a policy from a placement (n,), which counts as the first evaluation.
+    """Run a policy from a placement (n,), whose execution counts as the first evaluation.
 
-    The policy and the noise have a stream of random numbers each, so that a policy makes the same choices whatever the
-    noise, as long as it sees the same.
+    The policy and the noise have separate streams of random numbers, so the choices of a policy do not depend on the
+    noise except through the states.
 
     Raises
     ------
     UsageError
-        If `device` is no placement of the problem, `steps` or `noise` makes no sense, or the policy moves a task to
-        where it may not be.
+        If `device` is not a placement of the problem, `steps` or `noise` is out of range, or a move is not among the
+        options of its task.
     """
     placement, simulator, rng = _prepared(problem, device, steps, noise, seed)
     space = Space(problem)
@@ -97,12 +96,12 @@ def run_episode(
 def sample_placements(
     problem: Problem, device: Sequence[int] | Int, *, steps: int, noise: float = 0.0, seed: int = 0
 ) -> Episode:
-    """GiPH's baseline "random placement sampling" as an episode: each step executes another random placement.
+    """Execute a random placement in each step: the baseline "random placement sampling" of GiPH.
 
     Raises
     ------
     UsageError
-        As `run_episode` and `random_placement` do.
+        For the reasons of `run_episode` and `random_placement`.
     """
     first, simulator, rng = _prepared(problem, device, steps, noise, seed)
     kept = first
@@ -120,12 +119,12 @@ def sample_placements(
 
 
 def random_placement(problem: Problem, rng: Generator) -> Int:
-    """(n,) a placement, each feasible one as likely as any other: each group's device is drawn from its own.
+    """Draw a placement (n,) uniformly from the feasible ones, by rejection.
 
     Raises
     ------
     UsageError
-        If TRIES placements in turn overfill a device or break separation.
+        If TRIES draws exceed the memory of a device or violate separation.
     """
     feasible, memory = problem.group_feasible(), group_memory(problem)
     options = [np.flatnonzero(row) for row in feasible]
@@ -139,8 +138,8 @@ def random_placement(problem: Problem, rng: Generator) -> Int:
             device.flags.writeable = False
             return device
     raise UsageError(
-        f"none of {TRIES} random placements fits into memory and keeps apart what must be apart; start from a schedule "
-        "of the solver random instead, which finds such placements in another way"
+        f"none of {TRIES} random placements satisfies memory limits and separation; start from a schedule of the "
+        "solver random instead, which constructs such placements"
     )
 
 

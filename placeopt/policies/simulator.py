@@ -1,8 +1,9 @@
-"""Placements executed first in first out, with or without noise, and counted."""
+"""Execution of placements in first-in-first-out order, with or without noise, and its cost."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -17,22 +18,12 @@ from placeopt.simulation.run import steps_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """What one execution of a placement came to.
+    """One execution of a placement; times are in ticks."""
 
-    Attributes
-    ----------
-    start, end
-        (n,) ticks at which each task started and ended.
-    edge_ticks
-        (e,) ticks that the data of each edge took, once it was sent; 0 on the same device.
-    makespan
-        Ticks from 0 to the end of the last task.
-    """
-
-    start: Int
-    end: Int
-    edge_ticks: Int
-    makespan: int
+    start: Int  # (n,) start of each task
+    end: Int  # (n,) end of each task
+    edge_ticks: Int  # (e,) transfer time of each edge, without waiting; 0 on the same device
+    makespan: int  # end of the last task
 
     def __post_init__(self) -> None:
         for array in (self.start, self.end, self.edge_ticks):
@@ -41,48 +32,36 @@ class Run:
 
 @dataclass(slots=True)
 class Ledger:
-    """What a search has cost so far.
+    """The cost of a search so far."""
 
-    Attributes
-    ----------
-    evaluations
-        Placements executed.
-    estimates
-        Finish times worked out, of a task on a device beside the rest of a placement.
-    """
-
-    evaluations: int = 0
-    estimates: int = 0
+    evaluations: int = 0  # number of placements executed
+    estimates: int = 0  # number of finish times computed, each for one task on one device
 
 
 class Simulator:
-    """Executes placements of one problem, one after another on the same arrays (so in one thread only).
+    """Executes placements of one problem; not thread-safe, because all executions use the same arrays.
 
-    With `noise` a task or transfer of w ticks takes a time uniform in [w (1 - noise), w (1 + noise)], drawn anew for
-    each execution (GiPH, appendix B.5), as in `placeopt.simulation.simulate_noisy`.
+    With `noise`, a task or transfer of w ticks takes a uniformly random time in [w (1 - noise), w (1 + noise)] in each
+    execution (GiPH, appendix B.5), as in `placeopt.simulation.simulate_noisy`.
     """
 
     def __init__(self, problem: Problem, evaluations: int, noise: float, rng: Generator) -> None:
         self.problem, self.noise, self.ledger = problem, noise, Ledger()
         self._rng, self._instance, self._work = rng, make_instance(problem), make_work(problem)
         steps = steps_of(problem, self._instance.port) * evaluations
-        self._fill, self._fifo, self._events = (
-            fill_ticks.select(steps, chunked=True),
-            run_fifo.select(steps, chunked=True),
-            run_events.select(steps, chunked=True),
-        )
-        instance, graph, work = self._instance, self._instance.graph, self._work
+        instance, work = self._instance, self._work
+        self._fill = fill_ticks.select(steps, chunked=True)
         self._filled = prepared(self._fill, instance), prepared(self._fill, work)
-        move = self._events if instance.port else self._fifo
-        self._moved = prepared(move, graph), prepared(move, work)
+        self._move: Any = (run_events if instance.port else run_fifo).select(steps, chunked=True)
+        self._moved = prepared(self._move, instance.graph), prepared(self._move, work)
 
     def run(self, device: Int) -> Run:
-        """Execute a placement (n,); it is not checked."""
+        """Execute a placement (n,) without checking it."""
         self.ledger.evaluations += 1
         return self._execute(device, self.noise)
 
     def expected(self, device: Int) -> int:
-        """The makespan without noise, in ticks; for whoever judges a search, so not counted."""
+        """The makespan without noise in ticks; not counted, because it serves only to assess a search."""
         return self._execute(device, 0.0).makespan
 
     def _execute(self, device: Int, noise: float) -> Run:
@@ -90,10 +69,8 @@ class Simulator:
         self._fill(self._filled[0], device, self._filled[1])
         if noise:
             self._disturb(device, noise)
-        if instance.port:
-            makespan = self._events(self._moved[0], device, FIFO, True, self._moved[1])
-        else:
-            makespan = self._fifo(self._moved[0], device, self._moved[1])
+        rule = (FIFO, True) if instance.port else ()
+        makespan = self._move(self._moved[0], device, *rule, self._moved[1])
         start = work.start.copy()
         return Run(start, start + work.task_ticks, work.edge_ticks.copy(), int(makespan))
 
@@ -101,7 +78,7 @@ class Simulator:
         work, n = self._work, len(device)
         share = noise * (2 * self._rng.random(n + len(work.edge_ticks)) - 1)
         edge_share = share[n:]
-        if self.problem.shared.any():  # one transfer for several consumers takes one time
+        if self.problem.shared.any():  # a transfer with several consumers has one time
             carrier = edge_transfers(self.problem, device)
             edge_share = edge_share[np.where(carrier >= 0, carrier, 0)]
         work.task_ticks[:] += np.rint(work.task_ticks * share[:n]).astype(np.int64)

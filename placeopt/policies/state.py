@@ -1,12 +1,14 @@
-"""What a policy sees: a placement, how it ran, where tasks could go, and what has been tried."""
+"""The base class of policies, and the state that they receive: a placement, its execution, and the possible moves."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem, group_memory, group_separation
@@ -15,7 +17,7 @@ from placeopt.policies.simulator import Run, Simulator
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A move that was made, the makespan in ticks that came of it, and whether the search went on from there."""
+    """A move, the observed makespan after it in ticks, and whether the policy kept it."""
 
     task: int
     device: int
@@ -24,7 +26,7 @@ class Step:
 
 
 class Space:
-    """The moves of a problem: each takes a task, and its colocation group, to a device with room that may run it."""
+    """The moves of a problem: each moves a task, with its colocation group, to a feasible device with enough memory."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -36,7 +38,7 @@ class Space:
         self.members = np.split(order, first)
 
     def options(self, device: Int, task: int) -> Int:
-        """The devices, in order, on which a task may be beside the rest of a placement (n,); its own among them."""
+        """The devices, sorted, on which a task may be, given the rest of a placement (n,); includes its current one."""
         k = self.group[task]
         allowed = self.feasible[k].copy()
         if self.memory[k]:
@@ -58,22 +60,22 @@ class Space:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """Where a search stands.
+    """The state of a search.
 
     Attributes
     ----------
     problem
-        What is to be placed.
+        The problem.
     device
         (n,) the current placement.
     run
-        How it was executed: starts, ends and transfers in ticks, with noise if the episode has noise.
+        Its execution: starts, ends and transfers in ticks, with noise if the episode has noise.
     step, steps
-        How many moves have been made, and how many the episode has.
+        Number of moves made, and number of moves of the episode.
     best
-        The least makespan observed so far, in ticks.
+        The least makespan observed so far in ticks.
     history
-        All moves so far, in order.
+        The moves so far.
     """
 
     problem: Problem
@@ -88,7 +90,7 @@ class State:
     _memo: dict[Any, Any] = field(default_factory=dict)
 
     def after(self, device: Int, run: Run, best: int, made: Step) -> State:
-        """The state one step later, at a placement and its execution; what is known of these stays known."""
+        """The state after one step; if the execution is the same, so are its cached results."""
         history = (*self.history, made)
         memo = self._memo if run is self.run else {}
         space, simulator = self._space, self._simulator
@@ -96,24 +98,24 @@ class State:
 
     @property
     def makespan(self) -> int:
-        """Of the current placement, in ticks, as it was observed."""
+        """The observed makespan of the current placement in ticks."""
         return self.run.makespan
 
     def options(self, task: int) -> Int:
-        """The devices, in order, to which the task may move; its own among them."""
+        """The devices, sorted, to which the task may move; includes its current one."""
         found: Int = self._once(("options", task), lambda: self._space.options(self.device, task))
         return found
 
     def finish_times(self, task: int) -> Int:
-        """Ticks at which the task would end on each of its `options` if it started with its last input.
+        """The end of the task in ticks on each of its `options` if it started when its last input arrives.
 
-        The earliest finish time (EFT) of GiPH: arrivals are those of the current placement, and nobody asks whether the
-        device is busy. Costs an estimate for each device, once for a placement.
+        This is the earliest finish time (EFT) of GiPH: inputs arrive as in the current placement, and other tasks on
+        the device are ignored. Costs one estimate per device, once per placement.
         """
         return self._once(("finish", task), lambda: self._finish_times(task))  # type: ignore[no-any-return]
 
     def evaluate(self, task: int, device: int) -> int:
-        """The makespan, in ticks, that a move leads to. Costs an execution, which the move itself then does not."""
+        """The makespan after a move in ticks. Costs one execution, which the move itself then does not repeat."""
         return self.look(task, device)[1].makespan
 
     def look(self, task: int, device: int) -> tuple[Int, Run]:
@@ -128,7 +130,7 @@ class State:
         return self._once(("run", self._space.group[task], device), execute)  # type: ignore[no-any-return]
 
     def critical_path(self) -> list[int]:
-        """The tasks that the makespan hangs on, first to last: each starts with an input or when its device is free."""
+        """The critical path, first to last: each task starts when an input arrives or its device becomes free."""
         return self._once("path", self._critical_path)  # type: ignore[no-any-return]
 
     def _once(self, key: Any, work: Callable[[], Any]) -> Any:
@@ -156,7 +158,9 @@ class State:
         start, end, moving = run.start.tolist(), run.end.tolist(), run.edge_ticks.tolist()
         before = [-1] * problem.n_tasks
         last = [-1] * problem.n_devices
-        for i in self._sequence():
+        position = np.empty(problem.n_tasks, dtype=np.int64)
+        position[problem.order] = np.arange(problem.n_tasks)
+        for i in np.lexsort((position, run.end, run.start)).tolist():
             before[i] = last[self.device[i]]
             last[self.device[i]] = i
         path = [int(run.end.argmax())] if problem.n_tasks else []
@@ -169,14 +173,32 @@ class State:
                 u = int(problem.edge_source[k])
                 if end[u] + moving[k] > latest:
                     latest, cause = end[u] + moving[k], u
-            if cause < 0 or latest < start[i]:  # at its release, or under ports behind another's transfer
+            if cause < 0 or latest < start[i]:  # it waits for its release time or, with ports, for another transfer
                 break
             path.append(cause)
         return path[::-1]
 
-    def _sequence(self) -> list[int]:
-        """The tasks by start; of those that start at one tick the first to end, then producers first."""
-        position = np.empty(self.problem.n_tasks, dtype=np.int64)
-        position[self.problem.order] = np.arange(self.problem.n_tasks)
-        found: list[int] = np.lexsort((position, self.run.end, self.run.start)).tolist()
-        return found
+
+class Policy(ABC):
+    """A search policy, to be run by `placeopt.policies.run_episode`; one object may run several episodes.
+
+    GiPH (Hu et al. 2023, section 4.1) states the Markov decision process: states are feasible placements, an action
+    moves one task, and the reward is the decrease of the makespan.
+    """
+
+    name: str
+
+    def begin(self, problem: Problem, steps: int, rng: Generator) -> None:
+        """Prepare for an episode with the given number of steps; all random numbers must come from `rng`."""
+        self.problem, self.steps, self.rng = problem, steps, rng
+
+    @abstractmethod
+    def move(self, state: State) -> tuple[int, int]:
+        """A task and one of `state.options(task)`; its current device leaves the placement unchanged."""
+
+    def keep(self, before: State, after: State) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether the search continues from the new placement, always by default as in GiPH, or from the previous one.
+
+        Reverting costs no execution.
+        """
+        return True

@@ -31,10 +31,10 @@ from numpy.typing import ArrayLike
 from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule
+from placeopt.model.schedule import Schedule, check_schedule
 from placeopt.simulation.loops import Instance, Work, fifo_makespan, make_instance, make_work
 from placeopt.simulation.noise import MOST_RUNS, NoisyRuns, simulate_noisy
-from placeopt.simulation.run import Discipline, Evaluator, Run, checked_numbers, checked_placement, make_evaluator
+from placeopt.simulation.run import Discipline, Evaluator, Run, checked_placement, make_evaluator
 
 __all__ = [
     "MOST_RUNS",
@@ -104,8 +104,8 @@ def retime(problem: Problem, schedule: Schedule) -> Schedule:
         If an array has the wrong length, a device does not exist or may not run its task, or a transfer names an edge
         that does not exist.
     """
+    check_schedule("retime", problem, schedule)
     run = Run(problem, checked_placement(problem, schedule.device))
-    checked_numbers("start", schedule.start, problem.n_tasks)
     if schedule.transfers is not None:
         edges = schedule.transfers.edge
         if edges.shape != schedule.transfers.start.shape:

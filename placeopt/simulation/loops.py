@@ -76,25 +76,18 @@ class Work(NamedTuple):
     segment: Int  # (m + 1,) start of each device's segment, and the end of the last
 
 
-def make_graph(problem: Problem) -> Graph:
-    """The problem's graph for kernels."""
-    return Graph._make(getattr(problem, name) for name in Graph._fields)
-
-
 def make_instance(problem: Problem) -> Instance:
     """The problem for `fifo_makespan`."""
+    graph = Graph._make(getattr(problem, name) for name in Graph._fields)
     arrays = (getattr(problem, name) for name in Instance._fields[1:-1])
-    return Instance._make((make_graph(problem), *arrays, problem.contention == "port"))
+    return Instance._make((graph, *arrays, problem.contention == "port"))
 
 
 def make_work(problem: Problem) -> Work:
     """Work arrays of the right sizes, for one simulation at a time."""
     n, m, e = problem.n_tasks, problem.n_devices, problem.n_edges
-    size = dict.fromkeys(Work._fields[Work._fields.index("length") :], m) | {
-        "edge_ticks": e,
-        "moves": e,
-        "segment": m + 1,
-    }
+    size = dict.fromkeys(Work._fields[Work._fields.index("length") :], m)
+    size |= {"edge_ticks": e, "moves": e, "segment": m + 1}
     return Work(**{name: np.zeros(size.get(name, n), dtype=np.int64) for name in Work._fields})
 
 

@@ -12,6 +12,7 @@ from placeopt.errors import UsageError, counted
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import edge_transfers
+from placeopt.model.units import is_number, is_whole
 from placeopt.simulation.run import Discipline, Run, checked_placement
 
 MOST_RUNS = 10_000_000
@@ -20,13 +21,7 @@ MOST_RUNS = 10_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyRuns:
-    """The makespans of repeated runs of one placement.
-
-    Attributes
-    ----------
-    makespans
-        (runs,) int64 ticks, in the order of the runs.
-    """
+    """The `makespans` (runs,) of repeated runs of one placement, in int64 ticks, in the order of the runs."""
 
     makespans: Int
 
@@ -34,10 +29,10 @@ class NoisyRuns:
         self.makespans.flags.writeable = False
 
     def __repr__(self) -> str:
-        found = (
-            f"makespan {self.mean:.1f} ticks on average, at most {self.makespans.max()}" if len(self.makespans) else ""
-        )
-        return f"<NoisyRuns: {counted(len(self.makespans), 'run')}{', ' if found else ''}{found}>"
+        text = counted(len(self.makespans), "run")
+        if len(self.makespans):
+            text += f", makespan {self.mean:.1f} ticks on average, at most {self.makespans.max()}"
+        return f"<NoisyRuns: {text}>"
 
     @property
     def mean(self) -> float:
@@ -51,7 +46,7 @@ class NoisyRuns:
 
     def quantile(self, q: float) -> float:
         """Makespan in ticks that a share `q` of the runs does not exceed, interpolated between runs."""
-        if not 0 <= q <= 1:
+        if not is_number(q) or not 0 <= q <= 1:
             raise UsageError(f"q: {q} is not a share; expected a number from 0 to 1")
         return float(np.quantile(self.makespans, q))
 
@@ -79,12 +74,12 @@ def simulate_noisy(
     UsageError
         As in `simulate`; also if `noise` is not in [0, 1), `runs` is not in [1, MOST_RUNS], or `seed` is negative.
     """
-    if not 0 <= noise < 1:
+    if not is_number(noise) or not 0 <= noise < 1:
         raise UsageError(f"noise: {noise} is out of range; expected a share from 0 to less than 1")
-    if not 1 <= runs <= MOST_RUNS:
+    if not is_whole(runs) or not 1 <= runs <= MOST_RUNS:
         raise UsageError(f"runs: {runs} is out of range; expected a whole number from 1 to {MOST_RUNS:,}")
-    if seed < 0:
-        raise UsageError(f"seed: {seed} is negative; expected 0 or more")
+    if not is_whole(seed) or seed < 0:
+        raise UsageError(f"seed: {seed} is out of range; expected a whole number, 0 or more")
     run = Run(problem, checked_placement(problem, device))
     run.prepare(discipline, priority, order, runs)
     representative = edge_transfers(problem, run.device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from placeopt.errors import UsageError, listing, suggestion
 from placeopt.kernels import prepared
 from placeopt.model.arrays import Int
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, check_problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 from placeopt.simulation import loops
 from placeopt.simulation.loops import Instance, Work, fifo_makespan, make_instance, make_work
@@ -88,9 +88,9 @@ class Run:
     def _deadlock(self) -> UsageError:
         """An error that names two tasks in a circular wait.
 
-        The next task of a stuck device lacks the output of a producer, which is stuck as well: behind or as the next
-        task of its own device. Following this leads to a cycle. The edges alone have none, so some producer on it comes
-        after a task that waits for it.
+        The next task of a stuck device lacks the output of a producer. That producer is stuck too: it is the next task
+        of its device or comes later there. Following these waits leads to a cycle. The graph has no cycle, so some
+        producer comes after a task that waits for it.
         """
         problem, start, rank = self.problem, self.work.start, self.work.rank
         stuck = np.flatnonzero(start < 0)
@@ -112,17 +112,16 @@ class Run:
 
     def booked_in_sequence(self, schedule: Schedule) -> Schedule:
         """Run the sequences of a schedule without transfers; ports serve transfers in the order of booking."""
-        no_transfers = np.full(self.problem.n_edges, -1, dtype=np.int64)
-        self.set_sequence(self._nodes(schedule, no_transfers))
+        self.set_sequence(self._nodes(schedule, np.full(self.problem.n_edges, -1)))
         self.code, self.steps = loops.ORDER, steps_of(self.problem, events=True)
         self.execute()
         return self.schedule()
 
     def replayed(self, schedule: Schedule) -> Schedule:
         """The earliest schedule with the sequences of `schedule` on devices and ports."""
-        nowhere = np.full(self.problem.n_edges, -1, dtype=np.int64)
-        representative = edge_transfers(self.problem, self.device) if self.port else nowhere
-        run = loops.replay.select(steps_of(self.problem, events=False))
+        problem = self.problem
+        representative = edge_transfers(problem, self.device) if self.port else np.full(problem.n_edges, -1)
+        run = loops.replay.select(steps_of(problem, events=False))
         run(self.graph, self._nodes(schedule, representative), representative, self.device, self.work)
         return self.schedule()
 
@@ -141,13 +140,8 @@ class Run:
         moves = np.flatnonzero(representative == np.arange(problem.n_edges))
         position = _inverse(problem.order)
         # The sort is stable: a task comes before its own transfers at the same tick.
-        by_key = np.lexsort(
-            (
-                np.concatenate((position, position[problem.edge_source[moves]])),
-                np.concatenate((end, move_end[moves])),
-                np.concatenate((start, move[moves])),
-            )
-        )
+        ties = np.concatenate((position, position[problem.edge_source[moves]]))
+        by_key = np.lexsort((ties, np.concatenate((end, move_end[moves])), np.concatenate((start, move[moves]))))
         return np.concatenate((np.arange(problem.n_tasks), problem.n_tasks + moves))[by_key]
 
 
@@ -165,6 +159,10 @@ def _inverse(permutation: Int) -> Int:
 
 def checked_placement(problem: Problem, device: Sequence[int] | Int) -> Int:
     """(n,) the placement as a new array; raises UsageError if it is invalid."""
+    check_problem("simulate", problem)
+    if isinstance(device, Mapping | Schedule):
+        kind = type(device).__name__
+        raise UsageError(f"device is a {kind}; expected the index of a device for each task, such as schedule.device")
     given = np.asarray(device)
     if given.shape != (problem.n_tasks,):
         raise UsageError(f"device: has shape {given.shape}; expected one device for each of {problem.n_tasks} tasks")
@@ -210,8 +208,7 @@ class Evaluator:
     instance: Instance
     work: Work
     function: Callable[[Any, Int, Any], int]
-    given: tuple[Any, Any]
-    """Instance and work as the function accepts them."""
+    given: tuple[Any, Any]  # instance and work as the function accepts them
 
     def __call__(self, device: Sequence[int] | Int) -> int:
         """Makespan in ticks; `device` (n,) must hold feasible devices, which is not checked.
@@ -222,11 +219,8 @@ class Evaluator:
             If the length is wrong or a device does not exist.
         """
         given = np.asarray(device)
-        if (
-            given.shape != (self.problem.n_tasks,)
-            or int(given.min(initial=0)) < 0
-            or int(given.max(initial=-1)) >= self.problem.n_devices
-        ):
+        inside = int(given.min(initial=0)) >= 0 and int(given.max(initial=-1)) < self.problem.n_devices
+        if given.shape != (self.problem.n_tasks,) or not inside:
             checked_placement(self.problem, given)  # raises the error
         instance, work = self.given
         return int(self.function(instance, np.array(given, dtype=np.int64), work))

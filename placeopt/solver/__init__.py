@@ -9,13 +9,13 @@ from __future__ import annotations
 import enum
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar, get_args, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from placeopt.errors import UsageError, listing, suggestion
+from placeopt.errors import UsageError, listing, meaning, suggestion
 from placeopt.model.objective import Value
 from placeopt.model.problem import Contention, MemoryModel, Metric, Problem
 from placeopt.model.schedule import Schedule
@@ -128,6 +128,9 @@ class Clock:
         self._start = time.monotonic()
         self.limit = limit
 
+    def __repr__(self) -> str:
+        return f"<Clock: {self.elapsed:.3f} s of {'no limit' if self.limit is None else f'{self.limit:g} s'}>"
+
     @property
     def elapsed(self) -> float:
         """Seconds since the start."""
@@ -186,10 +189,12 @@ class Settings(BaseModel):
 Some = TypeVar("Some", bound=Settings)
 
 
-def checked_settings(owner: str, kind: type[Some], values: Mapping[str, Any], keywords: Sequence[str] = ()) -> Some:
+def checked_settings(
+    owner: str, kind: type[Some], values: Mapping[str, Any], keywords: Mapping[str, str] | None = None
+) -> Some:
     """Validate the settings of `owner`; values may be text from a command line.
 
-    `keywords` are arguments of the calling function, which a misspelt setting may stand for.
+    `keywords` maps names that an unknown setting may have to the arguments of the calling function that they mean.
 
     Raises
     ------
@@ -204,7 +209,9 @@ def checked_settings(owner: str, kind: type[Some], values: Mapping[str, Any], ke
         for detail in error.errors(include_url=False):
             name = str(detail["loc"][0]) if detail["loc"] else ""
             if detail["type"] == "extra_forbidden":
-                hint = suggestion(name, [*fields, *keywords]) or f"; it has {listing(list(fields))}"
+                meant = (keywords or {}).get(name)
+                hint = meaning([meant]) if meant else suggestion(name, [*fields, *(keywords or {}).values()])
+                hint = hint or f"; it has {listing(list(fields)) if fields else 'no settings'}"
                 problems.append(f'{owner} has no setting "{name}"{hint}')
             else:
                 problems.append(f"{owner}: setting {name} = {detail['input']}: {detail['msg'].lower()}")
@@ -255,6 +262,9 @@ class Info:
     combined: bool = False
     bounding: bool = False
 
+    def __repr__(self) -> str:
+        return f"<Info: {self.summary}; guarantee {self.guarantee}>"
+
 
 @runtime_checkable
 class Solver(Protocol):
@@ -262,7 +272,11 @@ class Solver(Protocol):
 
     name: ClassVar[str]
     info: ClassVar[Info]
-    settings_type: ClassVar[type[Settings]]
+
+    @property
+    def settings_type(self) -> type[Settings]:
+        """The class of the settings; solvers define it as a class variable."""
+        ...
 
     def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:
         """Solve the problem; `settings` is an instance of `settings_type`."""

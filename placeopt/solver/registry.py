@@ -41,17 +41,22 @@ def solver_names() -> list[str]:
     return list(_entry_points())
 
 
-def find_solver(name: str) -> Solver:
-    """Load the solver of a name; only its own module is imported.
+def find_solver(name: str | Solver) -> Solver:
+    """Load the solver of a name; only its own module is imported. A solver object is returned as it is.
 
     Raises
     ------
     UsageError
         If the name is unknown, or the solver's package cannot be imported.
     """
+    if isinstance(name, type):
+        raise UsageError(f"the solver is the class {name.__name__}; expected an object of it: {name.__name__}()")
     if not isinstance(name, str):
+        if isinstance(name, Solver):
+            return name
         raise UsageError(
-            f"expected the name of a solver, got {type(name).__name__}; known are {listing(solver_names(), 40)}"
+            f"the solver is a {type(name).__name__}; expected a name, or an object with name, info, settings_type and "
+            f"solve; known are {listing(solver_names(), 40)}"
         )
     point = _entry_points().get(name)
     if point is None:
@@ -88,7 +93,7 @@ class SolverInfo(Info):
         return f"<SolverInfo {self.name}: {self.summary}>"
 
 
-def solver_info(name: str) -> SolverInfo:
+def solver_info(name: str | Solver) -> SolverInfo:
     """What a solver is and can do: its guarantee, complexity, paper, settings, and what it supports.
 
     Raises

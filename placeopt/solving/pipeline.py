@@ -23,7 +23,7 @@ from placeopt.model.objective import Value
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes import Chain, Pass, apply_passes
-from placeopt.solver import Answer, Options, Progress, Termination
+from placeopt.solver import Answer, Options, Progress, Solver, Termination
 from placeopt.solving.crosscheck import check_bound, check_infeasible, mapped_back
 from placeopt.solving.result import Result, WallTime
 from placeopt.solving.run import Run, prepare
@@ -35,7 +35,7 @@ LEAST = 1e-3
 
 def solve(
     problem: Problem,
-    solver: str = "heft",
+    solver: str | Solver = "heft",
     *,
     time_limit: float | None = None,
     gap_limit: float | None = None,
@@ -54,7 +54,7 @@ def solve(
     Parameters
     ----------
     solver
-        Name of an installed solver; `placeopt.solvers()` lists them.
+        Name of an installed solver, or a solver object; `placeopt.solvers()` lists the names.
     time_limit
         Seconds; None for no limit.
     gap_limit

@@ -361,7 +361,7 @@ def _portfolio_facts(result: Result) -> list[tuple[str, str]]:
 def verdict_lines(result: Result) -> list[str]:
     """The verdict of the verifier, with the first violations."""
     lines = [verdict_text(result.feasible, len(result.violations))]
-    lines += [f"{violation.rule.value}: {violation.message}" for violation in result.violations[:SHOWN]]
+    lines += map(str, result.violations[:SHOWN])
     if len(result.violations) > SHOWN:
         lines.append(f"and {len(result.violations) - SHOWN:,} more")
     return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -13,26 +13,29 @@ from typing import Any
 from placeopt.errors import InternalError, UnsupportedError, UsageError, listing
 from placeopt.io.formats.problems import problem_document
 from placeopt.io.plan import plan_document
-from placeopt.model.problem import Problem
+from placeopt.model.arrays import checked_call, checked_number
+from placeopt.model.problem import Problem, check_problem
 from placeopt.model.schedule import Schedule
-from placeopt.passes import EXACT_PASSES, Pass, find_pass, pass_text
+from placeopt.passes import EXACT_PASSES, Pass, pass_text
+from placeopt.passes.chain import found_passes
 from placeopt.solver import Announcer, Options, Progress, Settings, Solver, unsupported
 from placeopt.solver.registry import find_solver, solvers_for
-from placeopt.solving.settings import checked, make_options, read_settings
+from placeopt.solving.settings import make_options, read_settings
 
-KEYWORDS = (
-    "time_limit",
-    "gap_limit",
-    "seed",
-    "workers",
-    "initial",
-    "on_progress",
-    "should_stop",
-    "passes",
-    "bound_time",
-    "strict",
-)
-"""Arguments of `solve` that a misspelt setting may stand for."""
+_ARGUMENTS = {
+    "time_limit": "timeout max_time max_runtime seconds",
+    "gap_limit": "gap mip_gap rel_gap",
+    "seed": "random_state",
+    "workers": "threads num_threads num_workers n_jobs",
+    "initial": "warm_start warmstart initial_solution hint",
+    "on_progress": "callback log_callback on_solution",
+    "should_stop": "stop cancel",
+    "passes": "presolve",
+    "bound_time": "",
+    "strict": "",
+}
+KEYWORDS = {name: meant for meant, others in _ARGUMENTS.items() for name in (meant, *others.split())}
+"""Arguments of `solve` by the names that an unknown setting may have: their own, and those of other libraries."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +103,7 @@ class Run:
 
 def prepare(
     problem: Problem,
-    solver: str,
+    solver: str | Solver,
     *,
     initial: Schedule | str | None,
     on_progress: Callable[[Progress], None] | None,
@@ -121,8 +124,9 @@ def prepare(
         If the solver does not support a property of the problem.
     """
     since = time.monotonic()
-    if not isinstance(problem, Problem):
-        raise UsageError(f"solve takes a Problem, got {type(problem).__name__}; placeopt.load makes one from a file")
+    check_problem("solve", problem)
+    checked_call("on_progress", on_progress)
+    checked_call("should_stop", should_stop)
     found = find_solver(solver)
     chosen = read_settings(found, settings, KEYWORDS)
     progress: list[Progress] = []
@@ -144,8 +148,8 @@ def prepare(
             should_stop=should_stop or (lambda: False),
             **options,
         ),
-        passes=_passes((EXACT_PASSES if found.info.exact else ()) if passes is None else passes),
-        bound_time=checked("bound_time", bound_time, positive=True),
+        passes=found_passes((EXACT_PASSES if found.info.exact else ()) if passes is None else passes),
+        bound_time=checked_number("bound_time", bound_time, positive=True),
         initial_solver=find_solver(initial).name if isinstance(initial, str) else None,
         progress=progress,
         since=since,
@@ -154,7 +158,7 @@ def prepare(
     missing = unsupported(found.info, problem)
     if missing is not None:
         able = listing(solvers_for(problem), 20)
-        raise UnsupportedError(f"{solver} does not support {missing}; solvers that support this problem: {able}")
+        raise UnsupportedError(f"{found.name} does not support {missing}; solvers that support this problem: {able}")
     return run
 
 
@@ -163,19 +167,13 @@ def _initial(problem: Problem, initial: Schedule | None) -> Schedule | None:
     if initial is None:
         return None
     if not isinstance(initial, Schedule):
-        raise UsageError(f"initial is a {type(initial).__name__}; expected a Schedule, or the name of a solver")
+        raise UsageError(
+            f"initial is a {type(initial).__name__}; expected a Schedule, or the name of a solver; results and plans "
+            "have a schedule as their `schedule`"
+        )
     if len(initial.device) != problem.n_tasks or len(initial.start) != problem.n_tasks:
         raise UsageError(f"the initial schedule has {len(initial.device)} tasks, the problem has {problem.n_tasks}")
     return initial
-
-
-def _passes(wanted: Sequence[str | Pass] | str | Pass) -> tuple[Pass, ...]:
-    """The passes by name or as objects; a single one needs no list."""
-    if isinstance(wanted, (str, Pass)):
-        return (find_pass(wanted),)
-    if not isinstance(wanted, Iterable):
-        raise UsageError(f"passes is {wanted!r}; expected a list of passes or of their names")
-    return tuple(map(find_pass, wanted))
 
 
 def _plan_of_any(problem: Problem, schedule: Schedule) -> dict[str, Any] | None:

@@ -7,13 +7,13 @@ These kernels are then compiled in separate processes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from placeopt.errors import PlaceoptError
+from placeopt.errors import PlaceoptError, UsageError
 from placeopt.kernels import Kernel, compilation, recorded
 from placeopt.kernels.structs import Signature
 from placeopt.model.problem import Problem
@@ -101,6 +101,8 @@ def kernel_calls(
     """
     from placeopt.solver.registry import find_solver, solver_names
 
+    if not isinstance(solvers, Iterable | None):
+        raise UsageError(f"solvers is {solvers!r}; expected names of solvers")
     names = solver_names() if solvers is None else (solvers,) if isinstance(solvers, str) else tuple(solvers)
     for name in names:
         find_solver(name)
@@ -146,7 +148,7 @@ def _run_around(problem: Problem) -> None:
 
 
 def _play(problem: Problem, calls: Sequence[Call]) -> None:
-    """Solve Baechi's linear programme as for a large problem, which needs more kernels, if a solver used it."""
+    """Solve Baechi's linear program as for a large problem, which needs more kernels, if a solver used it."""
     from placeopt.bounding.sct import program_of, solution_of
     from placeopt.bounding.sct.core import reach
 

@@ -1,40 +1,43 @@
-"""Maximising submodular functions under matroids, and what is proved of it.
+"""Maximise submodular functions under matroids and knapsacks, with guarantees and checks of their conditions.
 
-functions      what a set function is to the maximisers
-families       concave over modular, coverage, facility location, sums
-independence   what an independence oracle is to them, and intersections
-matroids       uniform, partition, laminar
-knapsacks      one, or one for each part
-standard       `greedy`
-lazy           `lazy_greedy`: the same set with fewer evaluations
-stochastic     `stochastic_greedy`: on random samples
-exchanges      `local_search`
-potential      `potential_search`: local search by another function than the one to maximise
-continuous     `continuous_greedy`, and `rounding` of what it finds
-guarantees     what is proved of which maximiser, and what voids it
-results        what they return, with a bound of the best there is
-checks         `check_submodular`: counterexamples to what a function claims
-placement      the models of Carbonari, Kodirov and Golub 2017
+functions      set functions: the interface, and common families
+independence   independent sets: the interface, matroids, knapsacks, intersections
+standard       `greedy`, and `stochastic_greedy` on random samples
+lazy           `lazy_greedy`: the same result with fewer evaluations
+exchanges      `local_search`, and `potential_search`, which compares a potential instead of f
+continuous     `continuous_greedy` and `swap_rounding`
+results        the result, its upper bound and worst-case guarantee; the growing set that the maximisers share
+checks         `check_submodular`: counterexamples to the claims of a function
+placement      the placement models of Carbonari, Kodirov and Golub 2017
 """
 
 from __future__ import annotations
 
-from placeopt.submodular.checks import Check, Checks, check_submodular
-from placeopt.submodular.continuous import continuous_greedy
-from placeopt.submodular.counterexamples import Counterexample
-from placeopt.submodular.exchanges import local_search
-from placeopt.submodular.families import ConcaveOverModular, FacilityLocation, PiecewiseLinear, Sum, WeightedCoverage
-from placeopt.submodular.functions import Local, Refreshing, SetFunction
-from placeopt.submodular.guarantees import Guarantee
-from placeopt.submodular.independence import Independence, Intersection
-from placeopt.submodular.knapsacks import Knapsack, Knapsacks
+from placeopt.submodular.checks import Check, Checks, Counterexample, check_submodular
+from placeopt.submodular.continuous import continuous_greedy, swap_rounding
+from placeopt.submodular.exchanges import local_search, potential_search
+from placeopt.submodular.functions import (
+    ConcaveOverModular,
+    FacilityLocation,
+    Local,
+    PiecewiseLinear,
+    Refreshing,
+    SetFunction,
+    Sum,
+    WeightedCoverage,
+)
+from placeopt.submodular.independence import (
+    Independence,
+    Intersection,
+    Knapsack,
+    Knapsacks,
+    Laminar,
+    Partition,
+    Uniform,
+)
 from placeopt.submodular.lazy import lazy_greedy
-from placeopt.submodular.matroids import Laminar, Partition, Uniform
-from placeopt.submodular.potential import potential_search
-from placeopt.submodular.results import Maximised
-from placeopt.submodular.rounding import swap_rounding
-from placeopt.submodular.standard import greedy
-from placeopt.submodular.stochastic import stochastic_greedy
+from placeopt.submodular.results import Guarantee, Maximised
+from placeopt.submodular.standard import greedy, stochastic_greedy
 
 __all__ = [
     "Check",

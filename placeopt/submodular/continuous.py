@@ -1,32 +1,41 @@
-"""The continuous greedy algorithm: 1 - 1/e for a matroid, but for sampling.
+"""The continuous greedy algorithm with swap rounding: up to 1 - 1/e for a matroid.
 
 G. Călinescu, C. Chekuri, M. Pál, J. Vondrák: Maximizing a monotone submodular function subject to a matroid constraint,
-SIAM Journal on Computing 40, 2011, doi:10.1137/080733991. It climbs the multilinear extension F(x) = E f(R(x)), where
-R(x) has each element e with probability x(e) independently, in T steps; each moves x by 1/T towards a base of the
-matroid that is heavy in ω(e) = E [f(R(x) + e) - f(R(x))]. So x is a mixture of T bases, and swap rounding makes it one.
+SIAM Journal on Computing 40, 2011, doi:10.1137/080733991.
 
-Departure. The paper takes the heaviest base for ω at the start of a step, for which T must be in the order of 9 r^2 for
-r = rank. Here ω is taken anew, at x as it is, for every element of the base, as in A. Badanidiyuru, J. Vondrák: Fast
-algorithms for maximizing submodular functions, SODA 2014, doi:10.1137/1.9781611973402.110 (without their thresholds).
-F is linear along each element, so the step to x' gains (1/T) sum ω(b_i) at least, and with the bijection b_i -> o_i to
-the best set in which o_i was open when b_i was taken, and ω falling along the way,
+Definitions. R(x) contains each element e independently with probability x(e). F(x) = E f(R(x)) is the multilinear
+extension of f, and ω(e) = E [f(R(x) + e) - f(R(x))]. r is the rank of the matroid and OPT a best base. From x = 0, the
+algorithm makes T steps. Each step builds a base b_1, ..., b_r: it chooses the open element b_i with the largest ω and
+increases x(b_i) by 1/T. The final x is a mixture of T bases, which swap rounding turns into one base.
 
-    F(x') - F(x) >= (1/T) sum ω(o_i) >= (1/T) (OPT - F(x')),    hence    F(end) >= (1 - (1 + 1/T)^-T) OPT :
+Departure from the paper, which computes ω once per step and needs T in the order of 9 r²: here ω is recomputed after
+each element, as in A. Badanidiyuru, J. Vondrák: Fast algorithms for maximizing submodular functions, SODA 2014,
+doi:10.1137/1.9781611973402.110, without the thresholds of that paper.
 
-0.614 for T = 10, 0.623 for T = 20, 0.632 = 1 - 1/e in the limit.
+Claim: if f is monotone and submodular with f(∅) >= 0, and ω is exact, the final x satisfies
 
-What sampling costs. Each ω is a mean of m fresh samples between 0 and M, the largest gain of one element, M <= OPT. By
-Hoeffding's inequality all T r n of them are within α M of the truth but for a probability p when
-α = sqrt(ln(2 T r n / p) / (2 m)). The choices then lose 2 α M each at most, and OPT above becomes OPT (1 - 2 r α): it
-takes m >> 2 r^2 ln(2 T r n / p) samples for a proof that is worth something, thousands already for r = 10. In practice
-tens do. The guarantee that is returned is the one for the settings used, or that of greedy, which the result never
-falls behind, where this is better.
+    F(x) >= (1 - (1 + 1/T)^-T) f(OPT) :    0.614 for T = 10, 0.623 for T = 20, 1 - 1/e = 0.632 in the limit.
 
-O(T r m) batches of n gains and O(T r^2 m) additions.
+Proof: consider one step from x to x'. By Brualdi's theorem (see `exchanges`), there is a bijection b_i -> o_i onto OPT
+such that o_i was open when b_i was chosen. At that point, ω(b_i) >= ω(o_i), and F is linear in x(b_i) with a slope of
+at least ω(b_i). By submodularity, no ω increases with x, so ω(o_i) may be replaced by its value at x':
+
+    F(x') - F(x) >= (1/T) sum of ω(b_i) >= (1/T) sum of ω(o_i) >= (1/T) (f(OPT) - F(x')).
+
+Hence f(OPT) - F(x') <= (f(OPT) - F(x)) / (1 + 1/T) in each of the T steps. ∎
+
+Sampling. Each ω is estimated by the mean of m fresh samples in [0, M], where M <= f(OPT) is the largest gain of one
+element. By Hoeffding's inequality, all T r n estimates are within α M of ω with probability 1 - δ, where
+α = sqrt(ln(2 T r n / δ) / (2 m)) and δ = `FAILURE`. Each choice then loses at most 2 α M, which replaces f(OPT) by
+(1 - 2 r α) f(OPT) in the claim. A useful proof needs m >> 2 r² ln(2 T r n / δ), thousands of samples for r = 10; in
+practice, tens suffice. The guarantee is the better one of this bound, for the given parameters, and that of greedy.
+
+Complexity: O(T r m) batches of n gains and O(T r² m) additions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 
@@ -34,36 +43,21 @@ import numpy as np
 
 from placeopt.model.arrays import Float, Int
 from placeopt.submodular.functions import AnySetFunction
-from placeopt.submodular.guarantees import Guarantee, greedy_guarantee, objections, void
-from placeopt.submodular.independence import AnyIndependence, grown
-from placeopt.submodular.results import Growth, Maximised
-from placeopt.submodular.rounding import swap_rounding
+from placeopt.submodular.independence import AnyIndependence, is_independent, state_of
+from placeopt.submodular.results import FAILURE, GrowingSet, Guarantee, Maximised, check_matroid, stronger_guarantee
 from placeopt.submodular.standard import greedy
-
-FAILURE = 0.01
-"""p: with that probability the sampled ω may be off by more than is taken into account."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """A point of the matroid's base polytope, as a mixture of bases in equal shares.
+    """A point of the base polytope of a matroid, as a mixture of bases with equal shares."""
 
-    Attributes
-    ----------
-    bases
-        T arrays (r,).
-    point
-        (n,) The share of the bases that hold each element: x.
-    evaluations
-        Gains asked for.
-    """
-
-    bases: tuple[Int, ...]
-    point: Float
-    evaluations: int
+    bases: tuple[Int, ...]  # T arrays (r,)
+    point: Float  # (n,) x: the share of the bases that contain each element
+    evaluations: int  # number of gains computed
 
     def rounded(self, matroid: AnyIndependence, seed: int = 0) -> Int:
-        """(r,) A random base with E f >= F(point)."""
+        """(r,) A random base S with E f(S) >= F(point)."""
         return swap_rounding(self.bases, [1 / len(self.bases)] * len(self.bases), matroid, seed)
 
 
@@ -78,50 +72,44 @@ def continuous_greedy(
     fill: bool = False,
     certify: bool = True,
 ) -> Maximised:
-    """The best of several roundings of the point that `climb` reaches, and of what `greedy` returns.
+    """Return the best of several roundings of the continuous solution and of the result of `greedy`.
 
     Parameters
     ----------
     steps, samples
         T and m.
     roundings
-        How many bases to draw from the point; the ratio holds for the mean of each.
+        Number of bases to draw; the ratio holds for the expected value of each.
     seed
-        Of samples and roundings.
+        Seed of the samples and roundings.
     function, matroid, fill, certify
         As for `greedy`.
 
     Raises
     ------
     ValueError
-        If there is no matroid, the value depends on the order of the elements, or a number is less than 1.
+        If the family is not a matroid, the value depends on the order of the elements, or a number is less than 1.
     """
     if roundings < 1:
         raise ValueError(f"roundings {roundings}: expected 1 or more")
-    mixture = climb(function, matroid, steps=steps, samples=samples, seed=seed)
+    mixture = greedy_mixture(function, matroid, steps=steps, samples=samples, seed=seed)
     start = greedy(function, matroid, fill=fill, certify=certify)
     best, value = start.elements, start.value
     for i in range(roundings):
         base = mixture.rounded(matroid, seed + i)
-        reached = function.value(grown(function, base.tolist()))
+        reached = function.value(state_of(function, base.tolist()))
         if reached > value:
             best, value = base, reached
-    growth = Growth(function, matroid, certify=certify)
-    growth.extend(best.tolist())
-    rank = len(mixture.bases[0])
-    return growth.outcome(
-        _guarantee(function, matroid, steps, samples, rank), start.bound, start.evaluations + mixture.evaluations
-    )
+    growth = GrowingSet(function, matroid, best.tolist(), certify=certify)
+    guarantee = _guarantee(function, matroid, steps, samples, len(mixture.bases[0]))
+    return growth.outcome(guarantee, start.bound, start.evaluations + mixture.evaluations)
 
 
-def climb(
+def greedy_mixture(
     function: AnySetFunction, matroid: AnyIndependence, *, steps: int = 20, samples: int = 30, seed: int = 0
 ) -> Mixture:
-    """The point that the continuous greedy algorithm reaches; see `continuous_greedy`."""
-    if not matroid.matroid:
-        raise ValueError(f"{type(matroid).__name__} is not claimed to be a matroid; use greedy or local_search")
-    if not function.path_free:
-        raise ValueError("the value depends on the order of the elements: a mixture of sets means nothing; use greedy")
+    """Return the point that the continuous greedy algorithm reaches; parameters as for `continuous_greedy`."""
+    check_matroid(function, matroid)
     for name, number in (("steps", steps), ("samples", samples)):
         if number < 1:
             raise ValueError(f"{name} {number}: expected 1 or more")
@@ -135,7 +123,7 @@ def climb(
             total = np.zeros(len(left))
             for inside in rng.random((samples, function.size)) < point:
                 outside = ~inside[left]
-                state = grown(function, np.flatnonzero(inside).tolist())
+                state = state_of(function, np.flatnonzero(inside).tolist())
                 total[outside] += function.gains(state, left[outside])
                 evaluations += int(outside.sum())
             best = int(left[np.argmax(total)])
@@ -147,16 +135,74 @@ def climb(
     return Mixture(tuple(bases), point, evaluations)
 
 
+def swap_rounding(bases: Sequence[Int], weights: Sequence[float], matroid: AnyIndependence, seed: int = 0) -> Int:
+    """Draw one base, as a sorted array (r,), from a mixture of bases of a matroid.
+
+    C. Chekuri, J. Vondrák, R. Zenklusen: Dependent randomized rounding via exchange properties of combinatorial
+    structures, FOCS 2010, doi:10.1109/FOCS.2010.60. Let x be the mixture, a point of the base polytope. The random
+    base S contains each element e with probability x(e), and E f(S) >= F(x) for every submodular f with multilinear
+    extension F. Merging two bases takes r exchanges and O(r³) additions, or O(r²) in a partition matroid.
+
+    Parameters
+    ----------
+    bases
+        Maximal independent sets, one or more.
+    weights
+        The share of each base, positive.
+    matroid
+        The matroid.
+    seed
+        Seed of the random choices.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or are 0, a weight is not positive, the bases differ in size, or an exchange that every
+        matroid allows is not independent.
+    """
+    if not bases or len(bases) != len(weights):
+        raise ValueError(f"{len(bases)} bases, {len(weights)} weights: expected equal numbers of at least 1")
+    if min(weights) <= 0:
+        raise ValueError(f"weight {min(weights)}: expected more than 0")
+    if len({len(base) for base in bases}) > 1:
+        raise ValueError(f"bases of {sorted({len(base) for base in bases})} elements: expected equal sizes")
+    rng = np.random.default_rng(seed)
+    merged, total = set(bases[0].tolist()), float(weights[0])
+    for base, weight in zip(bases[1:], weights[1:], strict=True):
+        merged = _merge(total, merged, weight, set(base.tolist()), matroid, rng)
+        total += weight
+    return np.array(sorted(merged), dtype=np.int64)
+
+
+def _merge(
+    share: float, one: set[int], other_share: float, other: set[int], matroid: AnyIndependence, rng: np.random.Generator
+) -> set[int]:
+    """Exchange single elements in one of two bases, chosen at random by their shares, until both are equal."""
+    while one != other:
+        i = min(one - other)
+        j = _partner(i, one, other, matroid)
+        if rng.random() < share / (share + other_share):
+            other = other - {j} | {i}
+        else:
+            one = one - {i} | {j}
+    return one
+
+
+def _partner(i: int, one: set[int], other: set[int], matroid: AnyIndependence) -> int:
+    """An element j of `other` but not `one` such that `one` - i + j and `other` - j + i are bases."""
+    candidates = np.array(sorted(other - one), dtype=np.int64)
+    free = matroid.open(state_of(matroid, sorted(one - {i})), candidates)
+    for j in candidates[free].tolist():
+        if is_independent(matroid, [*sorted(other - {j}), i]):
+            return int(j)
+    raise ValueError(f"element {i} cannot be exchanged for any other: these are not bases of a matroid")
+
+
 def _guarantee(function: AnySetFunction, matroid: AnyIndependence, steps: int, samples: int, rank: int) -> Guarantee:
-    said = objections(function)
-    if said:
-        return void(said)
     exact = 1 - (1 + 1 / steps) ** -steps
     alpha = sqrt(log(2 * steps * max(rank, 1) * max(function.size, 1) / FAILURE) / (2 * samples))
     proved = exact * max(0.0, 1 - 2 * rank * alpha)
-    known = greedy_guarantee(function, matroid)
-    about = f"{exact:.3f} of the best in expectation if {samples} samples were exact"
-    if known.ratio is not None and known.ratio >= proved:
-        return Guarantee(known.ratio, f"{known.text}, as greedy; {about}, {proved:.3f} is proved with their error")
-    text = f"{proved:.3f} of the best in expectation: monotone, submodular, a matroid; {about}"
-    return Guarantee(proved, text, expected=True, failure=FAILURE)
+    exactly = f"{exact:.3f} of the best in expectation if {samples} samples were exact"
+    text = f"{proved:.3f} of the best in expectation: monotone, submodular, a matroid; {exactly}"
+    guarantee = Guarantee(proved, text, expected=True, failure=FAILURE)
+    return stronger_guarantee(function, matroid, guarantee, f"; {exactly}, {proved:.3f} is proved for them")

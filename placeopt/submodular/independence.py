@@ -1,12 +1,17 @@
-"""Which sets may be chosen: independence oracles.
+"""Independence families: the interface that the maximisers use, matroids, knapsacks, and intersections.
 
-A set that may be chosen is *independent*; every subset of one is too. As with functions, the sets are grown from the
-empty one, and a state belongs to whoever asked for it. A *matroid* is a family in which of two independent sets the
-larger one has an element that may be added to the smaller: all maximal sets are then equally large, and greedy
-algorithms are good.
+    Uniform        at most k elements                              matroid
+    Partition      at most a given number of elements per part     matroid
+    Laminar        at most a given number per set of nested sets   matroid
+    Knapsack       total weight at most the capacity               not a matroid
+    Knapsacks      one knapsack per part, such as device memory    not a matroid
+    Intersection   sets that are independent in several families
 
-Families are in `placeopt.submodular.matroids` and `placeopt.submodular.knapsacks`; an `Intersection` has the sets that
-are independent in each of several, in general no matroid itself, but one of so many.
+A family of *independent* sets contains the empty set and all subsets of its members. It is a *matroid* if, for
+independent sets A and B with |A| < |B|, some element of B - A can be added to A. All maximal sets (*bases*) of a
+matroid have the same size, its *rank*.
+
+Independent sets grow from the empty set like those of a `SetFunction`: states are mutable and belong to the caller.
 """
 
 from __future__ import annotations
@@ -15,24 +20,24 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placeopt.model.arrays import Bool, Float, Int
-from placeopt.submodular.functions import AnySetFunction
+from placeopt.submodular.functions import AnySetFunction, Composite
 
 State = TypeVar("State")
 
 
 @runtime_checkable
 class Independence(Protocol[State]):
-    """Which subsets of {0, ..., size - 1} are independent.
+    """A family of independent subsets of {0, ..., size - 1}.
 
     Attributes
     ----------
     matroid
-        Whether it is claimed to be a matroid.
+        Whether the family claims to be a matroid.
     matroids
-        The number of matroids that it is claimed to be the intersection of: 1 for a matroid; None where that is unknown
-        or large, as for knapsacks.
+        A number of matroids whose intersection the family claims to be, 1 for a matroid; None if unknown.
     """
 
     size: int
@@ -43,46 +48,194 @@ class Independence(Protocol[State]):
         """The state of the empty set."""
 
     def copy(self, state: State) -> State:
-        """A state that may go on by itself."""
+        """An independent copy of a state."""
 
     def open(self, state: State, elements: Int) -> Bool:
-        """(k,) Whether the set stays independent with the element, for each of `elements` (k,), none of them in it."""
+        """(k,) Whether S + e is independent for each e in `elements` (k,), none of them in S."""
 
     def add(self, state: State, element: int) -> None:
-        """Put an open element into the state's set."""
+        """Add an open element to the state."""
 
 
 @runtime_checkable
-class Ceiled(Protocol):
-    """A family that knows quickly how heavy its sets are at most."""
+class WeightBounded(Protocol):
+    """A family with a fast upper bound on the weight of independent sets."""
 
-    def ceiling(self, weight: Float) -> float:
-        """At least the weight of any independent set, for weights (n,), none negative."""
+    def weight_bound(self, weight: Float) -> float:
+        """An upper bound on the weight of any independent set, for weights (n,) of 0 or more."""
 
 
 AnyIndependence = Independence[Any]
 
 
-class Intersection:
+class _Counters:
+    """A family whose state is an array with one counter per part or set."""
+
+    _capacity: NDArray[Any]
+
+    def start(self) -> NDArray[Any]:
+        return np.zeros_like(self._capacity)
+
+    def copy(self, state: NDArray[Any]) -> NDArray[Any]:
+        return state.copy()
+
+
+class Partition(_Counters):
+    """At most capacity[i] elements of part i.
+
+    Parameters
+    ----------
+    part
+        (n,) The part 0, 1, ... of each element.
+    capacity
+        (parts,) or one number for all parts.
+    """
+
+    matroid = True
+    matroids: int | None = 1
+
+    def __init__(self, part: Sequence[int] | Int, capacity: Sequence[int] | Int | int = 1) -> None:
+        self._part, parts = _parts(part)
+        self.size = len(self._part)
+        self._capacity = _capacities(capacity, parts, np.int64)
+        self._first = np.searchsorted(np.sort(self._part), np.arange(parts))
+
+    def open(self, state: Int, elements: Int) -> Bool:
+        part = self._part[elements]
+        return np.asarray(state[part] < self._capacity[part])
+
+    def add(self, state: Int, element: int) -> None:
+        state[self._part[element]] += 1
+
+    def weight_bound(self, weight: Float) -> float:
+        """The weight of a heaviest base."""
+        order = np.lexsort((-weight, self._part))
+        place = np.arange(self.size) - self._first[self._part[order]]
+        return float(weight[order][place < self._capacity[self._part[order]]].sum())
+
+
+class Uniform(Partition):
+    """At most k of `size` elements."""
+
+    def __init__(self, size: int, k: int) -> None:
+        if size < 0:
+            raise ValueError(f"size {size}: expected 0 or more")
+        super().__init__(np.zeros(size, dtype=np.int64), k)
+
+
+class Laminar(_Counters):
+    """At most capacities[i] elements of sets[i]; any two sets are disjoint, or one contains the other."""
+
+    matroid = True
+    matroids: int | None = 1
+
+    def __init__(self, size: int, sets: Sequence[Sequence[int] | Int], capacities: Sequence[int] | Int) -> None:
+        self.size = size
+        members = [np.unique(np.asarray(one, dtype=np.int64)) for one in sets]
+        # The additional last counter pads chains of different length; it is never full.
+        self._capacity = np.append(_capacities(capacities, len(members), np.int64)[: len(members)], size)
+        chains: list[list[int]] = [[] for _ in range(size)]
+        innermost = np.full(size, -1)
+        for i in sorted(range(len(members)), key=lambda i: (-len(members[i]), i)):
+            inside = members[i]
+            if len(inside) and (inside[0] < 0 or inside[-1] >= size):
+                raise ValueError(f"sets[{i}] has elements {inside[0]} to {inside[-1]}: expected 0 to {size - 1}")
+            # Larger sets come first, so a set that contains one element of this set must contain all of them.
+            around = np.unique(innermost[inside])
+            if len(around) > 1:
+                raise ValueError(f"sets[{i}] and sets[{around[-1]}] overlap, and neither contains the other")
+            innermost[inside] = i
+            for element in inside.tolist():
+                chains[element].append(i)
+        depth = max(map(len, chains), default=0)
+        padded = [chain + [len(members)] * (depth - len(chain)) for chain in chains]
+        self._chain = np.array(padded, dtype=np.int64).reshape(size, depth)
+
+    def open(self, state: Int, elements: Int) -> Bool:
+        chain = self._chain[elements]
+        return np.asarray((state[chain] < self._capacity[chain]).all(axis=1))
+
+    def add(self, state: Int, element: int) -> None:
+        chain = self._chain[element]
+        state[chain[chain < len(state) - 1]] += 1
+
+
+class Knapsacks(_Counters):
+    """Total weight of at most capacity[i] in part i, such as one knapsack per device.
+
+    Integer weights and capacities are compared exactly. An element of weight 0 fits a full part.
+
+    Parameters
+    ----------
+    part
+        (n,) The part 0, 1, ... of each element.
+    weight
+        (n,) Weights, 0 or more.
+    capacity
+        (parts,) or one number for all parts.
+    """
+
+    matroid = False
+    matroids: int | None = None
+
+    def __init__(
+        self, part: Sequence[int] | Int, weight: Sequence[float] | NDArray[Any], capacity: Sequence[float] | Any
+    ) -> None:
+        self._part, parts = _parts(part)
+        self.size = len(self._part)
+        weights = np.asarray(weight)
+        if weights.shape != self._part.shape:
+            raise ValueError(f"part {self._part.shape} and weight {weights.shape}: expected one of each an element")
+        if not (weights >= 0).all():
+            raise ValueError(f"weight {weights.min()}: expected 0 or more")
+        exact = weights.dtype.kind in "iu" and np.asarray(capacity).dtype.kind in "iu"
+        self._weight: NDArray[Any] = weights.astype(np.int64 if exact else np.float64)
+        self._capacity = _capacities(capacity, parts, np.int64 if exact else np.float64)
+
+    def open(self, state: NDArray[Any], elements: Int) -> Bool:
+        part = self._part[elements]
+        # Not load + weight, which may overflow if capacities are close to the largest integer.
+        return np.asarray(self._weight[elements] <= self._capacity[part] - state[part])
+
+    def add(self, state: NDArray[Any], element: int) -> None:
+        state[self._part[element]] += self._weight[element]
+
+    def weight_bound(self, weight: Float) -> float:
+        """The fractional optimum (Dantzig): the elements with the greatest ratios fill each part."""
+        fits = self._weight <= self._capacity[self._part]
+        density = np.divide(weight, self._weight, out=np.full(self.size, np.inf), where=self._weight > 0)
+        order = np.lexsort((-density, self._part))
+        order = order[fits[order]]
+        part, need = self._part[order], self._weight[order].astype(np.float64)
+        running = np.cumsum(need)
+        first = np.searchsorted(part, np.arange(len(self._capacity)))
+        before = np.append(0.0, running)[first][part]
+        room = np.clip(self._capacity[part] - (running - need - before), 0.0, need)
+        share = np.divide(room, need, out=np.ones(len(order)), where=need > 0)
+        return float((weight[order] * share).sum())
+
+
+class Knapsack(Knapsacks):
+    """Total weight of at most `capacity`."""
+
+    def __init__(self, weight: Sequence[float] | NDArray[Any], capacity: float) -> None:
+        super().__init__(np.zeros(len(weight), dtype=np.int64), weight, capacity)
+
+
+class Intersection(Composite):
     """The sets that are independent in each of the `members`."""
 
     def __init__(self, *members: AnyIndependence) -> None:
         if not members:
-            raise ValueError("an intersection of nothing: expected one family at least")
+            raise ValueError("an intersection of no families: expected at least one")
         sizes = [member.size for member in members]
         if len(set(sizes)) > 1:
-            raise ValueError(f"families over {sizes} elements: expected as many in each")
+            raise ValueError(f"families over {sizes} elements: expected equal sizes")
         self.members = members
         self.size = sizes[0]
         self.matroid = len(members) == 1 and members[0].matroid
         counts = [member.matroids for member in members if member.matroids is not None]
         self.matroids = sum(counts) if len(counts) == len(members) else None
-
-    def start(self) -> list[Any]:
-        return [member.start() for member in self.members]
-
-    def copy(self, state: list[Any]) -> list[Any]:
-        return [member.copy(one) for member, one in zip(self.members, state, strict=True)]
 
     def open(self, state: list[Any], elements: Int) -> Bool:
         free = np.ones(len(elements), dtype=np.bool_)
@@ -90,18 +243,14 @@ class Intersection:
             free &= member.open(one, elements)
         return free
 
-    def add(self, state: list[Any], element: int) -> None:
-        for member, one in zip(self.members, state, strict=True):
-            member.add(one, element)
-
-    def ceiling(self, weight: Float) -> float:
-        """The least that any member says; all of the weight where none says anything."""
-        said = [ceiling_of(member, weight) for member in self.members]
-        return min([float(weight.sum()), *(one for one in said if one is not None)])
+    def weight_bound(self, weight: Float) -> float:
+        """The least upper bound of the members; the total weight if none has one."""
+        bounds = [weight_bound_of(member, weight) for member in self.members]
+        return min([float(weight.sum()), *(bound for bound in bounds if bound is not None)])
 
 
-def grown(oracle: AnyIndependence | AnySetFunction, elements: Iterable[int]) -> Any:
-    """The state of an independent set, or of any set in the order given."""
+def state_of(oracle: AnyIndependence | AnySetFunction, elements: Iterable[int]) -> Any:
+    """The state after adding the elements to the empty set in the given order."""
     state = oracle.start()
     for element in elements:
         oracle.add(state, element)
@@ -109,7 +258,7 @@ def grown(oracle: AnyIndependence | AnySetFunction, elements: Iterable[int]) -> 
 
 
 def is_independent(independence: AnyIndependence, elements: Sequence[int]) -> bool:
-    """Whether a set, in any order, is independent."""
+    """Whether a set, given in any order, is independent."""
     state = independence.start()
     for element in elements:
         if not independence.open(state, np.array([element]))[0]:
@@ -118,23 +267,22 @@ def is_independent(independence: AnyIndependence, elements: Sequence[int]) -> bo
     return True
 
 
-def heaviest(independence: AnyIndependence, weight: Float, limit: int | None = None) -> Int:
-    """(k,) A maximal independent set, put together from the heaviest element down, ties to the least index.
+def heaviest(independence: AnyIndependence, weight: Float) -> Int:
+    """(r,) A maximal independent set, built from the heaviest element down; ties go to the lowest index.
 
-    The heaviest there is when the family is a matroid (and no weight is negative). With a `limit` it stops there.
+    In a matroid with weights of 0 or more, no independent set is heavier.
     """
-    return in_order(independence, np.argsort(-weight, kind="stable"), limit)
+    return maximal_subset(independence, np.argsort(-weight, kind="stable"))
 
 
-def in_order(independence: AnyIndependence, order: Int, limit: int | None = None) -> Int:
-    """(k,) The elements of `order` that may be added one after the other, up to a `limit` of them."""
+def maximal_subset(independence: AnyIndependence, order: Int, limit: int | None = None) -> Int:
+    """(k,) The elements of `order` that can be added one after another, at most `limit` of them."""
     state = independence.start()
     chosen: list[int] = []
     at, width = 0, 1
     while at < len(order) and (limit is None or len(chosen) < limit):
         free = np.flatnonzero(independence.open(state, order[at : at + width]))
-        if len(free) == 0:
-            # Closed once is closed for good.
+        if len(free) == 0:  # an element that is not open never opens again
             at, width = at + width, 2 * width
             continue
         element = int(order[at + free[0]])
@@ -144,10 +292,32 @@ def in_order(independence: AnyIndependence, order: Int, limit: int | None = None
     return np.array(chosen, dtype=np.int64)
 
 
-def ceiling_of(independence: AnyIndependence, weight: Float) -> float | None:
-    """At least the weight of any independent set, for weights (n,), none negative; None where nothing is known."""
-    if isinstance(independence, Ceiled):
-        return independence.ceiling(weight)
+def weight_bound_of(independence: AnyIndependence, weight: Float) -> float | None:
+    """An upper bound on the weight of any independent set, for weights (n,) of 0 or more; None if unknown."""
+    if isinstance(independence, WeightBounded):
+        return independence.weight_bound(weight)
     if independence.matroid:
         return float(weight[heaviest(independence, weight)].sum())
     return None
+
+
+def _parts(part: Sequence[int] | Int) -> tuple[Int, int]:
+    """The part of each element (n,) and the number of parts."""
+    array = np.asarray(part, dtype=np.int64)
+    if array.ndim != 1:
+        raise ValueError(f"part {array.shape}: expected one number for each element")
+    if array.min(initial=0) < 0:
+        raise ValueError(f"part {array.min()}: expected 0 or more")
+    return array, int(array.max(initial=-1)) + 1
+
+
+def _capacities(capacity: Any, parts: int, dtype: type) -> NDArray[Any]:
+    """(parts,) or more capacities."""
+    array: NDArray[Any] = np.asarray(capacity).astype(dtype)
+    if array.ndim == 0:
+        array = np.full(parts, array)
+    if array.ndim != 1 or len(array) < parts:
+        raise ValueError(f"{array.size} capacities for {parts} parts: expected one for each")
+    if not (array >= 0).all():
+        raise ValueError(f"capacity {array.min()}: expected 0 or more")
+    return array

@@ -1,51 +1,50 @@
-"""The accelerated greedy algorithm: gains that cannot be the largest are not looked at.
+"""The accelerated greedy algorithm: compute only gains that may be the largest.
 
 M. Minoux: Accelerated greedy algorithms for maximizing submodular set functions, Optimization Techniques, Lecture Notes
-in Control and Information Sciences 7, 1978, doi:10.1007/BFb0006528. The gain that an element had in an earlier round
-bounds the one that it has now. So elements are looked at from the largest bound down, until the best gain seen is no
-less than the next bound. It returns exactly what `placeopt.submodular.standard.greedy` returns, ties included.
+in Control and Information Sciences 7, 1978, doi:10.1007/BFb0006528. By submodularity, the gain of an element in an
+earlier round is an upper bound on its gain now. A round therefore recomputes gains in descending order of these bounds
+and stops when the best gain is no less than the next bound. The result equals that of `greedy`, including ties.
 
-When that is sound. Gains must not grow: the function claims to be submodular (on sequences, if its value depends on the
-order), or it tells whose gains may have grown (`Refreshing`), and these are looked at again at once. Neither can be
-known for certain; a gain that is seen to have grown all the same is an error.
+Conditions. The function claims to be submodular (on sequences, if its value depends on the order), or it reports which
+gains may have increased (`Refreshing`), and these are recomputed at once. A gain that increases otherwise is reported
+as an error.
 
-Departures. Elements are looked at in batches that double, since a function is quick on arrays only: a few times as many
-gains as one by one, in far fewer calls. Where the function is `Local`, what the last elements did not change is not
-looked at again. Bounds and gains are floats: a gain that should be no larger than its bound may come out larger by
-rounding, and what is equal by formula may differ. So the search goes on down to a margin of 1e-12 of the value below
-the best gain, and decides only between gains as they are now.
+Departures from the paper. Gains are computed in batches of doubling size, because functions are fast on arrays: this
+takes a few times as many gains, but far fewer calls. If the function is `Local`, gains that the last elements did not
+change are reused. Because of rounding, a gain may exceed its bound slightly, and equal gains may differ. The search
+therefore continues to 1e-12 of the value below the best gain, and decides by current gains only.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.submodular.functions import AnySetFunction, Local, Refreshing
-from placeopt.submodular.guarantees import greedy_guarantee
 from placeopt.submodular.independence import AnyIndependence
-from placeopt.submodular.results import Growth, Maximised
-from placeopt.submodular.runs import Runs
+from placeopt.submodular.results import GrowingSet, Maximised, greedy_guarantee
 
 ROUNDING = 1e-12
-"""Gains are taken to be exact up to that part of the largest value or gain so far."""
+"""The assumed rounding error of gains, relative to the largest value or gain so far."""
 
 
 def lazy_greedy(
     function: AnySetFunction, independence: AnyIndependence, *, fill: bool = False, certify: bool = True
 ) -> Maximised:
-    """What `greedy` returns for the same arguments, with fewer evaluations.
+    """Return the result of `greedy` for the same arguments with fewer evaluations.
 
     Raises
     ------
     ValueError
-        If laziness is not sound for this function: it neither claims to be submodular nor tells whose gains may have
-        grown, or a gain has grown without that. Also if the two arguments are over different ground sets.
+        If the function neither claims to be submodular nor has a method `raised`, if a gain increased although the
+        function excludes it, or for the reasons of `greedy`.
     """
     if not (function.submodular or isinstance(function, Refreshing)):
         raise ValueError(
-            f"{type(function).__name__} is not claimed to be submodular and has no method `raised`: an earlier gain "
-            "bounds nothing, and lazy greedy may differ from greedy; use greedy"
+            f"{type(function).__name__} is not claimed to be submodular and has no method `raised`: earlier gains are "
+            "not upper bounds, and lazy greedy may differ from greedy; use greedy"
         )
     return _Search(function, independence, certify).run(fill)
 
@@ -53,22 +52,22 @@ def lazy_greedy(
 class _Search:
     def __init__(self, function: AnySetFunction, independence: AnyIndependence, certify: bool) -> None:
         self.function = function
-        self.growth = Growth(function, independence, certify=certify)
-        self.queue = Runs(function.size)
-        # Of each element, the round of its last gain; and, if the function is local, of the last change of it.
-        self.seen = np.zeros(function.size, dtype=np.int64)
+        self.growth = GrowingSet(function, independence, certify=certify)
+        self.queue = BatchQueue(function.size)
         self.local = function if isinstance(function, Local) else None
         self.refreshing = function if isinstance(function, Refreshing) else None
+        # For each element, the round of its last gain, and the round in which that gain last changed (if `local`).
+        self.computed = np.zeros(function.size, dtype=np.int64)
         self.changed = np.zeros(function.size, dtype=np.int64)
         self.largest = 0.0
 
     def run(self, fill: bool) -> Maximised:
         growth = self.growth
-        first = growth.open(np.arange(growth.function.size))
-        self.queue.push(first, self.now(first))
+        first = growth.open(np.arange(self.function.size))
+        self.queue.push(first, self.gains_now(first))
         width = 1
         while True:
-            elements, gains = self.round(width)
+            elements, gains = self.candidates(width)
             if len(elements) == 0:
                 break
             most = gains.max()
@@ -79,60 +78,127 @@ class _Search:
             self.queue.push(elements[others], gains[others])
             width = max(1, len(elements) // 2)
             growth.add(best, float(most))
-            self.follow(best)
-        return growth.outcome(greedy_guarantee(growth.function, growth.independence))
+            self.update_after(best)
+        return growth.outcome(greedy_guarantee(self.function, growth.independence))
 
-    def round(self, width: int) -> tuple[Int, Float]:
-        """Open elements and their gains; no other one has a larger gain than the best of them, or an equal one."""
+    def candidates(self, width: int) -> tuple[Int, Float]:
+        """Open elements and their current gains; all others have smaller gains than the best of them."""
         self.largest = max(self.largest, abs(self.growth.value))
         margin = ROUNDING * self.largest
-        found: list[Int] = []
-        values: list[Float] = []
+        found, values = [np.empty(0, dtype=np.int64)], [np.empty(0)]
         best = -np.inf
         while True:
             elements, bounds = self.queue.pop(width, best - margin)
             if len(elements) == 0:
                 break
             free = self.growth.independence.open(self.growth.independent, elements)
-            elements, bounds = elements[free], bounds[free]  # what is closed stays closed, and is forgotten
-            stale = self.stale(elements)
+            elements, bounds = elements[free], bounds[free]  # a closed element never opens again
+            stale = self.is_stale(elements)
             if stale.any():
                 before = bounds[stale]
-                bounds[stale] = self.now(elements[stale])
+                bounds[stale] = self.gains_now(elements[stale])
                 self.check(elements[stale], before, bounds[stale], margin)
             found.append(elements)
             values.append(bounds)
             best = max(best, bounds.max(initial=-np.inf))
             width *= 2
-        if not found:
-            return np.empty(0, dtype=np.int64), np.empty(0)
         return np.concatenate(found), np.concatenate(values)
 
-    def stale(self, elements: Int) -> Bool:
+    def is_stale(self, elements: Int) -> Bool:
         since = self.changed[elements] if self.local else len(self.growth)
-        return np.asarray(self.seen[elements] < since)
+        return np.asarray(self.computed[elements] < since)
 
-    def now(self, elements: Int) -> Float:
+    def gains_now(self, elements: Int) -> Float:
         gains = self.growth.gains(elements)
-        self.seen[elements] = len(self.growth)
+        self.computed[elements] = len(self.growth)
         self.largest = max(self.largest, float(np.abs(gains).max(initial=0.0)))
         return gains
 
-    def follow(self, element: int) -> None:
-        """Mark what the element that was just added has changed."""
+    def update_after(self, element: int) -> None:
+        """Record which gains the element just added has changed, and recompute those that may have increased."""
         if self.local:
             self.changed[self.local.changed(self.growth.state, element)] = len(self.growth)
         if self.refreshing:
             raised = np.unique(self.refreshing.raised(self.growth.state, element))
             raised = self.growth.open(raised[~self.growth.inside[raised]])
-            self.queue.push(raised, self.now(raised))
+            self.queue.push(raised, self.gains_now(raised))
 
     def check(self, elements: Int, before: Float, after: Float, margin: float) -> None:
-        grown = np.flatnonzero(after > before + margin)
-        if len(grown):
-            i = int(grown[0])
+        increased = np.flatnonzero(after > before + margin)
+        if len(increased):
+            i = int(increased[0])
             raise ValueError(
-                f"the gain of element {elements[i]} grew from {before[i]} to {after[i]} by round {len(self.growth)}: "
-                f"{type(self.function).__name__} is not what it claims to be, and lazy greedy may differ from greedy; "
-                "use greedy"
+                f"the gain of element {elements[i]} increased from {before[i]} to {after[i]} by round "
+                f"{len(self.growth)}: a claim of {type(self.function).__name__} is false, and lazy greedy may differ "
+                "from greedy; use greedy"
             )
+
+
+@dataclass(slots=True)
+class _Run:
+    serial: int
+    elements: Int
+    keys: Float  # negated bounds, ascending
+    at: int = 0
+
+    def __len__(self) -> int:
+        return len(self.keys) - self.at
+
+
+class BatchQueue:
+    """A priority queue over {0, ..., size - 1} that pushes and pops batches; each element has at most one bound.
+
+    It keeps sorted runs like a log-structured merge tree: each batch pushed becomes a run, and runs of similar length
+    are merged. There are O(log n) runs, and NumPy does all work on arrays. A heap of Python objects would take a
+    microsecond and hundreds of bytes per element.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._runs: list[_Run] = []
+        self._serial = 0
+        # The run that contains the valid entry of each element; its entries in other runs are obsolete.
+        self._home = np.full(size, -1, dtype=np.int64)
+
+    def push(self, elements: Int, bounds: Float) -> None:
+        """Set the bounds (k,) of distinct elements (k,)."""
+        if len(elements) == 0:
+            return
+        self._append(elements, -bounds)
+        while len(self._runs) > 1 and len(self._runs[-2]) <= 2 * len(self._runs[-1]):
+            later, earlier = self._runs.pop(), self._runs.pop()
+            parts = [(run.elements[run.at :], run.keys[run.at :], run.serial) for run in (earlier, later)]
+            valid = [self._home[elements] == serial for elements, _, serial in parts]
+            merged = np.concatenate([part[0][kept] for part, kept in zip(parts, valid, strict=True)])
+            keys = np.concatenate([part[1][kept] for part, kept in zip(parts, valid, strict=True)])
+            self._append(merged, keys)
+
+    def pop(self, count: int, floor: float) -> tuple[Int, Float]:
+        """Remove about `count` elements with the largest bounds, at least `floor`, and return them with their bounds.
+
+        No remaining element has a larger bound. The result is empty only if no bound is at least `floor`.
+        """
+        while True:
+            self._runs = [run for run in self._runs if len(run)]
+            heads = [run for run in self._runs if run.keys[run.at] <= -floor]
+            if not heads:
+                return np.empty(0, dtype=np.int64), np.empty(0)
+            windows = [run.keys[run.at : run.at + count] for run in heads]
+            limit = -floor
+            if sum(map(len, windows)) > count:
+                limit = min(limit, np.partition(np.concatenate(windows), count - 1)[count - 1])
+            elements, keys = [], []
+            for run, window in zip(heads, windows, strict=True):
+                taken = int(np.searchsorted(window, limit, side="right"))
+                found, end = run.elements[run.at : run.at + taken], run.at + taken
+                valid = self._home[found] == run.serial
+                elements.append(found[valid])
+                keys.append(window[:taken][valid])
+                run.at = end
+            if any(map(len, elements)):
+                return np.concatenate(elements), -np.concatenate(keys)
+
+    def _append(self, elements: Int, keys: Float) -> None:
+        order = np.argsort(keys, kind="stable")
+        self._home[elements] = self._serial
+        self._runs.append(_Run(self._serial, elements[order], keys[order]))
+        self._serial += 1

@@ -15,9 +15,9 @@
     objective      the claimed objective is that of the schedule
 
 The verifier shares no code with solvers, re-timing, simulation or the definitions that they use. It imports only the
-data classes of `placeopt.model.problem` and `placeopt.model.schedule`. It reads only the primary arrays of a problem
-(no CSR, no order, no device classes) and recomputes every time, transfer and amount, with Python integers where 64 bits
-might overflow.
+data classes of `placeopt.model.problem` and `placeopt.model.schedule`, and the check of the arguments' types. It reads
+only the primary arrays of a problem (no CSR, no order, no device classes) and recomputes every time, transfer and
+amount, with Python integers where 64 bits might overflow.
 
 Two intervals [s, e) and [s', e') **overlap** unless e <= s' or e' <= s: one must end before the other starts. An
 interval of length zero may lie at the start or end of another one and at other intervals of length zero, but never
@@ -35,7 +35,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule
+from placeopt.model.schedule import Schedule, check_types
 from placeopt.verifier.objective import makespan_of, objective_of
 from placeopt.verifier.report import Report, Rule, Violation
 from placeopt.verifier.rules import RULES, claim_broken, malformed
@@ -51,6 +51,7 @@ def verify(problem: Problem, schedule: Schedule, claim: Sequence[int | Fraction]
     objective cannot be recomputed, since the schedule is then infeasible anyway. Takes O((n + e) log(n + e)) time and
     reports O(n + e) violations: of the tasks that a task overlaps, only the one that ends last is named.
     """
+    check_types("verify", problem, schedule)
     broken = list(malformed(problem, schedule))
     if broken:
         return Report(tuple(broken), None, None)
@@ -66,5 +67,4 @@ def verify(problem: Problem, schedule: Schedule, claim: Sequence[int | Fraction]
 
 def _place(violation: Violation) -> tuple[int, ...]:
     """Sort key: task, device, edge; missing ones first."""
-    indices = (violation.task, violation.device, violation.edge)
-    return tuple(-1 if index is None else index for index in indices)
+    return tuple(-1 if index is None else index for index in (violation.task, violation.device, violation.edge))

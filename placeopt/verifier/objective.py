@@ -40,14 +40,9 @@ def _energy(view: View) -> int:
 
 def _memory_balance(view: View) -> int:
     """Largest used fraction of a stated capacity, in ppm, rounded up; a capacity of 0 counts as one byte."""
-    return max(
-        (
-            -(-used * PARTS // max(capacity, 1))
-            for (used, _), capacity in zip(used_memory(view), view.problem.capacity.tolist(), strict=True)
-            if capacity != UNLIMITED
-        ),
-        default=0,
-    )
+    pairs = zip(used_memory(view), view.problem.capacity.tolist(), strict=True)
+    shares = [-(-used * PARTS // max(capacity, 1)) for (used, _), capacity in pairs if capacity != UNLIMITED]
+    return max(shares, default=0)
 
 
 def _relocation(view: View) -> int:

@@ -42,24 +42,32 @@ class Violation:
     edge: int | None = None
     amount: int | None = None
 
+    def __str__(self) -> str:
+        return f"{self.rule.value}: {self.message}"
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """The result of a verification.
 
-    Attributes
-    ----------
-    violations
-        All violations, in the order of the rules, then by task, device and edge.
-    objective
-        The recomputed objective, one number per level; None if a task has no device or one that may not run it.
-    makespan
-        Ticks until the last task ends, 0 without tasks; None if `objective` is None.
+    `violations` are in the order of the rules, then by task, device and edge. `objective` is recomputed, one number per
+    level; `makespan` is the number of ticks until the last task ends, 0 without tasks. Both are None if a task has no
+    device or one that may not run it.
     """
 
     violations: tuple[Violation, ...]
     objective: tuple[int | Fraction, ...] | None
     makespan: int | None
+
+    def __repr__(self) -> str:
+        rules = ", ".join(dict.fromkeys(violation.rule.value for violation in self.violations))
+        verdict = (
+            f"{len(self.violations):,} violation{'s' * (len(self.violations) > 1)} ({rules})"
+            if self.violations
+            else "feasible"
+        )
+        values = "unknown" if self.objective is None else ", then ".join(map(str, self.objective))
+        return f"<Report: {verdict}, objective {values}, makespan {self.makespan}>"
 
     @property
     def feasible(self) -> bool:

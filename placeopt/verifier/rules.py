@@ -104,12 +104,11 @@ def _precedence(view: View) -> Iterator[Violation]:
         if view.moves[edge]:
             sent = f"sent from {view.on(other)} at tick {view.sent[edge]}"
             event = f"the data of {view.task(other)}, {sent}, arrives at tick {arrival}"
-        early = f"{_ticks(arrival - start)} too early"
-        message = f"{view.task(task)} starts at tick {start} on {view.on(task)}, where {event}: {early}"
-        device = int(view.device[task])
-        yield Violation(
-            Rule.PRECEDENCE, message, task=task, other_task=other, device=device, edge=edge, amount=arrival - start
+        device, early = int(view.device[task]), arrival - start
+        message = (
+            f"{view.task(task)} starts at tick {start} on {view.on(task)}, where {event}: {_ticks(early)} too early"
         )
+        yield Violation(Rule.PRECEDENCE, message, task=task, other_task=other, device=device, edge=edge, amount=early)
 
 
 def _transfer(view: View) -> Iterator[Violation]:
@@ -130,9 +129,8 @@ def _transfer(view: View) -> Iterator[Violation]:
         yield Violation(Rule.TRANSFER, message)
     elif not well_formed(table):
         shapes = f"{table.edge.shape} for edge and {table.start.shape} for start"
-        yield Violation(
-            Rule.TRANSFER, f"the table of transfers has shapes {shapes}; expected two arrays of equal length"
-        )
+        message = f"the table of transfers has shapes {shapes}; expected two arrays of equal length"
+        yield Violation(Rule.TRANSFER, message)
     else:
         yield from _missing_and_early_transfers(view, needed)
         yield from _needless_transfers(view, table, needed)
@@ -190,10 +188,8 @@ def _port(view: View) -> Iterator[Violation]:
                 f"the transfer of {view.edge(edge)} starts at tick {start}, but {view.problem.device_names[device]} "
                 f"{verb} the transfer of {view.edge(other)} until tick {free}: {_ticks(free - start)} too early"
             )
-            task, other_task, amount = view.ends(edge)[0], view.ends(other)[0], free - start
-            yield Violation(
-                Rule.PORT, message, task=task, other_task=other_task, device=device, edge=edge, amount=amount
-            )
+            task, sender, early = view.ends(edge)[0], view.ends(other)[0], free - start
+            yield Violation(Rule.PORT, message, task=task, other_task=sender, device=device, edge=edge, amount=early)
 
 
 def _memory(view: View) -> Iterator[Violation]:

@@ -71,8 +71,10 @@ def view_of(problem: Problem, schedule: Schedule) -> View:
     carrier = _carriers(problem, device, moves)
     moved = np.flatnonzero(moves)
     link = device[source[moved]], device[target[moved]]
+    latency = problem.latency[link]
     way = scaled_up(problem.payload[moved], problem.byte_ticks_num[link], problem.byte_ticks_den[link])
-    way = plus(problem.latency[link], way)
+    most = largest_of(latency) + largest_of(way)
+    way = exact(latency, most) + exact(way, most)
 
     rows, sent_at = _rows(problem, schedule, carrier)
     latest = largest_of(schedule.start) + largest_of(sent_at) + largest_of(duration) + largest_of(way)
@@ -161,11 +163,10 @@ def used_memory(view: View) -> list[tuple[int, int]]:
     for d, resident in enumerate(per_device(view, problem.resident)):
         events = order[bounds[d] : bounds[d + 1]]
         live = np.cumsum(change[events])
-        top = int(live.argmax()) if len(live) else -1
-        if top >= 0 and live[top] > 0:
-            needs.append((resident + int(live[top]), int(tick[events[top]])))
-        else:
-            needs.append((resident, 0))
+        most, when = 0, 0
+        if len(live) and live.max() > 0:
+            most, when = int(live.max()), int(tick[events[live.argmax()]])
+        needs.append((resident + most, when))
     return needs
 
 
@@ -210,11 +211,6 @@ def largest_of(values: Exact) -> int:
 
 def total(values: Exact) -> int:
     return sum(values.tolist())
-
-
-def plus(left: Exact, right: Exact) -> Exact:
-    most = largest_of(left) + largest_of(right)
-    return exact(left, most) + exact(right, most)
 
 
 def scaled_up(amount: Int, num: Int, den: Int) -> Exact:

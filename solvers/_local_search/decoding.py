@@ -45,7 +45,7 @@ def standing_cost(instance: Instance, state: State) -> float:
 def live_cost(instance: Instance, state: State) -> float:
     """Under `peak`, set the penalty for memory and return the cost of the memory balance. O(n log n).
 
-    The bytes live on a device grow only where a task starts, and tasks start in the state's order.
+    The bytes live on a device grow only when a task starts, and tasks start in the state's order.
     """
     n, m = len(state.order), len(state.room)
     freed, time, code = state.freed, state.time, state.code
@@ -147,7 +147,7 @@ def rewind(instance: Instance, state: State, first: int) -> None:
 def decode(instance: Instance, state: State, begin: int, limit: float) -> float:
     """Return the cost of the state after a change from position `begin` to number[LAST]; infinite if over `limit`.
 
-    State.cost[GUIDE] and [PENALTY] are the parts that do not belong to the objective. Where the cost is infinite, the
+    State.cost[GUIDE] and [PENALTY] are the parts that do not belong to the objective. If the cost is infinite, the
     times before the change are restored.
     """
     n, m = len(state.order), len(state.free)

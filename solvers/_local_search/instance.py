@@ -31,78 +31,49 @@ TICKS, BYTES, JOULES = range(3)
 
 
 class Instance(NamedTuple):
-    """A problem for a search; n tasks, m devices, e edges, g groups, k device classes, p different payloads.
+    """A problem for a search; n tasks, m devices, e edges, g groups, k device classes, p different payloads."""
 
-    Attributes
-    ----------
-    group, member_start, member
-        (n,) the group of each task; the tasks of each group as CSR.
-    duration, release, deadline, feasible, capacity, latency, ...
-        As in `Problem`; `feasible` (g, m) is that of groups.
-    tail
-        (n,) lower bounds of the ticks after each task's end.
-    in_start, source, payload, shared
-        The in-edges of each task: producer, bytes, whether it carries its producer's output.
-    out_start, target, slot
-        The out-edges: consumer, and the index of the edge among the in-edges.
-    label, kind, table
-        (m,) class of each device; (e,) index of each in-edge's payload among the different ones; (p, k, k) ticks of
-        each payload between two classes, empty where the table would be too large.
-    memory, apart_start, apart
-        (g,) bytes of each group under the `sum` model; the groups that are separated from each, as CSR.
-    resident, output, scratch
-        (n,) bytes, for the `peak` model.
-    weight
-        (5,) of the makespan, the largest load and the memory balance, of a tick of lateness and of a byte above the
-        capacity; the search adapts the last two.
-    charge, price
-        (n, m) cost in the objective of a task on a device, apart from times; (3,) cost of a tick, a byte and a
-        nanojoule of transfers.
-    bound
-        A lower bound of the makespan.
-    port, due, peak, timed, priced
-        Whether there are ports; deadlines; the `peak` memory model; any influence of times; a price of transfers.
-    """
-
-    group: Int
-    member_start: Int
-    member: Int
-    duration: Int
+    group: Int  # (n,) the group of each task
+    member_start: Int  # (g + 1,) the tasks of each group, as CSR
+    member: Int  # (n,)
+    duration: Int  # as in `Problem`, up to `deadline`
     release: Int
     deadline: Int
-    tail: Int
-    in_start: Int
-    source: Int
-    payload: Int
-    shared: Bool
-    out_start: Int
-    target: Int
-    slot: Int
-    latency: Int
+    tail: Int  # (n,) lower bounds of the ticks after each task's end
+    in_start: Int  # (n + 1,) the in-edges of each task, as CSR
+    source: Int  # (e,) producer of each in-edge
+    payload: Int  # (e,) bytes of each in-edge
+    shared: Bool  # (e,) whether an in-edge carries its producer's output
+    out_start: Int  # (n + 1,) the out-edges of each task, as CSR
+    target: Int  # (e,) consumer of each out-edge
+    slot: Int  # (e,) index of each out-edge among the in-edges
+    latency: Int  # as in `Problem`, up to `byte_energy_den`
     byte_ticks_num: Int
     byte_ticks_den: Int
     byte_energy_num: Int
     byte_energy_den: Int
-    label: Int
-    kind: Int
-    table: Int
-    feasible: Bool
-    memory: Int
-    apart_start: Int
+    label: Int  # (m,) class of each device
+    kind: Int  # (e,) index of each in-edge's payload among the different ones
+    table: Int  # (p, k, k) ticks of each payload between two classes; empty if it would be too large
+    feasible: Bool  # (g, m) the devices of each group
+    memory: Int  # (g,) bytes of each group under the `sum` model
+    apart_start: Int  # (g + 1,) the groups that are separated from each, as CSR
     apart: Int
-    capacity: Int
-    resident: Int
+    capacity: Int  # (m,) bytes
+    resident: Int  # (n,) bytes for the `peak` model, likewise `output` and `scratch`
     output: Int
     scratch: Int
+    # (5,) weights of the makespan, the largest load, the memory balance, a tick of lateness, and a byte above the
+    # capacity; the search adapts the last two
     weight: Float
-    charge: Float
-    price: Float
-    bound: int
-    port: bool
-    due: bool
-    peak: bool
-    timed: bool
-    priced: bool
+    charge: Float  # (n, m) cost in the objective of a task on a device, apart from times
+    price: Float  # (3,) cost of a tick, a byte and a nanojoule of transfers
+    bound: int  # a lower bound of the makespan
+    port: bool  # whether there is port contention
+    due: bool  # whether there are deadlines
+    peak: bool  # whether the memory model is `peak`
+    timed: bool  # whether times matter
+    priced: bool  # whether transfers have a price
 
 
 def make_instance(problem: Problem, bound: int = 0) -> Instance:

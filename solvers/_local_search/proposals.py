@@ -7,7 +7,7 @@
     cluster     tasks of one device that edges connect go to another
     exchange    two devices exchange their tasks within an interval of the order
 
-Half of the tasks are drawn from a critical path, where one is known: other moves rarely shorten a schedule. Moves
+Half of the tasks are drawn from a critical path, if one is known: other moves rarely shorten a schedule. Moves
 respect feasibility and separation; violations of memory and deadlines are penalised
 (`placeopt_solvers._local_search.decoding`).
 """
@@ -80,7 +80,7 @@ def put(instance: Instance, state: State, g: int, to: int) -> int:
 
 @kernel(allowed, put, allocates=False)
 def take(instance: Instance, state: State, g: int, to: int) -> int:
-    """Apply `put` where it is allowed; return n where it is not."""
+    """Apply `put` if it is allowed; return n if it is not."""
     if state.number[MOVED] >= LONGEST or not allowed(instance, state, g, to):
         return len(state.order)
     return put(instance, state, g, to)

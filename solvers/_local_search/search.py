@@ -25,7 +25,7 @@ from placeopt.simulation import simulate
 
 from .._constructive.groups import grouped, packings
 from .._local_search import current_schedule, load, make_instance, make_state
-from .._runs.incumbent import Incumbent
+from .._runs.solve_run import Incumbent
 from .._runs.validity import valid
 from .decoding import decode
 from .instance import LATE, MAKESPAN, OVERFULL
@@ -276,9 +276,9 @@ def makespan_bound(problem: Problem) -> int:
 
 
 def any_start(problem: Problem) -> Schedule | None:
-    """Return a schedule to start a search from where no heuristic has one; it may violate memory and deadlines.
+    """Return a schedule to start a search from if no heuristic has one; it may violate memory and deadlines.
 
-    None where no placement was found even without memory limits.
+    None if no placement was found even without memory limits.
     """
     roomy = replace(problem, capacity=np.full(problem.n_devices, UNLIMITED))
     groups = grouped(roomy)

@@ -32,85 +32,45 @@ the search, and that penalise violated constraints; cost of the best feasible st
 
 
 class State(NamedTuple):
-    """A state, and the buffers to evaluate it; n tasks, m devices, e edges, g groups.
+    """A state, and the buffers to evaluate it; n tasks, m devices, e edges, g groups, c marks."""
 
-    Attributes
-    ----------
-    order, position
-        (n,) the tasks in a topological order; the position of each in it.
-    home, device
-        (g,) and (n,) the device of each group and of each task.
-    ticks, delay
-        (n,) ticks of each task on its device; (e,) those of each in-edge's transfer, 0 on the same device.
-    end, arrive
-        (n,) end of each task; (e,) arrival of each in-edge's data, under ports only. Valid before position
-        number[VALID].
-    after
-        (n,) from position number[KNOWN] on: lower bounds of the ticks from each task's end to the end of the last task,
-        as long as nothing after it changes.
-    load, room
-        (m,) ticks of computing on each device; bytes left on it under the `sum` model, negative where it is overfull.
-    free, send, receive
-        (m,) ticks at which devices and ports become free.
-    marks
-        (c + 1, 3 m + 1) before every 2^number[STEP]-th position and after the last: `free`, `send`, `receive`; and the
-        number of the evaluation that timed the positions from there to the next mark.
-    latest, late
-        (c,) the latest end and the lateness of all tasks between a mark and the next.
-    old_end, old_marks, old_latest, old_late
-        Values that the last evaluation overwrote, ends by position.
-    owner, written, sent
-        (n, m) under ports, for shared outputs: the position of the consumer for which it was sent to the device, the
-        evaluation that did so, and its arrival. Otherwise empty.
-    stamp
-        (max(n, m, g),) marks of visited items.
-    moved, origin
-        (LONGEST,) groups that the last proposal moved, and their former devices.
-    critical
-        (n,) the tasks of a critical path; number[CRITICAL] is their number.
-    freed, time, code
-        (n,) under `peak`: when each output is released, and heaps. Otherwise empty.
-    level
-        (3, m) under `peak`: bytes live on each device, their maximum so far, where its heap begins. Otherwise empty.
-    best_order, best_home
-        The best feasible state so far.
-    number, cost
-        Values at the indices above.
-    """
-
-    order: Int
-    position: Int
-    home: Int
-    device: Int
-    ticks: Int
-    delay: Int
-    end: Int
-    arrive: Int
+    order: Int  # (n,) the tasks in a topological order
+    position: Int  # (n,) the position of each task in it
+    home: Int  # (g,) the device of each group
+    device: Int  # (n,) the device of each task
+    ticks: Int  # (n,) ticks of each task on its device
+    delay: Int  # (e,) ticks of each in-edge's transfer, 0 on the same device
+    end: Int  # (n,) end of each task, valid before position number[VALID]
+    arrive: Int  # (e,) arrival of each in-edge's data, valid like `end`; empty without ports
+    # (n,) from position number[KNOWN] on: lower bounds of the ticks from each task's end to the end of the last task,
+    # as long as nothing after it changes
     after: Int
-    load: Int
-    room: Int
-    free: Int
-    send: Int
-    receive: Int
+    load: Int  # (m,) ticks of computing on each device
+    room: Int  # (m,) bytes left on each device under the `sum` model, negative if it is overfull
+    free: Int  # (m,) ticks at which devices become free
+    send: Int  # (m,) ticks at which sending ports become free
+    receive: Int  # (m,) ticks at which receiving ports become free
+    # (c + 1, 3 m + 1) before every 2^number[STEP]-th position and after the last: `free`, `send`, `receive`, and the
+    # number of the evaluation that timed the positions from there to the next mark
     marks: Int
-    latest: Int
-    late: Int
-    old_end: Int
-    old_marks: Int
+    latest: Int  # (c,) the latest end between a mark and the next
+    late: Int  # (c,) the lateness of all tasks between a mark and the next
+    old_end: Int  # (n,) ends by position that the last evaluation overwrote
+    old_marks: Int  # (c + 1, 3 m + 1), (c,), (c,) likewise
     old_latest: Int
     old_late: Int
-    owner: Int
-    written: Int
-    sent: Int
-    stamp: Int
-    moved: Int
-    origin: Int
-    critical: Int
-    freed: Int
-    time: Int
-    code: Int
-    level: Int
-    best_order: Int
-    best_home: Int
-    number: Int
-    cost: Float
+    owner: Int  # (n, m) shared outputs under ports: position of the consumer for which it was sent; otherwise empty
+    written: Int  # (n, m) the evaluation in which it was sent
+    sent: Int  # (n, m) its arrival
+    stamp: Int  # (max(n, m, g),) marks of visited items
+    moved: Int  # (LONGEST,) groups that the last proposal moved
+    origin: Int  # (LONGEST,) their former devices
+    critical: Int  # (n,) the tasks of a critical path; number[CRITICAL] is their number
+    freed: Int  # (n,) when each output is released; empty unless `peak`
+    time: Int  # (n,) keys of the heaps under `peak`
+    code: Int  # (n,) tasks in the heaps
+    level: Int  # (3, m) under `peak`: bytes live on each device, their maximum so far, where its heap begins
+    best_order: Int  # (n,) the best feasible state so far
+    best_home: Int  # (g,)
+    number: Int  # at the indices VALID, ...
+    cost: Float  # at the indices COST, ...

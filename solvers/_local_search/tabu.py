@@ -1,8 +1,8 @@
-"""Tabu search over states: each round makes the best of some moves, even if it is worse, and forbids to undo it.
+"""Tabu search over states: each round makes the best of some moves, even if it is worse, and forbids undoing it.
 
 F. Glover: Tabu search, part I, ORSA Journal on Computing 1 (1989), doi:10.1287/ijoc.1.3.190. The candidates of a round
-are a sample of moves, because the neighbourhood of a state with thousands of tasks is too large. For some rounds it is
-forbidden that a group returns to the device that it left, and that a shifted task is shifted again. A forbidden move is
+are a sample of moves, because the neighbourhood of a state with thousands of tasks is too large. For some rounds, a
+group must not return to the device that it left, and a shifted task must not be shifted again. A forbidden move is
 allowed if it leads to a new best state (aspiration).
 """
 
@@ -36,7 +36,7 @@ def forbidden(state: State, until: Int, still: Int, now: int) -> bool:
 
 @kernel(draw, allocates=False)
 def forbid(state: State, until: Int, still: Int, now: int, tenure: int) -> None:
-    """Forbid to reverse the last proposal, for `tenure` to 2 `tenure` rounds."""
+    """Forbid reversing the last proposal, for `tenure` to 2 `tenure` rounds."""
     end = now + 1 + tenure + draw(state, tenure + 1)
     for at in range(state.number[MOVED]):
         until[state.moved[at], state.origin[at]] = end
@@ -71,8 +71,8 @@ def run_tabu(
 ) -> int:
     """Run rounds of tabu search, numbered from `begin`; return how many states were evaluated.
 
-    `until` (g, m) and `still` (n,) are the rounds until which it is forbidden to move a group to a device and to shift
-    a task.
+    `until` (g, m) are the rounds until which a group must not move to a device, `still` (n,) those until which a task
+    must not be shifted.
     """
     n = len(state.order)
     evaluated = 0

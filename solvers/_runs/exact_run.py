@@ -1,4 +1,4 @@
-"""What cp-sat and milp share: their runs and the values of a schedule that they start from; not their models."""
+"""Run cp-sat and milp level by level, and compute the values of a schedule for hints; their models are separate."""
 
 from __future__ import annotations
 
@@ -30,31 +30,17 @@ class TooLargeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A schedule as plain lists, from which the value of every variable of a model follows.
+    """A schedule as plain lists, from which the value of every variable of a model follows."""
 
-    Attributes
-    ----------
-    device, start, end, release
-        Per task: its device, and the ticks at which it starts, ends, and releases its output.
-    home
-        Per colocation group: its device.
-    sent, arrival
-        Per edge: the ticks at which its data leaves and arrives; the producer's end where it does not move.
-    used
-        Per device: bytes that count against its capacity.
-    metrics
-        The value of each metric of the objective, and of the makespan.
-    """
-
-    device: list[int]
-    start: list[int]
-    end: list[int]
-    release: list[int]
-    home: list[int]
-    sent: list[int]
-    arrival: list[int]
-    used: list[int]
-    metrics: dict[str, int]
+    device: list[int]  # of each task
+    start: list[int]  # tick of each task
+    end: list[int]  # tick of each task
+    release: list[int]  # tick at which each task's output is released
+    home: list[int]  # device of each colocation group
+    sent: list[int]  # tick at which each edge's data leaves; the producer's end if it does not move
+    arrival: list[int]  # tick at which each edge's data arrives; the producer's end if it does not move
+    used: list[int]  # bytes that count against the capacity of each device
+    metrics: dict[str, int]  # the metrics of the objective, and the makespan
 
 
 def view(problem: Problem, schedule: Schedule) -> View:
@@ -140,12 +126,9 @@ class Level(Generic[E]):
 class LevelOutcome:
     """How the minimisation of one level ended."""
 
-    infeasible: bool
-    """Whether the engine finds that there are no solutions."""
-    bound: int | None
-    """A lower bound of the level in its steps; None without one."""
-    reason: Callable[[], Termination]
-    """Returns why the run ends where the gap limit is not reached."""
+    infeasible: bool  # whether the engine finds that there are no solutions
+    bound: int | None  # a lower bound of the level in its steps
+    reason: Callable[[], Termination]  # returns why the run ends if the gap limit is not reached
 
 
 class ExactRun(SolveRun, ABC, Generic[E]):

@@ -1,19 +1,18 @@
-"""What the runs of exact solvers and of the portfolio share: a clock, an incumbent, and how they end."""
+"""The run of an exact solver, a search or the portfolio: its clock, its incumbent, and how it ends."""
 
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any
 
 import numpy as np
 
-from placeopt.model.objective import Value
+from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.simulation import retime
-from placeopt.solver import Answer, Clock, Options, Termination
-
-from .incumbent import Incumbent
+from placeopt.solver import Answer, Clock, Options, Progress, Termination
 
 
 def nothing_to_place(problem: Problem) -> Answer:
@@ -23,17 +22,55 @@ def nothing_to_place(problem: Problem) -> Answer:
 
 
 def gap_reached(value: Value, bound: Value, gap_limit: float | None) -> Termination | None:
-    """Return OPTIMAL where a value equals its bound, COMPLETED where it is within the gap limit, else None."""
+    """Return OPTIMAL if a value equals its bound, COMPLETED if it is within the gap limit, else None."""
     if value == bound:
         return Termination.OPTIMAL
     return Termination.COMPLETED if gap_limit is not None and value - bound <= gap_limit * value else None
 
 
 def sufficient(problem: Problem, bound: float, gap_limit: float | None = None) -> float:
-    """Return the value at which a search may end; -inf where the objective has several levels."""
+    """Return the value at which a search may end; -inf if the objective has several levels."""
     if len(problem.objective.levels) > 1:
         return -math.inf
     return bound if gap_limit is None else bound / (1 - gap_limit) if gap_limit < 1 else math.inf
+
+
+class Incumbent:
+    """The best schedule and the best bound so far; reports both, and may be called from several threads.
+
+    `found_by` is the message that came with the best schedule, `bound_by` the source of the bound.
+    """
+
+    def __init__(self, problem: Problem, options: Options, clock: Clock) -> None:
+        self.problem = problem
+        self.schedule: Schedule | None = None
+        self.values: tuple[Value, ...] | None = None
+        self.bound: Value | None = None
+        self.found_by, self.bound_by = "", ""
+        self._on_progress, self._clock = options.on_progress, clock
+        self._lock = threading.Lock()
+
+    def offer(self, schedule: Schedule, message: str = "") -> bool:
+        """Keep a schedule if it is better than the best; return whether it is."""
+        values = evaluate(self.problem, schedule)
+        with self._lock:
+            if self.values is not None and values >= self.values:
+                return False
+            self.schedule, self.values, self.found_by = schedule, values, message
+            self._report(message)
+            return True
+
+    def raise_bound(self, bound: Value, source: str = "") -> None:
+        """Keep a proved lower bound of the first level if it is better than the best."""
+        with self._lock:
+            if self.bound is None or bound > self.bound:
+                self.bound, self.bound_by = bound, source
+                self._report("")
+
+    def _report(self, message: str) -> None:
+        if self._on_progress is not None:
+            objective = self.values[0] if self.values else None
+            self._on_progress(Progress(self._clock.elapsed, objective, self.bound, message))
 
 
 class SolveRun:
@@ -58,7 +95,7 @@ class SolveRun:
         return self.stop_reason() is not None
 
     def first_level_reached(self, bound: Value | None) -> Termination | None:
-        """Return how to end where the incumbent is good enough for a bound; None with several levels."""
+        """Return how to end if the incumbent is good enough for a bound; None with several levels."""
         values = self.best.values
         if values is None or bound is None or len(values) > 1:
             return None

@@ -1,6 +1,6 @@
 """Scale a problem to longer ticks without loss: exact solvers work better with small numbers.
 
-Let g divide every duration, every possible transfer, every release time and, where the objective counts it, all
+Let g divide every duration, every possible transfer, every release time and, if the objective counts it, all
 relocation. Take a schedule and round each start, of tasks and transfers, down to a multiple of g. Rounding down keeps
 order and commutes with adding multiples of g. So precedence, the exclusive use of devices and ports, and release times
 still hold. Nothing ends later: deadlines hold, even rounded down, and no metric grows. Memory live at tick k g was live
@@ -95,7 +95,7 @@ def _common(problem: Problem) -> int:
 
 
 def _divided(num: Int, den: Int, by_num: int, by_den: int) -> tuple[Int, Int] | None:
-    """Return num * by_num / (den * by_den) in lowest terms; None where it exceeds the integers of a `Problem`."""
+    """Return num * by_num / (den * by_den) in lowest terms; None if it exceeds the integers of a `Problem`."""
     ratios = [Fraction(int(a) * by_num, int(b) * by_den) for a, b in zip(num.flat, den.flat, strict=True)]
     if any(ratio.numerator * ratio.denominator >= 2**62 for ratio in ratios):
         return None

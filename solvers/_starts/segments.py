@@ -30,6 +30,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 
 from .._constructive.sequences import heft_on_homes
+from .._runs.device_classes import class_members
 
 MOST_STATES = 256
 """Largest number of states s; networks with more have no segments."""
@@ -41,7 +42,7 @@ MOST_STEPS, MOST_LOOPS = 200_000_000, 1_000_000
 def segmented(problem: Problem) -> Iterator[Schedule]:
     """Yield schedules of consecutive segments, of the breadth-first order and of the depth-first one.
 
-    There are none where no memory is tight, where groups of several tasks must share a device, or where none fits. They
+    There are none if no memory is tight, if groups of several tasks must share a device, or if no segments fit. They
     respect feasibility and memory under the `sum` model, but ignore separation.
     """
     if problem.n_groups < problem.n_tasks or problem.n_tasks == 0 or problem.n_devices == 0:
@@ -54,8 +55,7 @@ def segmented(problem: Problem) -> Iterator[Schedule]:
 
 def _cut(problem: Problem, order: Int) -> Int | None:
     """Return the device (n,) of each task; None if there is nothing to cut, no solution, or too much work."""
-    n, label = problem.n_tasks, problem.device_class
-    devices = [np.flatnonzero(label == c).tolist() for c in range(int(label.max()) + 1)]
+    n, devices = problem.n_tasks, class_members(problem)
     k = len(devices)
     leader = [members[0] for members in devices]
     held = np.concatenate(([0], np.cumsum(problem.memory[order])))
@@ -112,11 +112,8 @@ def _cut(problem: Problem, order: Int) -> Int | None:
 def _first_tasks(problem: Problem, order: Int, held: Int, device: int) -> Int:
     """Return, for each p (n + 1,), the least q such that tasks q..p-1 of the order may run on the device and fit."""
     n = len(order)
-    q = (
-        np.searchsorted(held, held - problem.capacity[device])
-        if problem.capacity[device] < held[-1]
-        else np.zeros(n + 1)
-    )
+    tight = problem.capacity[device] < held[-1]
+    q = np.searchsorted(held, held - problem.capacity[device]) if tight else np.zeros(n + 1)
     barred = np.where(problem.feasible[order, device], 0, np.arange(1, n + 1))
     return np.maximum(q, np.concatenate(([0], np.maximum.accumulate(barred)))).astype(np.int64)
 

@@ -20,7 +20,7 @@ def best_serial(problem: Problem) -> tuple[Schedule | None, str]:
     """Return the best schedule of all tasks on one device; None and the obstacle of each device if there is none."""
     if len(problem.separation):
         first, second = (problem.task_names[i] for i in problem.separation[0])
-        return None, f"no single device will do: {first} and {second} must be apart"
+        return None, f"no single device can run all tasks: {first} and {second} must be on different devices"
     candidates: list[Schedule] = []
     reasons: list[str] = []
     for d in range(problem.n_devices):
@@ -40,8 +40,7 @@ def best_serial(problem: Problem) -> tuple[Schedule | None, str]:
             has = size_text(int(problem.capacity[d]))
             reasons.append(f"{problem.device_names[d]} has {has} of the {size_text(min(needs))} needed")
     if not candidates:
-        reason = listing(reasons) if reasons else "there is none"
-        return None, f"no single device will do: {reason}"
+        return None, f"no single device can run all tasks: {listing(reasons) if reasons else 'there are no devices'}"
     best = min(candidates, key=lambda schedule: (lateness(problem, schedule), evaluate(problem, schedule)))
     late = lateness(problem, best)
     return best, f"some task misses its deadline by {time_text(late, problem.resolution)}" if late else ""
@@ -51,7 +50,7 @@ def _orders(problem: Problem, device: int) -> list[Schedule]:
     """Return schedules on one device; their orders differ only with release times or deadlines.
 
     The orders are `Problem.order`; that in which tasks become ready, which minimises the makespan because the device
-    idles only while no task is ready; and, where that misses a deadline, the earliest deadline first among ready tasks
+    idles only while no task is ready; and, if that misses a deadline, the earliest deadline first among ready tasks
     (J. R. Jackson's rule), where successors tighten the deadlines of their predecessors.
     """
     schedules = [_serial(problem, device, problem.order)]

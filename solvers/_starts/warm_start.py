@@ -13,7 +13,7 @@ from placeopt.solver import Clock, Options
 from .._constructive.sequences import heft
 from .._local_search.search import LOADING, Coolings, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings
-from .._runs.incumbent import Incumbent
+from .._runs.solve_run import Incumbent
 from .._runs.validity import valid_forms
 from .segments import segmented
 from .serial import best_serial

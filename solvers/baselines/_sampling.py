@@ -29,7 +29,7 @@ from placeopt.solver import Answer, Clock, Options, Termination
 
 from .._constructive.construction import Construction, as_answer, no_room
 from .._constructive.groups import grouped, packings
-from .._runs.incumbent import Incumbent
+from .._runs.solve_run import Incumbent
 from .._runs.validity import valid
 
 STEPS_A_SECOND = 12_000_000  # tasks and edges that one core simulates in a second or less

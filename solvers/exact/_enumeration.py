@@ -1,7 +1,7 @@
 """Enumerate all placements of a tiny problem and all orders of each, by a depth-first search with pruning.
 
 Placement: the colocation groups in turn, each on every feasible device with enough memory left and without a group that
-is separated from it. Of interchangeable devices without any group only the first is tried. A placement is pruned where
+is separated from it. Of interchangeable devices without any group only the first is tried. A placement is pruned if
 the load of one device, as a makespan, and the relocation so far cannot improve the incumbent: every level of the
 objective is non-decreasing in both.
 
@@ -11,7 +11,7 @@ as its release time, its predecessors, its device and its ports allow. That find
 take one in which nothing can start earlier while the order on each device and port stays. Appended by start,
 predecessors first among equal ones, its operations get the same starts, because each starts at its release or when an
 operation ends that was appended before it. A schedule that meets its deadlines still does when operations start
-earlier. A partial order is pruned where an operation must be late, or where the path from an operation to the end, or
+earlier. A partial order is pruned if an operation must be late, or if the path from an operation to the end, or
 the remaining work of a device, shows that it cannot improve the incumbent.
 
 Memory is that of the `sum` model, which does not depend on the order.
@@ -45,13 +45,8 @@ class StoppedError(Exception):
 class Enumeration:
     """One search.
 
-    Attributes
-    ----------
-    least
-        The value of the incumbent, None without one: an integer for each level of the objective, `_scale` times its
-        value.
-    moved
-        Ticks of relocation of the current partial placement.
+    `least` is the value of the incumbent, None without one: an integer for each level of the objective, `_scale` times
+    its value. `moved` are the ticks of relocation of the current partial placement.
     """
 
     def __init__(

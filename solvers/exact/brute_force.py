@@ -75,7 +75,7 @@ class BruteForce:
         if ending is not None:
             return run.ended(ending)
         if search.least is None:
-            return run.ended(Termination.INFEASIBLE, "no placement and order keeps every rule")
+            return run.ended(Termination.INFEASIBLE, "no placement and order satisfies all constraints")
         run.best.raise_bound(search.bound)
         return run.ended(Termination.OPTIMAL)
 

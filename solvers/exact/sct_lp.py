@@ -6,9 +6,9 @@ section 3.2), as B. Jeon et al.: Baechi: Fast device placement of machine learni
 doi:10.1145/3419111.3421302, section 2.4, equation 2, relaxes and rounds it. `placeopt.bounding.sct` states
 the formulas and the departures from the papers.
 
-The program assumes an unlimited number of devices. So the answer has a schedule only where there are enough devices:
+The program assumes an unlimited number of devices. So the answer has a schedule only if there are enough devices:
 each chain of favourites gets its own device, in order of its first task, and every task starts when its data arrives.
-That is SCT for an unlimited number of devices, within (2 + 2 rho) / (2 + rho) of the optimum where the SCT assumption
+That is SCT for an unlimited number of devices, within (2 + 2 rho) / (2 + rho) of the optimum if the SCT assumption
 holds and x is rounded at 1/2; at Baechi's 0.1 within (1 + rho) / (1 + rho / 10). Otherwise the answer has no schedule;
 `m-sct` constructs one from the same favourites.
 
@@ -43,7 +43,7 @@ class SctLpSettings(SctSettings):
 
 
 class SctLp:
-    """Solves the program; has a schedule only where every chain of favourites can have its own device."""
+    """Solves the program; has a schedule only if every chain of favourites can have its own device."""
 
     name: ClassVar[str] = "sct-lp"
     info: ClassVar[Info] = Info(
@@ -104,7 +104,7 @@ def _chains(favourites: Favourites, order: Int) -> tuple[Int, int]:
 
 
 def _own_devices(problem: Problem, chain: Int, count: int) -> Int | None:
-    """Return the device (n,) of each task if each chain has its own; None where that is infeasible."""
+    """Return the device (n,) of each task if each chain has its own; None if that is infeasible."""
     if count > problem.n_devices:
         return None
     groups = grouped(problem)

@@ -1,8 +1,8 @@
 """The heuristics of the portfolio, with passes and limits of size.
 
-Each was measured on its own: on networks with tight memory heft is rarely the best, and the
-best one differs between graphs. Ready lists over all pairs of a task and a device, and passes that join tasks, win
-where memory is tight or transfers are expensive; `single` wins where no transfer pays off.
+Each was measured alone. On networks with tight memory heft is rarely the best, and the best one differs between graphs.
+Ready lists over all pairs of a task and a device, and passes that join tasks, win if memory is tight or transfers are
+expensive; `single` wins if no transfer pays off.
 """
 
 from __future__ import annotations

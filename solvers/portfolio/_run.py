@@ -39,7 +39,7 @@ class Tuning:
     quick: float = 0.3  # share after which no further heuristic begins; matters while kernels are not compiled
     small: int = 60  # tasks up to which CP-SAT runs before the searches: it mostly proves the optimum at once
     exact: float = 0.15  # share of CP-SAT
-    exact_first: float = 0.4  # share of CP-SAT where it runs first
+    exact_first: float = 0.4  # share of CP-SAT if it runs first
     exact_longest: float = 10.0  # largest number of seconds of CP-SAT
     building: float = 2e-4  # seconds to build a literal, interval or row of CP-SAT's model
     unit: float = 2.0  # seconds of a unit of CP-SAT's deterministic time: unit + size / weight
@@ -49,7 +49,7 @@ class Tuning:
     shortest: float = 0.5  # least number of seconds of a turn
     longest: float = 8.0  # largest number of seconds of a turn
     cooling: int = 300  # moves per task below which a turn makes a descent, too short to cool
-    large: int = 6_000  # tasks above which only windows improve a schedule, where they apply
+    large: int = 6_000  # tasks above which only windows improve a schedule, if they apply
     sweep: float = 0.6  # share of the searches for one pass of windows
     window: tuple[float, float] = (0.05, 1.0)  # least and largest number of seconds of a window
     cutting: float = 5e-7  # seconds per task and edge to cut a window out and to insert its result
@@ -144,7 +144,7 @@ class Run(SolveRun):
             if at and (self.stop_reason() or self.clock.elapsed > TUNING.quick * self.span):
                 self.varies_by = self.varies_by or "clock"
                 return
-            # Heft does not wait for compiled code, so that there is a schedule early.
+            # Heft does not wait for compiled code, so that a schedule exists early.
             patience = impatient(self.stopped) if at else nullcontext()
             with self.best.turn(member.name), patience, suppress(WaitingStoppedError):
                 for schedule in schedules(member, self.problem, self.options.seed):
@@ -232,7 +232,7 @@ class Run(SolveRun):
         start = self.best.schedule or any_start(self.problem)
         if start is None:
             self.proved = Termination.FAILED
-            self.message = "no placement keeps all groups and separations on feasible devices"
+            self.message = "no placement satisfies feasibility, groups and separations"
             return
         able = [each for each in self.operators if self.best.schedule is not None or not each.needs_schedule]
         if self._compiling():  # plain Python makes too few moves for a gain
@@ -248,7 +248,7 @@ class Run(SolveRun):
         self.turns += 1
 
     def _anneal(self, start: Schedule, seconds: float, number: int) -> float:
-        """Run a turn of annealing, or of a descent where the graph is too large to cool in time.
+        """Run a turn of annealing, or of a descent if the graph is too large to cool in time.
 
         The first turns are short, each from another heuristic's schedule: their values do not show which is the best
         start.
@@ -268,13 +268,7 @@ class Run(SolveRun):
         return seconds
 
     def _walk(
-        self,
-        start: Schedule,
-        seconds: float,
-        number: int,
-        name: str,
-        make: MakeWalker,
-        cooled: Coolings,
+        self, start: Schedule, seconds: float, number: int, name: str, make: MakeWalker, cooled: Coolings
     ) -> None:
         """Run a search by moves."""
         outcome = search_from(

@@ -13,7 +13,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Clock, Options, Progress
 
-from .._runs.incumbent import Incumbent
+from .._runs.solve_run import Incumbent
 
 
 @dataclass(slots=True)

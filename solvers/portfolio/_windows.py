@@ -106,13 +106,7 @@ def window_of(state: State, first: int, last: int) -> Window:
 
 
 class Sweep:
-    """Improves one window after the other, and starts again at the end.
-
-    Attributes
-    ----------
-    state
-        The best schedule so far.
-    """
+    """Improves one window after the other, and starts again at the end; `state` is the best schedule so far."""
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
         self.problem = problem

@@ -33,7 +33,7 @@ DELAY = 0.5
 
 
 class Auto:
-    """Combines solvers; proves optimality and infeasibility where time allows."""
+    """Combines solvers; proves optimality and infeasibility if time allows."""
 
     name: ClassVar[str] = "auto"
     info: ClassVar[Info] = Info(

@@ -1,4 +1,4 @@
-"""What the searches by moves share around their loop: the start, the limits, and the answer."""
+"""Run a search by moves: its start, its limits, and its answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .._runs.solve_run import SolveRun, sufficient
 from .._starts.warm_start import best_start
 
 DEFAULT = 10.0
-"""Seconds worth of moves without a time limit and without a number of rounds."""
+"""Planned seconds of a search without a time limit and without a number of rounds."""
 
 BRIEF = 1.0
 """Seconds of the time limit below which plain code searches, because loading compiled code takes too long."""
@@ -49,11 +49,7 @@ def search_info(summary: str, citation: str) -> Info:
 
 
 def search(
-    problem: Problem,
-    options: Options,
-    settings: SearchSettings,
-    make: MakeWalker,
-    coolings: Coolings,
+    problem: Problem, options: Options, settings: SearchSettings, make: MakeWalker, coolings: Coolings
 ) -> Answer:
     """Search with walkers from `make` that follow `coolings`."""
     run = SolveRun(problem, options)
@@ -63,7 +59,7 @@ def search(
         best.offer(start, "start" if options.initial is None else "initial")
     begin = start or any_start(problem)
     if begin is None:
-        return Answer(Termination.FAILED, message="no placement keeps all groups and separations on feasible devices")
+        return Answer(Termination.FAILED, message="no placement satisfies feasibility, groups and separations")
     if problem.n_tasks == 0:
         return Answer(Termination.OPTIMAL, begin, bound)
     limit = options.planned_seconds

@@ -6,7 +6,7 @@ temperature T falls geometrically. States and moves are those of `placeopt_solve
 
 Departures: violations of memory and deadlines are allowed with an adaptive penalty. The cost contains, besides the
 makespan, how far each device works past the lower bound of the makespan, averaged over the devices. It guides the
-search where one device alone determines the makespan. Each cooling starts from the best state so far, at one of several
+search if one device alone determines the makespan. Each cooling starts from the best state so far, at one of several
 temperatures.
 """
 

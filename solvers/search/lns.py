@@ -20,10 +20,10 @@ the layers of ResNet-50 on small devices end 7% below the best heuristic, those 
 Feasible devices, colocation, separation, release times, deadlines and memory under the `sum` model are exact in the
 subproblems. Departures: under `peak` a subproblem may use the capacity less the peak of the other tasks, and a schedule
 that does not fit is discarded. Under port contention, subproblems ignore ports, and transfers are then booked around
-the others; that helps where transfers are light, and hardly where ports decide. Of identical idle devices a subproblem
-contains three.
+the others; this helps if transfers are light, but hardly if ports are the bottleneck. A subproblem contains at most
+three identical idle devices.
 
-The start must be feasible. Where only deadlines are violated, the search minimises the makespan without deadlines until
+The start must be feasible. If only deadlines are violated, the search minimises the makespan without deadlines until
 they are met.
 
 With one worker, seconds are converted to deterministic work (`_lns.search`), so the same seed gives the same schedule;
@@ -106,7 +106,7 @@ def _solved(problem: Problem, options: Options, settings: LnsSettings) -> Answer
         start = best_start(relaxed, options.initial, True)
     if start is None:
         return Answer(Termination.FAILED, message="no schedule to start from: pass one, or use cp-sat")
-    # Not the objective, which counts original ticks where the problem is coarsened: the search counts coarse ones.
+    # The makespan and not the objective, which counts original ticks if the problem is coarsened.
     enough = sufficient(problem, makespan_bound(problem), options.gap_limit)
 
     def stopped() -> bool:

@@ -16,8 +16,8 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Answer, Clock, Options, Termination
 from placeopt.submodular import continuous_greedy, local_search, stochastic_greedy
-from placeopt.submodular.guarantees import Guarantee, greedy_guarantee
 from placeopt.submodular.placement import Form, PlacementModel, PlacementSettings, time_capacity
+from placeopt.submodular.results import Guarantee, greedy_guarantee
 
 from .._constructive.construction import (
     Construction,

@@ -40,7 +40,7 @@ def cut_at_random(relaxation: Relaxation, rng: np.random.Generator, rounds: int)
     families = covers, ChainCuts(relaxation, covers), CycleCuts(relaxation, network), ForkCuts(relaxation, network)
     if relaxation.timed:
         relaxation.add_windows()
-    upper = np.minimum(np.array(relaxation.programme.upper, dtype=np.float64), 1.0)
+    upper = np.minimum(np.array(relaxation.program.upper, dtype=np.float64), 1.0)
     found = [0, 0, 0, 0]
     for _ in range(rounds):
         x = rng.random(len(upper)) * upper * rng.choice([0.05, 0.3, 1.0])
@@ -50,23 +50,23 @@ def cut_at_random(relaxation: Relaxation, rng: np.random.Generator, rounds: int)
             cuts = family.violated(x)
             assert all(excess > 0 for excess, _ in cuts)
             found[place] += len(cuts)
-            relaxation.programme.rows.extend(row for _, row in cuts)
+            relaxation.program.rows.extend(row for _, row in cuts)
     return found
 
 
 def broken(relaxation: Relaxation, schedule: Schedule) -> list[str]:
     """The constraints that the point of a schedule violates, as text."""
-    return unkept(relaxation.programme, relaxation.point(schedule).tolist())
+    return unkept(relaxation.program, relaxation.point(schedule).tolist())
 
 
-def unkept(programme: LinearProgram, x: list[int]) -> list[str]:
+def unkept(program: LinearProgram, x: list[int]) -> list[str]:
     """The rows and bounds that a point violates, as text."""
     found = []
-    for place, row in enumerate(programme.rows):
+    for place, row in enumerate(program.rows):
         value = sum(c * x[j] for j, c in zip(row.columns.tolist(), row.coefficients.tolist(), strict=True))
         if value < row.low or (row.equation and value > row.low):
             found.append(f"row {place}: {value} for {row.low}")
-    for column, (low, value, high) in enumerate(zip(programme.lower, x, programme.upper, strict=True)):
+    for column, (low, value, high) in enumerate(zip(program.lower, x, program.upper, strict=True)):
         if not low <= value <= high:
             found.append(f"column {column}: {value} not within {low}..{high}")
     return found
@@ -190,16 +190,16 @@ class TestRows:
             )  # fmt: skip
             relaxation = relaxation_of(problem)
             cut_at_random(relaxation, rng, 3)
-            handed = coarse(relaxation.programme, in_ticks=relaxation.in_ticks)
-            largest = max(int(np.abs(row.coefficients).max()) for row in handed.programme.rows if len(row.columns))
-            assert max(largest, *handed.programme.upper) <= GRID
+            handed = coarse(relaxation.program, in_ticks=relaxation.in_ticks)
+            largest = max(int(np.abs(row.coefficients).max()) for row in handed.program.rows if len(row.columns))
+            assert max(largest, *handed.program.upper) <= GRID
             for _ in range(4):
                 schedule = simulate(problem, some_placement(problem, rng))
                 if verify(problem, schedule).feasible:
                     schedules += 1
                     coarser += int(handed.unit.max()) > 1
                     point = relaxation.point(schedule) // handed.unit
-                    assert unkept(handed.programme, point.tolist()) == [], f"seed {seed}"
+                    assert unkept(handed.program, point.tolist()) == [], f"seed {seed}"
         assert schedules > 50
         assert coarser > 30
 
@@ -207,8 +207,8 @@ class TestRows:
         problem = chain([5, 3, 7], [2, 2])
         relaxation = relaxation_of(problem)
         network = GroupGraph.of(relaxation)
-        cuts = CoverCuts(relaxation, network).violated(np.zeros(relaxation.programme.n_columns))
-        relaxation.programme.rows.extend(row for _, row in cuts)
+        cuts = CoverCuts(relaxation, network).violated(np.zeros(relaxation.program.n_columns))
+        relaxation.program.rows.extend(row for _, row in cuts)
         three_and_one = np.array([0, 0, 0, 1])
         assert len(broken(relaxation, simulate(problem, three_and_one))) == 1
         assert broken(relaxation, simulate(problem, np.array([0, 0, 1, 1]))) == []
@@ -218,11 +218,11 @@ class TestRows:
         problem = chain([1] * 5, [10, 10, 10], memory=5)
         relaxation = relaxation_of(problem)
         chains = ChainCuts(relaxation, CoverCuts(relaxation, GroupGraph.of(relaxation)))
-        x = np.zeros(relaxation.programme.n_columns)
+        x = np.zeros(relaxation.program.n_columns)
         x[relaxation.y] = 1.0  # nothing moves
         cuts = chains.violated(x)
         assert max(excess for excess, _ in cuts) == 2
-        relaxation.programme.rows.extend(row for _, row in cuts)
+        relaxation.program.rows.extend(row for _, row in cuts)
         assert broken(relaxation, simulate(problem, np.array([0, 0, 1, 1, 2, 2]))) == []
         assert broken(relaxation, simulate(problem, np.array([0, 0, 0, 1, 1, 1]))) != []
 
@@ -316,24 +316,24 @@ class TestKinds:
         assert kinds_of(classes_of(counted)).pool.tolist() == [False]
 
 
-class TestProgramme:
+class TestProgram:
     def test_any_multipliers_prove_something_true(self) -> None:
         # minimise 3 x + 2 y, x + y >= 4, x - y = 1, 0 <= x, y <= 10: x = 2.5, y = 1.5 has 10.5.
-        programme = LinearProgram()
-        x, y = programme.add_columns([10, 10], integral=False).tolist()
-        programme.objective = {x: 3, y: 2}
-        programme.add_row([x, y], [1, 1], 4)
-        programme.add_row([x, y], [1, -1], 1, equation=True)
+        program = LinearProgram()
+        x, y = program.add_columns([10, 10], integral=False).tolist()
+        program.objective = {x: 3, y: 2}
+        program.add_row([x, y], [1, 1], 4)
+        program.add_row([x, y], [1, -1], 1, equation=True)
         rng = np.random.default_rng(0)
-        assert max(ceil(programme.safe_dual_bound(rng.normal(size=2) * 3)) for _ in range(200)) <= 11
-        assert ceil(programme.safe_dual_bound([2.5, 0.5])) == 11  # 10.5, rounded up: the objective is whole
-        assert ceil(programme.safe_dual_bound([-5.0, 0.0])) == 0  # an inequality has no negative multiplier
+        assert max(ceil(program.safe_dual_bound(rng.normal(size=2) * 3)) for _ in range(200)) <= 11
+        assert ceil(program.safe_dual_bound([2.5, 0.5])) == 11  # 10.5, rounded up: the objective is whole
+        assert ceil(program.safe_dual_bound([-5.0, 0.0])) == 0  # an inequality has no negative multiplier
 
     def test_a_column_named_twice_counts_twice(self) -> None:
-        programme = LinearProgram()
-        (x,) = programme.add_columns([10], integral=True).tolist()
-        programme.add_row([x, x], [1, 2], 4)
-        assert programme.rows[0].coefficients.tolist() == [3]
+        program = LinearProgram()
+        (x,) = program.add_columns([10], integral=True).tolist()
+        program.add_row([x, x], [1, 2], 4)
+        assert program.rows[0].coefficients.tolist() == [3]
 
 
 class TestCuts:

@@ -149,7 +149,7 @@ class TestWhileSolving:
         done = run("whatif", HEFT_10, "-s", "patient", "-t", "none")
         assert done.code == 130
         assert "as it is" in done.out
-        assert "note: stopped before one more processor, processor twice as fast, twice the bandwidth of" in done.out
+        assert "note: not examined: one more processor, processor twice as fast, twice the bandwidth of" in done.out
         assert done.out.endswith("no change was examined\n")
 
 

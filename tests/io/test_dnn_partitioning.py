@@ -245,7 +245,7 @@ class TestCommand:
             ((source, "--format", "dnn-partitionin"), "unknown format dnn-partitionin; did you mean dnn-partition"),
             ((source, "--out", source), "which is read; expected another file"),
             ((source, "--out", tmp_path / "no" / "p.yaml"), "cannot write"),
-            ((source, "--resolution", "3"), '--resolution: "3" is no length of a tick'),
+            ((source, "--resolution", "3"), '--resolution: "3" is not a length of a tick'),
             ((source, "--resolution", "3 kB"), "is an amount of memory"),
             ((other,), "looks like no known format; state --format, one of dnn-partitioning"),
             ((tmp_path / "none.json",), "no such file"),

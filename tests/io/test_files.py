@@ -170,7 +170,8 @@ class TestSize:
     @pytest.mark.parametrize(
         ("size", "why"),
         [
-            ("100", "has 897 bytes; the limit is 100 bytes"), ("1q", '--max-size: "1q" has an unknown unit q'),
+            ("100", f"has {FIVE.stat().st_size} bytes; the limit is 100 bytes"),
+            ("1q", '--max-size: "1q" has an unknown unit q'),
             ("0", '--max-size: "0" is less than a byte'), ("0.1 B", "is less than a byte"), ("-1", "--max-size"),
         ],
     )  # fmt: skip

@@ -247,7 +247,7 @@ def test_the_verifier_says_so_too(what: str) -> None:
 @pytest.mark.parametrize("edge", [FAR, -1, -FAR, 4])
 def test_transfers_of_no_edge_are_refused(edge: int) -> None:
     problem = diamond(contention="port")
-    with pytest.raises(po.UsageError, match=f"transfers: no edge {edge}; expected an index from 0 to 3"):
+    with pytest.raises(po.UsageError, match=f"transfers: edge {edge} does not exist; expected an index from 0 to 3"):
         retime(problem, transferred([0, edge], [1, 1]))
     assert not po.verify(problem, transferred([0, edge], [1, 1])).feasible
 

@@ -1,4 +1,4 @@
-"""Search policies: what they see, what episodes record and count, where each policy goes."""
+"""Search policies: the state, records and costs of episodes, and the moves of each policy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from placeopt.verifier import verify
 
 
 def giph(seed: int, tasks: int = 16) -> Problem:
-    """A problem as in GiPH's evaluation (benchmarks/giph_sets.py)."""
+    """A problem as in the evaluation of GiPH (benchmarks/giph_sets.py)."""
     document = random_document(
         tasks, 20, alpha=0.3, connection=0.2, hardware=5, requirement=1.0, support=0.2, seed=seed,
         speed=5.0, speed_heterogeneity=0.8, bandwidth=100.0, bandwidth_heterogeneity=0.8, delay=10.0,
@@ -57,7 +57,7 @@ def chain(**rest: object) -> Problem:
 
 
 class Scripted(Policy):
-    """Makes the moves it is given; keeps those that are not in `back`."""
+    """Makes the given moves, and reverts those of the steps in `back`."""
 
     name = "scripted"
 
@@ -90,14 +90,14 @@ class TestState:
         assert state_of(chain(release=np.array([1, 20])), [0, 1]).finish_times(1).tolist() == [25, 25, 22]
         assert state_of(chain(group=np.array([0, 0])), [0, 0]).finish_times(1).tolist() == [8, 8, 5]
 
-    def test_policies_can_change_nothing(self) -> None:
+    def test_state_is_read_only(self) -> None:
         state = state_of(chain(), [0, 1])
         run = state.run
         for array in (state.device, run.start, run.end, run.edge_ticks, state.options(0), state.finish_times(0)):
             with pytest.raises(ValueError, match="read-only"):
                 array[0] = 1
 
-    def test_options_keep_the_rules(self) -> None:
+    def test_options_satisfy_all_constraints(self) -> None:
         problem = build_problem(
             task_names=list("abcd"),
             device_names=["d0", "d1", "d2", "d3"],
@@ -110,7 +110,7 @@ class TestState:
         )
         space = Space(problem)
         device = np.array([0, 0, 1, 3])
-        # The group of a and b takes 4 and may not run on d3; c, on d1, must be apart from it; d goes into no full one.
+        # The group of a and b needs 4 bytes, not on d3, and separation from c, which is on d1; d needs a free byte.
         assert space.options(device, 1).tolist() == [0, 2]
         assert space.options(device, 2).tolist() == [1, 2, 3]
         assert space.options(device, 3).tolist() == [0, 1, 2, 3]
@@ -118,7 +118,7 @@ class TestState:
         assert space.moved(device, 1, 2).tolist() == [2, 2, 1, 3]
 
     @pytest.mark.parametrize("seed", range(6))
-    def test_the_critical_path_explains_the_makespan(self, seed: int) -> None:
+    def test_critical_path_is_contiguous(self, seed: int) -> None:
         problem = giph(seed)
         device = random_placement(problem, np.random.default_rng(seed))
         state = state_of(problem, device.tolist())
@@ -135,7 +135,7 @@ class TestState:
 class TestEpisode:
     @pytest.mark.parametrize("noise", [0.0, 0.2])
     @pytest.mark.parametrize("name", sorted(POLICIES))
-    def test_it_records_what_happened(self, name: str, noise: float) -> None:
+    def test_record_agrees_with_simulation(self, name: str, noise: float) -> None:
         problem = giph(3)
         first = random_placement(problem, np.random.default_rng(0))
         found = run_episode(problem, POLICIES[name](), first, steps=32, noise=noise, seed=4)
@@ -165,8 +165,8 @@ class TestEpisode:
         again = run_episode(problem, POLICIES[name](), first, steps=32, noise=noise, seed=4)
         assert again.history == found.history
 
-    def test_going_back(self) -> None:
-        # a on d1 ends at 2, b on d0 at 2 + 4 + 5; b on d2 at 3 + 4 + 2 beside a on d0.
+    def test_reverted_moves(self) -> None:
+        # With a on d1: b on d0 ends at 2 + 4 + 5. With a on d0: b on d2 ends at 3 + 4 + 2.
         policy = Scripted((0, 1), (1, 2), (1, 2), (1, 2), back=(0, 1))
         found = run_episode(chain(), policy, [0, 0], steps=4)
         assert found.current.tolist() == [8, 8, 8, 9, 9]
@@ -174,10 +174,10 @@ class TestEpisode:
         assert [made.kept for made in found.history] == [False, False, True, True]
         assert found.best.tolist() == [8] * 5
         assert found.device.tolist() == [0, 0]
-        # The move to d2 is executed once: the second time it is known, the third time it changes nothing.
+        # The move to d2 is executed once: the second time it is cached, the third time it changes nothing.
         assert found.evaluations.tolist() == [1, 2, 3, 3, 3]
 
-    def test_estimates_are_counted_once_for_a_placement(self) -> None:
+    def test_estimates_are_counted_once_per_placement(self) -> None:
         class Looking(Scripted):
             def move(self, state: State) -> tuple[int, int]:
                 state.finish_times(1)
@@ -187,7 +187,7 @@ class TestEpisode:
         found = run_episode(chain(), Looking((0, 1), (0, 1), (0, 0), back=(0,)), [0, 0], steps=3)
         assert found.estimates.tolist() == [0, 3, 3, 6]
 
-    def test_trying_a_move_costs_what_making_it_costs(self) -> None:
+    def test_evaluated_move_is_not_executed_again(self) -> None:
         class Trying(Scripted):
             def move(self, state: State) -> tuple[int, int]:
                 assert [state.evaluate(1, d) for d in (0, 1, 2)] == [8, 12, 9]
@@ -195,7 +195,7 @@ class TestEpisode:
 
         assert run_episode(chain(), Trying((1, 2)), [0, 0], steps=1).evaluations.tolist() == [1, 3]
 
-    def test_noise_is_that_of_the_simulator(self) -> None:
+    def test_noise_agrees_with_simulate_noisy(self) -> None:
         problem = giph(1)
         device = random_placement(problem, np.random.default_rng(1))
         simulator = Simulator(problem, 400, 0.2, np.random.default_rng(2))
@@ -209,13 +209,13 @@ class TestEpisode:
         assert (abs(moving - plain.edge_ticks) <= 0.2 * plain.edge_ticks + 1).all()
         spans = np.array([run.makespan for run in runs])
         other = simulate_noisy(problem, device, noise=0.2, runs=400, seed=5)
-        # Two means of 400 draws each: five standard errors apart at most.
+        # Two means of 400 draws each differ by at most five standard errors.
         assert abs(spans.mean() - other.mean) < 5 * other.deviation * (2 / 400) ** 0.5
         assert 0.8 < spans.std() / other.deviation < 1.25
         assert simulator.expected(device) == plain.makespan
         assert simulator.ledger.evaluations == 400
 
-    def test_one_transfer_for_several_consumers_takes_one_time(self) -> None:
+    def test_shared_transfer_has_one_time(self) -> None:
         problem = build_problem(
             task_names=["a", "b", "c"],
             device_names=["d0", "d1"],
@@ -232,7 +232,7 @@ class TestEpisode:
         assert len({int(run.edge_ticks[0]) for run in runs}) > 5
 
     @pytest.mark.parametrize("name", sorted(POLICIES))
-    def test_memory_groups_separation_and_ports(self, name: str) -> None:
+    def test_constraints_hold_after_each_move(self, name: str) -> None:
         problem = po.compile(random_document(14, 4, memory=10, tightness=0.7, seed=2))
         problem = replace(problem, contention="port")
         group = np.arange(14)
@@ -249,7 +249,7 @@ class TestEpisode:
             assert verify(problem, simulate(problem, device)).feasible
         assert found.best[-1] < found.best[0]
 
-    def test_compiled_code_does_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_compiled_code_gives_the_same_history(self, monkeypatch: pytest.MonkeyPatch) -> None:
         problem = giph(2)
         first = random_placement(problem, np.random.default_rng(2))
         found = [run_episode(problem, Annealing(), first, steps=20, noise=0.1, seed=2)]
@@ -257,7 +257,7 @@ class TestEpisode:
         found.append(run_episode(problem, Annealing(), first, steps=20, noise=0.1, seed=2))
         assert found[0].history == found[1].history
 
-    def test_what_makes_no_sense(self) -> None:
+    def test_invalid_arguments(self) -> None:
         problem = chain()
         for arguments, message in (
             ({"steps": -1}, "steps: -1 is negative"),
@@ -280,7 +280,7 @@ class TestEpisode:
 
 
 class TestSampling:
-    def test_each_step_is_another_placement(self) -> None:
+    def test_each_step_draws_a_new_placement(self) -> None:
         problem = giph(5)
         first = random_placement(problem, np.random.default_rng(5))
         found = sample_placements(problem, first, steps=30, seed=6)
@@ -296,7 +296,7 @@ class TestSampling:
         assert set(found) == {(0, 1), (0, 2), (1, 0), (1, 2)}
         assert max(abs(count - 500) for count in found.values()) < 5 * (2000 * 0.25 * 0.75) ** 0.5
 
-    def test_where_none_is_found(self) -> None:
+    def test_no_feasible_placement_found(self) -> None:
         problem = chain(resident=np.array([4, 4]), capacity=np.array([3, 3, 3]))
         with pytest.raises(UsageError, match="none of 10000 random placements"):
             random_placement(problem, np.random.default_rng(0))
@@ -319,13 +319,13 @@ def mean_slr(policy: Policy, problems: list[Problem], noise: float = 0.0) -> tup
 
 
 class TestPolicies:
-    def test_eft_takes_the_earliest_finish(self) -> None:
+    def test_eft_chooses_the_earliest_finish(self) -> None:
         found = run_episode(chain(), RandomTaskEft(), [0, 1], steps=30, seed=1)
-        # a goes to d1, where it ends first whatever else; then b ends there at 2 + 5, on d2 at 2 + 4 + 2.
+        # a always ends first on d1. Then b ends there at 2 + 5, and on d2 at 2 + 4 + 2.
         assert {(made.task, made.device) for made in found.history[-10:]} <= {(0, 1), (1, 1)}
         assert found.current[-1] == 7
 
-    def test_greedy_never_gets_worse(self) -> None:
+    def test_greedy_never_increases_the_makespan(self) -> None:
         found = run_episode(giph(4), RandomTaskGreedy(), random_placement(giph(4), np.random.default_rng(0)), steps=40)
         assert (np.diff(found.current) <= 0).all()
 
@@ -333,31 +333,31 @@ class TestPolicies:
         problems = [giph(seed) for seed in range(10)]
         eft, _ = mean_slr(RandomTaskEft(), problems)
         annealing, episodes = mean_slr(Annealing(), problems)
-        # benchmarks/giph_evaluation.py has the figures; here each executes 2 |V| + 1 placements at most.
+        # benchmarks/giph_evaluation.py has the figures; here, each executes at most 2 |V| + 1 placements.
         assert annealing < 0.95 * eft
         assert all(each.evaluations[-1] <= 33 for each in episodes)
         few, lean = mean_slr(Annealing(tasks=2), problems)
         assert annealing < few < eft
         assert sum(each.estimates[-1] for each in lean) < 0.5 * sum(each.estimates[-1] for each in episodes)
 
-    def test_annealing_without_another_device(self) -> None:
+    def test_single_device(self) -> None:
         problem = build_problem(task_names=["a", "b"], device_names=["d0"], duration=np.array([[1], [2]]))
         for name in POLICIES:
             assert run_episode(problem, POLICIES[name](), [0, 0], steps=3).best.tolist() == [3] * 4
 
-    def test_annealing_tries_what_it_barred_once_all_is_barred(self) -> None:
+    def test_annealing_retries_excluded_moves(self) -> None:
         found = run_episode(chain(), Annealing(hot=1e-6, cold=1e-6), [1, 1], steps=12, seed=0)
-        assert found.best[-1] == 7  # the best there is: nothing is kept
+        assert found.best[-1] == 7  # the optimum: no move is kept
         tried = [(made.task, made.device) for made in found.history if made.device != 1]
         assert set(tried[:4]) == {(0, 0), (0, 2), (1, 0), (1, 2)}
         assert len(tried) > 4
-        # What was executed once is known for as long as the placement is the same.
+        # Executions are cached as long as the placement is the same.
         assert found.evaluations[-1] == 5
 
-    def test_annealing_is_asked_for_sense(self) -> None:
+    def test_invalid_annealing_parameters(self) -> None:
         for arguments, message in (
             ({"tasks": 0}, "tasks: 0 is too few"),
-            ({"hot": 0.1, "cold": 0.2}, "no falling temperatures"),
+            ({"hot": 0.1, "cold": 0.2}, "not valid temperatures"),
             ({"greed": 0.0}, "greed: 0.0 is not positive"),
         ):
             with pytest.raises(UsageError, match=message):
@@ -367,7 +367,7 @@ class TestPolicies:
         assert [make().name for make in POLICIES.values()] == list(POLICIES)
 
 
-def test_the_episode_of_a_solvers_schedule() -> None:
+def test_episode_from_the_schedule_of_a_solver() -> None:
     problem = giph(7)
     heft = po.solve(problem, "heft").schedule
     assert isinstance(heft, Schedule)

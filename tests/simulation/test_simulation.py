@@ -405,7 +405,7 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
         ({"noise": float("nan")}, r"noise: nan is out of range"),
         ({"runs": 10**11}, r"runs: 100000000000 is out of range; expected a whole number from 1 to 10,000,000"),
         ({"runs": 0}, r"runs: 0 is out of range; expected a whole number from 1 to 10,000,000"),
-        ({"seed": -1}, r"seed: -1 is negative"),
+        ({"seed": -1}, r"seed: -1 is out of range"),
     ],
 )
 def test_wrong_arguments_of_noise(arguments: dict[str, Any], message: str) -> None:

@@ -154,4 +154,4 @@ def test_no_room_is_proved() -> None:
     case = problem([[1, 1]] * 3, resident=[5, 5, 5], capacity=[9, 9])
     answer = answered(case)
     assert answer.termination is Termination.INFEASIBLE
-    assert answer.message == "no placement and order keeps every rule"
+    assert answer.message == "no placement and order satisfies all constraints"

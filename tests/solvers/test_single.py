@@ -42,7 +42,7 @@ def test_the_objective_decides() -> None:
 @pytest.mark.parametrize(
     ("rest", "reason"),
     [
-        ({"separation": [(0, 1)]}, "t0 and t1 must be apart"),
+        ({"separation": [(0, 1)]}, "t0 and t1 must be on different devices"),
         ({"resident": np.array([3, 3]), "capacity": np.array([5, 4])}, "d0 has 5 B of the 6 B needed"),
         ({"feasible": np.array([[1, 0], [0, 1]], dtype=np.bool_)}, "d0 may not run t1, d1 may not run t0"),
     ],

@@ -1,4 +1,4 @@
-"""Solvers that lie: every disagreement with the verifier is an internal error that carries what reproduces it."""
+"""False claims of solvers: each is an internal error with a dump that reproduces it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LiarSettings(Settings):
 
 
 class Liar:
-    """Answers what a test tells it to, and calls itself exact."""
+    """A solver declared exact that returns the answer a test sets."""
 
     name: ClassVar[str] = "liar"
     info: ClassVar[Info] = Info("a liar", "optimal", "O(1)", exact=True, combined=True, warm_start=True)
@@ -68,7 +68,7 @@ def pair(tmp_path: Path) -> Path:
 
 
 def dump_of(answer: Answer | po.InternalError, problem: Problem, match: str, **options: Any) -> dict[str, Any]:
-    """What the error for this answer carries."""
+    """The dump of the error for this answer."""
     Liar.answer = answer
     with pytest.raises(po.InternalError, match=match) as raised:
         po.solve(problem, "liar", **{"workers": 1, "passes": ()} | options)
@@ -76,12 +76,12 @@ def dump_of(answer: Answer | po.InternalError, problem: Problem, match: str, **o
     return json.loads(to_json(raised.value.dump))
 
 
-def test_a_strict_run_is_reproduced_as_one(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dump_reproduces_a_strict_run(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(pair.parent)
     dump = dump_of(Answer(Termination.INFEASIBLE), po.load(pair), "is infeasible", strict=True, bound_time=2)
-    told = dump["x-disagreement"]
-    assert (told["strict"], told["bound_time"]) == (True, 2.0)
-    words = told["reproduce"].split()
+    disagreement = dump["x-disagreement"]
+    assert (disagreement["strict"], disagreement["bound_time"]) == (True, 2.0)
+    words = disagreement["reproduce"].split()
     assert words[words.index("--bound-time") :] == ["--bound-time", "2", "--strict", "--no-passes"]
     dumped = pair.with_name("dump.json")
     dumped.write_text(json.dumps(dump))
@@ -89,12 +89,12 @@ def test_a_strict_run_is_reproduced_as_one(pair: Path, monkeypatch: pytest.Monke
     assert again.code == 70
 
 
-LIES = {
-    "infeasible, and heft finds one": (
+FALSE_CLAIMS = {
+    "infeasible, and heft finds a schedule": (
         Answer(Termination.INFEASIBLE),
         "liar claims that the problem is infeasible, and the verifier accepts a schedule of heft",
     ),
-    "infeasible, beside its own schedule": (
+    "infeasible, with a schedule": (
         Answer(Termination.INFEASIBLE, GOOD),
         "liar claims that the problem is infeasible, and the verifier accepts a schedule of liar",
     ),
@@ -110,30 +110,35 @@ LIES = {
         Answer(Termination.OPTIMAL, GOOD),
         "liar claims to be optimal with the bound None, and the verifier finds 4",
     ),
-    "an error of its own": (po.InternalError("two parts of liar disagree"), "two parts of liar disagree"),
+    "an error that the solver raises": (po.InternalError("two parts of liar disagree"), "two parts of liar disagree"),
 }
 
 
-@pytest.mark.parametrize("lie", list(LIES))
-def test_every_lie_is_an_internal_error_that_can_be_reproduced(lie: str, pair: Path) -> None:
-    answer, message = LIES[lie]
+@pytest.mark.parametrize("claim", list(FALSE_CLAIMS))
+def test_false_claims_are_internal_errors_with_reproduction(claim: str, pair: Path) -> None:
+    answer, message = FALSE_CLAIMS[claim]
     problem = po.load(pair)
     dump = dump_of(answer, problem, message, seed=7, time_limit=3, gap_limit=0.5, initial=GOOD, depth=4)
-    told = dump["x-disagreement"]
-    assert message in told["message"]
-    assert "seed 7" in told["message"]
-    assert told["fingerprint"] == problem.fingerprint() == po.compile(dump).fingerprint()
-    assert told["reproduce"] == (
+    disagreement = dump["x-disagreement"]
+    assert message in disagreement["message"]
+    assert "seed 7" in disagreement["message"]
+    assert disagreement["fingerprint"] == problem.fingerprint() == po.compile(dump).fingerprint()
+    assert disagreement["reproduce"] == (
         "placeopt solve THIS_FILE --solver liar --seed 7 --workers 1 --time-limit 3 --gap 0.5 --set depth=4 --no-passes"
     )
-    assert (told["seed"], told["time_limit"], told["gap_limit"], told["workers"]) == (7, 3.0, 0.5, 1)
-    assert told["settings"] == {"depth": 4}
-    assert (told["strict"], told["bound_time"]) == (False, None)
-    assert told["versions"]["placeopt"]
-    assert told["initial"]["tasks"]["b"] == {"device": "d0", "start": 2}
+    assert (disagreement["seed"], disagreement["time_limit"], disagreement["gap_limit"], disagreement["workers"]) == (
+        7,
+        3.0,
+        0.5,
+        1,
+    )
+    assert disagreement["settings"] == {"depth": 4}
+    assert (disagreement["strict"], disagreement["bound_time"]) == (False, None)
+    assert disagreement["versions"]["placeopt"]
+    assert disagreement["initial"]["tasks"]["b"] == {"device": "d0", "start": 2}
 
 
-def test_the_dump_has_the_schedule_that_refutes_the_claim(pair: Path) -> None:
+def test_dump_contains_the_refuting_schedule(pair: Path) -> None:
     dump = dump_of(Answer(Termination.INFEASIBLE), po.load(pair), "heft")
     assert dump["x-disagreement"]["plan"]["tasks"] == {
         "a": {"device": "d0", "start": 0},
@@ -141,14 +146,14 @@ def test_the_dump_has_the_schedule_that_refutes_the_claim(pair: Path) -> None:
     }
 
 
-def test_the_passes_are_in_the_dump(pair: Path) -> None:
+def test_dump_contains_the_passes(pair: Path) -> None:
     dump = dump_of(Answer(Termination.INFEASIBLE), po.load(pair), "infeasible", passes=["zero-time", "relays"])
     assert dump["x-disagreement"]["passes"] == ["zero-time", "relays"]
     assert dump["x-disagreement"]["reproduce"].endswith("--pass zero-time --pass relays")
 
 
-def test_a_schedule_that_breaks_rules_refutes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Infeasible indeed: one of the two ends at tick 4. Re-timing the liar's schedule does not mend that.
+def test_infeasible_schedule_refutes_no_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The problem is infeasible, because one of the tasks ends at tick 4; re-timing cannot change that.
     monkeypatch.setattr("placeopt.solving.pipeline.prove_infeasible", lambda _: None)
     problem = po.compile(
         {"placeopt": 1, "resolution": "1 s", "devices": {"d": {}}, "tasks": {"a": {"time": 2}, "b": {"time": 2}}}
@@ -160,7 +165,7 @@ def test_a_schedule_that_breaks_rules_refutes_nothing(monkeypatch: pytest.Monkey
     assert result.feasible is False
 
 
-def test_a_quick_proof_is_held_against_heuristics_too(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quick_proof_is_checked_against_heuristics(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from placeopt.bounding.quick import Infeasibility
 
     monkeypatch.setattr("placeopt.solving.pipeline.prove_infeasible", lambda _: Infeasibility("because"))
@@ -168,7 +173,7 @@ def test_a_quick_proof_is_held_against_heuristics_too(pair: Path, monkeypatch: p
         po.solve(po.load(pair), "heft")
 
 
-def test_a_broken_schedule_behind_passes_is_told_not_raised() -> None:
+def test_invalid_schedule_after_passes_is_reported_not_raised() -> None:
     Liar.answer = Answer(Termination.TIME_LIMIT, po.Schedule(ints(5), ints(0)))
     problem = po.compile({"placeopt": 1, "devices": {"d": {}}, "tasks": {"a": {"time": 2, "colocate": "x"},
                           "z": {"time": 0, "after": "a", "colocate": "x"}}})  # fmt: skip
@@ -180,9 +185,7 @@ def test_a_broken_schedule_behind_passes_is_told_not_raised() -> None:
 
 
 class TestCommandLine:
-    def test_the_dump_is_saved_and_can_be_solved(
-        self, pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_dump_is_saved_and_can_be_solved(self, pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
         Liar.answer = Answer(Termination.INFEASIBLE)
         done = run("solve", pair, "--solver", "liar", "--workers", 1)
@@ -196,7 +199,9 @@ class TestCommandLine:
         assert "liar claims that the problem is infeasible" in again.err
         assert json.loads(run("solve", tmp_path / name, "--json").out)["objective"] == 4
 
-    def test_a_folder_that_cannot_be_written(self, pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_dump_is_saved_elsewhere_if_the_folder_is_not_writable(
+        self, pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         elsewhere = tmp_path / "tmp"
         elsewhere.mkdir()
         monkeypatch.chdir(tmp_path)
@@ -222,14 +227,14 @@ ARRAYS = (
 
 class TestDocuments:
     @pytest.mark.parametrize("block", range(4))
-    def test_a_problem_comes_back(self, block: int) -> None:
+    def test_random_problems_round_trip(self, block: int) -> None:
         compared = 0
         for seed in range(40 * block, 40 * block + 40):
             rng = np.random.default_rng(seed)
             problem = small_problem(rng, times=seed % 2 == 0) if seed % 3 else reducible_problem(rng)
             try:
                 first = po.compile(json.loads(to_json(problem_document(problem))))
-            except po.SpecError:  # the compiler does not let obviously infeasible problems pass
+            except po.SpecError:  # the compiler rejects obviously infeasible problems
                 continue
             compared += 1
             for name in ARRAYS:
@@ -247,7 +252,7 @@ class TestDocuments:
         assert compared > 20
 
     @pytest.mark.parametrize("name", ["heft-10", "inception-tight", "sensor-fusion"])
-    def test_problem_files_come_back(self, name: str) -> None:
+    def test_problem_files_round_trip(self, name: str) -> None:
         problem = po.load(Path(__file__).parents[2] / "problems" / f"{name}.yaml")
         assert po.compile(problem_document(problem)).fingerprint() == problem.fingerprint()
 

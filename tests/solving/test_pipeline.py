@@ -1,4 +1,4 @@
-"""The pipeline: what it checks, what it makes of a solver's answer, what it refuses."""
+"""The pipeline: arguments, the initial schedule, re-timing, verification, bounds, rejected calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ints(*values: int) -> Int:
 
 
 def chain(**rest: Any) -> Problem:
-    """t0 -> t1 on two devices, 2 ticks each, a payload of 3 that takes 3."""
+    """t0 -> t1 on two devices, 2 ticks each, with a transfer of 3 ticks."""
     values: dict[str, Any] = {"byte_ticks_num": np.ones((2, 2), dtype=np.int64), "payload": [3]}
     return build_problem(
         name="chain",
@@ -50,7 +50,7 @@ class FakeSettings(Settings):
 
 
 class Fake:
-    """Answers what a test tells it to."""
+    """Returns the answer that a test sets."""
 
     name: ClassVar[str] = "fake"
     info: ClassVar[Info] = Info("a fake", "none", "O(1)", metrics=("makespan", "memory_balance"))
@@ -103,14 +103,14 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("what", list(REFUSALS))
-def test_everything_is_checked_before_a_solver_makes_the_initial_schedule(what: str, counted: list[str]) -> None:
+def test_arguments_are_checked_before_the_initial_solver_runs(what: str, counted: list[str]) -> None:
     wrong, kind, match = REFUSALS[what]
     with pytest.raises(kind, match=match):
         po.solve(chain(), **{"solver": "fake", "initial": "heft", **wrong})
     assert counted == []
 
 
-def test_what_the_solver_does_not_support_is_refused_before_the_initial_schedule(counted: list[str]) -> None:
+def test_unsupported_problem_is_rejected_before_the_initial_solver_runs(counted: list[str]) -> None:
     costly = chain(objective=po.Objective(((po.Term("communication"),),)))
     with pytest.raises(po.UnsupportedError, match="fake does not support objective communication"):
         po.solve(costly, "fake", initial="single")
@@ -124,12 +124,12 @@ def test_an_initial_schedule_is_a_schedule_or_a_solver() -> None:
         solved(Answer(Termination.FAILED), initial=[0, 1])
 
 
-def test_a_third_partys_solver_is_found() -> None:
+def test_third_party_solver_is_found() -> None:
     assert "fake" in po.solvers()
     assert isinstance(registry.find_solver("fake"), Solver)
 
 
-def test_the_schedule_is_retimed_to_its_earliest_starts() -> None:
+def test_schedule_is_retimed_to_earliest_starts() -> None:
     result = solved(Answer(Termination.COMPLETED, Schedule(ints(0, 1), ints(10, 50))))
     assert result.schedule is not None
     assert result.schedule.start.tolist() == [0, 5]
@@ -138,8 +138,8 @@ def test_the_schedule_is_retimed_to_its_earliest_starts() -> None:
     assert [(use.name, use.tasks, use.busy) for use in result.devices] == [("a", 1, 2), ("b", 1, 2)]
 
 
-def test_a_schedule_that_only_fits_late_keeps_its_own_times() -> None:
-    # Under `peak` both tasks fit only if t1 waits until t0's output is gone from device a: t2 reads it there.
+def test_schedule_keeps_its_times_if_retiming_is_infeasible() -> None:
+    # Under `peak`, both tasks fit only if t1 waits until the output of t0 has left device a for t2.
     problem = build_problem(
         task_names=["t0", "t1", "t2"],
         device_names=["a", "b"],
@@ -160,8 +160,8 @@ def test_a_schedule_that_only_fits_late_keeps_its_own_times() -> None:
     assert result.schedule.start.tolist() == [0, 6, 6]
 
 
-def test_retiming_never_makes_the_objective_worse() -> None:
-    # t0's output of 9 leaves a at tick 6; t1's of 1 beside it would fit at tick 1 too, but fill a tenth more.
+def test_retiming_never_increases_the_objective() -> None:
+    # The output of t0 (9 bytes) leaves device a at tick 6. At tick 1, t1 would fit, but raise the peak.
     problem = build_problem(
         task_names=["t0", "t1", "t2"],
         device_names=["a", "b"],
@@ -181,7 +181,7 @@ def test_retiming_never_makes_the_objective_worse() -> None:
 
 
 @pytest.mark.parametrize("device", [(0, 2), (0, -1)])
-def test_a_schedule_without_sense_is_told_not_raised(device: tuple[int, int]) -> None:
+def test_invalid_schedule_is_reported_not_raised(device: tuple[int, int]) -> None:
     result = solved(Answer(Termination.COMPLETED, Schedule(ints(*device), ints(0, 2))))
     assert result.feasible is False
     assert [violation.rule.value for violation in result.violations] == ["placement"]
@@ -190,12 +190,12 @@ def test_a_schedule_without_sense_is_told_not_raised(device: tuple[int, int]) ->
     assert json.loads(json.dumps(result.to_dict(plan=False)))["feasible"] is False
 
 
-def test_a_bound_above_a_verified_schedule_is_an_internal_error() -> None:
+def test_bound_above_a_verified_schedule_is_an_internal_error() -> None:
     with pytest.raises(po.InternalError, match="fake claims the bound 9, and the verifier accepts a schedule with 4"):
         solved(Answer(Termination.COMPLETED, Schedule(ints(0, 0), ints(0, 2)), bound=9))
 
 
-def test_the_better_bound_wins_and_is_named() -> None:
+def test_stronger_bound_is_reported_with_its_source() -> None:
     schedule = Schedule(ints(0, 1), ints(0, 5))
     weak = solved(Answer(Termination.COMPLETED, schedule, bound=1))
     assert weak.bound == 4
@@ -216,7 +216,7 @@ def test_options_and_settings_reach_the_solver() -> None:
     assert settings.speed == 7
 
 
-def test_a_solver_named_as_initial_makes_the_first_schedule() -> None:
+def test_initial_solver_provides_the_initial_schedule() -> None:
     problem = chain()
     solved(Answer(Termination.FAILED, message="no"), problem, time_limit=3, initial="heft")
     options, _ = Fake.seen
@@ -225,7 +225,7 @@ def test_a_solver_named_as_initial_makes_the_first_schedule() -> None:
     assert 2.5 < options.time_limit <= 3
 
 
-def test_a_solver_named_as_initial_must_find_a_schedule() -> None:
+def test_initial_solver_without_schedule_is_an_error() -> None:
     problem = chain(separation=[(0, 1)])
     with pytest.raises(po.UsageError, match=r"initial: single found no schedule to start from: no single device"):
         solved(Answer(Termination.FAILED, message="no"), problem, initial="single")
@@ -233,19 +233,19 @@ def test_a_solver_named_as_initial_must_find_a_schedule() -> None:
         solved(Answer(Termination.FAILED, message="no"), problem, initial="single", time_limit=0)
 
 
-def test_no_schedule_leaves_everything_absent() -> None:
-    result = solved(Answer(Termination.FAILED, message="gave up"))
+def test_result_without_schedule() -> None:
+    result = solved(Answer(Termination.FAILED, message="stopped"))
     assert (result.schedule, result.feasible, result.objective, result.gap, result.makespan) == (None,) * 5
-    assert result.message == "gave up"
+    assert result.message == "stopped"
     assert result.to_dict()["placement"] is None
 
 
-def test_a_proof_of_infeasibility_comes_before_the_solver() -> None:
+def test_infeasibility_is_proved_before_the_solver_runs() -> None:
     problem = chain(resident=ints(5, 5), capacity=ints(4, 9))
-    result = solved(Answer(Termination.FAILED, message="never asked"), problem)
+    result = solved(Answer(Termination.FAILED, message="never called"), problem)
     assert result.termination is Termination.INFEASIBLE
     assert result.bound is None
-    assert "never asked" not in result.message
+    assert "never called" not in result.message
     assert result.message
 
 
@@ -263,17 +263,17 @@ def test_a_proof_of_infeasibility_comes_before_the_solver() -> None:
         ({"initial": Schedule(np.zeros(1), np.zeros(1))}, "the initial schedule has 1 tasks, the problem has 2"),
     ],
 )
-def test_arguments_without_sense(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(po.UsageError, match=message):
         solved(Answer(Termination.FAILED, message="no"), **arguments)
 
 
-def test_a_path_is_no_problem() -> None:
+def test_path_instead_of_problem_is_rejected() -> None:
     with pytest.raises(po.UsageError, match=r"solve takes a Problem, got str; placeopt\.load makes one from a file"):
         po.solve("problems/heft-10.yaml")  # type: ignore[arg-type]
 
 
-def test_a_solver_refuses_what_it_does_not_support_and_names_who_does() -> None:
+def test_unsupported_objective_names_solvers_that_support_it() -> None:
     energy = po.Objective(((po.Term("energy"),),))
     with pytest.raises(po.UnsupportedError, match=r"fake does not support objective energy; .* cp-sat"):
         solved(Answer(Termination.FAILED), chain(objective=energy))
@@ -282,14 +282,14 @@ def test_a_solver_refuses_what_it_does_not_support_and_names_who_does() -> None:
         solved(Answer(Termination.FAILED), chain(objective=both))
 
 
-def test_a_solver_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_solver_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     points = {"gone": EntryPoint("gone", "no_such_package:Solver", registry.GROUP)}
     monkeypatch.setattr(registry, "_entry_points", lambda: points)
     with pytest.raises(po.UsageError, match=r'solver "gone" \(no_such_package:Solver\) cannot be loaded: No module'):
         po.solve(chain(), "gone")
 
 
-def test_a_class_that_is_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_class_that_is_not_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     points = {"odd": EntryPoint("odd", "fractions:Fraction", registry.GROUP)}
     monkeypatch.setattr(registry, "_entry_points", lambda: points)
     with pytest.raises(po.InternalError, match="does not implement"):
@@ -304,14 +304,14 @@ def test_relative_gap(objective: int | None, bound: int | None, gap: float | Non
     assert relative_gap(objective, bound) == gap
 
 
-def test_a_clock_without_limit_never_ends() -> None:
+def test_clock_without_limit() -> None:
     assert Clock(None).remaining is None
     assert not Clock(None).over
     assert Clock(1e-9).over
     assert Clock(1e-9).remaining == 0.0
 
 
-def test_two_solves_run_in_two_threads() -> None:
+def test_solve_in_two_threads() -> None:
     problem = po.load(PROBLEMS / "heft-10.yaml")
     found: list[Any] = []
     threads = [
@@ -325,7 +325,7 @@ def test_two_solves_run_in_two_threads() -> None:
     assert found == [73, 73]
 
 
-def test_answers_do_not_depend_on_the_hash_seed() -> None:
+def test_results_do_not_depend_on_the_hash_seed() -> None:
     program = (
         "import json, placeopt as po\n"
         f"p = po.load({str(PROBLEMS / 'inception-tight.yaml')!r})\n"
@@ -348,10 +348,12 @@ def test_answers_do_not_depend_on_the_hash_seed() -> None:
     assert len(texts) == 1
 
 
-def test_arguments_of_another_kind_are_told() -> None:
+def test_arguments_of_wrong_type() -> None:
     problem: Any = {"placeopt": 1}
     with pytest.raises(po.UsageError, match=r"load takes a path, got dict; placeopt\.compile takes documents"):
         po.load(problem)
     solver: Any = None
-    with pytest.raises(po.UsageError, match="expected the name of a solver, got NoneType; known are"):
+    with pytest.raises(
+        po.UsageError, match="the solver is a NoneType; expected a name, or an object with name, info, "
+    ):
         po.solve(build_problem(task_names=["t"], device_names=["d"], duration=np.array([[1]])), solver)

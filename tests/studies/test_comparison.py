@@ -835,8 +835,8 @@ def test_a_comparison_as_a_data_frame() -> None:
 
 def test_a_comparison_in_words_and_in_a_notebook() -> None:
     comparison = Comparison((a_record(), failed("refused", "<no>", solver="t")), expected=3)
-    assert repr(comparison) == "Comparison(2 of 3 runs of 2 solvers on 1 problem)"
-    assert repr(Comparison((a_record(),))) == "Comparison(1 run of 1 solver on 1 problem)"
+    assert repr(comparison) == "<Comparison: 2 of 3 runs of 2 solvers on 1 problem>"
+    assert repr(Comparison((a_record(),))) == "<Comparison: 1 run of 1 solver on 1 problem>"
     assert str(comparison).splitlines() == [
         "p: best 10 ms (s), bound 5 ms (load), gap 50.00%",
         "solver  makespan     gap  ratio    SLR    time  memory",

@@ -22,7 +22,7 @@ from placeopt.io.document import Document, read_document
 from placeopt.studies.explanation import Explanation, Member, explain
 from placeopt.studies.explanation._model import Found, Model
 from placeopt.studies.explanation.constraints import System
-from placeopt.studies.explanation.repair import repaired
+from placeopt.studies.explanation.oracle import repaired
 from placeopt.verifier import verify
 
 ROOT = Path(__file__).parents[2]
@@ -262,7 +262,7 @@ class TestAnswers:
             explained(tmp_path, f"  a: {{{TIMES}}}\n", time_limit=None)
         with pytest.raises(UsageError, match='unknown solver "cpsat"; did you mean cp-sat'):
             explained(tmp_path, f"  a: {{{TIMES}}}\n", solver="cpsat")
-        with pytest.raises(UsageError, match="expects the path of a problem file or its document, got int"):
+        with pytest.raises(UsageError, match="expected the path of a problem file or its document, got int"):
             explain(3)  # type: ignore[arg-type]
 
     def test_rates_that_are_missing_elsewhere_are_no_mistake(self, tmp_path: Path) -> None:

@@ -456,18 +456,18 @@ class TestSharing:
     def test_contradictions_are_errors(self, base: po.Result, faster: Change) -> None:
         found = po.solve(faster.problem, "heft")
         optimal = replace(base, termination=po.Termination.OPTIMAL)
-        with pytest.raises(InternalError, match=r"^single says that heft-10 is optimal, and a schedule of a similar"):
+        with pytest.raises(InternalError, match=r"^single claims that heft-10 is optimal, but a schedule of a similar"):
             share(optimal, [faster], [found])
         wrong = replace(found, bound=1000, bound_source="wishing")
         with pytest.raises(
-            InternalError, match=r"^wishing proves a bound of 1000 for twice the bandwidth of all links, a"
+            InternalError, match=r"^wishing proves a bound of 1000 for twice the bandwidth of all links, b"
         ):
             share(po.solve(po.load(HEFT_10), "cp-sat", workers=1), [faster], [wrong])
         none = replace(
             found, termination=po.Termination.INFEASIBLE, schedule=None, feasible=None, values=None, bound=None
         )
         with pytest.raises(
-            InternalError, match=r"^heft says that heft-10, twice the bandwidth of all links is infeasible"
+            InternalError, match=r"^heft claims that heft-10, twice the bandwidth of all links is infeasible"
         ):
             share(base, [faster], [none])
 
@@ -496,7 +496,10 @@ class TestInfeasible:
         change = changed(problem, "latency")
         unknown = replace(po.solve(problem, "heft"), termination=po.Termination.TIME_LIMIT)
         base, _ = share(unknown, [change], [po.solve(change.problem, "heft")])
-        assert (base.termination, base.message) == (po.Termination.INFEASIBLE, "infeasible even so: half the latency")
+        assert (base.termination, base.message) == (
+            po.Termination.INFEASIBLE,
+            "infeasible even with this change: half the latency",
+        )
 
 
 @pytest.fixture(scope="module")
@@ -588,7 +591,7 @@ class TestFindings:
             (0, 5, "the problem as it is"), (1, 5, "one more processor"), (2, 5, "processor twice as fast")
         ]  # fmt: skip
         assert [change.name for change in found.left_out] == ["bandwidth:all links", "network"]
-        assert found.remarks()[-1] == "stopped before twice the bandwidth of all links, transfers take no time"
+        assert found.remarks()[-1] == "not examined: twice the bandwidth of all links, transfers take no time"
         assert found.to_dict()["left_out"] == ["bandwidth:all links", "network"]
 
     def test_the_first_level_of_several_decides(self) -> None:

@@ -1,4 +1,4 @@
-"""Counterexamples in the placement models: the command, what it prints, and whether the models' claims hold."""
+"""Counterexamples in the placement models: the command, its output, and the claims of the models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from placeopt.cli.terminal.submodular import Findings, print_findings
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
 from placeopt.submodular import Check, Checks, Counterexample, check_submodular
-from placeopt.submodular.independence import grown
+from placeopt.submodular.independence import state_of
 from placeopt.submodular.placement import Form, PlacementModel, PlacementSettings
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +32,7 @@ FIGURES = re.compile(r"(diminishing returns|monotone|independent of order) +(yes
 
 
 def figures(text: str) -> dict[str, tuple[bool, int, int, bool]]:
-    """Of each property: whether claimed, cases, violations, all cases."""
+    """For each property: whether claimed, cases, violations, all cases."""
     return {
         name: (claimed == "yes", int(cases.replace(",", "")), int(violations.replace(",", "")), complete == "yes")
         for name, claimed, cases, violations, complete in FIGURES.findall(text)
@@ -50,7 +50,7 @@ def printed(findings: Findings, width: int) -> str:
 
 
 class TestCommand:
-    def test_the_paper_s_model_is_refuted_in_names(self) -> None:
+    def test_counterexample_is_printed_with_names(self) -> None:
         done = run("check-submodular", FIVE, "--set", "cap=100", "--samples", 60)
         assert done.code == 1
         assert not done.err
@@ -67,12 +67,12 @@ class TestCommand:
         assert "greedy has no guarantee" in done.out
         assert "submodular-g with cap = 100: 60 random sequences of up to 5 placements, seed 0" in done.out
 
-    def test_the_improved_model_is_not_monotone_either(self) -> None:
+    def test_improved_model_is_not_monotone(self) -> None:
         done = run("check-submodular", FIVE, "--model", "submodular-gi", "--set", "cap=100", "--samples", 60)
         assert done.code == 1
         assert re.search(r"not monotone: placing n\d on \w+ after n\d on \w+, n\d on \w+ loses 2\.2", done.out)
 
-    def test_nothing_is_found_where_nothing_is(self) -> None:
+    def test_no_counterexample_for_the_submodular_case(self) -> None:
         for model in ("submodular-g", "submodular-gi"):
             done = run(
                 "check-submodular", FIVE, "--model", model, "--set", "parallelism=false", "--set", "load=false",
@@ -83,7 +83,7 @@ class TestCommand:
             assert "is not a proof" in done.out
             assert "no guarantee" not in done.out
 
-    def test_all_cases_of_a_small_problem(self, tmp_path: Path) -> None:
+    def test_small_problem_is_enumerated(self, tmp_path: Path) -> None:
         path = tmp_path / "two.json"
         path.write_text(
             json.dumps({
@@ -104,7 +104,7 @@ class TestCommand:
         assert "all three properties on this problem" in done.out
         assert run("check-submodular", path).code == 1  # with load, the order matters
 
-    def test_json_has_names_and_the_same_numbers(self) -> None:
+    def test_json_has_names_and_equal_numbers(self) -> None:
         arguments = ("check-submodular", FIVE, "-m", "submodular-gi", "--set", "cap=100", "--samples", 100, "--seed", 3)
         done, text = run(*arguments, "--json"), run(*arguments)
         assert done.code == text.code == 1
@@ -156,7 +156,7 @@ class TestCommand:
         assert message in done.err
         assert not done.out
 
-    def test_ctrl_c_keeps_what_was_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_interrupt_keeps_findings(self, monkeypatch: pytest.MonkeyPatch) -> None:
         original, added = PlacementModel.add, 0
 
         def add(self: PlacementModel, state: object, element: int) -> None:
@@ -173,7 +173,7 @@ class TestCommand:
         assert "stopped early" in done.out
         assert 0 < figures(done.out)["monotone"][1] < 10**5
 
-    def test_ctrl_c_ends_the_exhaustive_search(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_interrupt_ends_the_enumeration(self, monkeypatch: pytest.MonkeyPatch) -> None:
         original, copied = PlacementModel.copy, 0
 
         def copy(self: PlacementModel, state: object) -> object:
@@ -190,7 +190,7 @@ class TestCommand:
         assert data["stopped"]
         assert not data["exhaustive"]
 
-    def test_large_problems_get_fewer_and_shorter_sequences(self) -> None:
+    def test_large_problems_have_fewer_and_shorter_sequences(self) -> None:
         small = po.load(FIVE)
         assert (default_longest(small), default_samples(small, 256)) == (256, 1000)
         large = replace(small, task_names=("t",) * 36_000)
@@ -220,7 +220,7 @@ class TestReport:
         )
 
     @pytest.mark.parametrize("width", [80, 140])
-    def test_lines_fit_and_long_sets_are_cut(self, problem: Problem, width: int) -> None:
+    def test_lines_fit_and_long_sets_are_shortened(self, problem: Problem, width: int) -> None:
         text = printed(self.findings(problem), width)
         assert max(map(len, text.split("\n"))) <= width
         words = " ".join(text.split())
@@ -234,7 +234,7 @@ class TestReport:
         assert "bug" not in words
         assert "stopped" not in words
 
-    def test_a_refuted_claim_is_called_a_bug(self, problem: Problem) -> None:
+    def test_refuted_claim_is_reported_as_a_bug(self, problem: Problem) -> None:
         text = " ".join(printed(self.findings(problem, claimed=True, stopped=True), 140).split())
         assert (
             "a bug in placeopt: the model claims a property that was refuted: diminishing returns; please report it"
@@ -242,7 +242,7 @@ class TestReport:
         )
         assert "stopped early" in text
 
-    def test_a_false_claim_is_found_out_by_the_command(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_command_detects_a_false_claim(self, monkeypatch: pytest.MonkeyPatch) -> None:
         original = PlacementModel.__init__
 
         def lying(self: PlacementModel, *args: object) -> None:
@@ -259,12 +259,12 @@ class TestFiveNode:
     """The figures in docs/submodular.md; i_cap = 100 as in appendix 6.1. Pairs: task * 3 + device."""
 
     def gain(self, model: PlacementModel, before: list[int], element: int) -> float:
-        return float(model.gains(grown(model, before), np.array([element]))[0])
+        return float(model.gains(state_of(model, before), np.array([element]))[0])
 
-    def test_node_4_on_the_gpu_gains_more_after_node_3(self) -> None:
+    def test_gain_of_node_4_increases_after_node_3(self) -> None:
         n3_core1, n4_gpu, n5_gpu = 2 * 3 + 1, 3 * 3 + 2, 4 * 3 + 2
         inside, outside = model_of(po.load(FIVE), cap="100"), model_of(po.load(FIVE), "outside", cap="100")
-        # Round 1: f(E_34) = 1.407; round 2: f_3 = sqrt(3.96) = 1.989 (cut) with E_13.
+        # Round 1: f(E_34) = 1.407; round 2: f_3 = sqrt(3.96) = 1.989 (truncated) with E_13.
         assert self.gain(inside, [], n4_gpu) == pytest.approx(sqrt(1.98), rel=1e-12)
         assert self.gain(inside, [n3_core1], n4_gpu) == pytest.approx(sqrt(3.96), rel=1e-12)
         assert self.gain(outside, [], n4_gpu) == pytest.approx(sqrt(1.98), rel=1e-12)
@@ -272,7 +272,7 @@ class TestFiveNode:
         assert self.gain(outside, [n3_core1], n4_gpu) == pytest.approx(both - sqrt(1.99), rel=1e-12)
         assert self.gain(outside, [n4_gpu, n3_core1], n5_gpu) == pytest.approx(-2.2526, abs=1e-4)
 
-    def test_beyond_twice_the_capacity(self) -> None:
+    def test_load_above_twice_the_capacity(self) -> None:
         problem = po.load(FIVE)
         late = model_of(problem, cap="4", parallelism=False)
         n2, n3, n5 = 3 * 1 + 1, 3 * 2 + 1, 3 * 4 + 1
@@ -280,10 +280,10 @@ class TestFiveNode:
         assert self.gain(late, [n5, n3], n2) == pytest.approx(-0.618, abs=5e-4)
         assert self.gain(model_of(problem, cap="2"), [3 * 2], 3 * 3) == pytest.approx(-0.225, abs=5e-4)
 
-    def test_with_load_the_order_matters(self) -> None:
+    def test_value_depends_on_the_order_with_load(self) -> None:
         model = model_of(po.load(FIVE), cap="100", parallelism=False)
-        assert model.value(grown(model, [2, 8])) == pytest.approx(sqrt(1.98 + 1.95), rel=1e-12)
-        assert model.value(grown(model, [8, 2])) == pytest.approx(sqrt(1.97 + 1.95), rel=1e-12)
+        assert model.value(state_of(model, [2, 8])) == pytest.approx(sqrt(1.98 + 1.95), rel=1e-12)
+        assert model.value(state_of(model, [8, 2])) == pytest.approx(sqrt(1.97 + 1.95), rel=1e-12)
 
 
 def drawn(rng: np.random.Generator, problem: Problem) -> dict[str, object]:
@@ -301,9 +301,9 @@ def drawn(rng: np.random.Generator, problem: Problem) -> dict[str, object]:
 
 
 class TestClaims:
-    """No claim of a model is ever refuted; small problems are gone through completely, others sampled."""
+    """The claims of the models hold: small problems are enumerated, others sampled."""
 
-    def test_hold_with_any_settings(self) -> None:
+    def test_claims_hold_for_random_settings(self) -> None:
         rng = np.random.default_rng(0)
         claimed, refuted = 0, 0
         for _ in range(60):
@@ -319,7 +319,7 @@ class TestClaims:
         assert refuted > 20
 
     @pytest.mark.parametrize("form", ["inside", "outside"])
-    def test_are_made_where_they_are_proved(self, form: Form) -> None:
+    def test_claims_are_made_if_proved(self, form: Form) -> None:
         problem = po.load(FIVE)
         modular = {"parallelism": False, "load": False}
         for settings in ({}, {"memory": "unlimited"}, {"cap": "4"}, {"curve": "log"}):
@@ -336,8 +336,8 @@ class TestClaims:
         assert not model_of(tight, form, **modular).path_free
         assert model_of(replace(tight, capacity=np.array([5, 5, 5])), form, **modular).path_free
 
-    def test_gains_fall_along_sequences_without_parallelism(self) -> None:
-        """Whatever the load, the memory and the balance, while no device is given more than twice its time."""
+    def test_gains_decrease_along_sequences_without_parallelism(self) -> None:
+        """Regardless of load, memory and balance, as long as no device has more than twice its time capacity."""
         rng = np.random.default_rng(1)
         disordered = 0
         for _ in range(40):
@@ -350,8 +350,8 @@ class TestClaims:
             disordered += found.path_free.refuted
         assert disordered > 5
 
-    def test_what_stands_on_the_same_device_never_raises_a_gain(self) -> None:
-        """The case that the paper's proof looks at, with its parallelism: the gap is in the other one."""
+    def test_placements_on_the_same_device_never_increase_a_gain(self) -> None:
+        """The case of the proof in the paper, with parallelism; the gap is in the other case."""
         rng = np.random.default_rng(2)
         raised = {True: 0, False: 0}
         for _ in range(60):
@@ -377,7 +377,7 @@ class TestClaims:
 
 
 class TestStopping:
-    def test_short_sequences(self) -> None:
+    def test_length_of_sequences_is_limited(self) -> None:
         model = model_of(po.load(FIVE))
         found = check_submodular(model, 50, independence=model.independence(), longest=1)
         assert found.samples == 50
@@ -392,14 +392,14 @@ class TestStopping:
         found = check_submodular(model, 50, independence=model.independence(), should_stop=lambda: next(asked, True))
         assert found.samples == 3
 
-    def test_all_sequences_if_asked_for(self) -> None:
+    def test_exhaustive_enumerates_all_sequences(self) -> None:
         problem = replace(po.load(FIVE))
         model = PlacementModel(problem, "inside", PlacementSettings(), feasible=np.eye(5, 3, dtype=np.bool_))
         found = check_submodular(model, independence=model.independence(), exhaustive=True)
         assert found.monotone.exhaustive
         assert found.path_free.exhaustive
         assert found.samples == 0
-        assert found.monotone.cases == 15  # three pairs, one a task: 3 + 3 * 2 + 6 * 1 gains
+        assert found.monotone.cases == 15  # three tasks on one device: 3 + 3 * 2 + 6 * 1 gains
 
 
 class TestDocumentation:
@@ -409,7 +409,7 @@ class TestDocumentation:
         (found,) = re.findall(r"## Is the paper's function submodular\?\n(.*?)\n## ", text, re.DOTALL)
         return str(found)
 
-    def test_the_example_prints_what_it_says(self, section: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_example_prints_the_documented_output(self, section: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(ROOT)
         (example,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
         out = io.StringIO()
@@ -418,7 +418,7 @@ class TestDocumentation:
         said = [re.split(r"[:;]", line.split("# ")[1])[0].strip() for line in example.split("\n") if "print(" in line]
         assert out.getvalue().strip().split("\n") == said
 
-    def test_the_figures_are_those_of_the_models(self, section: str) -> None:
+    def test_documented_figures_are_correct(self, section: str) -> None:
         for figure in (
             sqrt(1.98), sqrt(3.96), 2 * (sqrt(1.99) + sqrt(1.98)) - sqrt(1.99),
         ):  # fmt: skip

@@ -1,4 +1,4 @@
-"""Set functions and maximisers: against brute force, against each other, and against what is proved of them."""
+"""Set functions and maximisers: brute force, comparisons with each other, and guarantees."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from placeopt.submodular import (
     stochastic_greedy,
     swap_rounding,
 )
-from placeopt.submodular.continuous import climb
+from placeopt.submodular.continuous import greedy_mixture
 from placeopt.submodular.functions import AnySetFunction
-from placeopt.submodular.independence import AnyIndependence, grown, is_independent
-from placeopt.submodular.runs import Runs
+from placeopt.submodular.independence import AnyIndependence, is_independent, state_of
+from placeopt.submodular.lazy import BatchQueue
 
 SIZE = 7
 MAXIMISERS: dict[str, Callable[[AnySetFunction, AnyIndependence], Maximised]] = {
@@ -60,7 +60,7 @@ class _Drawn:
 
 
 class Attracted:
-    """A submodular function and a bonus for some pairs: not submodular, but it knows whose gains a choice raises."""
+    """A submodular function plus a bonus for some pairs: not submodular, but it reports which gains increase."""
 
     submodular = False
     path_free = True
@@ -90,7 +90,7 @@ class Attracted:
 
 
 class Rounded:
-    """A modular function whose gains are differences of large sums: they rise and fall by rounding as the set grows."""
+    """A modular function whose gains are differences of large sums and therefore change by rounding."""
 
     submodular = monotone = path_free = True
 
@@ -121,7 +121,7 @@ def same(one: Maximised, other: Maximised) -> None:
 
 
 def trap(copies: int) -> tuple[WeightedCoverage, Partition]:
-    """Greedy gets 1.01 of 2.01 a copy: the first of three elements takes what only the third could have left to it."""
+    """Greedy reaches 1.01 of 2.01 per copy: it covers by the first element the item that the third one also covers."""
     covers = [[2 * i + item for item in items] for i in range(copies) for items in ([0], [1], [0])]
     worth = [1.01, 1.0] * copies
     part = [number for i in range(copies) for number in (2 * i, 2 * i, 2 * i + 1)]
@@ -130,7 +130,7 @@ def trap(copies: int) -> tuple[WeightedCoverage, Partition]:
 
 class TestFunctions:
     @pytest.mark.parametrize("kind", range(7))
-    def test_gains_are_differences_and_the_same_in_any_company(self, kind: int) -> None:
+    def test_gains_are_differences_of_values_in_every_batch(self, kind: int) -> None:
         rng = np.random.default_rng(kind)
         for _ in range(10):
             function = random_function(rng, 9, kind)
@@ -149,7 +149,7 @@ class TestFunctions:
                 assert function.value(kept) == before
                 function.gains(state, np.empty(0, dtype=np.int64))
 
-    def test_by_hand(self) -> None:
+    def test_values_by_hand(self) -> None:
         concave = ConcaveOverModular([0, 0, 1], [9.0, 16.0, 4.0])
         assert value_of(concave, (0, 1, 2)) == 5 + 2
         assert value_of(ConcaveOverModular([0, 0], [e - 1, e * e - e], "log1p"), (0, 1)) == pytest.approx(2.0)
@@ -159,7 +159,7 @@ class TestFunctions:
         assert value_of(FacilityLocation([[3.0, 0.0], [1.0, 5.0]]), (0, 1)) == 8
         assert value_of(Sum([concave, FacilityLocation([[1.0], [2.0], [3.0]])], [2.0, 10.0]), (0, 2)) == 2 * 5 + 10 * 3
 
-    def test_what_is_claimed_follows_from_the_numbers(self) -> None:
+    def test_claims_follow_from_the_data(self) -> None:
         def claims(shape: PiecewiseLinear, weight: list[float]) -> tuple[bool, bool]:
             function = ConcaveOverModular([0, 0], weight, shape)
             return function.submodular, function.monotone
@@ -173,14 +173,14 @@ class TestFunctions:
         mixed = Sum([coverage, ConcaveOverModular([0, 0], [1, 2], PiecewiseLinear([0, 1], [1, 2]))])
         assert (mixed.submodular, mixed.monotone, mixed.path_free) == (False, True, True)
 
-    def test_who_is_local(self) -> None:
+    def test_only_local_functions_report_changes(self) -> None:
         function = ConcaveOverModular([1, 0, 1], [1.0, 1.0, 1.0])
         assert isinstance(function, Local)
         assert function.changed(function.start(), 0).tolist() == [0, 2]
         assert not isinstance(WeightedCoverage([[0]]), Local)
 
-    def test_bad_arguments_say_what_and_the_value(self) -> None:
-        with pytest.raises(ValueError, match=r"weight -1.0: sqrt expects no negative one"):
+    def test_messages_state_the_invalid_value(self) -> None:
+        with pytest.raises(ValueError, match=r"weight -1.0: sqrt requires 0 or more"):
             ConcaveOverModular([0], [-1.0])
         with pytest.raises(ValueError, match="shape 'cube': expected one of sqrt, log1p"):
             ConcaveOverModular([0], [1.0], "cube")  # type: ignore[arg-type]
@@ -194,17 +194,17 @@ class TestFunctions:
             PiecewiseLinear([0, 1], [1.0])
         with pytest.raises(ValueError, match="items 0 to 2: expected 0 to 1"):
             WeightedCoverage([[0, 2]], [1.0, 1.0])
-        with pytest.raises(ValueError, match=r"benefit -2.0: expected no negative one"):
+        with pytest.raises(ValueError, match=r"benefit -2.0: expected 0 or more"):
             FacilityLocation([[1.0, -2.0]])
         with pytest.raises(ValueError, match=r"functions of \[1, 2\] elements"):
             Sum([WeightedCoverage([[0]]), WeightedCoverage([[0], [1]])])
-        with pytest.raises(ValueError, match=r"weight -1.0: expected no negative one"):
+        with pytest.raises(ValueError, match=r"weight -1.0: expected 0 or more"):
             Sum([WeightedCoverage([[0]])], [-1.0])
 
 
 class TestAgainstBruteForce:
     @pytest.mark.parametrize("name", MAXIMISERS)
-    def test_every_guarantee_holds_and_no_bound_is_below_the_optimum(self, name: str) -> None:
+    def test_guarantees_hold_and_bounds_are_valid(self, name: str) -> None:
         rng = np.random.default_rng(12)
         proved = 0
         for trial in range(84):
@@ -226,14 +226,14 @@ class TestAgainstBruteForce:
         assert proved > 20 or name == "stochastic"
 
     @pytest.mark.parametrize("name", MAXIMISERS)
-    def test_nothing_is_asked_that_the_contract_leaves_open(self, name: str) -> None:
+    def test_calls_respect_the_protocol(self, name: str) -> None:
         rng = np.random.default_rng(13)
         for trial in range(42):
             function, family = random_function(rng, SIZE, trial), random_family(rng, SIZE, trial // 7)
             if name not in FOR_MATROIDS or family.matroid:
                 MAXIMISERS[name](Strict(function), Strict(family))
 
-    def test_what_is_proved_of_whom(self) -> None:
+    def test_guarantee_of_each_maximiser_and_constraint(self) -> None:
         function = WeightedCoverage([[0], [1], [0, 1], [2]])
         one, two = Partition([0, 0, 1, 1]), Partition([0, 1, 1, 0])
         knapsack = Knapsack([1, 1, 1, 1], 2)
@@ -241,9 +241,9 @@ class TestAgainstBruteForce:
         assert greedy(function, one).guarantee.ratio == 1 / 2
         assert greedy(function, Laminar(4, [[0, 1]], [1])).guarantee.ratio == 1 / 2
         assert greedy(function, Intersection(one, two)).guarantee.ratio == 1 / 3
-        assert "a knapsack is none" in greedy(function, Intersection(one, knapsack)).guarantee.text
+        assert "a knapsack is not a matroid" in greedy(function, Intersection(one, knapsack)).guarantee.text
         assert local_search(function, one).guarantee.ratio == 1 / 2
-        # Three subsets of a base of two: exact, 1 / (e / (e - 1) + 0.01).
+        # Bases of two elements have few subsets: exact, 1 / (e / (e - 1) + 0.01).
         assert potential_search(function, one).guarantee.ratio == pytest.approx(1 / (e / (e - 1) + 0.01))
         assert continuous_greedy(function, one).guarantee.ratio == 1 / 2
         # T = 4, r = 2, n = 4: α = sqrt(ln(6400) / 8000) = 0.0331, (1 - 1.25^-4) (1 - 4 α).
@@ -255,7 +255,7 @@ class TestAgainstBruteForce:
         assert stochastic.ratio == pytest.approx(1 - 1 / e - 0.1)
         assert "number of elements only" in stochastic_greedy(function, one).guarantee.text
 
-    def test_nothing_is_proved_of_what_claims_nothing(self) -> None:
+    def test_no_guarantee_without_claims(self) -> None:
         cut = Cut(np.ones((3, 3)) - np.eye(3))
         found = greedy(cut, Uniform(3, 3))
         assert found.guarantee.ratio is None
@@ -264,8 +264,8 @@ class TestAgainstBruteForce:
         attracted = Attracted(WeightedCoverage([[0], [1]]), np.zeros((2, 2)))
         assert greedy(attracted, Uniform(2, 1)).guarantee.void == ("the function is not claimed to be submodular",)
 
-    def test_the_bound_by_hand(self) -> None:
-        # Gains 3, 2, 2 at first: at most 5. After the first one 2 and 0 are left: 3 + 2.
+    def test_bound_by_hand(self) -> None:
+        # First gains 3, 2, 2: at most 5. Gains after the first element 2, 0: at most 3 + 2.
         found = greedy(WeightedCoverage([[0, 1, 2], [3, 4], [0, 1]]), Uniform(3, 2))
         assert (found.elements.tolist(), found.value, found.bound, found.ratio) == ([0, 1], 5.0, 5.0, 1.0)
         assert greedy(WeightedCoverage([[0]]), Uniform(1, 1), certify=False).bound is None
@@ -275,7 +275,7 @@ class TestGreedy:
     def test_ties_go_to_the_least_index(self) -> None:
         assert greedy(WeightedCoverage([[0], [1], [2]]), Uniform(3, 2)).elements.tolist() == [0, 1]
 
-    def test_it_stops_without_gain_unless_asked_to_fill(self) -> None:
+    def test_stops_without_positive_gain_unless_fill(self) -> None:
         function, family = WeightedCoverage([[0], [0], [0]]), Uniform(3, 2)
         for maximiser in (greedy, lazy_greedy, stochastic_greedy, local_search):
             assert len(maximiser(function, family).elements) == 1
@@ -288,20 +288,20 @@ class TestGreedy:
         assert found.gains.tolist() == [4, 2, 1]
         assert found.evaluations == 3 + 2 + 1
 
-    def test_a_function_and_a_family_of_different_size(self) -> None:
+    def test_ground_sets_of_different_size_are_rejected(self) -> None:
         with pytest.raises(ValueError, match="the function has 1 elements and the independence 2"):
             greedy(WeightedCoverage([[0]]), Uniform(2, 1))
 
-    def test_a_gain_that_is_no_number(self) -> None:
+    def test_nan_gain_is_rejected(self) -> None:
         class Broken(WeightedCoverage):
             def gains(self, state: object, elements: Int) -> Float:  # noqa: ARG002
                 return np.where(elements == 1, np.nan, 1.0)
 
         for maximiser in (greedy, lazy_greedy, stochastic_greedy):
-            with pytest.raises(ValueError, match=r"the gain of element 1 over \[\] is no number"):
+            with pytest.raises(ValueError, match=r"the gain of element 1 over \[\] is NaN"):
                 maximiser(Broken([[0], [1]]), Uniform(2, 2), certify=False)
 
-    def test_nothing_to_choose(self) -> None:
+    def test_empty_ground_set_and_empty_family(self) -> None:
         for maximiser in MAXIMISERS.values():
             found = maximiser(WeightedCoverage([]), Uniform(0, 0))
             assert (found.elements.tolist(), found.value) == ([], 0.0)
@@ -310,14 +310,14 @@ class TestGreedy:
 
 
 class TestLazyGreedy:
-    def test_it_returns_exactly_what_greedy_returns(self) -> None:
+    def test_equals_greedy(self) -> None:
         rng = np.random.default_rng(1)
         for trial in range(420):
             size = int(rng.integers(1, 40))
             function, family = random_function(rng, size, trial), random_family(rng, size, trial // 7)
             same(greedy(function, family, fill=trial % 2 > 0), lazy_greedy(function, family, fill=trial % 2 > 0))
 
-    def test_also_where_gains_grow_and_the_function_tells_whose(self) -> None:
+    def test_equals_greedy_if_the_function_reports_increased_gains(self) -> None:
         rng = np.random.default_rng(2)
         risen = 0
         for trial in range(200):
@@ -331,7 +331,7 @@ class TestLazyGreedy:
             risen += bool((np.diff(one.gains) > 0).any())
         assert risen > 50
 
-    def test_also_where_gains_grow_by_rounding(self) -> None:
+    def test_equals_greedy_if_gains_increase_by_rounding(self) -> None:
         rng = np.random.default_rng(4)
         risen = 0
         for _ in range(50):
@@ -342,7 +342,7 @@ class TestLazyGreedy:
             risen += bool((np.diff(one.gains) > 0).any())
         assert risen > 10
 
-    def test_it_looks_at_less(self) -> None:
+    def test_evaluates_fewer_gains(self) -> None:
         rng = np.random.default_rng(3)
         functions: list[AnySetFunction] = [
             ConcaveOverModular(rng.integers(0, 4, 300), rng.random(300)),
@@ -353,19 +353,19 @@ class TestLazyGreedy:
             family = Uniform(300, 60)
             assert lazy_greedy(function, family).evaluations < greedy(function, family).evaluations / 3
 
-    def test_what_an_element_did_not_change_is_not_looked_at_again(self) -> None:
-        # Every element alone in its part: nothing ever changes.
+    def test_unchanged_gains_of_local_functions_are_reused(self) -> None:
+        # Each element has its own part, so no gain changes.
         function = ConcaveOverModular(np.arange(50), np.ones(50))
         assert lazy_greedy(function, Uniform(50, 50)).evaluations == 50
 
-    def test_it_refuses_where_it_may_differ(self) -> None:
+    def test_function_without_bounds_is_rejected(self) -> None:
         class Plain(Attracted):
             raised = None
 
         with pytest.raises(ValueError, match=r"Plain is not claimed to be submodular and has no method .*; use greedy"):
             lazy_greedy(Plain(WeightedCoverage([[0]]), np.zeros((1, 1))), Uniform(1, 1))
 
-    def test_a_gain_that_grows_against_the_claim_is_noticed(self) -> None:
+    def test_gain_that_contradicts_the_claim_is_an_error(self) -> None:
         class Liar(Attracted):
             submodular = True
             raised = None
@@ -374,24 +374,24 @@ class TestLazyGreedy:
         bonus[0, 1] = 5.0
         liar = Liar(WeightedCoverage([[0, 1, 2], [3, 4], [5]]), bonus)
         with pytest.raises(
-            ValueError, match=r"the gain of element 1 grew from 2.0 to 7.0 by round 1: Liar is not what"
+            ValueError, match=r"the gain of element 1 increased from 2.0 to 7.0 by round 1: a claim of Liar is false"
         ):
             lazy_greedy(liar, Uniform(3, 3))
 
 
-class TestRuns:
-    def test_against_a_plain_list(self) -> None:
+class TestBatchQueue:
+    def test_agrees_with_a_plain_list(self) -> None:
         rng = np.random.default_rng(6)
-        runs, known = Runs(40), {}
+        queue, known = BatchQueue(40), {}
         for _ in range(400):
             if rng.random() < 0.6:
                 elements = rng.permutation(40)[: rng.integers(1, 8)]
                 bounds = rng.integers(0, 6, len(elements)).astype(float)
-                runs.push(elements, bounds)
+                queue.push(elements, bounds)
                 known.update(zip(elements.tolist(), bounds.tolist(), strict=True))
             else:
                 count, floor = int(rng.integers(1, 6)), float(rng.integers(0, 6))
-                popped, bounds = runs.pop(count, floor)
+                popped, bounds = queue.pop(count, floor)
                 assert [known.pop(i) for i in popped.tolist()] == bounds.tolist()
                 left = [bound for bound in known.values() if bound >= floor]
                 assert len(popped) or not left
@@ -399,28 +399,28 @@ class TestRuns:
 
 
 class TestStochasticGreedy:
-    def test_the_mean_is_as_good_as_proved(self) -> None:
+    def test_mean_satisfies_the_guarantee(self) -> None:
         rng = np.random.default_rng(7)
         for kind in range(7):
             function, family = random_function(rng, 12, kind), Uniform(12, 4)
             values = [stochastic_greedy(function, family, epsilon=0.3, seed=seed).value for seed in range(30)]
             assert np.mean(values) >= (1 - 1 / e - 0.3) * optimum(function, family)
 
-    def test_samples_of_everything_make_it_greedy(self) -> None:
+    def test_complete_samples_give_greedy(self) -> None:
         rng = np.random.default_rng(8)
         for trial in range(42):
             function, family = random_function(rng, 15, trial), random_family(rng, 15, trial // 7)
             everything = stochastic_greedy(function, family, epsilon=1e-9, fill=True)
             assert everything.elements.tolist() == greedy(function, family, fill=True).elements.tolist()
 
-    def test_the_seed_decides(self) -> None:
+    def test_same_seed_same_result(self) -> None:
         function, family = random_function(np.random.default_rng(9), 60, 5), Uniform(60, 12)
         runs = [stochastic_greedy(function, family, seed=seed) for seed in (1, 1, 2)]
         same(runs[0], runs[1])
         assert runs[0].elements.tolist() != runs[2].elements.tolist()
         assert runs[0].evaluations < greedy(function, family).evaluations / 2
 
-    def test_what_is_closed_is_drawn_again_from_what_is_open(self) -> None:
+    def test_samples_contain_open_elements_only(self) -> None:
         # 10 of 200 elements are chosen, from samples of (200/10) ln(1/0.9), so 3.
         function, family = FacilityLocation(np.random.default_rng(1).random((200, 5))), Partition(np.arange(200) // 20)
         for seed in range(10):
@@ -428,13 +428,13 @@ class TestStochasticGreedy:
             assert len(found.elements) == 10
             assert 30 <= found.evaluations <= 10 * 4
 
-    def test_epsilon_is_a_share(self) -> None:
+    def test_epsilon_out_of_range(self) -> None:
         with pytest.raises(ValueError, match=r"epsilon 1: expected more than 0 and less than 1"):
             stochastic_greedy(WeightedCoverage([[0]]), Uniform(1, 1), epsilon=1)
 
 
 class TestLocalSearch:
-    def test_never_less_than_greedy_and_no_exchange_is_left(self) -> None:
+    def test_at_least_greedy_and_no_exchange_improves(self) -> None:
         rng = np.random.default_rng(10)
         better = 0
         for trial in range(210):
@@ -450,7 +450,7 @@ class TestLocalSearch:
                     assert not is_independent(family, swapped) or value_of(function, swapped) <= enough
         assert better > 5
 
-    def test_it_takes_out_what_does_harm(self) -> None:
+    def test_removes_elements_that_decrease_the_value(self) -> None:
         rng = np.random.default_rng(11)
         removed = 0
         for _ in range(60):
@@ -461,14 +461,14 @@ class TestLocalSearch:
             removed += not set(one.elements.tolist()) <= set(found.elements.tolist())
         assert removed > 0
 
-    def test_sequences_have_no_exchanges(self) -> None:
+    def test_order_dependent_functions_are_rejected(self) -> None:
         function = WeightedCoverage([[0]])
         function.path_free = False
         for search in (local_search, potential_search, continuous_greedy):
             with pytest.raises(ValueError, match="the value depends on the order of the elements"):
                 search(function, Uniform(1, 1))
 
-    def test_bad_settings(self) -> None:
+    def test_invalid_parameters(self) -> None:
         function, family = WeightedCoverage([[0]]), Uniform(1, 1)
         with pytest.raises(ValueError, match=r"epsilon 0: expected more than 0"):
             local_search(function, family, epsilon=0)
@@ -483,27 +483,27 @@ class TestLocalSearch:
                 search(function, Knapsack([1], 1))
 
 
-class TestBeyondOneHalf:
-    def test_greedy_falls_into_the_trap_and_the_others_do_not(self) -> None:
+class TestBetterThanGreedy:
+    def test_others_exceed_greedy_on_its_worst_case(self) -> None:
         function, family = trap(3)
         best = 3 * 2.01
         assert greedy(function, family).value == pytest.approx(3 * 1.01)
         assert potential_search(function, family).value == pytest.approx(best)
         assert continuous_greedy(function, family).value >= (1 - 1 / e) * best
 
-    def test_the_mean_of_the_roundings(self) -> None:
+    def test_mean_of_roundings_satisfies_the_guarantee(self) -> None:
         function, family = trap(3)
-        mixture = climb(function, family, steps=20, samples=30, seed=1)
+        mixture = greedy_mixture(function, family, steps=20, samples=30, seed=1)
         values = [value_of(function, tuple(mixture.rounded(family, seed).tolist())) for seed in range(40)]
         assert np.mean(values) >= 0.62 * 3 * 2.01
 
-    def test_by_sampling_as_well(self) -> None:
+    def test_potential_search_by_sampling(self) -> None:
         function, family = trap(5)
         found = potential_search(function, family, samples=64)
         assert found.value == pytest.approx(5 * 2.01)
-        assert found.guarantee.ratio == 1 / 2  # the samples are too few to prove more
+        assert found.guarantee.ratio == 1 / 2  # with so few samples, nothing more is proved
 
-    def test_exchanges_that_are_not_finished_prove_no_more_than_greedy(self) -> None:
+    def test_unfinished_search_has_the_guarantee_of_greedy(self) -> None:
         function, family = trap(3)
         assert potential_search(function, family, rounds=0).guarantee.ratio == 1 / 2
         assert potential_search(function, family, rounds=0).value == pytest.approx(3 * 1.01)
@@ -511,7 +511,7 @@ class TestBeyondOneHalf:
 
 class TestRounding:
     @pytest.mark.parametrize("kind", range(3))
-    def test_bases_stay_bases_and_elements_keep_their_probability(self, kind: int) -> None:
+    def test_rounding_keeps_bases_and_marginal_probabilities(self, kind: int) -> None:
         rng = np.random.default_rng(kind)
         family: AnyIndependence = [
             Uniform(6, 3),
@@ -537,14 +537,14 @@ class TestRounding:
         values = [value_of(function, tuple(base.tolist())) for base in drawn]
         assert np.mean(values) >= extension - 4 * np.std(values) / 2000**0.5
 
-    def test_the_mixture_is_what_the_point_says(self) -> None:
+    def test_point_is_the_share_of_bases(self) -> None:
         function, family = trap(2)
-        mixture = climb(function, family, steps=4, samples=5)
+        mixture = greedy_mixture(function, family, steps=4, samples=5)
         assert len(mixture.bases) == 4
         assert all(is_independent(family, base.tolist()) for base in mixture.bases)
         assert mixture.point.tolist() == (np.bincount(np.concatenate(mixture.bases), minlength=6) / 4).tolist()
 
-    def test_refusals(self) -> None:
+    def test_invalid_arguments(self) -> None:
         family = Uniform(4, 2)
         with pytest.raises(ValueError, match="0 bases, 0 weights"):
             swap_rounding([], [], family)
@@ -553,14 +553,14 @@ class TestRounding:
         with pytest.raises(ValueError, match=r"bases of \[1, 2\] elements"):
             swap_rounding([np.array([0]), np.array([1, 2])], [1, 1], family)
         knapsack = Knapsacks([0, 0, 0, 0], [1, 3, 2, 2], 4)
-        with pytest.raises(ValueError, match="element 0 has no partner"):
+        with pytest.raises(ValueError, match="element 0 cannot be exchanged"):
             swap_rounding([np.array([0, 1]), np.array([2, 3])], [1, 1], knapsack)
 
 
 class TestThirdParties:
-    def test_a_function_and_a_family_from_elsewhere(self) -> None:
+    def test_third_party_function_and_family(self) -> None:
         class Matching:
-            """Edges of a path: no two next to each other."""
+            """Edges of a path, no two of them adjacent."""
 
             matroid, matroids, size = False, 2, 6
 
@@ -582,7 +582,7 @@ class TestThirdParties:
         assert greedy(cut, family).elements.tolist() == [0, 2, 4]
         coverage = WeightedCoverage([[0], [0, 1], [1], [2], [2, 3], [3]])
         found = greedy(coverage, family)
-        # Nothing is known of how heavy its sets are at most, so there is a guarantee but no bound.
+        # The family has no weight bound, so there is a guarantee but no bound.
         assert (found.guarantee.ratio, found.bound) == (1 / 3, None)
         assert found.value >= optimum(coverage, family) / 3
-        assert found.value == value_of(coverage, tuple(grown(family, found.elements.tolist())))
+        assert found.value == value_of(coverage, tuple(state_of(family, found.elements.tolist())))

@@ -1,4 +1,4 @@
-"""Counterexamples: planted ones are found and made small, and none are found where there are none."""
+"""Counterexamples: known ones are found and reduced, and valid claims are not refuted."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from placeopt.submodular import (
     WeightedCoverage,
     check_submodular,
 )
-from placeopt.submodular.counterexamples import smaller
+from placeopt.submodular.checks import reduced
 from placeopt.submodular.functions import AnySetFunction
-from placeopt.submodular.independence import grown, is_independent
+from placeopt.submodular.independence import is_independent, state_of
 
 
 class Pairs:
-    """Weight of the elements, and a bonus where all of certain sets are chosen: supermodular in these."""
+    """The number of elements plus a bonus for each of certain sets that is complete: supermodular in these."""
 
     path_free = monotone = True
     submodular = False
@@ -54,7 +54,7 @@ class Pairs:
 
 
 class Early(Pairs):
-    """What is chosen counts 1/position, so the order decides; gains fall along every sequence."""
+    """Elements count 1/position, so the order matters; gains decrease along each sequence."""
 
     path_free = False
     submodular = True
@@ -69,10 +69,10 @@ def kinds(function: AnySetFunction, **settings: object) -> tuple[Check, Check, C
 
 
 @pytest.mark.parametrize("size", [5, 9, 30])
-class TestInEveryWayOfLooking:
+class TestEachMethod:
     """All sequences, all sets, samples."""
 
-    def test_nothing_is_found_in_honest_functions(self, size: int) -> None:
+    def test_no_counterexample_to_true_claims(self, size: int) -> None:
         rng = np.random.default_rng(size)
         for kind in range(7):
             for family in (None, random_family(rng, size, 3)):
@@ -85,24 +85,24 @@ class TestInEveryWayOfLooking:
                 assert found.submodular.proved == found.monotone.proved == (size < 30)
                 assert found.path_free.proved == (size == 5)
 
-    def test_nothing_is_asked_that_the_contract_leaves_open(self, size: int) -> None:
+    def test_calls_respect_the_protocol(self, size: int) -> None:
         rng = np.random.default_rng(size)
         for kind in range(6):
             check_submodular(
                 Strict(Cut(rng.random((size, size)))), 20, independence=Strict(random_family(rng, size, kind))
             )
 
-    def test_a_cut_is_not_monotone(self, size: int) -> None:
+    def test_cut_is_not_monotone(self, size: int) -> None:
         returns, signs, orders = kinds(Cut(np.ones((size, size)) - np.eye(size)), samples=50)
         assert (returns.refuted, signs.refuted, orders.refuted) == (False, True, False)
         assert signs.worst is not None
-        # Complete graph: taking one more harms once half are taken, and not before.
+        # Complete graph: one more element decreases the value if and only if half of them are chosen.
         half = (size + 1) // 2
         assert len(signs.worst.before) == half
         assert signs.worst.gain_before == size - 1 - 2 * half < 0
         assert signs.worst.before == signs.worst.after
 
-    def test_a_bonus_for_a_pair_is_not_submodular(self, size: int) -> None:
+    def test_bonus_for_a_pair_is_not_submodular(self, size: int) -> None:
         function = Pairs(size, {(1, 3): 2.0, (0, 2, 4): 0.5})
         returns, signs, orders = kinds(function, samples=300)
         assert (returns.refuted, signs.refuted, orders.refuted) == (True, False, False)
@@ -114,7 +114,7 @@ class TestInEveryWayOfLooking:
         assert not returns.claimed
         assert check_submodular(function, 300).honest
 
-    def test_an_order_that_matters(self, size: int) -> None:
+    def test_order_dependence_is_found(self, size: int) -> None:
         function = Early(size, {})
         returns, signs, orders = kinds(function, samples=100)
         assert (returns.refuted, signs.refuted, orders.refuted) == (False, False, True)
@@ -127,13 +127,13 @@ class TestInEveryWayOfLooking:
 
 
 class TestCases:
-    def test_a_false_claim_is_not_honest(self) -> None:
+    def test_false_claim_is_reported(self) -> None:
         function = Pairs(8, {(1, 3): 2.0})
         function.submodular = True
         assert not check_submodular(function).honest
 
-    def test_a_counterexample_is_one_and_nothing_in_it_can_be_spared(self) -> None:
-        # Three elements at once: neither of 2 and 5 can go from T.
+    def test_counterexamples_are_minimal(self) -> None:
+        # The bonus requires three elements, so T cannot lose any.
         for size in (6, 8, 20):
             returns, *_ = kinds(Pairs(size, {(2, 4, 5): 1.0}), samples=1000)
             worst = returns.worst
@@ -142,17 +142,17 @@ class TestCases:
             assert sorted((*worst.after, worst.element)) == [2, 4, 5]
             assert set(worst.before) < set(worst.after)
 
-    def test_what_could_not_be_spared_may_be_later(self) -> None:
-        # 2 is needed while 3 is there, and 4 always.
+    def test_reduction_retries_elements(self) -> None:
+        # 2 is needed as long as 3 is present, and 4 always.
         def judge(before: tuple[int, ...], after: tuple[int, ...], element: int | None) -> Counterexample | None:
             fails = 4 in after and (2 in after or 3 not in after)
             return Counterexample(before, after, element, 0.0, 1.0) if fails else None
 
-        assert smaller((2,), (2, 3, 4), 5, judge) == Counterexample((), (4,), 5, 0.0, 1.0)
-        assert smaller((2,), (2, 3), 5, judge) is None
+        assert reduced((2,), (2, 3, 4), 5, judge) == Counterexample((), (4,), 5, 0.0, 1.0)
+        assert reduced((2,), (2, 3), 5, judge) is None
 
-    def test_only_what_is_independent_is_looked_at(self) -> None:
-        # 1 and 3 may not be chosen together, so the bonus is never seen.
+    def test_only_independent_sets_are_compared(self) -> None:
+        # 1 and 3 exclude each other, so the bonus never occurs.
         family = Intersection(Partition([0, 1, 2, 1, 3, 4, 5, 6]), Knapsacks([0] * 8, [1] * 8, 6))
         returns, *_ = kinds(Pairs(8, {(1, 3): 2.0}), independence=family)
         assert returns.proved
@@ -162,19 +162,19 @@ class TestCases:
             family = Partition(np.arange(size) // 2)
             assert not kinds(function, samples=100, independence=family)[0].refuted
 
-    def test_all_cases_of_a_small_set_function_are_counted(self) -> None:
-        # Pairs of a prefix and a longer one with an element to come: from 4 elements, sequences of 1, 2, 3.
+    def test_number_of_cases_of_small_ground_sets(self) -> None:
+        # Each sequence with each proper prefix and each element outside it.
         returns, signs, orders = kinds(WeightedCoverage([[0], [1], [2], [3]]))
         sequences = [1, 4, 12, 24, 24]
         assert signs.cases == sum(count * (4 - k) for k, count in enumerate(sequences))
         assert returns.cases == sum(count * (4 - k) * k for k, count in enumerate(sequences))
         assert orders.cases == sum(sequences) - 2**4
-        # Eight elements: sets S + x with an e to come.
+        # Eight elements: pairs S, S + x with an e outside.
         returns, signs, _ = kinds(WeightedCoverage([[i] for i in range(8)]))
         assert signs.cases == 8 * 2**7
         assert returns.cases == 8 * 7 * 2**6
 
-    def test_exhaustive_answers_agree_with_the_definition(self) -> None:
+    def test_enumeration_agrees_with_the_definition(self) -> None:
         rng = np.random.default_rng(5)
         found = []
         for _ in range(16):
@@ -193,27 +193,27 @@ class TestCases:
             found.append(expected)
         assert 0 < sum(found) < 16
 
-    def test_rounding_is_no_violation_but_what_is_above_the_tolerance_is(self) -> None:
+    def test_violations_within_the_tolerance_are_ignored(self) -> None:
         slightly = Pairs(8, {(0, 1): 1e-12})
         assert not kinds(slightly)[0].refuted
         assert kinds(slightly, tolerance=0.0)[0].refuted
         assert kinds(Pairs(8, {(0, 1): 1e-6}))[0].refuted
 
-    def test_convex_shapes_are_found_in_large_sets(self) -> None:
+    def test_convex_shape_is_found_in_large_sets(self) -> None:
         function = ConcaveOverModular(np.arange(400) % 5, np.ones(400), PiecewiseLinear([0, 20], [1, 2]))
         returns, signs, orders = kinds(function, samples=20)
         assert (returns.refuted, signs.refuted, orders.refuted) == (True, False, False)
         assert returns.worst is not None
-        # The load of T must be 20 before a gain of 2 is seen, that of S at most 19.
+        # A gain of 2 requires a load of 20 of T, and of at most 19 of S.
         assert len(returns.worst.after) == 20
         assert returns.worst.gain_after == 2
 
-    def test_the_seed_decides(self) -> None:
+    def test_same_seed_same_result(self) -> None:
         function = Pairs(30, {(0, 1): 1.0, (2, 3): 1.0})
         assert check_submodular(function, 50, seed=3) == check_submodular(function, 50, seed=3)
         assert check_submodular(function, 50, seed=3) != check_submodular(function, 50, seed=4)
 
-    def test_nothing_to_look_at(self) -> None:
+    def test_no_cases(self) -> None:
         for function, family in (
             (WeightedCoverage([]), None),
             (WeightedCoverage([[0]]), Uniform(1, 0)),
@@ -231,10 +231,10 @@ class TestCases:
             worst = kinds(function, samples=60, independence=family)[0].worst
             if worst is not None:
                 assert is_independent(family, [*worst.after, worst.element])
-                gain = function.gains(grown(function, worst.after), np.array([worst.element]))[0]
+                gain = function.gains(state_of(function, worst.after), np.array([worst.element]))[0]
                 assert gain == worst.gain_after
 
-    def test_refusals(self) -> None:
+    def test_invalid_arguments(self) -> None:
         function = WeightedCoverage([[0]])
         with pytest.raises(ValueError, match=r"samples 0: expected 1 or more"):
             check_submodular(function, 0)

@@ -1,4 +1,4 @@
-"""The placement models of Carbonari et al. 2017: appendix 6.1 round by round, partial topologies, lazy as standard."""
+"""The placement models of Carbonari et al. 2017: appendix 6.1, partial topologies, lazy and standard greedy."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from placeopt.solver.registry import find_solver
 from placeopt.submodular import greedy
 from placeopt.submodular.placement import Form, PlacementModel, PlacementSettings
 from placeopt.submodular.placement.rounds import make_queue, make_record, place_all
-from placeopt.submodular.placement.tiers import parse_tiers
+from placeopt.submodular.placement.settings import parse_tiers
 from placeopt.submodular.placement.topology import BITS, make_graph, make_topology, place
 from placeopt.verifier import verify
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 FORMS: tuple[Form, ...] = ("inside", "outside")
 
-# Appendix 6.1: round, task and device chosen, value. The paper cuts every g(...) to three decimals before it adds them.
+# Appendix 6.1: round, chosen task and device, value. The paper truncates each g(...) to three decimals and adds them.
 ROUNDS = (
     (1, "n3", "core0", 1.410),
     (2, "n4", "gpu", 3.399),
@@ -79,7 +79,7 @@ def test_rounds_of_the_appendix() -> None:
 @pytest.mark.parametrize(
     ("before", "pair", "value"),
     [
-        ([], ("n1", "core0"), 1.400),  # the tables of rounds 1, 2, 3, 4 and 5, candidates that were not chosen
+        ([], ("n1", "core0"), 1.400),  # rejected candidates in the tables of rounds 1 to 5
         ([], ("n2", "gpu"), 1.396),
         ([], ("n5", "gpu"), 1.389),
         ([("n3", "core0")], ("n1", "core0"), 1.984),
@@ -110,7 +110,7 @@ def test_tables_of_the_appendix(before: list[tuple[str, str]], pair: tuple[str, 
     assert gain == pytest.approx(value - sum(row[3] for row in ROUNDS[len(before) - 1 : len(before)]), abs=4e-3)
 
 
-def test_the_placement_and_job_completion_time_of_the_appendix() -> None:
+def test_placement_and_job_completion_time_of_the_appendix() -> None:
     result = po.solve(five_node(), "submodular-g", cap="100 s")
     assert result.schedule is not None
     places = [result.problem.device_names[i] for i in result.schedule.device]
@@ -119,7 +119,7 @@ def test_the_placement_and_job_completion_time_of_the_appendix() -> None:
     assert result.feasible
 
 
-def test_a_node_parallel_to_one_elsewhere_counts_twice() -> None:
+def test_parallel_task_on_another_device_doubles_the_benefit() -> None:
     # Section 2.2: with nodes 1 and 3 on devices 1 and 2, pf of node 4 is 2, 1 and 2.
     problem = five_node()
     model = PlacementModel(problem, "inside", PlacementSettings(cap="100 s"))
@@ -129,7 +129,7 @@ def test_a_node_parallel_to_one_elsewhere_counts_twice() -> None:
     assert (1 + state.topology.total[3] - state.topology.parallel[:, 3]).tolist() == [2, 1, 2]
 
 
-def test_outside_the_value_is_the_sum_times_the_last_factor() -> None:
+def test_outside_value_is_the_sum_times_the_last_factor() -> None:
     placed = PlacementModel(five_node(), "outside", PlacementSettings(cap="100 s")).place_all()
     roots = math.sqrt(2 - 0.01), math.sqrt(2 - 0.02), math.sqrt(2 - 0.04)
     wanted = [roots[0], (roots[0] + roots[1]) * 2, sum(roots)]
@@ -137,7 +137,7 @@ def test_outside_the_value_is_the_sum_times_the_last_factor() -> None:
 
 
 def parallel_by_definition(problem: Problem, device: Int) -> Int:
-    """(m, n) by the paper's words: for each task not placed, the dependencies of all in the topology with it."""
+    """(m, n) by definition: parallel tasks of each unplaced task, from the dependencies in the topology with it."""
     n = problem.n_tasks
     producers = [problem.edge_source[problem.in_edge[problem.in_start[i] : problem.in_start[i + 1]]] for i in range(n)]
     parallel = np.zeros((problem.n_devices, n), dtype=np.int64)
@@ -169,7 +169,7 @@ def test_parallel_tasks_are_those_with_equal_dependencies(seed: int) -> None:
 
 
 def test_more_dependencies_than_bits_in_a_word() -> None:
-    # Producers 0..k-1 in parallel; two consumers each of all of them, and one of all but the last.
+    # k parallel producers; two consumers of all of them, and one of all but the last.
     k = 2 * BITS + 5
     edges = [(p, k + c) for p in range(k) for c in range(3) if not (c == 2 and p == k - 1)]
     problem = graph(k + 3, edges)
@@ -200,7 +200,7 @@ def settings_of(rng: np.random.Generator) -> PlacementSettings:
 
 
 @pytest.mark.parametrize("seed", range(120))
-def test_lazy_is_standard(seed: int) -> None:
+def test_lazy_equals_standard(seed: int) -> None:
     rng = np.random.default_rng(seed)
     problem, settings = small_problem(rng), settings_of(rng)
     if seed % 2:
@@ -226,20 +226,20 @@ def test_lazy_is_standard(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_the_engines_greedy_places_the_same(seed: int) -> None:
+def test_library_greedy_gives_the_same_placement(seed: int) -> None:
     rng = np.random.default_rng(seed)
     problem, settings = small_problem(rng), settings_of(rng)
     for form in FORMS:
         model = PlacementModel(problem, form, settings)
         placed = model.place_all()
         found = greedy(model, model.independence(), fill=True)
-        # The engine compares gains, here scores are compared: outside they differ by a constant, and so by rounding.
+        # The library compares gains, the model scores. Outside, they differ by a constant, hence by rounding.
         if form == "inside":
             assert found.elements.tolist() == (placed.task * problem.n_devices + placed.device).tolist()
         assert found.value == pytest.approx(placed.values[-1] if len(placed.values) else 0.0, rel=1e-9)
 
 
-def test_compiled_is_plain() -> None:
+def test_compiled_equals_plain() -> None:
     rng = np.random.default_rng(5)
     for _ in range(6):
         problem, settings = small_problem(rng), settings_of(rng)
@@ -267,7 +267,7 @@ def solved(problem: Problem, name: str, **settings: Any) -> Answer:
 
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("name", ["submodular-g", "submodular-gi"])
-def test_no_device_is_overfilled(name: str, seed: int) -> None:
+def test_memory_limits_hold(name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, m = int(rng.integers(4, 20)), 3
     sizes = rng.integers(1, 9, n)
@@ -286,7 +286,7 @@ def test_no_device_is_overfilled(name: str, seed: int) -> None:
         assert not verify(problem, answer.schedule).violations
 
 
-def test_memory_taken_to_be_unlimited_is_told() -> None:
+def test_unlimited_memory_is_reported() -> None:
     problem = graph(4, [], 2, resident=np.full(4, 10), capacity=np.array([15, 100]))
     answer = solved(problem, "submodular-g", memory="unlimited")
     assert answer.schedule is not None
@@ -298,7 +298,7 @@ def test_memory_taken_to_be_unlimited_is_told() -> None:
     assert "d0 by 5 B" in strict.message
 
 
-def test_a_full_device_has_no_marginal_gain() -> None:
+def test_full_device_has_no_gain() -> None:
     problem = graph(3, [], 2, resident=np.full(3, 10), capacity=np.array([15, 100]))
     model = PlacementModel(problem, "inside", PlacementSettings(memory="step"))
     state = model.start()
@@ -309,13 +309,13 @@ def test_a_full_device_has_no_marginal_gain() -> None:
     assert model.independence().open(state, np.array([2, 3])).tolist() == [False, True]
 
 
-def test_gains_fall_from_the_knee_on() -> None:
+def test_gains_decrease_from_the_knee() -> None:
     problem = graph(3, [], 2, resident=np.array([50, 25, 25]), capacity=np.array([100, UNLIMITED]))
     model = PlacementModel(problem, "inside", PlacementSettings(memory="linear", knee=0.5))
     free = PlacementModel(problem, "inside", PlacementSettings(memory="unlimited"))
     state, other = model.start(), free.start()
     elements = np.array([0, 2, 4])
-    assert model.gains(state, elements)[0] == free.gains(other, elements)[0]  # half full, no more
+    assert model.gains(state, elements)[0] == free.gains(other, elements)[0]  # not more than half full
     model.add(state, 0)
     free.add(other, 0)
     assert model.gains(state, np.array([2]))[0] == pytest.approx(free.gains(other, np.array([2]))[0] / 2)
@@ -324,7 +324,7 @@ def test_gains_fall_from_the_knee_on() -> None:
     assert model.gains(state, np.array([4]))[0] == 0.0
 
 
-def test_balance_prefers_the_larger_memory() -> None:
+def test_memory_balance_prefers_the_larger_memory() -> None:
     problem = graph(1, [], 2, resident=np.array([10]), capacity=np.array([20, 100]))
     plain = PlacementModel(problem, "inside", PlacementSettings())
     assert plain.place_all().device.tolist() == [0]
@@ -334,7 +334,7 @@ def test_balance_prefers_the_larger_memory() -> None:
     assert (gains / whole).tolist() == pytest.approx([1 - 0.5 * 10 / 20, 1 - 0.5 * 10 / 100])
 
 
-def test_tiers_cost_time() -> None:
+def test_tiers_add_swapping_time() -> None:
     problem = graph(1, [], 2, resident=np.array([10]), duration=np.array([[5, 6]]), capacity=np.array([20, 20]))
     problem = replace(problem, resolution=type(problem.resolution)(1))  # a tick is a second
     model = PlacementModel(problem, "inside", PlacementSettings(cap="100", tiers="4; 2 at 1 B/s; 100 at 0.5 B/s"))
@@ -355,30 +355,30 @@ def test_tiers_as_shares_and_bytes() -> None:
     [
         ({"tiers": "x"}, 'setting tiers, "x": "x" is not an amount of memory'),
         ({"tiers": "1 GiB; 2 GiB at 3 GiB"}, 'setting tiers, "2 GiB at 3 GiB": "3 GiB" is an amount'),
-        ({"tiers": "50%"}, "d0 has no limit of memory to take 50% of; give bytes"),
-        ({"tiers": "1 GiB; 1 GiB at 0 B/s"}, "no rate at which anything could be swapped"),
+        ({"tiers": "50%"}, '"50%" is a share of the memory of d0, which is unlimited; expected bytes'),
+        ({"tiers": "1 GiB; 1 GiB at 0 B/s"}, "too slow for swapping"),
         ({"cap": "soon"}, 'setting cap: "soon" is not a time; expected a time, such as 5 ms, or "total"'),
-        ({"cap": "0 s"}, "setting cap: 0 s is no time that a device could have"),
+        ({"cap": "0 s"}, "setting cap: 0 s is not a valid time capacity"),
     ],
 )
-def test_settings_that_mean_nothing(setting: dict[str, Any], message: str) -> None:
+def test_invalid_settings(setting: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as error:
         PlacementModel(graph(1, []), "inside", PlacementSettings(**setting))
     assert message in str(error.value)
 
 
-def test_transfers_draw_a_task_to_its_producer() -> None:
-    # t1 reads 40 bytes of t0; d1 and d2 are as fast as d0, which has t0.
+def test_communication_prefers_the_device_of_the_producer() -> None:
+    # t1 reads 40 bytes from t0 on d0; d1 and d2 are as fast as d0.
     links: dict[str, Any] = {"byte_ticks_num": np.ones((3, 3), dtype=np.int64)}
     problem = graph(2, [(0, 1)], payload=np.array([40]), duration=np.full((2, 3), 10), **links)
-    apart = PlacementModel(problem, "inside", PlacementSettings(cap="100")).place_all()
-    assert apart.device.tolist() == [0, 1]
-    beside = PlacementModel(problem, "inside", PlacementSettings(cap="20", communication=True)).place_all()
-    assert beside.device.tolist() == [0, 0]
+    separate = PlacementModel(problem, "inside", PlacementSettings(cap="100")).place_all()
+    assert separate.device.tolist() == [0, 1]
+    together = PlacementModel(problem, "inside", PlacementSettings(cap="20", communication=True)).place_all()
+    assert together.device.tolist() == [0, 0]
 
 
-def test_transfers_through_tasks_not_placed() -> None:
-    # t0 -> t1 -> t2: t2's input is thought to come from where t0 stands, until t1 is placed elsewhere.
+def test_transfers_through_unplaced_tasks() -> None:
+    # t0 -> t1 -> t2: the input of t2 is assumed on the device of t0 until t1 is placed on another one.
     links: dict[str, Any] = {"byte_ticks_num": np.ones((3, 3), dtype=np.int64)}
     problem = graph(3, [(0, 1), (1, 2)], payload=np.array([7, 5]), **links)
     model = PlacementModel(problem, "inside", PlacementSettings(communication=True))
@@ -393,7 +393,7 @@ def test_transfers_through_tasks_not_placed() -> None:
     assert state.fetched.T.tolist()[:2] == [[7, 0, 7], [5, 0, 5]]
 
 
-def test_time_capacities_of_a_search() -> None:
+def test_search_of_time_capacities() -> None:
     problem = graph(4, [], 2, duration=np.array([[64, 100]] * 4))
 
     def caps(**settings: Any) -> list[tuple[str, bool]]:
@@ -411,7 +411,7 @@ def test_time_capacities_of_a_search() -> None:
 
 
 @pytest.mark.parametrize("maximiser", ["standard", "stochastic", "local-search", "continuous"])
-def test_other_maximisers_place_everything(maximiser: str) -> None:
+def test_other_maximisers_place_all_tasks(maximiser: str) -> None:
     problem = five_node()
     plain = {"parallelism": False, "load": False, "memory": "unlimited"}
     answer = solved(problem, "submodular-g", maximiser=maximiser, **plain)
@@ -427,7 +427,7 @@ def test_other_maximisers_place_everything(maximiser: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["submodular-g", "submodular-gi"])
-def test_a_limit_stops_it(name: str) -> None:
+def test_time_limit(name: str) -> None:
     problem = layered_problem(2_000, 8, ccr=1.0)
     solver = find_solver(name)
     answer = solver.solve(problem, Options(time_limit=1e-9), solver.settings_type())
@@ -444,13 +444,13 @@ def test_a_limit_stops_it(name: str) -> None:
     assert answer.termination == (Termination.INTERRUPTED if answer.schedule is None else Termination.COMPLETED)
 
 
-def test_continuous_greedy_wants_a_submodular_function() -> None:
+def test_continuous_greedy_requires_a_submodular_function() -> None:
     with pytest.raises(UsageError, match="parallelism=false, load=false and memory=unlimited"):
         solved(five_node(), "submodular-g", maximiser="continuous")
 
 
-def test_a_group_counts_the_transfers_of_all_its_tasks() -> None:
-    # t0 feeds t1 and t2, which share a group with t3; what t3 makes goes to t4. Nothing flows within the group.
+def test_transfers_of_all_tasks_of_a_group_count() -> None:
+    # t0 -> t1, t0 -> t2, t3 -> t4; t1, t2 and t3 are one group without edges between them.
     links: dict[str, Any] = {"byte_ticks_num": np.ones((3, 3), dtype=np.int64)}
     edges = [(0, 1), (0, 2), (1, 3), (3, 4)]
     problem = graph(5, edges, payload=np.array([7, 5, 100, 3]), group=np.array([0, 1, 1, 1, 2]), **links)
@@ -458,7 +458,7 @@ def test_a_group_counts_the_transfers_of_all_its_tasks() -> None:
     state = model.start()
     model.add(state, 0 * 3 + 0)
     assert state.fetched[:, 1].tolist() == [0, 12, 12]
-    model.add(state, 1 * 3 + 2)  # with it t3 is known to be on d2, whence t4 fetches
+    model.add(state, 1 * 3 + 2)  # this places t3 on d2, so t4 reads from there
     assert state.fetched[:, 2].tolist() == [3, 3, 0]
     given = PlacementModel(problem, "inside", PlacementSettings(communication=True), home=np.array([-1, 2, -1]))
     assert given.start().fetched[:, [0, 2]].T.tolist() == [[12, 12, 0], [3, 3, 0]]

@@ -1,4 +1,4 @@
-"""Small ground sets gone through completely, and random functions and families over them."""
+"""Enumeration of small ground sets, and random functions and families over them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from placeopt.submodular import (
     WeightedCoverage,
 )
 from placeopt.submodular.functions import AnySetFunction
-from placeopt.submodular.independence import AnyIndependence, grown, is_independent
+from placeopt.submodular.independence import AnyIndependence, is_independent, state_of
 
 Subset = tuple[int, ...]
 
 
 class Cut:
-    """Edges between S and the rest: a function written outside the toolkit, submodular but not monotone."""
+    """The weight of the edges between S and its complement: submodular, not monotone, written outside the toolkit."""
 
     submodular = path_free = True
     monotone = False
@@ -55,7 +55,7 @@ class Cut:
 
 
 class Strict:
-    """A function or family that fails when it is asked for what its contract leaves undefined."""
+    """A function or family that fails on calls that the protocol does not define."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -90,7 +90,7 @@ class Strict:
     def _outside(self, state: list[Any], elements: Int) -> None:
         assert elements.dtype == np.int64
         assert len(set(elements.tolist())) == len(elements)
-        assert not state[1] & set(elements.tolist()), "asked for elements that are in the set"
+        assert not state[1] & set(elements.tolist()), "called with elements of the set"
 
 
 def subsets(size: int) -> Iterator[Subset]:
@@ -99,7 +99,7 @@ def subsets(size: int) -> Iterator[Subset]:
 
 
 def value_of(function: AnySetFunction, elements: Subset) -> float:
-    return float(function.value(grown(function, elements)))
+    return float(function.value(state_of(function, elements)))
 
 
 def optimum(function: AnySetFunction, family: AnyIndependence) -> float:
@@ -107,7 +107,7 @@ def optimum(function: AnySetFunction, family: AnyIndependence) -> float:
 
 
 def random_function(rng: np.random.Generator, size: int, kind: int) -> AnySetFunction:
-    """One of seven kinds, with many ties or none."""
+    """A function of one of seven kinds, with many ties or none."""
     whole = rng.random() < 0.5
     part = rng.integers(0, 4, size)
     weight = rng.integers(0, 4, size).astype(float) if whole else rng.random(size)

@@ -1,4 +1,4 @@
-"""Running the engines, and what their answers prove.
+"""Run the engines, and derive proved bounds from their answers.
 
 CP-SAT and GLOP run in a thread; HiGHS and SCIP, through OR-Tools' MathOpt, run in a separate process.
 """

@@ -32,31 +32,15 @@ Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN", "MODEL_INVALID"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """How a run ended.
+    """How a run ended."""
 
-    Attributes
-    ----------
-    status
-        As CP-SAT reports it: OPTIMAL also means that the gap limit was reached.
-    bound
-        A proven lower bound of the objective; None without one.
-    stopped
-        Whether `should_stop` returned true.
-    branches, conflicts
-        Numbers of the search.
-    work
-        Deterministic time used.
-    solver
-        Holds the values of the best solution, and the assumptions of an infeasible model.
-    """
-
-    status: Status
-    bound: int | None
-    stopped: bool
+    status: Status  # as CP-SAT reports it: OPTIMAL also means that the gap limit was reached
+    bound: int | None  # a proved lower bound of the objective; None without one
+    stopped: bool  # whether `should_stop` returned true
     branches: int
     conflicts: int
-    work: float
-    solver: cp_model.CpSolver
+    work: float  # deterministic time used
+    solver: cp_model.CpSolver  # holds the values of the best solution, and the assumptions of an infeasible model
 
     @property
     def solved(self) -> bool:
@@ -100,7 +84,13 @@ def run(
     minimises = model.has_objective()  # called first: reading the proto's objective creates one
     assert not minimises or model.proto.objective.scaling_factor >= 0, "expected an objective to minimise"
     solver = cp_model.CpSolver()
-    _set(solver, largest, seconds, seed, workers, parameters or {})
+    chosen: dict[str, object] = {"random_seed": seed, "num_workers": workers, **(parameters or {})}
+    if seconds is not None:
+        chosen["max_time_in_seconds"] = seconds
+    if largest is None or largest > PRESOLVED:
+        chosen["cp_model_presolve"] = False
+    for parameter, value in {**chosen, "presolve_inclusion_work_limit": 0, "catch_sigint_signal": False}.items():
+        setattr(solver.parameters, parameter, value)
     errors: list[BaseException] = []
     bounds: list[int] = []
     lock = threading.Lock()
@@ -146,29 +136,10 @@ def run(
     )
 
 
-def _set(
-    solver: cp_model.CpSolver,
-    largest: int | None,
-    seconds: float | None,
-    seed: int,
-    workers: int,
-    parameters: Mapping[str, object],
-) -> None:
-    """Set the parameters; the workarounds come last."""
-    chosen: dict[str, object] = {"random_seed": seed, "num_workers": workers, **parameters}
-    if seconds is not None:
-        chosen["max_time_in_seconds"] = seconds
-    if largest is None or largest > PRESOLVED:
-        chosen["cp_model_presolve"] = False
-    for name, value in {**chosen, "presolve_inclusion_work_limit": 0, "catch_sigint_signal": False}.items():
-        setattr(solver.parameters, name, value)
-
-
 def _inner_bound(model: cp_model.CpModel, solver: cp_model.CpSolver) -> int | None:
-    """Return the bound that CP-SAT keeps as an integer; None where the objective's constant is not exact as a float."""
+    """The bound that CP-SAT keeps as an integer; None where the objective's constant is not exact as a float."""
     constant = model.proto.objective.offset
-    exact = abs(constant) < 2**53
-    return int(solver.response_proto.inner_objective_lower_bound) + int(constant) if exact else None
+    return int(solver.response_proto.inner_objective_lower_bound) + int(constant) if abs(constant) < 2**53 else None
 
 
 def lower_bound(reported: float, inner: int | None = None) -> int | None:

@@ -50,29 +50,16 @@ class Row:
 
 @dataclass(slots=True)
 class LinearProgram:
-    """Columns, rows and an objective.
+    """Columns, rows and an objective."""
 
-    Attributes
-    ----------
-    lower, upper
-        Bounds of each column.
-    integral
-        Whether each column must be a whole number.
-    rows
-        The constraints.
-    objective, constant
-        Coefficients of columns, where a column that is absent has 0; what is added to their sum.
-    should_stop
-        Called regularly while the program is built.
-    """
-
+    # Bounds of each column, and whether it must be a whole number
     lower: list[int] = field(default_factory=list)
     upper: list[int] = field(default_factory=list)
     integral: list[bool] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
-    objective: dict[int, int] = field(default_factory=dict)
-    constant: int = 0
-    should_stop: Callable[[], bool] = lambda: False
+    objective: dict[int, int] = field(default_factory=dict)  # coefficients by column; 0 for absent columns
+    constant: int = 0  # added to the objective
+    should_stop: Callable[[], bool] = lambda: False  # called regularly while the program is built
 
     @property
     def n_columns(self) -> int:

@@ -32,28 +32,14 @@ Status = Literal["optimal", "infeasible", "limit", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended.
+    """How a run ended."""
 
-    Attributes
-    ----------
-    status
-        "optimal" also means that the gap limit was reached.
-    bound
-        A lower bound of the objective as the engine reports it; None without one.
-    values
-        Value of each column in the best solution; None without one.
-    duals
-        Dual value of each row, after a run of GLOP.
-    stopped
-        Whether `should_stop` returned true.
-    """
-
-    status: Status
-    bound: float | None = None
-    values: list[float] | None = None
-    duals: list[float] | None = None
+    status: Status  # "optimal" also means that the gap limit was reached
+    bound: float | None = None  # a lower bound of the objective as the engine reports it; None without one
+    values: list[float] | None = None  # of each column in the best solution; None without one
+    duals: list[float] | None = None  # of each row, after a run of GLOP
     nodes: int = 0
-    stopped: bool = False
+    stopped: bool = False  # whether `should_stop` returned true
     message: str = ""
 
 
@@ -99,7 +85,7 @@ def run_mathopt(
     Parameters
     ----------
     should_stop
-        Called every POLL seconds; once true, the best known so far is returned.
+        Called every POLL seconds; once true, the best solution and bound so far are returned.
     on_values, on_bound
         Called from this thread with the values of all columns in each better solution, and with each better bound. What
         they raise ends the run and is raised here.
@@ -115,17 +101,10 @@ def run_mathopt(
     EngineError
         If the engine or its process failed.
     """
-    request: dict[str, Any] = {
-        "engine": engine,
-        "model": base64.b64encode(model.SerializeToString()).decode(),
-        "hint": hint,
-        "seconds": seconds,
-        "gap": gap,
-        "absolute_gap": absolute_gap,
-        "seed": seed,
-        "workers": workers,
-    }
-    last: dict[str, Any] = {}
+    encoded = base64.b64encode(model.SerializeToString()).decode()
+    request = {"engine": engine, "model": encoded, "hint": hint, "seconds": seconds}
+    request |= {"gap": gap, "absolute_gap": absolute_gap, "seed": seed, "workers": workers}
+    latest: dict[str, Any] = {}
     with (
         tempfile.TemporaryDirectory(prefix="placeopt-", ignore_cleanup_errors=True) as folder,
         process.borrowed(workers) as worker,
@@ -145,12 +124,12 @@ def run_mathopt(
                 raise EngineError(f"{engine} failed: {message['error']}")
             if "result" in message:
                 return Outcome(**message["result"])
-            last.update(message)
+            latest.update(message)
             if "values" in message:
                 on_values(message["values"])
             else:
                 on_bound(message["bound"])
-    return Outcome("limit", stopped=True, **last)
+    return Outcome("limit", stopped=True, **latest)
 
 
 def run_glop(model: model_pb2.ModelProto, *, seconds: float | None, should_stop: Callable[[], bool]) -> Outcome:

@@ -22,7 +22,7 @@ from placeopt.bounding.engines.signals import ended_with_us
 
 
 class Worker:
-    """A process that serves one request after the other; `idle` says that the last one is answered."""
+    """A process that serves one request after the other; it is `idle` once the last one is answered."""
 
     def __init__(self, threads: int) -> None:
         self.idle = False
@@ -35,7 +35,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             encoding="utf-8",
-            start_new_session=True,  # Ctrl-C is for the process that waits
+            start_new_session=True,  # Ctrl-C reaches only the process that waits
         )
         self.messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._listener = threading.Thread(target=self._listen, name="engine", daemon=True)
@@ -75,7 +75,7 @@ class Worker:
             assert pipe is not None
             try:
                 pipe.close()
-            except OSError:  # part of a request that it never read
+            except OSError:  # the process has not read the whole request
                 continue
 
 

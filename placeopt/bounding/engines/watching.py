@@ -18,20 +18,10 @@ def watched(
 ) -> tuple[T, bool]:
     """Return the result of `work`, and whether it was stopped.
 
-    The work runs in a thread. The caller's thread waits: it calls `should_stop`, and signals such as Ctrl-C reach it.
-    Once `should_stop` returns true, `stop` is called until the work ends, because engines ignore a call that comes
-    before their search begins. The work has ended when this function returns or raises.
-
-    Parameters
-    ----------
-    work
-        Must return soon after `stop` was called. What it raises is raised here.
-    stop
-        Called from the caller's thread.
-    should_stop
-        Called every POLL seconds. If it raises, the work is stopped first.
-    name
-        Name of the thread.
+    The work runs in a thread called `name`. The caller's thread waits: signals such as Ctrl-C reach it, and it calls
+    `should_stop` every POLL seconds. Once that returns true, it calls `stop` until the work ends, because engines
+    ignore a call before their search begins. The work must return soon after. Errors of `work` and of `should_stop` are
+    raised here. The work has ended when this function returns or raises.
     """
     future: Future[T] = Future()
 

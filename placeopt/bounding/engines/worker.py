@@ -29,7 +29,7 @@ Send = Callable[[dict[str, Any]], None]
 TOLERANCE = 1e-9
 """Tolerance of SCIP for rows and whole columns, 1e-6 by default. HiGHS keeps its own 1e-6 and 1e-7: with 1e-9 it cut
 off optima and called feasible programs infeasible, one in ten of those with numbers from 1e5 on; with its own, none of
-558. SCIP behaves the other way round."""
+558. For SCIP, the tighter value is the safer one."""
 
 # A line of HiGHS' log: an optional letter; nodes processed, queued, leaves, explored, bound, best solution.
 BOUND = re.compile(r"^\s*(?:[A-Za-z]\s)?\s*\d\S*\s+\d\S*\s+\d\S*\s+[\d.]+%\s+(-?[\d.]+(?:e[+-]?\d+)?)\s")

@@ -1,7 +1,7 @@
 """Lower bounds of the objective in integer arithmetic, and quick proofs of infeasibility.
 
-Every bound holds for the problem as it is: memory, groups, feasibility, links and contention included. All are computed
-in integers, without tolerances or solvers:
+Every bound holds for the whole problem, with memory, groups, feasibility, links and contention. All are computed in
+integers, without tolerances or solvers:
 
     critical-path   heads, durations and tails along the longest path         `placeopt.bounding.quick.paths`
     load            all work divided ideally over the devices                 `placeopt.bounding.quick.loads`
@@ -59,22 +59,18 @@ NAMES = (
 class Bound:
     """A proved lower bound of the objective's first level.
 
-    Attributes
-    ----------
-    name
-        The kind of bound.
-    value
-        In the unit of the objective: ticks, bytes, nanojoules, parts per million, or their weighted sum.
-    explanation
-        Why no schedule is better, in one line.
-    seconds
-        Computing time; ignored in comparisons.
+    `name` is the kind of bound. `value` is in the unit of the objective: ticks, bytes, nanojoules, parts per million,
+    or their weighted sum. `explanation` states in one line why no schedule is better. `seconds` is the computing time,
+    which comparisons ignore.
     """
 
     name: str
     value: Value
     explanation: str
     seconds: float = field(default=0.0, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<Bound {self.name}: {self.value}>"
 
 
 def bounds(problem: Problem) -> list[Bound]:
@@ -87,7 +83,7 @@ def bounds(problem: Problem) -> list[Bound]:
     if problem.n_tasks == 0 or problem.n_devices == 0:
         return [Bound("trivial", 0, "there is nothing to place")]
     classes = narrowed_classes(problem)
-    found = [_ranked(_timed(_BOUNDS[term.metric](classes))) for term in level]
+    found = [_timed_and_ranked(_BOUNDS[term.metric](classes)) for term in level]
     if len(level) == 1:
         weight = level[0].weight
         return [replace(bound, value=simplified(weight * bound.value)) for bound in found[0]]
@@ -111,17 +107,14 @@ def best_bound(problem: Problem) -> Bound:
     return bounds(problem)[0]
 
 
-def _timed(found: Iterable[Bound]) -> Iterator[Bound]:
-    """The bounds with their computing times."""
-    begun = time.perf_counter()
+def _timed_and_ranked(found: Iterable[Bound]) -> list[Bound]:
+    """The bounds with their computing times, best first."""
+    timed, begun = [], time.perf_counter()
     for bound in found:
         now = time.perf_counter()
-        yield replace(bound, seconds=now - begun)
+        timed.append(replace(bound, seconds=now - begun))
         begun = now
-
-
-def _ranked(found: Iterable[Bound]) -> list[Bound]:
-    return sorted(found, key=lambda bound: -bound.value)
+    return sorted(timed, key=lambda bound: -bound.value)
 
 
 def _everything(classes: Classes) -> Subset:

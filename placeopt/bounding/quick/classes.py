@@ -153,9 +153,7 @@ def device_sets(classes: Classes) -> tuple[Bool, Int]:
     packed = np.packbits(classes.allowed, axis=1)  # much faster to sort
     _, first, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return classes.allowed[first[order]], rank[inverse.reshape(-1)].astype(np.int64)
+    return classes.allowed[first[order]], np.argsort(order)[inverse.reshape(-1)].astype(np.int64)
 
 
 def subsets(classes: Classes) -> list[Subset]:

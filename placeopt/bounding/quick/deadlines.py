@@ -15,13 +15,11 @@ Tails propagate backwards along edges as heads propagate forwards, with unavoida
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from placeopt.bounding.quick.classes import LARGEST_TOTAL, Classes, by_group, group_text
-from placeopt.bounding.quick.jackson import head_load_tail, priced_subsets
 from placeopt.bounding.quick.paths import Windows, windows
 from placeopt.model.problem import UNLIMITED
 from placeopt.model.units import time_text
@@ -37,8 +35,7 @@ class Narrowed:
     classes: Classes  # without the classes on which a group would miss a deadline
     horizon: int  # T in the module's docstring
     found: Windows  # heads, and tails that include deadlines, for these classes or a superset
-    # Why some group has no class left, None if all have one. `classes` are then those before this round
-    late: str | None
+    late: str | None  # why some group has no class left (`classes` are then those before this round); None if all have
 
 
 def narrowed(classes: Classes) -> Narrowed | None:
@@ -67,7 +64,7 @@ def horizon(classes: Classes) -> int:
 
     If all tasks have deadlines, the last one. In any case the last release time plus all durations and transfers, each
     at its longest. Proof: from a feasible schedule, cut every tick after the last release at which no task and no
-    transfer is active. Later events move forward in the same order, and whatever is live at one tick was live together
+    transfer is active. Later events move forward in the same order, and all that is live at one tick was live together
     before. Every remaining tick after the last release has an active task or transfer. ∎
     """
     problem = classes.problem
@@ -80,16 +77,6 @@ def horizon(classes: Classes) -> int:
     return min(int(problem.release.max()) + work, int(problem.deadline.max()))
 
 
-def crowded(within: Narrowed) -> Iterator[str]:
-    """A proof that tasks confined to some devices have too little time there."""
-    value, subset, tasks = head_load_tail(within.classes, within.found, priced_subsets(within.classes))
-    if value > within.horizon:
-        yield (
-            f"the {tasks} tasks that can only run on {within.classes.names(subset.members)} have too little time "
-            "between their release times and their deadlines, or those of their successors"
-        )
-
-
 def _late(classes: Classes, found: Windows, group: int) -> str:
     """Why a group has no class left: a task that is late by itself, if there is one; otherwise the group."""
     problem = classes.problem
@@ -99,7 +86,6 @@ def _late(classes: Classes, found: Windows, group: int) -> str:
         first = int(alone[0])
         earliest, due = (time_text(int(ticks[first]), problem.resolution) for ticks in (end, problem.deadline))
         return f"task {problem.task_names[first]} ends at {earliest} at the earliest, after its deadline at {due}"
-    whose = (
-        "it or one of its successors" if (problem.group == group).sum() == 1 else "one of them or of their successors"
-    )
+    single = (problem.group == group).sum() == 1
+    whose = "it or one of its successors" if single else "one of them or of their successors"
     return f"wherever {group_text(problem, group)} may run, {whose} misses a deadline"

@@ -55,18 +55,13 @@ WORK = 20_000_000
 
 
 def energetic_bound(problem: Problem, least: int, should_stop: Callable[[], bool] = lambda: False) -> Bound:
-    """The best bound of the makespan by energetic reasoning.
-
-    It improves on the longest task, and on another bound `least` if possible.
-    """
+    """The best bound of the makespan by energetic reasoning; it improves on another bound `least` if possible."""
     begun = time.perf_counter()
     classes = narrowed_classes(problem)
     found, priced = windows(classes), priced_subsets(classes)
     alone = np.where(found.allowed, classes.duration, np.iinfo(np.int64).max).min(axis=1)
-    best, why = (
-        int(alone.max()),
-        f"task {problem.task_names[int(alone.argmax())]} takes at least this long on any device",
-    )
+    best = int(alone.max())
+    why = f"task {problem.task_names[int(alone.argmax())]} takes at least this long on any device"
     for known in (best, least):
         at = max(best, known)
         for subset, tried in priced:

@@ -26,7 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.bounding.quick.classes import Classes, Subset, by_group, classes_of, group_text, subsets
-from placeopt.bounding.quick.deadlines import crowded, narrowed
+from placeopt.bounding.quick.deadlines import narrowed
+from placeopt.bounding.quick.jackson import head_load_tail, priced_subsets
 from placeopt.errors import listing
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
@@ -52,14 +53,13 @@ def prove_infeasible(problem: Problem) -> Infeasibility | None:
         return None
     if problem.n_devices == 0:
         return Infeasibility("there are tasks but no devices")
-    reason = next(_devices(problem), None)
-    if reason is None:
-        classes = classes_of(problem)
-        reason = next(_proofs(classes), None)
+    reason = next(_proofs(problem), None)
     return None if reason is None else Infeasibility(reason)
 
 
-def _proofs(classes: Classes) -> Iterator[str]:
+def _proofs(problem: Problem) -> Iterator[str]:
+    yield from _devices(problem)
+    classes = classes_of(problem)
     yield from _sizes(classes)
     yield from _confined(classes)
     within = narrowed(classes)
@@ -71,7 +71,12 @@ def _proofs(classes: Classes) -> Iterator[str]:
     if (within.classes.allowed != classes.allowed).any():
         for reason in _confined(within.classes):
             yield f"if all deadlines are met, {reason}"
-    yield from crowded(within)
+    value, subset, tasks = head_load_tail(within.classes, within.found, priced_subsets(within.classes))
+    if value > within.horizon:
+        yield (
+            f"the {tasks} tasks that can only run on {classes.names(subset.members)} have too little time "
+            "between their release times and their deadlines, or those of their successors"
+        )
 
 
 def _confined(classes: Classes) -> Iterator[str]:
@@ -83,17 +88,9 @@ def _confined(classes: Classes) -> Iterator[str]:
             yield from _packing(classes, subset)
 
 
-def _first_tasks(problem: Problem, groups: Int) -> str:
-    """Several groups for messages, by their first tasks."""
-    first = np.unique(problem.group, return_index=True)[1]
-    names = [problem.task_names[i] for i in first[groups]]
-    return listing(names, 4)
-
-
 def _devices(problem: Problem) -> Iterator[str]:
     """Tasks and groups without a device, groups with a separated pair inside."""
-    alone = np.flatnonzero(~problem.feasible.any(axis=1))
-    for task in alone.tolist():
+    for task in np.flatnonzero(~problem.feasible.any(axis=1)).tolist():
         yield f"task {problem.task_names[task]} has no feasible device"
     common = by_group(problem, problem.feasible, np.logical_and).any(axis=1)
     for group in np.flatnonzero(~common).tolist():
@@ -128,17 +125,18 @@ def _separations(classes: Classes) -> Iterator[str]:
         near.setdefault(other, set()).add(task)
     # Groups with few devices first, then those with many separations: their cliques are hard to place.
     ranked = sorted(near, key=lambda g: (int(usable[g].sum()), -len(near[g]), g))
+    first = np.unique(problem.group, return_index=True)[1]
     for start in ranked[:CLIQUES]:
         clique = [start]
         for group in ranked:
             if len(clique) < CLIQUE and all(group in near[other] for other in clique):
                 clique.append(group)
         if not _matched([np.flatnonzero(usable[group]).tolist() for group in clique], problem.n_devices):
-            devices = np.flatnonzero(usable[clique].any(axis=0))
-            names = listing([problem.device_names[d] for d in devices])
+            tasks = listing([problem.task_names[i] for i in first[clique]], 4)
+            devices = listing([problem.device_names[d] for d in np.flatnonzero(usable[clique].any(axis=0))])
             yield (
-                f"{len(clique)} tasks ({_first_tasks(problem, np.array(clique))}) must be on different devices, "
-                f"but the devices that they fit on ({names}) do not allow this"
+                f"{len(clique)} tasks ({tasks}) must be on different devices, "
+                f"but the devices that they fit on ({devices}) do not allow this"
             )
 
 
@@ -207,9 +205,8 @@ def _bins(sizes: Int, capacity: int) -> int:
     least = np.unique(sizes[half:])
     if len(least) == 0:
         return half
-    full = np.minimum(
-        np.searchsorted(-sizes, least - capacity, side="left"), half
-    )  # too large to share a bin with `least`
+    # Items that are too large to share a bin with `least`.
+    full = np.minimum(np.searchsorted(-sizes, least - capacity, side="left"), half)
     upto = np.searchsorted(-sizes, -least, side="right")
     spare = (half - full) * capacity - (held[half] - held[full])
     rest = held[upto] - held[half] - spare

@@ -30,27 +30,15 @@ TO_BOUNDARY = 0.99
 
 
 def dual_prices(
-    cost: Float, use: Float, owner: NDArray[np.int64], size: Float, limit: Float, allowed: NDArray[np.bool_], gap: float
+    cost: Float,  # (n, k)
+    use: Float,  # (n, r)
+    owner: NDArray[np.int64],  # (r,) the class c(r)
+    size: Float,  # (r,) all 0 for a program without T
+    limit: Float,  # (r,)
+    allowed: NDArray[np.bool_],  # (n, k) the classes that each item may use; at least one
+    gap: float,  # relative gap of primal and dual value at which to stop
 ) -> Float:
-    """(r,) the prices u, optimal up to a relative `gap`, or the best found.
-
-    Parameters
-    ----------
-    cost
-        (n, k); for good scaling, totals should be about 1, as for all other arguments.
-    use
-        (n, r) the use of each resource by each item.
-    owner
-        (r,) the class c(r).
-    size
-        (r,) the gain of each resource per unit of T; all 0 for a program without T.
-    limit
-        (r,) the fixed part of each resource.
-    allowed
-        (n, k), the classes that each item may use; at least one.
-    gap
-        Relative gap of primal and dual value at which to stop.
-    """
+    """(r,) the prices u, optimal up to `gap`, or the best found; for good scaling, totals should be about 1."""
     loads = bool(size.any())
     open_ = allowed.astype(np.float64)
     use = use * open_[:, owner]

@@ -82,8 +82,7 @@ def _priced(sharing: Sharing, prices: Prices, head: Int, tail: Int) -> int:
     if scale == 0:
         return -1
     by_tail = np.argsort(-tail, kind="stable")
-    rank = np.empty(len(head), dtype=np.int64)
-    rank[np.argsort(head, kind="stable")] = np.arange(len(head))
+    rank = np.argsort(np.argsort(head, kind="stable"))
     weight = weights(sharing, prices).astype(np.int64)
     sweep = best_window.select(8 * len(head) * len(head).bit_length())
     value = sweep(by_tail, rank, head, tail, weight, scale)

@@ -194,17 +194,13 @@ def _interior_prices(sharing: Sharing, limited: Bool) -> Prices:
     unit = max(unit / (float(size.sum()) if sharing.loads else 1.0), 1e-9)
     owners = np.flatnonzero(limited)
     stock = size[owners] * sharing.capacity[owners].astype(np.float64)
-    held = memory[:, None] / stock
+    use, owner, gains, limits = memory[:, None] / stock, owners, np.zeros(len(owners)), np.ones(len(owners))
+    cost, k = amount / unit, 0
     if sharing.loads:
-        k = len(size)
-        use = np.hstack((amount / unit, held))
+        use, k = np.hstack((cost, use)), len(size)
         owner = np.concatenate((np.arange(k), owners))
-        gains = np.concatenate((size, np.zeros(len(owners))))
-        limits = np.concatenate((np.zeros(k), np.ones(len(owners))))
+        gains, limits = np.concatenate((size, gains)), np.concatenate((np.zeros(k), limits))
         cost = np.zeros_like(amount)
-    else:
-        k, use, owner, gains, limits = 0, held, owners, np.zeros(len(owners)), np.ones(len(owners))
-        cost = amount / unit
     with np.errstate(all="ignore"):  # an infeasible program may overflow; any prices are valid
         prices = dual_prices(cost, use, owner, gains, limits, allowed, gap)
     w = prices[:k] if sharing.loads else np.ones(len(size))

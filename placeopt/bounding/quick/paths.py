@@ -61,11 +61,9 @@ SMALL_BUDGET, BUDGET = 1 << 15, 1 << 25
 class Windows:
     """Heads and tails by class."""
 
-    head: (
-        Int  # (n, k) ticks: no start on a device of the class is earlier. At most NEVER if the task may not run there.
-    )
-    # (n, k) ticks: the makespan is at least this much later than the task's end; otherwise as `head`. With given
-    # following ticks: these too are over no sooner.
+    # (n, k) ticks: no start on a device of the class is earlier; at most NEVER where the task may not run
+    head: Int
+    # (n, k) ticks: the makespan, and the end of given following ticks, is at least this much later than the task's end
     tail: Int
     # (n, k), whether the task may run there: both are below NEVER. A task that may run nowhere (the problem is
     # infeasible) is allowed everywhere with zero head and tail

@@ -32,7 +32,6 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Clock
 
 if TYPE_CHECKING:
-    from placeopt.bounding.relaxation.integer import Engine
     from placeopt.bounding.relaxation.linear import IncrementalLP
 
 LARGEST = 300_000
@@ -49,6 +48,9 @@ PATIENCE = 8
 
 GROWTH = 5e-4
 
+NAMES = {"highs": "HiGHS", "cp-sat": "CP-SAT"}
+"""Names of the engines for people."""
+
 
 def relaxed_bounds(
     problem: Problem,
@@ -61,8 +63,8 @@ def relaxed_bounds(
 ) -> list[Bound]:
     """The relaxation's bounds of the objective's first level, one of each kind.
 
-    Parameters as for `placeopt.bounding.portfolio.bounds`, but `time_limit` None means unlimited. The value
-    `known` of a schedule tightens the relaxation.
+    Parameters as for `placeopt.bounding.portfolio.bounds`, but `time_limit` None means unlimited, and the value `known`
+    also tightens the relaxation.
     """
     return _Run(problem, Clock(time_limit), workers, known, on_bound or (lambda _: None), should_stop).bounds()
 
@@ -83,12 +85,12 @@ class _Run:
 
     def bounds(self) -> list[Bound]:
         """All bounds that are proved in time."""
-        if self.problem.n_tasks and self.problem.n_devices and not self.over:
-            kinds = self._kinds()
-            if kinds is not None:
-                with contextlib.suppress(BuildStoppedError):
-                    self.relaxation = Relaxation(kinds, self.known, lambda: self.over)
-                    self._bound()
+        possible = self.problem.n_tasks and self.problem.n_devices and not self.over
+        kinds = self._kinds() if possible else None
+        if kinds is not None:
+            with contextlib.suppress(BuildStoppedError):
+                self.relaxation = Relaxation(kinds, self.known, lambda: self.over)
+                self._bound()
         return sorted(self.found.values(), key=lambda bound: -bound.value)
 
     def _kinds(self) -> Kinds | None:
@@ -110,15 +112,10 @@ class _Run:
         from placeopt.bounding.relaxation.linear import IncrementalLP
 
         network = GroupGraph.of(self.relaxation)
-        covers = CoverCuts(self.relaxation, network)
-        self.cuts = (
-            covers,
-            ChainCuts(self.relaxation, covers),
-            CycleCuts(self.relaxation, network),
-            ForkCuts(self.relaxation, network),
-        )
-        programme = self.relaxation.programme
-        linear = IncrementalLP(programme)
+        covers, cycles = CoverCuts(self.relaxation, network), CycleCuts(self.relaxation, network)
+        self.cuts = (covers, ChainCuts(self.relaxation, covers), cycles, ForkCuts(self.relaxation, network))
+        program = self.relaxation.program
+        linear = IncrementalLP(program)
         self._improve(linear)
         if self.relaxation.timed:
             self.relaxation.add_windows()
@@ -126,8 +123,9 @@ class _Run:
         while not self.over:
             remaining = self.clock.remaining
             ended = race(
-                programme, self.least, self.relaxation.in_ticks, 1e9 if remaining is None else remaining, self.workers,
-                self._integer, self.should_stop,
+                program, self.least, self.relaxation.in_ticks, 1e9 if remaining is None else remaining, self.workers,
+                lambda value, engine: self._prove("relaxation-mip", value, f"an integer program, by {NAMES[engine]}"),
+                self.should_stop,
             )  # fmt: skip
             if ended.x is None or not self._cut(ended.x):
                 return
@@ -141,9 +139,9 @@ class _Run:
                 return
             if not values or optimum.value > max(values):
                 self.least = max(
-                    self.least, math.ceil(self.relaxation.programme.safe_dual_bound(optimum.multipliers.tolist()))
+                    self.least, math.ceil(self.relaxation.program.safe_dual_bound(optimum.multipliers.tolist()))
                 )
-                self._prove("relaxation-lp", self.least)
+                self._prove("relaxation-lp", self.least, "a linear program")
             values.append(optimum.value)
             if len(values) > PATIENCE and values[-1] <= values[-1 - PATIENCE] * (1 + GROWTH):
                 return
@@ -153,30 +151,18 @@ class _Run:
     def _cut(self, x: Float) -> bool:
         """Add the cuts that a point violates; return whether there are any."""
         rows = [row for cuts in self.cuts for row in _chosen(cuts.violated(x))]
-        self.relaxation.programme.rows.extend(rows)
+        self.relaxation.program.rows.extend(rows)
         return bool(rows)
 
-    def _integer(self, value: int, engine: Engine) -> None:
-        self._prove("relaxation-mip", value, engine)
-
-    def _prove(self, name: str, value: int, engine: Engine | None = None) -> None:
+    def _prove(self, name: str, value: int, how: str) -> None:
         """Report a bound of the program's objective if it improves the best of its name."""
-        bound = simplified(Fraction(value, self.relaxation.scale))
+        bound, program = simplified(Fraction(value, self.relaxation.scale)), self.relaxation.program
+        size = f"{program.n_columns:,} columns and {len(program.rows):,} rows"
+        why = f"no placement on merged device classes is better: {how} with {size}"
         with self.lock:
-            if name in self.found and self.found[name].value >= bound:
-                return
-            self.found[name] = Bound(name, bound, self._explanation(engine), self.clock.elapsed)
-            self.on_bound(self.found[name])
-
-    def _explanation(self, engine: Engine | None) -> str:
-        how = {
-            None: "a linear program",
-            "highs": "an integer program, by HiGHS",
-            "cp-sat": "an integer program, by CP-SAT",
-        }[engine]
-        programme = self.relaxation.programme
-        size = f"{programme.n_columns:,} columns and {len(programme.rows):,} rows"
-        return f"no placement on merged device classes is better: {how} with {size}"
+            if name not in self.found or self.found[name].value < bound:
+                self.found[name] = Bound(name, bound, why, self.clock.elapsed)
+                self.on_bound(self.found[name])
 
 
 def _chosen(found: Iterable[tuple[float, Row]]) -> list[Row]:

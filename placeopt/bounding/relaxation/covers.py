@@ -29,7 +29,7 @@ for each of the path's two leaves that it contains. If k of the two leaves are o
 Each of the b components holds at most L bytes, so L b + sum_g h_g u_g >= H. Mixed-integer rounding gives b + sum_g
 f(h_g) u_g >= N. ∎
 
-For N = 2 a tree cover is stronger; from N = 3 on a chain cover says more than several tree covers. Chains are parts of
+For N = 2 a tree cover is stronger, for larger N a chain cover is stronger than several tree covers. Chains are parts of
 the longest path in the given point. 2 f is rounded up to a multiple of 1 / GRAIN to keep integers small.
 """
 
@@ -41,7 +41,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.bounding.engines.linear_program import Row, row
-from placeopt.bounding.relaxation.model import GroupGraph, Relaxation
+from placeopt.bounding.relaxation.model import GroupGraph, Relaxation, longest_paths
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.problem import UNLIMITED
@@ -89,11 +89,11 @@ class CoverCuts:
         self.memory = kinds.classes.group_memory
         limited = kinds.capacity[(kinds.capacity > 0) & (kinds.capacity < UNLIMITED)]
         limits = np.unique(limited)[:LEVELS].tolist()
-        self.levels = [self._level(limit) for limit in limits if self.memory.sum() > limit]
-
-    def _level(self, limit: int) -> Level:
-        small = self.relaxation.kinds.capacity <= limit
-        return Level(limit, small, np.asarray(small[self.relaxation.kinds.moves].sum(axis=1), dtype=np.int64))
+        self.levels: list[Level] = []
+        for limit in limits:
+            if self.memory.sum() > limit:
+                small = kinds.capacity <= limit
+                self.levels.append(Level(limit, small, np.asarray(small[kinds.moves].sum(axis=1), dtype=np.int64)))
 
     def violated(self, x: Float) -> list[tuple[float, Row]]:
         """Violated covers, without duplicates, and their violation."""
@@ -290,37 +290,27 @@ class ChainCuts:
         relaxation = self.relaxation
         moves, others = np.flatnonzero(level.ends), np.flatnonzero(~level.small)
         leaves = relaxation.y[np.ix_(groups[[0, -1]], others)].reshape(-1)
-        columns = (
+        crossing, outside = (
             relaxation.w[np.ix_(pairs, moves)].reshape(-1),
             relaxation.y[np.ix_(groups, others)].reshape(-1),
-            leaves,
         )
-        coefficients = (
-            np.tile(GRAIN * level.ends[moves], len(pairs)),
-            np.repeat(weight, len(others)),
-            np.full(len(leaves), GRAIN),
-        )
-        return row(np.concatenate(columns), np.concatenate(coefficients), GRAIN * (2 * devices - 2))
+        ends, weights = np.tile(GRAIN * level.ends[moves], len(pairs)), np.repeat(weight, len(others))
+        columns = np.concatenate((crossing, outside, leaves))
+        coefficients = np.concatenate((ends, weights, np.full(len(leaves), GRAIN)))
+        return row(columns, coefficients, GRAIN * (2 * devices - 2))
 
     def _longest_path(self, x: Float) -> list[int]:
         """The groups along the longest path in a point, consecutive duplicates removed."""
         relaxation, problem = self.relaxation, self.relaxation.problem
         running = (x[relaxation.y][problem.group] * relaxation.kinds.duration).sum(axis=1)
-        transfer = relaxation.transfer_times(x)
-        reached, came = np.zeros(problem.n_tasks), np.full(problem.n_tasks, -1)
-        for i in problem.order.tolist():
-            end = reached[i] + running[i]
-            for e in range(int(problem.out_start[i]), int(problem.out_start[i + 1])):
-                j = int(problem.edge_target[e])
-                if came[j] < 0 or end + transfer[e] > reached[j]:
-                    reached[j], came[j] = end + transfer[e], e
-        task = int((reached + running).argmax())
-        groups = [int(problem.group[task])]
-        while came[task] >= 0:
-            task = int(problem.edge_source[came[task]])
-            if problem.group[task] != groups[-1]:
-                groups.append(int(problem.group[task]))
-        return groups[::-1]
+        sources = np.flatnonzero(np.diff(problem.in_start) == 0).tolist()
+        length, last = longest_paths(problem, problem.order.tolist(), sources, running, relaxation.transfer_times(x))
+        task = max(range(problem.n_tasks), key=lambda i: length[i] + running[i])
+        path = [task]
+        while task in last:
+            task = int(problem.edge_source[last[task]])
+            path.append(task)
+        return [group for group, _ in itertools.groupby(problem.group[path[::-1]].tolist())]
 
 
 def _weights(memory: Int, limit: int, rest: int) -> Int:

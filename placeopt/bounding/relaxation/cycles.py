@@ -45,7 +45,7 @@ class CycleCuts:
         limit = moved[pairs] - SMALLEST
         piece = max(STEPS // max(len(network.neighbour), 1), 1)
         for begin in range(0, len(pairs), piece):
-            if relaxation.programme.should_stop():
+            if relaxation.program.should_stop():
                 raise BuildStoppedError
             part = slice(begin, begin + piece)
             search(

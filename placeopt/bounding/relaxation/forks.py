@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.bounding.engines.linear_program import Row, row
-from placeopt.bounding.relaxation.model import GroupGraph, Relaxation
+from placeopt.bounding.relaxation.model import GroupGraph, Relaxation, longest_paths
 from placeopt.model.arrays import Float, Int
 
 WIDEST = 200
@@ -80,23 +80,12 @@ class ForkCuts:
 
     def _longest(self, block: Block, running: Float, transfer: Float) -> tuple[list[int], float]:
         """The edges of the longest path from the fork to the join, and its length."""
-        problem = self.problem
-        reached: dict[int, tuple[float, int]] = {block.fork: (0.0, -1)}
-        inside = {*block.between, block.join}
-        for i in (block.fork, *block.between):
-            if i not in reached:
-                continue
-            end = reached[i][0] + running[i]
-            for e in range(int(problem.out_start[i]), int(problem.out_start[i + 1])):
-                j = int(problem.edge_target[e])
-                if j in inside and end + transfer[e] > reached.get(j, (-1.0, -1))[0]:
-                    reached[j] = float(end + transfer[e]), e
-        edges = []
-        at = block.join
+        problem, edges, at = self.problem, [], block.join
+        length, last = longest_paths(problem, (block.fork, *block.between), [block.fork], running, transfer)
         while at != block.fork:
-            edges.append(reached[at][1])
-            at = int(problem.edge_source[edges[-1]])
-        return edges[::-1], reached[block.join][0]
+            edges.append(last[at])
+            at = int(problem.edge_source[last[at]])
+        return edges[::-1], length[block.join]
 
     def _grown(self, block: Block, path: list[int], moved: Float, serial: Float) -> tuple[list[int], list[int], float]:
         """S, the pairs F, and the sum m (y - X) over S in the point, maximised greedily."""
@@ -115,26 +104,22 @@ class ForkCuts:
         apart = float(moved[tree].sum())
         members: list[int] = []
         weight, ticks = 0.0, 0
-        best = (0.0, 0, 0)
         heap: list[tuple[float, int, int]] = []
 
-        def open_up(g: int) -> None:
-            for position in range(int(network.start[g]), int(network.start[g + 1])):
-                h = int(network.neighbour[position])
-                if h in wanted and h not in connected:
-                    heapq.heappush(heap, (float(moved[network.pair[position]]), h, int(network.pair[position])))
-
-        def join(g: int) -> None:
+        def add(g: int) -> None:
             nonlocal weight, ticks
             for i in others.get(g, ()):
                 members.append(i)
                 weight += float(serial[i])
                 ticks += int(self.shortest[i])
+            for position in range(int(network.start[g]), int(network.start[g + 1])):
+                h = int(network.neighbour[position])
+                if h in wanted and h not in connected:
+                    heapq.heappush(heap, (float(moved[network.pair[position]]), h, int(network.pair[position])))
 
         for g in sorted(connected):
-            join(g)
-            open_up(g)
-        best = max(best, (weight - ticks * apart, len(members), len(tree)))
+            add(g)
+        best = max((0.0, 0, 0), (weight - ticks * apart, len(members), len(tree)))
         while heap and apart < 1:
             away, g, q = heapq.heappop(heap)
             if g in connected:
@@ -142,8 +127,7 @@ class ForkCuts:
             connected.add(g)
             tree.append(q)
             apart += away
-            join(g)
-            open_up(g)
+            add(g)
             best = max(best, (weight - ticks * apart, len(members), len(tree)))
         gain, size, pairs = best
         return members[:size], tree[:pairs], gain
@@ -170,8 +154,7 @@ class ForkCuts:
 
 def blocks(out_start: Int, edge_target: Int, order: Int) -> list[Block]:
     """The blocks of a graph: for each fork, each join where more of its branches meet than at any earlier join."""
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
+    rank = np.argsort(order)
     found = []
     for fork in np.flatnonzero(np.diff(out_start) > 1).tolist():
         branches = edge_target[out_start[fork] : out_start[fork + 1]].tolist()

@@ -1,6 +1,6 @@
 """The relaxation as an integer program: HiGHS in a separate process and CP-SAT race for the bound.
 
-Each wins on some problems: HiGHS branches on a strong linear relaxation, CP-SAT reasons about the logic. CP-SAT
+Each is faster on some problems: HiGHS branches on a strong linear relaxation, CP-SAT learns from conflicts. CP-SAT
 computes in integers and its bound is exact. HiGHS uses floating point: its bounds are lowered by SLACK.
 
 Both get numbers of at most GRID. A continuous column x is counted in units of u: x' = floor(x / u). A row whose
@@ -62,7 +62,7 @@ class Race:
 
 
 def race(
-    programme: LinearProgram,
+    program: LinearProgram,
     least: int,
     in_ticks: bool,
     seconds: float,
@@ -97,7 +97,7 @@ def race(
             errors.append(error)
 
     rivals: list[Callable[[], Race | None]] = []
-    coarsened, most = coarse(programme, in_ticks=in_ticks), _most(programme)
+    coarsened, most = coarse(program, in_ticks=in_ticks), _most(program)
     if most <= TRUSTED * max(least, 1):
         rivals.append(lambda: _highs(coarsened, most, seconds, lambda b: report(b, "highs"), over))
     if (workers > 1 or not rivals) and most < TOTAL:
@@ -114,15 +114,15 @@ def race(
     return results[0] if results else Race(None, None)
 
 
-def _most(programme: LinearProgram) -> int:
-    """An upper bound of the objective from the bounds of the columns."""
-    return sum(coefficient * programme.upper[column] for column, coefficient in programme.objective.items())
+def _most(program: LinearProgram) -> int:
+    """An upper bound of the objective."""
+    return sum(coefficient * program.upper[column] for column, coefficient in program.objective.items())
 
 
 def _highs(
     coarsened: Coarse, most: int, seconds: float, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
 ) -> Race | None:
-    steps = coarsened.programme.objective.values()
+    steps = coarsened.program.objective.values()
     unit = float(max(steps, default=1)) or 1.0
 
     def report(reported: float) -> None:
@@ -131,7 +131,7 @@ def _highs(
             on_bound(math.ceil(value - most * SLACK))
 
     outcome = mathopt.run_mathopt(
-        mathopt.mathopt_model(coarsened.programme, unit),
+        mathopt.mathopt_model(coarsened.program, unit),
         "highs",
         should_stop=should_stop,
         on_bound=report,
@@ -142,28 +142,28 @@ def _highs(
         report(outcome.bound)
     if outcome.status != "optimal" or outcome.values is None:
         return None
-    return Race("highs", coarsened.fine(np.array(outcome.values)))
+    return Race("highs", np.array(outcome.values) * coarsened.unit)
 
 
 def _cp_sat(
     coarsened: Coarse, seconds: float, workers: int, on_bound: Callable[[int], None], should_stop: Callable[[], bool]
 ) -> Race | None:
-    programme = coarsened.programme
+    program = coarsened.program
     model = cp_model.CpModel()
-    columns = [model.new_int_var(0, high, "") for high in programme.upper]
-    for row in programme.rows:
+    columns = [model.new_int_var(0, high, "") for high in program.upper]
+    for row in program.rows:
         if should_stop():
             return None
         named = [columns[j] for j in row.columns.tolist()]
         total = cp_model.LinearExpr.weighted_sum(named, row.coefficients.tolist())
         model.add(total == row.low if row.equation else total >= row.low)
     # Columns fixed at 0 are left out: their coefficients may exceed 64 bits.
-    terms = [(j, c) for j, c in sorted(programme.objective.items()) if programme.upper[j]]
+    terms = [(j, c) for j, c in sorted(program.objective.items()) if program.upper[j]]
     unit = math.gcd(*(c for _, c in terms)) or 1
     model.minimize(cp_model.LinearExpr.weighted_sum([columns[j] for j, _ in terms], [c // unit for _, c in terms]))
     outcome = cp_sat.run(
         model,
-        largest=_largest(programme, unit),
+        largest=_largest(program, unit),
         seconds=seconds,
         seed=0,
         workers=workers,
@@ -173,53 +173,48 @@ def _cp_sat(
     )
     if outcome.status != "OPTIMAL":
         return None
-    values = [outcome.solver.value(column) for column in columns]
-    return Race("cp-sat", coarsened.fine(np.array(values, dtype=np.float64)))
+    values = np.array([outcome.solver.value(column) for column in columns], dtype=np.float64)
+    return Race("cp-sat", values * coarsened.unit)
 
 
-def _largest(programme: LinearProgram, unit: int) -> int:
+def _largest(program: LinearProgram, unit: int) -> int:
     """An approximate upper bound of all sums in the program, with its objective in units of `unit`."""
-    upper = np.array(programme.upper, dtype=np.float64)
-    rows = (float(np.abs(row.coefficients).astype(np.float64) @ upper[row.columns]) for row in programme.rows)
-    return int(max(_most(programme) // unit, upper.max(initial=0.0), max(rows, default=0.0)))
+    upper = np.array(program.upper, dtype=np.float64)
+    rows = (float(np.abs(row.coefficients).astype(np.float64) @ upper[row.columns]) for row in program.rows)
+    return int(max(_most(program) // unit, upper.max(initial=0.0), max(rows, default=0.0)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coarse:
     """A program in coarse units; its objective keeps the original unit."""
 
-    programme: LinearProgram  # the coarse program
-    unit: Int  # (columns,) the unit of each column
-
-    def fine(self, x: Float) -> Float:
-        """The point, or an approximation of it, in the original units."""
-        return np.asarray(x * self.unit)
+    program: LinearProgram  # the coarse program
+    unit: Int  # (columns,) the unit of each column: times it, a point is (nearly) one of the original program
 
 
-def coarse(programme: LinearProgram, *, in_ticks: bool) -> Coarse:
+def coarse(program: LinearProgram, *, in_ticks: bool) -> Coarse:
     """The program in coarse units; `in_ticks`: all continuous columns count ticks."""
-    whole = np.array(programme.integral)
-    unit = np.array([1 if w else max(1, -(-high // GRID)) for w, high in zip(whole, programme.upper, strict=True)])
-    divisor = _divisor(programme, whole) if in_ticks else 1
+    whole = np.array(program.integral)
+    unit = np.array([1 if w else max(1, -(-high // GRID)) for w, high in zip(whole, program.upper, strict=True)])
+    divisor = _divisor(program, whole) if in_ticks else 1
     lossless = divisor >= int(unit.max(initial=1))
     if lossless:
         unit = np.where(whole, 1, divisor)
     units = unit.tolist()
     result = LinearProgram(
-        lower=list(programme.lower),
-        upper=[-(-high // each) for high, each in zip(programme.upper, units, strict=True)],
-        integral=list(programme.integral),
-        objective={column: c * units[column] for column, c in programme.objective.items()},
+        lower=list(program.lower),
+        upper=[-(-high // each) for high, each in zip(program.upper, units, strict=True)],
+        integral=list(program.integral),
+        rows=[row if row.equation else _smaller(_counted(row, whole, unit, lossless)) for row in program.rows],
+        objective={column: c * units[column] for column, c in program.objective.items()},
     )
-    for row in programme.rows:
-        result.rows.append(row if row.equation else _smaller(_counted(row, whole, unit, lossless)))
     return Coarse(result, unit)
 
 
-def _divisor(programme: LinearProgram, whole: np.ndarray) -> int:
+def _divisor(program: LinearProgram, whole: np.ndarray) -> int:
     """The greatest common divisor of the other numbers in rows with continuous columns."""
     found = 0
-    for row in programme.rows:
+    for row in program.rows:
         counted = ~whole[row.columns]
         if counted.any():
             found = math.gcd(found, row.low, *row.coefficients[~counted].tolist())

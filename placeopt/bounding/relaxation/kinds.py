@@ -87,7 +87,6 @@ def kinds_of(classes: Classes, most: int = MOST) -> Kinds:
     problem = classes.problem
     members = _merged(classes, most)
     found = windows(classes)
-    energy = clipped(task_energy(problem)[:, classes.leader])
 
     def least(values: Int, open_: Bool) -> Int:
         table = np.where(open_, values, NEVER)
@@ -97,9 +96,6 @@ def kinds_of(classes: Classes, most: int = MOST) -> Kinds:
     open_ = classes.allowed[problem.group]
     possible = open_ & found.allowed
     possible[~possible.any(axis=1)] = True
-    allowed = np.stack([classes.allowed[:, list(kind)].any(axis=1) for kind in members], axis=1)
-    capacity = np.array([classes.capacity[list(kind)].max() for kind in members], dtype=np.int64)
-    room = np.array([_room(classes, kind) for kind in members], dtype=np.int64)
     linked = [bool(_links(classes, kind, kind)) for kind in members]
     pool = np.array([inner and _free(problem, classes, kind) for kind, inner in zip(members, linked, strict=True)])
     moves = [
@@ -108,15 +104,15 @@ def kinds_of(classes: Classes, most: int = MOST) -> Kinds:
     return Kinds(
         classes=classes,
         members=members,
-        allowed=allowed,
+        allowed=np.stack([classes.allowed[:, list(kind)].any(axis=1) for kind in members], axis=1),
         duration=least(classes.duration, open_),
-        energy=least(energy, open_),
+        energy=least(clipped(task_energy(problem)[:, classes.leader]), open_),
         relocation=least(clipped(problem.relocation[:, classes.leader]), open_),
         head=least(found.head, possible),
         tail=least(found.tail, possible),
         size=np.array([classes.size[list(kind)].sum() for kind in members], dtype=np.int64),
-        capacity=capacity,
-        room=room,
+        capacity=np.array([classes.capacity[list(kind)].max() for kind in members], dtype=np.int64),
+        room=np.array([_room(classes, kind) for kind in members], dtype=np.int64),
         pool=pool,
         moves=np.array(moves, dtype=np.int64).reshape(-1, 2),
     )

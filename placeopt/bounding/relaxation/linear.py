@@ -15,7 +15,7 @@ from ortools.math_opt.python import mathopt
 from ortools.util.python import solve_interrupter
 
 from placeopt.bounding.engines import BuildStoppedError
-from placeopt.bounding.engines.linear_program import CHECK_EVERY, LinearProgram, Row
+from placeopt.bounding.engines.linear_program import CHECK_EVERY, LinearProgram
 from placeopt.bounding.engines.watching import watched
 from placeopt.model.arrays import Float
 
@@ -36,34 +36,32 @@ class IncrementalLP:
     largest coefficient.
     """
 
-    def __init__(self, programme: LinearProgram) -> None:
-        self._programme = programme
-        unit = _typical(programme)
-        self._column_unit = np.where(programme.integral, 1.0, unit)
-        self._objective_unit = (
-            max((c * self._column_unit[j] for j, c in programme.objective.items()), default=1.0) or 1.0
-        )
+    def __init__(self, program: LinearProgram) -> None:
+        self._program = program
+        unit = _typical(program)
+        self._column_unit = np.where(program.integral, 1.0, unit)
+        self._objective_unit = max((c * self._column_unit[j] for j, c in program.objective.items()), default=1.0) or 1.0
         self._model = mathopt.Model()
-        lower = np.array([float(low) for low in programme.lower]) / self._column_unit
-        upper = np.array([float(high) for high in programme.upper]) / self._column_unit
+        lower = np.array([float(low) for low in program.lower]) / self._column_unit
+        upper = np.array([float(high) for high in program.upper]) / self._column_unit
         self._variables: list[mathopt.Variable] = []
         for place, (low, high) in enumerate(zip(lower.tolist(), upper.tolist(), strict=True)):
-            self._heed(place)
+            self._check_stop(place)
             self._variables.append(self._model.add_variable(lb=low, ub=high))
         self._rows: list[mathopt.LinearConstraint] = []
         self._row_unit: list[float] = []
         self._model.minimize_linear_objective(
             mathopt.LinearSum(
                 self._variables[j] * (c * float(self._column_unit[j]) / self._objective_unit)
-                for j, c in programme.objective.items()
+                for j, c in program.objective.items()
             )
         )
-        self._update()
+        self._add_new_rows()
         self._engine = self._started()
 
     def solve(self, time_limit: float | None, should_stop: Callable[[], bool]) -> Optimum | None:
         """The optimum with all current rows of the program; None if it is not found."""
-        self._update()
+        self._add_new_rows()
         limit = None if time_limit is None else datetime.timedelta(seconds=time_limit)
         parameters = mathopt.SolveParameters(time_limit=limit, lp_algorithm=mathopt.LPAlgorithm.DUAL_SIMPLEX)
         interrupter = solve_interrupter.SolveInterrupter()
@@ -87,32 +85,28 @@ class IncrementalLP:
     def _started(self) -> mathopt.IncrementalSolver:
         return mathopt.IncrementalSolver(self._model, mathopt.SolverType.GLOP)
 
-    def _update(self) -> None:
-        for place, row in enumerate(self._programme.rows[len(self._rows) :]):
-            self._heed(place)
-            self._add(row)
+    def _add_new_rows(self) -> None:
+        for place, row in enumerate(self._program.rows[len(self._rows) :]):
+            self._check_stop(place)
+            scaled = row.coefficients * self._column_unit[row.columns]
+            unit = float(np.abs(scaled).max(initial=0)) or 1.0
+            low = row.low / unit
+            constraint = self._model.add_linear_constraint(lb=low, ub=low if row.equation else np.inf)
+            for column, coefficient in zip(row.columns.tolist(), (scaled / unit).tolist(), strict=True):
+                constraint.set_coefficient(self._variables[column], coefficient)
+            self._rows.append(constraint)
+            self._row_unit.append(unit)
 
-    def _heed(self, place: int) -> None:
-        """Stop the construction on request."""
-        if place % CHECK_EVERY == CHECK_EVERY - 1 and self._programme.should_stop():
+    def _check_stop(self, place: int) -> None:
+        if place % CHECK_EVERY == CHECK_EVERY - 1 and self._program.should_stop():
             raise BuildStoppedError
 
-    def _add(self, row: Row) -> None:
-        scaled = row.coefficients * self._column_unit[row.columns]
-        unit = float(np.abs(scaled).max(initial=0)) or 1.0
-        low = row.low / unit
-        constraint = self._model.add_linear_constraint(lb=low, ub=low if row.equation else np.inf)
-        for column, coefficient in zip(row.columns.tolist(), (scaled / unit).tolist(), strict=True):
-            constraint.set_coefficient(self._variables[column], coefficient)
-        self._rows.append(constraint)
-        self._row_unit.append(unit)
 
-
-def _typical(programme: LinearProgram) -> float:
+def _typical(program: LinearProgram) -> float:
     """A scale for continuous columns: a high quantile of the coefficients of integral columns in their rows."""
-    whole = np.array(programme.integral)
+    whole = np.array(program.integral)
     found = []
-    for row in programme.rows:
+    for row in program.rows:
         inside = whole[row.columns]
         if not inside.all():
             found.append(np.abs(row.coefficients[inside]) / np.abs(row.coefficients[~inside]).max())

@@ -31,7 +31,7 @@ placement miss.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -55,7 +55,7 @@ class Relaxation:
 
     Attributes
     ----------
-    programme
+    program
         The program; cuts are added to it.
     pair
         (e,) the pair of each edge, -1 for edges within a group.
@@ -75,7 +75,7 @@ class Relaxation:
     ) -> None:
         self.kinds, self.known = kinds, known
         self.problem: Problem = kinds.classes.problem
-        self.programme = LinearProgram(should_stop=should_stop)
+        self.program = LinearProgram(should_stop=should_stop)
         problem = self.problem
         self.source = problem.group[problem.edge_source]
         self.target = problem.group[problem.edge_target]
@@ -93,7 +93,7 @@ class Relaxation:
         self.allowed = self._allowed()
         self._add_placement()
         self._outputs: tuple[Int, Int] | None = None
-        self.s = self.programme.add_columns([self.horizon] * (problem.n_tasks if self.timed else 0), integral=False)
+        self.s = self.program.add_columns([self.horizon] * (problem.n_tasks if self.timed else 0), integral=False)
         if self.timed:
             self._add_times()
         weights = [term.weight for term in terms]
@@ -104,7 +104,7 @@ class Relaxation:
         self.metric: dict[Metric, int] = {}
         for metric, weight in zip(metrics, weights, strict=True):
             self.metric[metric] = _METRICS[metric](self)
-            self.programme.objective[self.metric[metric]] = int(weight * self.scale)
+            self.program.objective[self.metric[metric]] = int(weight * self.scale)
 
     def _pairs(self) -> tuple[Int, Int, Int]:
         groups = max(self.problem.n_groups, 1)
@@ -133,23 +133,23 @@ class Relaxation:
         return np.asarray(np.where(allowed.any(axis=1)[:, None], allowed, kinds.allowed))
 
     def _add_placement(self) -> None:
-        kinds, add = self.kinds, self.programme.add_row
+        kinds, add = self.kinds, self.program.add_row
         classes = kinds.classes
         count, moves = kinds.count, kinds.moves.tolist()
         memory = classes.group_memory
-        self.y = self.programme.add_columns(self.allowed.astype(np.int64), integral=True)
+        self.y = self.program.add_columns(self.allowed.astype(np.int64), integral=True)
         both = self.allowed[self.low] & self.allowed[self.high]
         both &= (memory[self.low] + memory[self.high])[:, None] <= kinds.capacity
         apart = np.zeros(len(self.low), dtype=np.bool_)
         apart[self.pair[classes.apart & (self.pair >= 0)]] = True
         both &= ~apart[:, None] | kinds.pool
-        self.t = self.programme.add_columns(both.astype(np.int64), integral=True)
+        self.t = self.program.add_columns(both.astype(np.int64), integral=True)
         ends = [self.allowed[self.low, a] & self.allowed[self.high, b] for a, b in moves]
         most = np.stack(ends, axis=1) if moves else np.zeros((len(self.low), 0), dtype=np.bool_)
         if self.timed:
             outer = self.pair >= 0
             np.logical_and.at(most, self.pair[outer], self.ticks[outer] <= self.horizon)
-        self.w = self.programme.add_columns(most.astype(np.int64), integral=True)
+        self.w = self.program.add_columns(most.astype(np.int64), integral=True)
         for columns in self.y:
             add(columns.tolist(), [1] * count, 1, equation=True)
         for q, (g, h) in enumerate(zip(self.low.tolist(), self.high.tolist(), strict=True)):
@@ -169,7 +169,7 @@ class Relaxation:
                 add([self.y[g, k], self.y[h, k]], [-1, -1], -1)
 
     def _add_times(self) -> None:
-        problem, kinds, add = self.problem, self.kinds, self.programme.add_row
+        problem, kinds, add = self.problem, self.kinds, self.program.add_row
         group = problem.group
         for e, (i, j) in enumerate(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True)):
             columns = [self.s[j], self.s[i], *self.y[group[i]]]
@@ -186,7 +186,7 @@ class Relaxation:
 
         They are added after the first rounds of cuts, which find more cuts without them.
         """
-        problem, kinds, add = self.problem, self.kinds, self.programme.add_row
+        problem, kinds, add = self.problem, self.kinds, self.program.add_row
         span = self.metric["makespan"]
         for i, g in enumerate(problem.group.tolist()):
             add([self.s[i], *self.y[g]], [1, *-kinds.head[i]])
@@ -195,7 +195,7 @@ class Relaxation:
     # Each of the following adds the variable and the rows of a metric, and returns its column.
 
     def _makespan(self) -> int:
-        problem, kinds, add = self.problem, self.kinds, self.programme.add_row
+        problem, kinds, add = self.problem, self.kinds, self.program.add_row
         span = self._value("makespan", self.horizon)
         last = np.flatnonzero(np.diff(problem.out_start) == 0)
         for i in last.tolist():
@@ -212,7 +212,7 @@ class Relaxation:
         """Limit the work on each kind to `value` ticks per device."""
         for k in range(self.kinds.count):
             work = by_group(self.problem, self.kinds.duration[:, k], np.add)
-            self.programme.add_row([value, *self.y[:, k]], [int(self.kinds.size[k]), *-work])
+            self.program.add_row([value, *self.y[:, k]], [int(self.kinds.size[k]), *-work])
 
     def _total_cost(self) -> int:
         return self._cost("total_cost", self.kinds.duration, self.kinds.ticks(self.problem.payload))
@@ -228,16 +228,14 @@ class Relaxation:
         moving = self.kinds.relocation
         total = self._value("relocation", sum(moving.max(axis=1).tolist()))
         columns = self.y[self.problem.group].reshape(-1)
-        self.programme.add_row([total, *columns], [1, *-moving.reshape(-1)])
+        self.program.add_row([total, *columns], [1, *-moving.reshape(-1)])
         return total
 
     def _cost(self, metric: Metric, running: Int, moving: Int) -> int:
         """A column for the total cost of running tasks (n, k) and moving data (e, v)."""
-        columns: list[Int] = [self.y[self.problem.group].reshape(-1)]
-        costs: list[Int] = [running.reshape(-1)]
         own = np.flatnonzero(~self.problem.shared & (self.pair >= 0))
-        columns.append(self.w[self.pair[own]].reshape(-1))
-        costs.append(self._oriented(moving)[own].reshape(-1))
+        columns = [self.y[self.problem.group].reshape(-1), self.w[self.pair[own]].reshape(-1)]
+        costs = [running.reshape(-1), self._oriented(moving)[own].reshape(-1)]
         producers, z = self._shared()
         first = np.searchsorted(self.problem.edge_source, producers)
         for producer, columns_of, edge in zip(producers.tolist(), z, first.tolist(), strict=True):
@@ -246,8 +244,7 @@ class Relaxation:
             columns.append(columns_of)
             costs.append(moving[edge])
         total = self._value(metric, sum(sum(cost.tolist()) for cost in costs))
-        cost = np.concatenate(costs)
-        self.programme.add_row([total, *np.concatenate(columns)], [1, *-cost])
+        self.program.add_row([total, *np.concatenate(columns)], [1, *-np.concatenate(costs)])
         return total
 
     def _shared(self) -> tuple[Int, Int]:
@@ -256,12 +253,12 @@ class Relaxation:
             problem = self.problem
             edges = np.flatnonzero(problem.shared & (self.pair >= 0))
             producers = np.unique(problem.edge_source[edges])
-            z = self.programme.add_columns(np.ones((len(producers), len(self.kinds.moves)), np.int64), integral=True)
+            z = self.program.add_columns(np.ones((len(producers), len(self.kinds.moves)), np.int64), integral=True)
             for e in edges.tolist():
                 place = int(np.searchsorted(producers, problem.edge_source[e]))
                 there = self.w[self.pair[e]] if self.forward[e] else self.w[self.pair[e]][self._back]
                 for one, other in zip(z[place].tolist(), there.tolist(), strict=True):
-                    self.programme.add_row([one, other], [1, -1])
+                    self.program.add_row([one, other], [1, -1])
             self._outputs = producers, z
         return self._outputs
 
@@ -270,13 +267,13 @@ class Relaxation:
         fullest = self._value("memory_balance", PARTS)
         for k in np.flatnonzero((self.kinds.room < UNLIMITED) & (self.kinds.room > 0)).tolist():
             held, room = _coarse(self.kinds.classes.group_memory, int(self.kinds.room[k]), BALANCE_BITS)
-            self.programme.add_row([fullest, *self.y[:, k]], [room, *-(held * PARTS)])
+            self.program.add_row([fullest, *self.y[:, k]], [room, *-(held * PARTS)])
         return fullest
 
     def _value(self, metric: Metric, most: int) -> int:
         """The column of a metric with upper bound `most`."""
         known = self.most[metric]
-        return int(self.programme.add_columns([most if known is None else min(most, known)], integral=False)[0])
+        return int(self.program.add_columns([most if known is None else min(most, known)], integral=False)[0])
 
     def transfer_times(self, x: Float) -> Float:
         """(e,) transfer ticks along each edge in a point."""
@@ -301,7 +298,7 @@ class Relaxation:
         home = np.empty(problem.n_groups, dtype=np.int64)
         home[problem.group] = schedule.device
         kind = kind_of_class[problem.device_class[home]]
-        x = np.zeros(self.programme.n_columns, dtype=np.int64)
+        x = np.zeros(self.program.n_columns, dtype=np.int64)
         x[self.y[np.arange(len(home)), kind]] = 1
         index = {(a, b): v for v, (a, b) in enumerate(kinds.moves.tolist())}
         for q, (g, h) in enumerate(zip(self.low.tolist(), self.high.tolist(), strict=True)):
@@ -313,7 +310,7 @@ class Relaxation:
         if self.timed:
             x[self.s] = schedule.start
         for metric, column in self.metric.items():
-            x[column] = min(METRICS[metric](problem, schedule), self.programme.upper[column])
+            x[column] = min(METRICS[metric](problem, schedule), self.program.upper[column])
         if self._outputs is not None:
             producers, z = self._outputs
             for place, producer in enumerate(producers.tolist()):
@@ -340,6 +337,24 @@ _METRICS: dict[Metric, Callable[[Relaxation], int]] = {
     "memory_balance": Relaxation._memory_balance,
     "relocation": Relaxation._relocation,
 }
+
+
+def longest_paths(
+    problem: Problem, tasks: Sequence[int], starts: Sequence[int], running: Float, transfer: Float
+) -> tuple[dict[int, float], dict[int, int]]:
+    """The length of the longest path to each task, and its last edge, for ticks (n,) of tasks and (e,) of edges.
+
+    Paths begin at `starts` and lead through `tasks`, which are in topological order.
+    """
+    length, last = dict.fromkeys(starts, 0.0), {}
+    for i in tasks:
+        if i in length:
+            end = length[i] + running[i]
+            for e in range(int(problem.out_start[i]), int(problem.out_start[i + 1])):
+                j = int(problem.edge_target[e])
+                if end + transfer[e] > length.get(j, -1.0):
+                    length[j], last[j] = float(end + transfer[e]), e
+    return length, last
 
 
 @dataclass(frozen=True, slots=True, eq=False)

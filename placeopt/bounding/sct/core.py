@@ -100,8 +100,7 @@ def tails(core: Core, ticks: Float | Int) -> Float:
 def core_of(program: SctProgram) -> tuple[Core, Int]:
     """The core of a program, and (e,) the index of each of its edges in the core."""
     n = len(program.length)
-    place = np.empty(n, dtype=np.int64)
-    place[program.order] = np.arange(1, n + 1)
+    place = np.argsort(program.order) + 1
     hidden = np.where(program.out_rival | program.in_rival, program.hidden, 0)
     lone_out = np.bincount(program.source, minlength=n) == 0
     lone_in = np.bincount(program.target, minlength=n) == 0
@@ -222,9 +221,7 @@ def contracted(core: Core) -> tuple[Core, Int]:
 def _sorted_by_ends(core: Core) -> tuple[Core, Int]:
     """The core with its edges sorted by both ends, and (e,) the new index of each edge."""
     order = np.lexsort((core.target, core.source))
-    number = np.empty(len(order), dtype=np.int64)
-    number[order] = np.arange(len(order))
-    return with_edges(core, order), number
+    return with_edges(core, order), np.argsort(order)
 
 
 def with_edges(core: Core, which: Int | Bool) -> Core:
@@ -273,8 +270,7 @@ def _quotient(core: Core, colour: Int, count: int, kind: Int) -> tuple[Core, Int
     depth = heads(replace(core, length=np.ones_like(core.length)), np.zeros(core.n_edges))
     if (core.length[first][colour] != core.length).any() or (depth[first][colour] != depth).any():
         return None
-    rank = np.empty(count, dtype=np.int64)
-    rank[np.lexsort((first, depth[first]))] = np.arange(count)
+    rank = np.argsort(np.lexsort((first, depth[first])))
     task = rank[colour]
     edge = _labels(task[core.source], task[core.target], kind)
     outs, ins = (_each(edge, end, task, size[np.argsort(rank)]) for end in (core.source, core.target))
@@ -284,9 +280,8 @@ def _quotient(core: Core, colour: Int, count: int, kind: Int) -> tuple[Core, Int
     length = np.empty(count, dtype=np.int64)
     length[rank] = core.length[first]
     source, target = task[core.source[sample]], task[core.target[sample]]
-    left = replace(
-        with_edges(core, sample), length=length, source=source, target=target, out_weight=outs, in_weight=ins
-    )
+    left = with_edges(core, sample)
+    left = replace(left, length=length, source=source, target=target, out_weight=outs, in_weight=ins)
     left, number = _sorted_by_ends(left)
     return left, number[edge]
 

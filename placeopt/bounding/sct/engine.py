@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from ortools.math_opt import model_pb2
 from ortools.math_opt.python import mathopt
 
@@ -49,23 +48,54 @@ class _Rows:
         self.column[self.hidden] = n + np.arange(len(self.hidden))
         self.upper = np.concatenate([np.full(n, np.inf), np.ones(len(self.hidden))])
         edges = np.arange(e)
-        self.ends = [_rivals(core.out_rival, core.source), _rivals(core.in_rival, core.target)]
+        # For each end, the rival edges, the index of the group of each, and the number of groups
+        self.ends: list[tuple[Int, Int, int]] = []
         rows = [edges, edges, self.hidden]
         columns = [core.target, core.source, self.column[self.hidden]]
         values = [np.ones(e), -np.ones(e), core.hidden[self.hidden] / unit]
         low = [(core.length[core.source] + core.fixed + core.hidden) / unit]
         count = e
-        for (rival, row, number), weight in zip(self.ends, (core.out_weight, core.in_weight), strict=True):
+        for rival, end, weight in (
+            (np.flatnonzero(core.out_rival), core.source, core.out_weight),
+            (np.flatnonzero(core.in_rival), core.target, core.in_weight),
+        ):
+            tasks, row = np.unique(end[rival], return_inverse=True)
+            self.ends.append((rival, row, len(tasks)))
             rows.append(count + row)
             columns.append(self.column[rival])
             values.append(-weight[rival].astype(np.float64))
-            low.append(np.full(number, -1.0))
-            count += number
+            low.append(np.full(len(tasks), -1.0))
+            count += len(tasks)
         self.row, self.at, self.value, self.low = (np.concatenate(each) for each in (rows, columns, values, low))
 
     def solved(self, objective: Float) -> tuple[Float, Float] | None:
-        """x and the dual values of the rows; None if GLOP finds no optimum."""
-        return solved(objective, self.upper, self.row, self.at, self.value, self.low)
+        """Minimise over 0 <= x <= upper and rows >= low; x and the dual values of the rows, None if GLOP fails."""
+        model = model_pb2.ModelProto()
+        columns, rows, entries = model.variables, model.linear_constraints, model.linear_constraint_matrix
+        columns.ids.extend(range(len(self.upper)))
+        columns.lower_bounds.extend([0.0] * len(self.upper))
+        columns.upper_bounds.extend(self.upper.tolist())
+        columns.integers.extend([False] * len(self.upper))
+        used = np.flatnonzero(objective)
+        model.objective.linear_coefficients.ids.extend(used.tolist())
+        model.objective.linear_coefficients.values.extend(objective[used].tolist())
+        rows.ids.extend(range(len(self.low)))
+        rows.lower_bounds.extend(self.low.tolist())
+        rows.upper_bounds.extend([np.inf] * len(self.low))
+        by_row = np.lexsort((self.at, self.row))
+        entries.row_ids.extend(self.row[by_row].tolist())
+        entries.column_ids.extend(self.at[by_row].tolist())
+        entries.coefficients.extend(self.value[by_row].tolist())
+        program = mathopt.Model.from_model_proto(model)
+        try:
+            result = mathopt.solve(program, mathopt.SolverType.GLOP)
+        except Exception:  # noqa: BLE001 - MathOpt raises a bare exception if GLOP fails; the caller then uses the game
+            return None
+        if result.termination.reason is not mathopt.TerminationReason.OPTIMAL:
+            return None
+        x = result.variable_values(sorted(program.variables(), key=lambda each: int(each.id)))
+        dual = result.dual_values(sorted(program.linear_constraints(), key=lambda each: int(each.id)))
+        return np.array(x), np.array(dual)
 
     def favourites(self, x: Float) -> Float:
         """(e,) the y of a point."""
@@ -74,51 +104,12 @@ class _Rows:
         return y
 
 
-def _rivals(rival: NDArray[np.bool_], end: Int) -> tuple[Int, Int, int]:
-    """The rival edges at one end, the index of the group of each, and the number of groups."""
-    edges = np.flatnonzero(rival)
-    tasks, place = np.unique(end[edges], return_inverse=True)
-    return edges, place, len(tasks)
-
-
 def _lanes(game: Game, flow: Float, price: Float, out: tuple[Int, Int, int]) -> Float:
     """The flow over lanes from a flow over edges: the producer's lane gets what its dual value covers."""
-    core = game.core
+    core, (rival, row, _) = game.core, out
     covered = flow.copy()
-    rival, row, _ = out
     covered[rival] = np.maximum(price, 0.0)[row] * core.out_weight[rival] * game.unit / core.hidden[rival]
     both = core.out_rival & core.in_rival
     first = np.where(both, np.minimum(flow, covered), np.where(core.out_rival, flow, 0.0))
     own = np.where(game.kind == OUT, first[game.edge], flow[game.edge])
     return np.where(game.kind == IN, flow[game.edge] - first[game.edge], own)
-
-
-def solved(
-    objective: Float, upper: Float, row: Int, column: Int, value: Float, low: Float
-) -> tuple[Float, Float] | None:
-    """Minimise over 0 <= x <= upper and rows >= `low`; x and the dual values of the rows, or None."""
-    model = model_pb2.ModelProto()
-    model.variables.ids.extend(range(len(upper)))
-    model.variables.lower_bounds.extend([0.0] * len(upper))
-    model.variables.upper_bounds.extend(upper.tolist())
-    model.variables.integers.extend([False] * len(upper))
-    used = np.flatnonzero(objective)
-    model.objective.linear_coefficients.ids.extend(used.tolist())
-    model.objective.linear_coefficients.values.extend(objective[used].tolist())
-    model.linear_constraints.ids.extend(range(len(low)))
-    model.linear_constraints.lower_bounds.extend(low.tolist())
-    model.linear_constraints.upper_bounds.extend([np.inf] * len(low))
-    by_row = np.lexsort((column, row))
-    model.linear_constraint_matrix.row_ids.extend(row[by_row].tolist())
-    model.linear_constraint_matrix.column_ids.extend(column[by_row].tolist())
-    model.linear_constraint_matrix.coefficients.extend(value[by_row].tolist())
-    program = mathopt.Model.from_model_proto(model)
-    try:
-        result = mathopt.solve(program, mathopt.SolverType.GLOP)
-    except Exception:  # noqa: BLE001 - MathOpt raises a bare exception if GLOP fails; the caller then uses the game
-        return None
-    if result.termination.reason is not mathopt.TerminationReason.OPTIMAL:
-        return None
-    columns = sorted(program.variables(), key=lambda each: int(each.id))
-    rows = sorted(program.linear_constraints(), key=lambda each: int(each.id))
-    return np.array(result.variable_values(columns)), np.array(result.dual_values(rows))

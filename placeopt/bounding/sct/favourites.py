@@ -69,12 +69,11 @@ def favourites_of(
 ) -> Favourites:
     """The favourites of the settled optimum, or of the solution itself without `settle`."""
     y = settled(program, solution) if settle else solution.y
-    child, parent = rounded(program, y, threshold)
-    return Favourites(child, parent, y)
+    return Favourites(*rounded(program, y, threshold), y)
 
 
 def settled(program: SctProgram, solution: Solution) -> Float:
-    """(e,) the settled optimum."""
+    """(e,) the settled optimum, or its approximation."""
     y = _most_hidden(program, solution.value) if 0 < len(program.source) <= SMALL else None
     return _raised(program, solution) if y is None else y
 
@@ -110,7 +109,7 @@ def _raised(program: SctProgram, solution: Solution) -> Float:
     missing = program.fixed + hidden + program.length[program.source] - gap
     y = np.where(hidden > 0, np.clip(missing / np.maximum(hidden, 1.0), 0.0, 1.0), 0.0)
     y = np.minimum(y, solution.y)
-    order = np.lexsort((np.arange(len(y)), -hidden)).astype(np.int64)
+    order = np.argsort(-hidden, kind="stable")
     order = order[hidden[order] > 0]
     n = len(program.length)
     room = np.ones(n) - np.bincount(program.source, weights=y * program.out_rival, minlength=n)

@@ -31,14 +31,14 @@ iterations to 1e-5). One round propagates along whole paths, one step of a gradi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt.bounding.sct.core import REPEATED, Core, heads
+from placeopt.bounding.sct.core import REPEATED, Core, heads, with_edges
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Float, Int
 
@@ -180,9 +180,7 @@ class Game:
     # (a,) ALWAYS, OUT or IN, and the edge, of each lane
     kind: Int
     edge: Int
-    # (e,) the lane with the producer's shares and the lane with the consumer's shares; -1 for none
-    out_lane: Int
-    in_lane: Int
+    lane: Int  # (3, e) the lane of each edge of these kinds; -1 for none
 
 
 def game_of(core: Core) -> Game:
@@ -199,24 +197,22 @@ def game_of(core: Core) -> Game:
     weight = np.where(kind == OUT, core.out_weight[edge], core.in_weight[edge])
     relief = np.where(kind == ALWAYS, 0.0, core.hidden[edge] / weight)
     key = source * 3 + kind
-    numbers = np.arange(n)
     in_lane = np.flatnonzero(kind == IN)
     in_lane = in_lane[np.argsort(target[in_lane], kind="stable")]
-    lanes = np.full((2, e), -1, dtype=np.int64)
-    for row, which in enumerate((OUT, IN)):
-        lanes[row, edge[kind == which]] = np.flatnonzero(kind == which)
+    lane = np.full((3, e), -1, dtype=np.int64)
+    lane[kind, edge] = np.arange(len(edge))
     board = Board(
         length=core.length / unit,
         start=np.searchsorted(source, np.arange(n + 1)),
-        out_start=np.searchsorted(key, numbers * 3 + OUT),
-        out_end=np.searchsorted(key, numbers * 3 + IN),
+        out_start=np.searchsorted(key, np.arange(n) * 3 + OUT),
+        out_end=np.searchsorted(key, np.arange(n) * 3 + IN),
         in_start=np.searchsorted(target[in_lane], np.arange(n + 1)),
         in_lane=in_lane.astype(np.int32),
         target=target.astype(np.int32),
         ticks=(core.fixed + core.hidden)[edge] / unit,
         relief=relief / unit,
     )
-    return Game(core, unit, board, kind, edge, lanes[0], lanes[1])
+    return Game(core, unit, board, kind, edge, lane)
 
 
 def initial_state(game: Game) -> GameState:
@@ -232,16 +228,10 @@ def initial_state(game: Game) -> GameState:
 def continued_state(game: Game, before: Game, play: GameState, became: Int) -> GameState:
     """The state of the previous game, on its remaining edges; `became` (e,) are their new indices."""
     lanes = np.full(len(game.edge), -1, dtype=np.int64)
-    for new, old in ((game.out_lane, before.out_lane), (game.in_lane, before.in_lane)):
+    for new, old in zip(game.lane, before.lane, strict=True):
         edges = np.flatnonzero((became >= 0) & (old >= 0))
         edges = edges[new[became[edges]] >= 0]
         lanes[new[became[edges]]] = old[edges]
-    old_always, new_always = (np.full(g.core.n_edges, -1, dtype=np.int64) for g in (before, game))
-    old_always[before.edge[before.kind == ALWAYS]] = np.flatnonzero(before.kind == ALWAYS)
-    new_always[game.edge[game.kind == ALWAYS]] = np.flatnonzero(game.kind == ALWAYS)
-    edges = np.flatnonzero((became >= 0) & (old_always >= 0))
-    edges = edges[new_always[became[edges]] >= 0]
-    lanes[new_always[became[edges]]] = old_always[edges]
     known = lanes >= 0
     left = GameState(*(np.where(known, each[np.maximum(lanes, 0)], 0.0) for each in play))
     _normalise(game, left)
@@ -354,27 +344,22 @@ class Side:
 
 def sides_of(core: Core) -> tuple[Side, Side]:
     """The core seen from the producers and from the consumers; the latter is the reversed core."""
-    last = core.n_tasks - 1
-    backwards = np.lexsort((last - core.source, last - core.target))
-    return (
-        _side(core, np.arange(core.n_edges), core.source, core.target, core.length, core.out_weight, core.out_rival),
-        _side(
-            core, backwards, last - core.target, last - core.source, core.length[::-1], core.in_weight, core.in_rival
-        ),
+    source, target = core.n_tasks - 1 - core.target, core.n_tasks - 1 - core.source
+    weight, rival = core.in_weight, core.in_rival
+    backwards = replace(
+        core, length=core.length[::-1], source=source, target=target, out_weight=weight, out_rival=rival
     )
+    return _side(core, np.arange(core.n_edges)), _side(backwards, np.lexsort((target, source)))
 
 
-def _side(core: Core, edge: Int, source: Int, target: Int, length: Int, weight: Int, rival: Bool) -> Side:
-    return Side(
-        edge=edge,
-        start=np.searchsorted(source[edge], np.arange(core.n_tasks + 1)),
-        target=target[edge],
-        length=length.astype(np.float64),
-        fixed=core.fixed[edge].astype(np.float64),
-        hidden=core.hidden[edge].astype(np.float64),
-        weight=weight[edge].astype(np.float64),
-        rival=rival[edge],
+def _side(core: Core, edge: Int) -> Side:
+    """The core seen from the producers; `edge` (e,) are the edges sorted by source, then target."""
+    core = with_edges(core, edge)
+    start = np.searchsorted(core.source, np.arange(core.n_tasks + 1))
+    length, fixed, hidden, weight = (
+        ticks.astype(np.float64) for ticks in (core.length, core.fixed, core.hidden, core.out_weight)
     )
+    return Side(edge, start, core.target, length, fixed, hidden, weight, core.out_rival)
 
 
 def longest(core: Core, y: Float) -> float:
@@ -407,10 +392,13 @@ def one_sided(core: Core, sides: tuple[Side, Side]) -> float:
 def shares_of(game: Game, share: Float) -> tuple[Float, Float]:
     """(e,) the y that shares (a,) of producers and of consumers allow; 1 for edges that are not rivals."""
     core = game.core
-    found = []
-    for lane, weight in ((game.out_lane, core.out_weight), (game.in_lane, core.in_weight)):
-        found.append(np.where(lane >= 0, share[lane] / weight, 1.0) if len(share) else np.ones(core.n_edges))
-    return found[0], found[1]
+    if len(share) == 0:
+        return np.ones(core.n_edges), np.ones(core.n_edges)
+    y_out, y_in = (
+        np.where(lane >= 0, share[lane] / weight, 1.0)
+        for lane, weight in ((game.lane[OUT], core.out_weight), (game.lane[IN], core.in_weight))
+    )
+    return y_out, y_in
 
 
 def flow_bound(game: Game, flow: Float) -> Fraction:

@@ -86,14 +86,11 @@ def ratios_of(problem: Problem, threshold: float = 0.5) -> Ratios:
 
 
 def _rho(problem: Problem) -> Fraction | None:
-    if problem.n_tasks == 0 or problem.n_edges == 0 or problem.n_devices < 2:
-        return Fraction(0)
-    longest = max(
-        int(problem.transfer(problem.payload, source, target).max()) for source, target, _ in link_kinds(problem)
-    )
-    shortest = int(np.where(problem.feasible, problem.duration, UNLIMITED).min())
+    transfers = [problem.transfer(problem.payload, source, target) for source, target, _ in link_kinds(problem)]
+    longest = max((int(ticks.max(initial=0)) for ticks in transfers), default=0)
     if longest == 0:
         return Fraction(0)
+    shortest = int(np.where(problem.feasible, problem.duration, UNLIMITED).min())
     return None if shortest == 0 else Fraction(longest, shortest)
 
 

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placeopt.bounding.sct.core import FREE, Core, composed, core_of, heads, merged, reduced
 from placeopt.bounding.sct.game import (
@@ -24,7 +23,7 @@ from placeopt.bounding.sct.game import (
     sides_of,
 )
 from placeopt.bounding.sct.program import SctProgram
-from placeopt.model.arrays import Float
+from placeopt.model.arrays import Float, Int
 from placeopt.solver import Clock
 
 Method = Literal["reductions", "glop", "game", "cp-sat"]
@@ -95,8 +94,8 @@ class _Search:
     def __init__(
         self, program: SctProgram, tolerance: float, rounds: int, small: int, should_stop: Callable[[], bool]
     ) -> None:
-        self.program, self.tolerance, self.most, self.should_stop = program, tolerance, rounds, should_stop
-        self.small = small
+        self.program, self.tolerance, self.most, self.small = program, tolerance, rounds, small
+        self.should_stop = should_stop
         self.whole, self.edge = core_of(program)
         self.bound = Fraction(0)
         self.value = np.inf
@@ -113,9 +112,9 @@ class _Search:
             if core.n_edges > self.small or not self._exact(core, became):
                 method = "game"
                 core = self._play(core, became)
-        return self._solution(method, core)
+        return _solution(self.program, self.whole, self.edge, self.y, self.bound, method, self.rounds, core)
 
-    def _reduced(self) -> tuple[Core, NDArray[np.int64]]:
+    def _reduced(self) -> tuple[Core, Int]:
         """The core after repeated reductions with simple bounds, and the new index of each edge."""
         core = self.whole
         became = np.arange(core.n_edges)
@@ -140,14 +139,14 @@ class _Search:
     def _done(self) -> bool:
         return self.value - float(self.bound) <= self.tolerance * self.value
 
-    def _keep(self, y: Float, became: NDArray[np.int64]) -> None:
+    def _keep(self, y: Float, became: Int) -> None:
         """Store the favourites of a core if they are the best so far."""
         lifted = np.where(became == FREE, 1.0, np.where(became >= 0, y[became] if len(y) else 0.0, 0.0))
         value = longest(self.whole, lifted)
         if value < self.value:
             self.value, self.y = value, lifted
 
-    def _exact(self, core: Core, became: NDArray[np.int64]) -> bool:
+    def _exact(self, core: Core, became: Int) -> bool:
         """Solve the core with GLOP; return whether that succeeded."""
         from placeopt.bounding.sct.engine import optimum
 
@@ -160,7 +159,7 @@ class _Search:
         self.bound = max(self.bound, flow_bound(game, flow))
         return self._done
 
-    def _play(self, core: Core, became: NDArray[np.int64]) -> Core:
+    def _play(self, core: Core, became: Int) -> Core:
         game = game_of(core)
         play, weight, sides = initial_state(game), 0.0, sides_of(core)
         while not self._done and self.rounds < self.most and not self.should_stop():
@@ -181,25 +180,22 @@ class _Search:
                 play, sides = continued_state(game, before, play, then), sides_of(left)
         return core
 
-    def _solution(self, method: Method, core: Core) -> Solution:
-        parts = self.program.parts
-        return Solution(
-            value=self.value / parts,
-            bound=self.bound / parts,
-            y=np.where(self.program.hidden > 0, self.y[self.edge], 0.0),
-            start=starts(self.program, self.whole, self.y),
-            method=method,
-            rounds=self.rounds,
-            tasks=core.n_tasks - 2,
-            edges=core.n_edges,
-        )
 
-
-def starts(program: SctProgram, core: Core, y: Float) -> Float:
-    """(n,) the earliest starts of the program's tasks, in ticks; y (e,) by the edges of its core."""
-    place = np.empty(len(program.order), dtype=np.int64)
-    place[program.order] = np.arange(1, len(place) + 1)
-    return heads(core, core.fixed + core.hidden * (1.0 - y))[place] / program.parts
+def _solution(
+    program: SctProgram, core: Core, edge: Int, y: Float, bound: Fraction, method: Method, rounds: int, left: Core
+) -> Solution:
+    """The solution for y (e,) by the edges of the core; `edge` are the program's edges, `left` the reduced core."""
+    start = heads(core, core.fixed + core.hidden * (1.0 - y)) / program.parts
+    return Solution(
+        value=float(start[-1]),
+        bound=bound / program.parts,
+        y=np.where(program.hidden > 0, y[edge], 0.0),
+        start=start[np.argsort(program.order) + 1],
+        method=method,
+        rounds=rounds,
+        tasks=left.n_tasks - 2,
+        edges=left.n_edges,
+    )
 
 
 def integral_solution(
@@ -259,13 +255,4 @@ def integral_solution(
     y = np.ones(core.n_edges)
     for e, variable in favourite.items():
         y[e] = float(solver.value(variable))
-    return Solution(
-        value=float(heads(core, core.fixed + core.hidden * (1.0 - y))[-1]) / program.parts,
-        bound=Fraction(best.bound, program.parts),
-        y=np.where(program.hidden > 0, y[place], 0.0),
-        start=starts(program, core, y),
-        method="cp-sat",
-        rounds=0,
-        tasks=core.n_tasks - 2,
-        edges=core.n_edges,
-    )
+    return _solution(program, core, place, y, Fraction(best.bound), "cp-sat", 0, core)

@@ -58,9 +58,9 @@ def bounds(
     from placeopt.cli.terminal.console import print_problem, print_wrapped
     from placeopt.cli.terminal.inspection import bounds_data, bounds_table
     from placeopt.io.compiler import load
+    from placeopt.model.arrays import LONGEST
     from placeopt.solver import Clock, Progress
     from placeopt.solving.result import number
-    from placeopt.solving.settings import LONGEST
 
     limit = limit_seconds(time_limit)
     options = checked_options(time_limit=limit, workers=workers)

@@ -77,15 +77,16 @@ def replace(
 ) -> None:
     """Move a plan to a changed network at minimum cost: tasks stay unless they must move or moving pays off."""
     from placeopt.io.formats.problems import problem_document
+    from placeopt.model.arrays import checked_number
     from placeopt.solver.registry import find_solver
-    from placeopt.solving.settings import checked, read_settings
+    from placeopt.solving.settings import read_settings
     from placeopt.studies.replacement import changed_problem, replaced
 
     settings = assignments(sets)
     limit = limit_seconds(time_limit, DEFAULT_LIMIT)
     read_settings(find_solver(solver), settings)
     checked_options(time_limit=limit, gap=gap, seed=seed, workers=workers)
-    checked("--runs", runs, positive=True)
+    checked_number("--runs", runs, positive=True)
     check_targets(("--out", out), ("--out-problem", out_problem))
     messages = stderr_console()
     changed = changed_problem(problem, plan, devices, runs)

@@ -82,6 +82,6 @@ def print_verdict(console: Console, feasible: bool | None, violations: Sequence[
         verdict.stylize("green" if feasible else "red", 0, verdict.plain.index(":"))
     console.print(verdict)
     for violation in violations[:SHOWN]:
-        console.print(Text(f"  {violation.rule.value}: {violation.message}"))
+        console.print(Text(f"  {violation}"))
     if len(violations) > SHOWN:
         console.print(f"  and {len(violations) - SHOWN:,} more; --json lists all of them")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from placeopt.io.compiler.placement import Current, FixedPlacement
 from placeopt.io.compiler.relations import colocation_labels, edge_arrays, forward_tasks, separation_pairs
 from placeopt.io.compiler.scales import Scales
 from placeopt.io.document import Document, Files, NamedFiles, collection_paused, read_document
-from placeopt.io.files import size_limit
+from placeopt.io.files import StrPath, size_limit
 from placeopt.io.spec import GraphFile, Spec, TaskSpec
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Bool, Int
@@ -33,7 +32,7 @@ _SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds per tick
 __all__ = ["Compilation", "begin_compilation", "compile_document", "compile_spec", "document_of", "load", "read_spec"]
 
 
-def load(path: str | Path, *, files: Files = "any", max_bytes: int | None = None) -> Problem:
+def load(path: StrPath, *, files: Files = "any", max_bytes: int | None = None) -> Problem:
     """Load the problem in a spec file (YAML, or JSON if the file name ends in .json).
 
     Parameters
@@ -50,15 +49,13 @@ def load(path: str | Path, *, files: Files = "any", max_bytes: int | None = None
     UsageError
         If an argument is not valid.
     """
-    if not isinstance(path, str | Path):
+    if not isinstance(path, str | os.PathLike):
         raise UsageError(f"load takes a path, got {type(path).__name__}; placeopt.compile takes documents made in code")
     with size_limit(max_bytes):
-        return compile_document(_read(path), files=files)
+        return compile_document(document_of(path), files=files)
 
 
-def compile_spec(
-    spec: Spec | dict[str, Any], *, folder: str | Path | None = None, files: Files | None = None
-) -> Problem:
+def compile_spec(spec: Spec | dict[str, Any], *, folder: StrPath | None = None, files: Files | None = None) -> Problem:
     """Compile a spec made in code.
 
     Parameters
@@ -83,9 +80,24 @@ def compile_spec(
     return compile_document(document_of(spec), folder=folder, files=files)
 
 
-def document_of(data: Mapping[str, Any]) -> Document:
-    """Return a document made in code; raises a UsageError if it has the same name as text and as a number."""
-    return Document({key: _with_text_keys(key, value) for key, value in data.items()})
+def document_of(source: StrPath | Mapping[str, Any]) -> Document:
+    """Return the document of a file, or one made in code.
+
+    Raises
+    ------
+    SpecError
+        If the file cannot be read.
+    UsageError
+        If it is neither, or a document made in code has the same name as text and as a number.
+    """
+    if isinstance(source, Mapping):
+        return Document({key: _with_text_keys(key, value) for key, value in source.items()})
+    if not isinstance(source, str | os.PathLike):
+        raise UsageError(f"expected the path of a problem file or its document, got {type(source).__name__}")
+    try:
+        return read_document(source)
+    except DocumentError as error:
+        raise SpecError(error.issues) from None
 
 
 def _with_text_keys(section: object, entries: Any) -> Any:
@@ -98,15 +110,13 @@ def _with_text_keys(section: object, entries: Any) -> Any:
     return named
 
 
-def compile_document(document: Document, *, folder: str | Path | None = None, files: Files | None = None) -> Problem:
+def compile_document(document: Document, *, folder: StrPath | None = None, files: Files | None = None) -> Problem:
     """Compile a document; see `load`, and `NamedFiles.of` for the files that it may name."""
     with collection_paused():
         return begin_compilation(document, folder=folder, files=files).problem()
 
 
-def begin_compilation(
-    document: Document, *, folder: str | Path | None = None, files: Files | None = None
-) -> Compilation:
+def begin_compilation(document: Document, *, folder: StrPath | None = None, files: Files | None = None) -> Compilation:
     """Return the compilation of a document, for callers that also need its names and positions; see `load`."""
     named = NamedFiles.of(document, folder, files)
     checked = validate(document, Spec)
@@ -115,19 +125,12 @@ def begin_compilation(
     return Compilation(checked.model, document, checked.issues, named)
 
 
-def read_spec(path: str | Path) -> Spec:
+def read_spec(path: StrPath) -> Spec:
     """Read the spec in a file, with short forms expanded and names not resolved."""
-    checked = validate(_read(path), Spec)
+    checked = validate(document_of(path), Spec)
     if checked.model is None or checked.issues:
         raise SpecError(in_file_order(checked.issues))
     return checked.model
-
-
-def _read(path: str | Path) -> Document:
-    try:
-        return read_document(path)
-    except DocumentError as error:
-        raise SpecError(error.issues) from None
 
 
 class Compilation:

@@ -32,7 +32,7 @@ import numpy as np
 
 from placeopt.errors import DocumentError, Issue, in_file_order, listing
 from placeopt.io.document import Document, collection_paused, read_document
-from placeopt.io.files import UnreadableError, read_file
+from placeopt.io.files import StrPath, UnreadableError, read_file
 from placeopt.io.spec import MOST_DEVICES
 from placeopt.io.syntax import Path as Place
 from placeopt.model.graph import find_cycle
@@ -55,7 +55,7 @@ def recognises_dnn_partitioning(path: Path) -> bool:
         raise DocumentError([Issue(str(error), (), str(path))]) from None
 
 
-def read_dnn_partitioning(path: str | Path, *, name: str | None = None, resolution: str = "1 ns") -> dict[str, Any]:
+def read_dnn_partitioning(path: StrPath, *, name: str | None = None, resolution: str = "1 ns") -> dict[str, Any]:
     """Read a file in this format as a spec document for `placeopt.compile`.
 
     Parameters

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placeopt.errors import UsageError
 from placeopt.io.compiler import compile_spec
 from placeopt.io.document import Files
+from placeopt.io.files import StrPath
 from placeopt.io.formats.problems import problem_header, task_entry
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, check_problem
 from placeopt.model.units import shown
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def from_networkx(
     devices: Mapping[str, Any] | None = None,
     *,
     links: Mapping[str, Any] | None = None,
-    folder: str | Path | None = None,
+    folder: StrPath | None = None,
     files: Files | None = None,
     **header: Any,
 ) -> Problem:
@@ -102,6 +102,7 @@ def to_networkx(problem: Problem) -> nx.DiGraph[str]:
     """
     import networkx as nx
 
+    check_problem("to_networkx", problem)
     graph: nx.DiGraph[str] = nx.DiGraph(name=problem.name, **{KEPT: problem_header(problem)})
     names = problem.task_names
     labels = problem.group.tolist()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from placeopt.errors import UsageError, alternatives, listing
-from placeopt.io.files import descriptor
+from placeopt.io.files import StrPath, descriptor
 from placeopt.io.formats import dnn_partitioning
 
 
@@ -35,7 +35,7 @@ IMPORTERS: dict[str, Importer] = {
 
 
 def import_document(
-    path: str | Path, format: str | None = None, *, name: str | None = None, resolution: str = "1 ns"
+    path: StrPath, format: str | None = None, *, name: str | None = None, resolution: str = "1 ns"
 ) -> dict[str, Any]:
     """Read a file in another tool's format as a spec document; the format is recognised unless given.
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import pickle
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
 from placeopt.errors import UsageError, listing, suggestion
+from placeopt.io.files import StrPath
 from placeopt.model.problem import Problem
 from placeopt.solver.registry import find_solver, solver_names
 from placeopt.solving.settings import read_settings
@@ -50,12 +51,14 @@ def unpack(packed: bytes) -> Problem:
     return problem
 
 
-def read_problems(wanted: Sequence[Problem | str | os.PathLike[str]]) -> list[tuple[Problem, str | None]]:
+def read_problems(wanted: Problem | StrPath | Sequence[Problem | StrPath]) -> list[tuple[Problem, str | None]]:
     """Return every problem with its path; no problem, or the same problem twice, is a UsageError."""
     from placeopt.io.compiler import load
 
     if isinstance(wanted, Problem | str | os.PathLike):
         wanted = [wanted]
+    if not isinstance(wanted, Iterable):
+        raise UsageError(f"compare takes problems or paths of problem files, got {type(wanted).__name__}")
     found: list[tuple[Problem, str | None]] = []
     places: dict[str, str] = {}
     for each in wanted:
@@ -84,8 +87,12 @@ def read_choices(wanted: str | Sequence[Choice]) -> list[tuple[str, dict[str, An
     or the same solver twice, is a UsageError.
     """
     choices: list[tuple[str, Mapping[str, Any]]] = []
+    if not isinstance(wanted, Iterable):
+        raise UsageError(f"solvers is {wanted!r}; expected names, or pairs of a name and settings")
     for each in [wanted] if isinstance(wanted, str) else wanted:
-        choices += _parsed(each) if isinstance(each, str) else [(each[0], each[1])]
+        if not isinstance(each, str) and not (isinstance(each, tuple) and len(each) == 2):
+            raise UsageError(f"solvers: {each!r} is not a solver; expected a name, or a name and settings")
+        choices += _parsed(each) if isinstance(each, str) else [each]
     known = solver_names()
     found: list[tuple[str, dict[str, Any]]] = []
     for name, given in choices:

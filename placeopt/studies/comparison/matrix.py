@@ -12,9 +12,11 @@ from functools import cache
 
 from placeopt.bounding.quick import Bound, best_bound
 from placeopt.errors import UsageError
+from placeopt.io.files import StrPath
+from placeopt.model.arrays import checked_number
 from placeopt.model.problem import Problem
 from placeopt.solver.registry import find_solver
-from placeopt.solving.settings import checked, make_options
+from placeopt.solving.settings import make_options
 from placeopt.studies.comparison.cluster import connected
 from placeopt.studies.comparison.execution import Observer, execute
 from placeopt.studies.comparison.jobs import Choice, Job, pack, read_choices, read_problems
@@ -36,7 +38,7 @@ MOST = 1000
 
 
 def compare(
-    problems: Sequence[Problem | str | os.PathLike[str]],
+    problems: Problem | StrPath | Sequence[Problem | StrPath],
     solvers: str | Sequence[Choice] = "all",
     *,
     time_limit: float | None = TIME_LIMIT,
@@ -46,7 +48,7 @@ def compare(
     grace: float = GRACE,
     executor: Executor | None = None,
     dask: str | None = None,
-    ledger: str | os.PathLike[str] | None = None,
+    ledger: StrPath | None = None,
     resume: bool = False,
     warm: bool = False,
     observer: Observer | None = None,
@@ -102,7 +104,7 @@ def compare(
         If `dask` is given and Dask is not installed.
     """
     options = make_options(time_limit=time_limit, workers=checked_count("threads", threads))
-    grace = checked("grace", grace) or 0.0
+    grace = checked_number("grace", grace) or 0.0
     chosen_seeds = _seeds(seeds)
     slots = max((os.cpu_count() or 1) // threads, 1) if workers is None else checked_count("workers", workers)
     if sum(each is not None for each in (executor, dask, workers)) > 1:

@@ -97,6 +97,10 @@ class Record(Run):
     peak_memory: int | None
     wall: float
 
+    def __repr__(self) -> str:
+        value = "" if self.result is None else f", objective {self.result.get('objective')}"
+        return f"<Record of {self.solver} on {visible(self.problem)}, seed {self.seed}: {self.status}{value}>"
+
     def to_json(self) -> str:
         """Return the record as one line of JSON, without the line end; the last key is a checksum of the others."""
         data = plain(asdict(self))

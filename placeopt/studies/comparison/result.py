@@ -56,7 +56,7 @@ class Comparison(Runs):
         missing = self.expected > len(self.records)
         runs = f"{len(self.records):,} of " * missing + counted(self.expected if missing else len(self.records), "run")
         solvers, problems = counted(len(self.solvers), "solver"), counted(len(self.by_problem), "problem")
-        return f"Comparison({runs} of {solvers} on {problems})"
+        return f"<Comparison: {runs} of {solvers} on {problems}>"
 
     def __str__(self) -> str:
         return as_text(self)

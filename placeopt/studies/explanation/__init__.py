@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
-from placeopt.errors import DocumentError, Issue, SpecError, UsageError, counted, path_text, visible
+from placeopt.errors import Issue, UsageError, counted, path_text, visible
 from placeopt.io.compiler import begin_compilation, document_of
-from placeopt.io.document import Document, Files, collection_paused, read_document
+from placeopt.io.document import Files, collection_paused
+from placeopt.io.files import StrPath
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Clock
@@ -116,7 +116,7 @@ class Explanation:
 
 
 def explain(
-    spec: str | Path | Mapping[str, Any],
+    spec: StrPath | Mapping[str, Any],
     *,
     time_limit: float = 60.0,
     solver: str = "cp-sat",
@@ -157,7 +157,7 @@ def explain(
     find_solver(solver)
     report = on_progress or (lambda _line: None)
     with collection_paused():
-        system = System(begin_compilation(_document(spec), files=files))
+        system = System(begin_compilation(document_of(spec), files=files))
     clock = Clock(time_limit)
     oracle = Oracle(
         system, clock, solver=solver, seed=seed, workers=workers, should_stop=should_stop or (lambda: False)
@@ -185,17 +185,6 @@ def explain(
         core.reason,
         seconds=clock.elapsed,
     )
-
-
-def _document(spec: str | Path | Mapping[str, Any]) -> Document:
-    if isinstance(spec, Mapping):
-        return document_of(spec)
-    if not isinstance(spec, str | Path):
-        raise UsageError(f"explain expects the path of a problem file or its document, got {type(spec).__name__}")
-    try:
-        return read_document(spec)
-    except DocumentError as error:
-        raise SpecError(error.issues) from None
 
 
 def _file_order(member: Member) -> tuple[str, int, int]:

@@ -101,7 +101,8 @@ class Model:
         solver = outcome.solver
         if outcome.solved:
             start = np.array([solver.value(start) for start in self.starts], dtype=np.int64) if self.timed else None
-            return Found(self._device(solver), start)
+            places = [next(d for d, literal in row.items() if solver.boolean_value(literal)) for row in self.x]
+            return Found(np.array(places, dtype=np.int64), start)
         if outcome.status == "INFEASIBLE":
             number_of = {literal.index: number for number, literal in enumerate(self.literals)}
             found = {number_of.get(index, -1) for index in solver.sufficient_assumptions_for_infeasibility()}
@@ -136,10 +137,6 @@ class Model:
 
     def _solved(self, model: cp_model.CpModel, seconds: float) -> cp_sat.Outcome:
         return cp_sat.run(model, largest=None, seconds=seconds, seed=0, workers=1, should_stop=self._should_stop)
-
-    def _device(self, solver: cp_model.CpSolver) -> Int:
-        places = [next(d for d, literal in row.items() if solver.boolean_value(literal)) for row in self.x]
-        return np.array(places, dtype=np.int64)
 
     def _capacity(self, number: int, constraint: Constraint) -> None:
         """Add a variable for the capacity of a pool, at most the stated one if the constraint is enforced."""

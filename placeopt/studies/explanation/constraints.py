@@ -34,31 +34,15 @@ RESTRICTIONS: tuple[Kind, ...] = ("placement", "pin", "devices", "requires")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constraint:
-    """A constraint at one place of the spec.
-
-    Attributes
-    ----------
-    place
-        File, line, column and path, as an issue without a message.
-    text
-        The constraint as a clause.
-    task
-        The constrained task; None for the memory of devices.
-    label
-        The colocation or separation label, the feature, or the key of the devices; empty for other kinds.
-    allowed
-        (m,) the devices that a restriction allows; None for other kinds.
-    amount
-        Bytes of `memory`, ticks of `deadline` and `release`; None for other kinds.
-    """
+    """A constraint at one place of the spec."""
 
     kind: Kind
-    place: Issue
-    text: str
-    task: int | None = None
-    label: str = ""
-    allowed: Bool | None = None
-    amount: int | None = None
+    place: Issue  # file, line, column and path, as an issue without a message
+    text: str  # the constraint as a clause
+    task: int | None = None  # the constrained task; None for the memory of devices
+    label: str = ""  # the colocation or separation label, the feature, or the key of the devices
+    allowed: Bool | None = None  # (m,) the devices that a restriction allows
+    amount: int | None = None  # bytes of `memory`, ticks of `deadline` and `release`
 
 
 Change = int | Bool
@@ -79,10 +63,10 @@ class System:
         self._scratch = Issues(Document({}))
         self._index = DeviceIndex(compilation.spec.devices, self._scratch)
         self.ticks, self.runnable = self._durations()
-        self.constraints: tuple[Constraint, ...] = tuple(self._constraints())
         self.pools: dict[str, list[int]] = {}
         for d, device in enumerate(self._index.devices):
             self.pools.setdefault(device.pool, []).append(d)
+        self.constraints: tuple[Constraint, ...] = tuple(self._constraints())
 
     def relaxed(self, active: Collection[int], changed: Mapping[int, Change] | None = None) -> Problem:
         """Return the problem with only the `active` constraints, some of them changed; it minimises the makespan."""
@@ -142,9 +126,7 @@ class System:
         """Return every relevant constraint: those of devices first, then those of tasks in order."""
         compilation, problem = self._compilation, self.problem
         issues, tasks = compilation.issues, compilation.tasks
-        pools = dict.fromkeys(device.pool for device in self._index.devices)
-        for pool in pools:
-            members = [d for d, device in enumerate(self._index.devices) if device.pool == pool]
+        for pool, members in self.pools.items():
             amount = int(problem.capacity[members[0]])
             if amount != UNLIMITED:
                 names = listing([self._index.devices[d].name for d in members], 3)

@@ -17,6 +17,7 @@ from placeopt.studies.explanation.constraints import RESTRICTIONS, Constraint, S
 from placeopt.studies.explanation.oracle import Oracle, Verdict
 
 _SHARE = 0.2
+"""Share of the remaining time that one question may use."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,8 +89,8 @@ class _Search:
 
     def left_out(self) -> Mend:
         """Drop the label."""
-        name = visible(self.system.problem.task_names[self.task])
-        device = self._device(self.witness)
+        problem = self.system.problem
+        name, device = visible(problem.task_names[self.task]), problem.device_names[self.witness.device[self.task]]
         text = f"without label {visible(self.constraint.label)}, task {name} can be on {device}"
         return self._mend(text, self.witness, devices=(device,), least=False)
 
@@ -152,14 +153,12 @@ class _Search:
 
     def _bound(self) -> int | None:
         """Return a bound: no better amount suffices; None if unknown."""
-        timed = self.constraint.kind != "memory" or self._has_deadlines()
+        deadlines = any(self.system.constraints[number].kind == "deadline" for number in self.active)
+        timed = self.constraint.kind != "memory" or deadlines
         model = self.oracle.model(timed=timed)
         if model is None or self.oracle.over:
             return None
         return model.least(self.number, self.active, self.oracle.seconds(_SHARE))
-
-    def _has_deadlines(self) -> bool:
-        return any(self.system.constraints[number].kind == "deadline" for number in self.active)
 
     def _amount_text(self, amount: int, sure: bool) -> str:
         constraint, resolution = self.constraint, self.system.problem.resolution
@@ -172,9 +171,6 @@ class _Search:
         else:
             text = f"with the release time {_time(amount, resolution)}, {_time(more, resolution)} earlier"
         return text + (" (the minimum)" if sure else " (less may suffice)")
-
-    def _device(self, schedule: Schedule) -> str:
-        return self.system.problem.device_names[int(schedule.device[self.task])]
 
     def _mend(
         self, text: str, schedule: Schedule, *, least: bool, amount: int | None = None, devices: tuple[str, ...] = ()

@@ -6,7 +6,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from placeopt.bounding.quick import prove_infeasible
+from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.simulation import retime, simulate
@@ -14,7 +17,6 @@ from placeopt.solver import Clock, Options, Termination
 from placeopt.solver.registry import find_solver
 from placeopt.solving.pipeline import solve
 from placeopt.studies.explanation.constraints import Change, System
-from placeopt.studies.explanation.repair import repaired
 from placeopt.verifier import verify
 
 if TYPE_CHECKING:
@@ -30,24 +32,12 @@ _MODELLING = 0.25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """The oracle's answer.
+    """The oracle's answer."""
 
-    Attributes
-    ----------
-    feasible
-        Whether the constraints are satisfiable; None if undecided.
-    schedule
-        A verified schedule, if feasible.
-    reason
-        Why they conflict, as a sentence if the proof is short, else the origin of the proof.
-    core
-        A conflicting subset, if infeasible.
-    """
-
-    feasible: bool | None
-    schedule: Schedule | None = None
-    reason: str = ""
-    core: tuple[int, ...] = ()
+    feasible: bool | None  # whether the constraints are satisfiable; None if undecided
+    schedule: Schedule | None = None  # a verified schedule, if feasible
+    reason: str = ""  # why they conflict, as a sentence if the proof is short, else the origin of the proof
+    core: tuple[int, ...] = ()  # a conflicting subset, if infeasible
 
 
 class Oracle:
@@ -146,11 +136,10 @@ class Oracle:
             what = "the placement and the times" if timed else "the placement"
             return Verdict(False, reason=f"proved on a model of {what}", core=found.core)
         if found.device is not None:
-            schedule = (
-                simulate(problem, found.device)
-                if found.start is None
-                else retime(problem, Schedule(found.device, found.start))
-            )
+            if found.start is None:
+                schedule = simulate(problem, found.device)
+            else:
+                schedule = retime(problem, Schedule(found.device, found.start))
             if verify(problem, schedule).feasible:
                 return self._found(schedule)
         return Verdict(None)
@@ -180,3 +169,50 @@ class Oracle:
         left = self.clock.remaining
         assert left is not None
         return max(min(1.0, left), left * share, 0.01)
+
+
+def repaired(problem: Problem, schedule: Schedule) -> Schedule | None:
+    """Repair a schedule for slightly different constraints; None if that fails.
+
+    Groups move to allowed devices with enough memory, and the order of tasks is kept. Separations, times and live
+    memory are not considered; the verifier checks them. O(g m) per moved group.
+    """
+    allowed = problem.group_feasible()
+    first = np.unique(problem.group, return_index=True)[1]
+    need = np.zeros(problem.n_groups, dtype=np.int64)
+    np.add.at(need, problem.group, problem.memory if problem.memory_model == "sum" else problem.resident)
+    place = schedule.device[first].copy()
+    used = np.zeros(problem.n_devices, dtype=np.int64)
+    groups = np.arange(problem.n_groups)
+    astray = ~allowed[groups, place]
+    np.add.at(used, place[~astray], need[~astray])
+    for group in np.flatnonzero(astray)[np.argsort(-need[astray], kind="stable")].tolist():
+        open_to = np.flatnonzero(allowed[group])
+        if len(open_to) == 0:
+            return None
+        place[group] = open_to[np.argmax(problem.capacity[open_to] - used[open_to])]
+        used[place[group]] += need[group]
+    for device in np.flatnonzero(used > problem.capacity).tolist():
+        if not _relieved(problem, allowed, need, place, used, device):
+            return None
+    return retime(problem, Schedule(place[problem.group], schedule.start))
+
+
+def _relieved(problem: Problem, allowed: Bool, need: Int, place: Int, used: Int, device: int) -> bool:
+    """Move groups off a device until its capacity suffices; False if no other device has enough memory."""
+    while used[device] > problem.capacity[device]:
+        excess = used[device] - problem.capacity[device]
+        room = np.where(np.arange(problem.n_devices) == device, -1, problem.capacity - used)
+        here = np.flatnonzero((place == device) & (need > 0))
+        best = np.where(allowed[here], room, -1)
+        movable = here[best.max(axis=1, initial=-1) >= need[here]]
+        if len(movable) == 0:
+            return False
+        # The smallest group that is large enough, else the largest.
+        enough = movable[need[movable] >= excess]
+        group = int(enough[np.argmin(need[enough])] if len(enough) else movable[np.argmax(need[movable])])
+        target = int(np.argmax(np.where(allowed[group], room, -1)))
+        place[group] = target
+        used[device] -= need[group]
+        used[target] += need[group]
+    return True

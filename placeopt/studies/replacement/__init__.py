@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace as with_
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Literal
 
-from placeopt.errors import InternalError
+from placeopt.errors import InternalError, counted
 from placeopt.io.document import Files
+from placeopt.io.files import StrPath
 from placeopt.model.objective import GONE, METRICS, simplified
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
@@ -73,7 +73,7 @@ class Replacement:
     moves
         The tasks that change their device, in the problem's order; empty without a schedule.
     stay
-        The alternative: move only the tasks that cannot stay.
+        The alternative that moves only the tasks that cannot stay.
     """
 
     problem: Problem
@@ -83,6 +83,9 @@ class Replacement:
     new: tuple[str, ...]
     moves: tuple[Move, ...]
     stay: Stay
+
+    def __repr__(self) -> str:
+        return f"<Replacement: {counted(len(self.moves), 'move')}, {self.result!r}>"
 
     @property
     def relocation(self) -> int | None:
@@ -97,8 +100,7 @@ class Replacement:
 
     @property
     def pays_after(self) -> int | None:
-        """Number of runs after which the chosen moves have paid off by a shorter makespan; None if they do not, or if
-        the makespan of staying is unknown."""
+        """Number of runs after which a shorter makespan has paid for the chosen moves; None if never or unknown."""
         if self.stay.schedule is None or self.stay.makespan is None or self.result.makespan is None:
             return None
         shorter = self.stay.makespan - self.result.makespan
@@ -134,8 +136,8 @@ class Replacement:
 
 def replace(
     problem: Source | Problem,
-    plan: str | Path | Schedule | Mapping[str, str],
-    devices: str | Path | Mapping[str, Any] | Problem,
+    plan: StrPath | Schedule | Mapping[str, str],
+    devices: StrPath | Mapping[str, Any] | Problem,
     *,
     solver: str = "auto",
     runs: float | Fraction | None = None,

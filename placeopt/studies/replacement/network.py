@@ -5,67 +5,50 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from placeopt.errors import DocumentError, SpecError, UsageError, in_file_order
+from placeopt.errors import SpecError, UsageError, in_file_order
 from placeopt.io.compiler import Compilation, begin_compilation, document_of
 from placeopt.io.compiler.issues import Issues
 from placeopt.io.compiler.network import DeviceIndex
-from placeopt.io.document import Document, Files, NamedFiles, read_document
+from placeopt.io.document import Document, Files, NamedFiles
+from placeopt.io.files import StrPath
 from placeopt.io.plan import read_plan
 from placeopt.io.spec import CurrentSpec, NetworkFile, Spec
 from placeopt.io.validation import validate
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, checked_number
 from placeopt.model.building import with_changes
 from placeopt.model.objective import GONE, relocation_ticks, shared_out
 from placeopt.model.problem import Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
-from placeopt.solving.settings import checked as checked_number
 
 IN_TICKS = ("makespan", "total_cost", "max_load", "relocation")
 """Metrics in ticks, to which relocation can be added directly."""
 FEWEST = 1e-6
 """Minimum number of runs of a placement; relocation is weighted by its inverse, which must not become too large."""
 
-Source = str | Path | Mapping[str, Any] | Spec
+Source = StrPath | Mapping[str, Any] | Spec
 """A problem file, or a document made in code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A problem on a changed network.
+    """A problem on a changed network."""
 
-    Attributes
-    ----------
-    problem
-        The tasks on the present devices; relocation is part of its objective.
-    current
-        (n,) the device of each task; GONE for a new task or a removed device.
-    moved
-        (n,) bytes that move with each task.
-    before
-        Names of the old devices.
-    where
-        The old device of each task that had one, by names.
-    start
-        (n,) start ticks in the old plan; None if unknown.
-    """
-
-    problem: Problem
-    current: Int
-    moved: Int
-    before: tuple[str, ...]
-    where: Mapping[str, str]
-    start: Int | None
+    problem: Problem  # the tasks on the present devices; relocation is part of its objective
+    current: Int  # (n,) the device of each task; GONE for a new task or a removed device
+    moved: Int  # (n,) bytes that move with each task
+    before: tuple[str, ...]  # names of the old devices
+    where: Mapping[str, str]  # the old device of each task that had one, by names
+    start: Int | None  # (n,) start ticks in the old plan, if known
 
 
 def changed_problem(
     problem: Source | Problem,
-    plan: str | Path | Schedule | Mapping[str, str],
-    devices: str | Path | Mapping[str, Any] | Problem,
+    plan: StrPath | Schedule | Mapping[str, str],
+    devices: StrPath | Mapping[str, Any] | Problem,
     runs: float | Fraction | None = None,
     files: Files | None = None,
 ) -> Changed:
@@ -90,24 +73,25 @@ def _opened(problem: Source, files: Files | None) -> Compilation:
     if isinstance(problem, Spec):
         document = Document(problem.model_dump(by_alias=True, warnings=False))
         return Compilation(problem, document, (), NamedFiles.of(document, allowed=files))
-    return begin_compilation(_document(problem), files=files)
+    return begin_compilation(document_of(problem), files=files)
 
 
 def _on_network(
     before: Compilation,
-    network: str | Path | Mapping[str, Any],
-    plan: str | Path | Schedule | Mapping[str, str],
+    network: StrPath | Mapping[str, Any],
+    plan: StrPath | Schedule | Mapping[str, str],
     runs: Fraction | None,
 ) -> Changed:
     """Return the tasks of one document on the devices of another, with relocation from their present devices."""
     old = before.problem()
     where, start = _where(plan, old)
-    document = _document(network)
+    document = document_of(network)
     checked = validate(document, NetworkFile)
     if checked.model is None:
         raise SpecError(in_file_order(checked.issues))
     spec, now = before.spec, checked.model
-    names = _device_names(now)
+    present = DeviceIndex(now.devices, Issues(Document({})), complete=False).devices
+    names = {device.name for device in present}
     current: dict[str, Any] = {"placement": {task: device for task, device in where.items() if device in names}}
     if runs is not None:
         current["runs_before_next_change"] = runs
@@ -130,7 +114,7 @@ def _on_network(
 
 
 def _on_problem(
-    before: Problem, after: Problem, plan: str | Path | Schedule | Mapping[str, str], runs: Fraction | None
+    before: Problem, after: Problem, plan: StrPath | Schedule | Mapping[str, str], runs: Fraction | None
 ) -> Changed:
     """Return a compiled problem with relocation from the devices in another one; resident memory moves."""
     if before.task_names != after.task_names:
@@ -169,16 +153,7 @@ def with_relocation(objective: Objective) -> Objective:
     return Objective(((*first, Term(moving, weight)), *others))
 
 
-def _document(source: str | Path | Mapping[str, Any]) -> Document:
-    if not isinstance(source, str | Path):
-        return document_of(source)
-    try:
-        return read_document(source)
-    except DocumentError as error:
-        raise SpecError(error.issues) from None
-
-
-def _where(plan: str | Path | Schedule | Mapping[str, str], problem: Problem) -> tuple[dict[str, str], Int | None]:
+def _where(plan: StrPath | Schedule | Mapping[str, str], problem: Problem) -> tuple[dict[str, str], Int | None]:
     """Return the device of each task by names, and all starts (n,) if they are known."""
     if isinstance(plan, Mapping):
         named = (("task", list(plan), problem.task_names), ("device", list(plan.values()), problem.device_names))
@@ -193,11 +168,6 @@ def _where(plan: str | Path | Schedule | Mapping[str, str], problem: Problem) ->
         raise UsageError("replace: the schedule does not fit this problem; expected a device for each of its tasks")
     homes = [problem.device_names[d] for d in schedule.device.tolist()]
     return dict(zip(problem.task_names, homes, strict=True)), schedule.start
-
-
-def _device_names(network: NetworkFile) -> frozenset[str]:
-    index = DeviceIndex(network.devices, Issues(Document({})), complete=False)
-    return frozenset(device.name for device in index.devices)
 
 
 def _places(problem: Problem, where: Mapping[str, str]) -> Int:

@@ -19,23 +19,13 @@ from placeopt.verifier import verify
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """A schedule that moves only the tasks that cannot stay.
+    """The best known schedule that moves only the tasks that cannot stay, with its value in each level and makespan."""
 
-    Attributes
-    ----------
-    forced
-        The tasks that cannot stay: they are new, or their device is gone or may no longer run them or their group.
-    schedule, values, makespan
-        The best known schedule, its objective (one value per level) and makespan; None without one.
-    reason
-        Why there is no schedule; empty if there is one.
-    """
-
-    forced: tuple[int, ...]
+    forced: tuple[int, ...]  # tasks that are new, or whose device is gone or may no longer run them or their group
     schedule: Schedule | None = None
     values: tuple[Value, ...] | None = None
     makespan: int | None = None
-    reason: str = ""
+    reason: str = ""  # why there is no schedule
 
 
 def staying(problem: Problem, current: Int, start: Int | None) -> Stay:

@@ -1,4 +1,4 @@
-"""What-if: what more or faster devices, more memory and faster links gain, at least and at most.
+"""Compute what more or faster devices, more memory and faster links gain, at least and at most.
 
     found = po.whatif(po.load("problems/mine.yaml"), time_limit=10)
     print(found.conclusion)
@@ -6,7 +6,7 @@
         print(variant.change.text, variant.gain, variant.gain_at_most)
 
 Each change gives another problem (`changes`), which is solved and bounded. Every change is a relaxation, so the results
-share their schedules and bounds (`sharing`). What the changes gain is in `findings`.
+share their schedules and bounds (`sharing`). `findings` compares them with the unchanged problem.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from placeopt.errors import UsageError
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, check_problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver.registry import find_solver
 from placeopt.solving.pipeline import solve
@@ -42,7 +41,7 @@ def whatif(
     should_stop: Callable[[], bool] | None = None,
     **options: Any,
 ) -> WhatIf:
-    """New schedules and lower bounds for changes of a problem: what each gains at least, and at most.
+    """Compute new schedules and lower bounds for changes of a problem: what each gains at least, and at most.
 
     Parameters
     ----------
@@ -51,9 +50,9 @@ def whatif(
         turn), "memory" (of all devices), "memory:gpu", "bandwidth" (each link class in turn), "bandwidth:gpu <-> cpu",
         "latency" (of all links), "network" (transfers take no time: the limit of any faster network). None: all kinds.
     solver
-        Any that supports the problem. One that can start from a schedule starts from that of the problem as it is.
+        Any that supports the problem. A solver with warm start starts from the schedule of the unchanged problem.
     time_limit
-        Seconds for the problem as it is and for each change; None for no limit.
+        Seconds for the unchanged problem and for each change; None for no limit.
     more_devices
         Devices that `devices` adds.
     speed_factor, memory_factor, bandwidth_factor
@@ -61,24 +60,23 @@ def whatif(
     latency_factor
         From 0 to 1.
     on_change
-        Called with the number of results so far, that of all, and what comes next, before each of them.
+        Called before each solve with the number of finished solves, the number of all, and what is solved next.
     should_stop
-        Asked now and then; once true, the result has what is known by then.
+        Called regularly; once it returns true, the results so far are returned.
     **options
         Of `placeopt.solve`: gap_limit, seed, workers, passes, bound_time, strict, and settings of the solver; `initial`
-        is where the solver starts on the problem as it is.
+        is the start for the unchanged problem.
 
     Raises
     ------
     UsageError
-        If an argument makes no sense, or there is no such change, device type or link class.
+        If an argument is invalid, or there is no such change, device type or link class.
     UnsupportedError
         If the solver does not support the problem.
     InternalError
         If results contradict each other.
     """
-    if not isinstance(problem, Problem):
-        raise UsageError(f"whatif takes a Problem, got {type(problem).__name__}; placeopt.load makes one from a file")
+    check_problem("whatif", problem)
     amounts = make_amounts(
         more_devices=more_devices,
         speed_factor=speed_factor,
@@ -103,7 +101,7 @@ def examine(
     initial: Schedule | str | None = None,
     **options: Any,
 ) -> WhatIf:
-    """The findings for changes that are made already; see `whatif`."""
+    """Solve the problem and each of its changes; see `whatif`."""
     stopped = should_stop or (lambda: False)
     report = on_change or (lambda _done, _all, _text: None)
     warm = find_solver(solver).info.warm_start
@@ -115,8 +113,7 @@ def examine(
         if stopped():
             break
         report(len(results) + 1, total, change.text)
-        known = base.schedule if warm and base.feasible else None
-        start = None if known is None else carried(change.problem, known)
+        start = carried(change.problem, base.schedule) if warm and base.feasible and base.schedule is not None else None
         results.append(solve(change.problem, solver, initial=start, should_stop=stopped, **options))
     done, left_out = tuple(changes[: len(results)]), tuple(changes[len(results) :])
     base, results = share(base, done, results)

@@ -1,4 +1,4 @@
-"""Changed problems: more or faster devices, more memory, faster links.
+"""Make changed problems: more or faster devices, more memory, faster links.
 
     devices      k more devices of a type (`placeopt.studies.sensitivity.devices`)
     speed        all durations on a type divided by f
@@ -10,18 +10,19 @@
 Power per tick, energy per byte, ports, groups, separations, release times, deadlines and relocation stay as they are.
 
 Every change is a relaxation: a feasible schedule stays feasible with the same starts, and none of its metrics grows.
-Under shorter durations and transfers every interval on a device, a port and in memory becomes a part of what it was; a
-new device may stay idle, which costs nothing. So a lower bound of the changed problem is one of the problem itself.
+With shorter durations and transfers, every interval on a device, on a port and in memory becomes a part of the former
+one; a new device may stay idle, which costs nothing. So a lower bound of the changed problem is also a lower bound of
+the unchanged one.
 
-Rounding is the compiler's: times up to whole ticks, capacities down to whole bytes. For whole f, ceil(ceil(x) / f) is
-ceil(x / f): a time divided by a whole number is the one that the changed document compiles to. Bandwidths are exact
-ratios. A note states where rounding changes a time by more than `placeopt.model.problem.COARSE`.
+Rounding is that of the compiler: times up to whole ticks, capacities down to whole bytes. For whole f,
+ceil(ceil(x) / f) is ceil(x / f), so a time divided by a whole number equals the time in the compiled changed document.
+Bandwidths are exact ratios. A note reports rounding that changes a time by more than `placeopt.model.problem.COARSE`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
@@ -41,7 +42,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 OF_TYPES: tuple[Kind, ...] = ("devices", "speed", "memory")
 """Kinds that change devices of a type; the others change links."""
 AS_A_WHOLE: tuple[Kind, ...] = ("memory", "latency", "network")
-"""Kinds that change everything at once unless a target is named."""
+"""Kinds that change all devices or links at once unless a target is given."""
 
 LARGEST = 10**6
 """The largest factor, and the largest denominator of one."""
@@ -50,7 +51,7 @@ MOST_DEVICES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """How much is changed: devices added, and factors: of latency at most 1, of all others at least 1."""
+    """Number of added devices, and factors: at most 1 for latency, at least 1 for all others."""
 
     devices: int = 1
     speed: Fraction = Fraction(2)
@@ -68,7 +69,7 @@ def make_amounts(
     latency_factor: float = 0.5,
     option: Callable[[str], str] = str,
 ) -> Amounts:
-    """Checked amounts; `option` maps the name of an argument to the one for messages.
+    """Check amounts and return them; `option` maps the name of an argument to its name in messages.
 
     Raises
     ------
@@ -95,35 +96,23 @@ def make_amounts(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change, and the changed problem.
-
-    Attributes
-    ----------
-    kind, target
-        What changes, and of which device type or link class; "" for all of them.
-    text
-        The change in words: "one more gpu".
-    problem
-        The changed problem. Devices keep their indices, new ones are the last.
-    notes
-        What is assumed or rounded.
-    """
+    """A change, and the changed problem, in which devices keep their indices and new devices come last."""
 
     kind: Kind
-    target: str
-    text: str
+    target: str  # the device type or link class; "" for all of them
+    text: str  # the change in words: "one more gpu"
     problem: Problem
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # assumptions and rounding
 
     @property
     def name(self) -> str:
-        """The change as an option names it: "devices:gpu"."""
+        """The change in the form of an option: "devices:gpu"."""
         return f"{self.kind}:{self.target}" if self.target else self.kind
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A change in words, what `with_changes` takes for it, and notes."""
+    """A change in words, the arguments of `with_changes` for it, and notes."""
 
     text: str
     arrays: dict[str, Any]
@@ -133,7 +122,7 @@ class _Made:
 def make_changes(
     problem: Problem, wanted: Sequence[str] | None = None, amounts: Amounts | None = None
 ) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-    """The changed problems, kinds in the order of KINDS, and notes on changes that leave everything as it is.
+    """Return the changed problems, kinds in the order of KINDS, and notes on changes without effect.
 
     Parameters
     ----------
@@ -146,10 +135,8 @@ def make_changes(
         If there is no such kind, device type or link class.
     """
     amounts = amounts or Amounts()
-    types = {
-        name: np.flatnonzero([own == name for own in problem.device_types])
-        for name in dict.fromkeys(problem.device_types)
-    }
+    own = np.array(problem.device_types)
+    types = {name: np.flatnonzero(own == name) for name in dict.fromkeys(problem.device_types)}
     classes = {each.name: each for each in link_classes(problem)}
     changes: list[Change] = []
     notes: list[str] = []
@@ -176,11 +163,13 @@ _IDLE: dict[Kind, str] = {
     "latency": "no latency becomes shorter, in whole ticks",
     "network": "transfers take no time already",
 }
-"""Why a change leaves everything as it is."""
+"""Why a change has no effect."""
 
 
 def _wanted(names: Sequence[str] | None) -> dict[Kind, list[str] | None]:
-    """The targets that are named of each kind, in the order of KINDS; None for a kind as a whole."""
+    """Return the given targets of each kind, in the order of KINDS; None for a kind as a whole."""
+    if not isinstance(names, Iterable | None):
+        raise UsageError(f"changes is {names!r}; expected kinds of changes: {listing(KINDS)}")
     found: dict[Kind, list[str] | None] = {}
     for name in KINDS if names is None else [names] if isinstance(names, str) else names:
         kind, colon, target = str(name).partition(":")
@@ -199,7 +188,7 @@ def _wanted(names: Sequence[str] | None) -> dict[Kind, list[str] | None]:
 def _targets(
     kind: Kind, chosen: list[str] | None, known: Sequence[str], classes: dict[str, LinkClass]
 ) -> Sequence[str]:
-    """The names of what is changed in turn; "" for everything at once."""
+    """Return the names of the device types or link classes to change in turn; "" for all at once."""
     if chosen is None and kind in AS_A_WHOLE:
         return [""]
     if chosen is None:
@@ -215,7 +204,7 @@ def _targets(
 def _make(
     problem: Problem, kind: Kind, members: Int | None, links: LinkClass | None, target: str, amounts: Amounts
 ) -> _Made | None:
-    """One change; None where it cannot be made."""
+    """Return one change; None if it is not possible."""
     if kind == "devices" and members is not None:
         return _devices(problem, members, target, amounts.devices)
     if kind == "speed" and members is not None:
@@ -277,7 +266,7 @@ def _network(problem: Problem) -> _Made:
 
 
 def representable(rate: Fraction) -> Fraction:
-    """The rate, or where numerator times denominator is not below 2^62 a slightly smaller one for which it is."""
+    """Return the rate, or the next smaller one found whose numerator times denominator is below 2^62."""
     if rate.numerator * rate.denominator < 2**62:
         return rate
     parts = min(max(math.isqrt(math.floor(2**61 / rate)), 1), 2**61)
@@ -289,7 +278,7 @@ def _times(factor: Fraction) -> str:
 
 
 def _coarse(problem: Problem, before: Int, after: Int, factor: Fraction) -> tuple[str, ...]:
-    """A note where rounding `before` times the factor up to `after` changes a time much."""
+    """Return a note if rounding `before` times the factor up to `after` changes a time much."""
     unrounded = before * float(factor)
     some = unrounded > 0
     share = float(np.max((after - unrounded)[some] / unrounded[some], initial=0.0))
@@ -300,6 +289,6 @@ def _coarse(problem: Problem, before: Int, after: Int, factor: Fraction) -> tupl
 
 
 def _as_before(problem: Problem) -> tuple[str, ...]:
-    """A note where relocation counts: a compiled problem has its ticks, but not the bytes that move."""
+    """Return a note if relocation counts: a compiled problem has its ticks, but not the bytes that move."""
     counts = "relocation" in problem.objective.metrics and bool(problem.relocation.any())
     return ("relocation takes as long as before",) if counts else ()

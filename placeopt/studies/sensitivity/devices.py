@@ -1,19 +1,20 @@
-"""More devices of a type.
+"""Add devices of a type.
 
 A new device is like the *model*, the first device of the largest class of interchangeable devices of the type:
 
 - Durations, memory and power are the model's. A task may run on the new device if it may run on every device of the
-  type: so a task that is pinned to one of several stays there. A pin to the only device of a type cannot be told from a
-  task that runs on that type alone; the new device may run it.
-- Its links are the model's. The link between the two is the one from the model to another device of the type, of the
-  same class if there is one. Of a type with one device, it is in every respect as slow as the slowest link of that
-  device; without any other device it is free.
-- A task relocates to the new device at the price of the dearest device of the type; at that of the dearest of all
-  devices if the type costs it nothing, as for a task on the only device of the type.
+  type, so a task that is pinned to one of several devices stays there. If the type has one device, a pin to it cannot
+  be distinguished from a restriction to the type; the new device may then run the task.
+- Links are the model's. The link between the two is the link from the model to another device of the type, of the same
+  class if there is one. If the type has one device, the new link has the largest latency, time per byte and energy per
+  byte of that device's links; if the problem has one device, the new link is free.
+- Relocating a task to the new device costs as much as to the most expensive device of the type. If the type costs
+  nothing, as for a task on its only device, it costs as much as to the most expensive of all devices.
 """
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -26,9 +27,9 @@ _LINKS = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byt
 
 
 def more_devices(problem: Problem, members: Int, count: int) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The arguments of `with_changes` for `count` more devices of a type, and assumptions as sentences.
+    """Return the arguments of `with_changes` for `count` more devices, and assumptions as sentences.
 
-    `members` are the devices of the type. The new ones are the last.
+    `members` are the devices of the type. The new devices come last.
     """
     m = problem.n_devices
     model, peer = _model(problem, members)
@@ -55,7 +56,7 @@ def more_devices(problem: Problem, members: Int, count: int) -> tuple[dict[str, 
 
 
 def _model(problem: Problem, members: Int) -> tuple[int, int | None]:
-    """The device that new ones are like, and another one of its type if there is any."""
+    """Return the model of the new devices, and another device of its type if there is one."""
     classes = problem.device_class[members].tolist()
     largest = max(dict.fromkeys(classes), key=classes.count)
     alike = [d for d, label in zip(members.tolist(), classes, strict=True) if label == largest]
@@ -64,7 +65,7 @@ def _model(problem: Problem, members: Int) -> tuple[int, int | None]:
 
 
 def _connect(problem: Problem, changed: dict[str, Any], model: int, peer: int | None, new: Int) -> tuple[str, ...]:
-    """Fill in the links between the model and the new devices; the assumption, if one is needed."""
+    """Fill in the links between the model and the new devices; return the assumption, if one is needed."""
     note: tuple[str, ...] = ()
     if peer is None:
         to_peer, note = _slowest(problem, model)
@@ -84,7 +85,7 @@ def _link(problem: Problem, a: int, b: int) -> dict[str, int]:
 
 
 def _slowest(problem: Problem, device: int) -> tuple[dict[str, int], tuple[str, ...]]:
-    """A link with the largest latency, time per byte and energy per byte of a device's links, and what is assumed."""
+    """Return a link with the largest latency, time per byte and energy per byte of a device's links; an assumption."""
     name = problem.device_names[device]
     others = [d for d in range(problem.n_devices) if d != device]
     links = [_link(problem, *ends) for d in others for ends in ((device, d), (d, device))]
@@ -102,15 +103,11 @@ def _slowest(problem: Problem, device: int) -> tuple[dict[str, int], tuple[str, 
 
 
 def _new_names(problem: Problem, members: Int, model: int, count: int) -> list[str]:
-    """Names like the model's with the next numbers: gpu2 where there are gpu0 and gpu1, gpu1 where there is gpu."""
-    stem, taken, number = problem.device_names[model], set(problem.device_names), len(members)
+    """Return names like the model's with the next numbers: gpu2 after gpu0 and gpu1, gpu1 after gpu."""
+    stem, taken = problem.device_names[model], set(problem.device_names)
     if len(members) > 1:
         stem = stem.rstrip("0123456789") or stem
     elif stem[-1:].isdigit():
         stem = f"{stem}-"
-    names: list[str] = []
-    while len(names) < count:
-        if f"{stem}{number}" not in taken:
-            names.append(f"{stem}{number}")
-        number += 1
-    return names
+    names = (f"{stem}{number}" for number in itertools.count(len(members)))
+    return list(itertools.islice((name for name in names if name not in taken), count))

@@ -1,4 +1,4 @@
-"""What changes of a problem gain: new schedules and lower bounds, against those of the problem as it is."""
+"""Compare the schedules and lower bounds of changed problems with those of the unchanged problem."""
 
 from __future__ import annotations
 
@@ -27,26 +27,16 @@ LEGEND = (
     "at least: the part of the gain that is proved to come from the change",
     "at most: proved limit of the gain of any schedule",
 )
-"""What the columns of gains hold."""
+"""The columns of gains."""
 
 AS_IT_IS = "as it is"
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A changed problem, with its schedule and lower bound.
+    """A changed problem, with its verified result and that of the unchanged problem, `base`.
 
-    Gains are shares of the objective's first level of the problem as it is; None where a value that they need is
-    unknown.
-
-    Attributes
-    ----------
-    change
-        What changes, and the changed problem.
-    result
-        The verified result of the changed problem.
-    base
-        The result of the problem as it is.
+    Gains are shares of the objective's first level of the unchanged problem; None if a value that they need is unknown.
     """
 
     change: Change
@@ -55,40 +45,40 @@ class Variant:
 
     @property
     def gain(self) -> float | None:
-        """What the schedule found gains over the schedule of the problem as it is; never below 0."""
+        """Gain of the schedule found over the schedule of the unchanged problem; at least 0."""
         return _share(self.base, value_of(self.base), value_of(self.result))
 
     @property
     def gain_at_least(self) -> float | None:
-        """What the schedule found gains even over an optimal schedule of the problem as it is, as far as is proved."""
+        """Gain of the schedule found over any schedule of the unchanged problem, proved by that problem's bound."""
         share = _share(self.base, self.base.bound, value_of(self.result))
         return None if share is None else max(share, 0.0)
 
     @property
     def gain_at_most(self) -> float | None:
-        """More than this no schedule of the changed problem gains: proved by its lower bound."""
+        """Largest possible gain of a schedule of the changed problem, proved by its lower bound."""
         return _share(self.base, value_of(self.base), self.result.bound)
 
     @property
     def feasible(self) -> bool | None:
-        """Whether the changed problem has a schedule: False where it is proved that it has none, None if unknown."""
+        """Whether the changed problem has a schedule: False if it is proved infeasible, None if unknown."""
         return feasibility(self.result)
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """What changes of a problem gain at least, and at most.
+    """The gains of changes of a problem, at least and at most.
 
     Attributes
     ----------
     base
-        The result of the problem as it is.
+        The result of the unchanged problem.
     variants
         The changes that were examined, in order.
     left_out
-        Changes that were not examined, as it was stopped.
+        Changes that were not examined, because the caller stopped.
     notes
-        Changes that leave everything as it is, and why.
+        Changes without effect, and why.
     """
 
     base: Result
@@ -98,12 +88,12 @@ class WhatIf:
 
     @property
     def problem(self) -> Problem:
-        """The problem as it is."""
+        """The unchanged problem."""
         return self.base.problem
 
     @property
     def conclusion(self) -> str:
-        """What a faster network and the best change gain, or which change makes the problem feasible; a sentence."""
+        """A sentence on the gains of a faster network and the best change, or on how to make the problem feasible."""
         if not self.variants:
             return "no change was examined"
         if not self.base.feasible:
@@ -126,17 +116,18 @@ class WhatIf:
         return "; ".join(parts)
 
     def _feasible_with(self) -> str:
-        """Which changes make the problem feasible."""
+        """Return the conclusion if the problem has no schedule: the changes with which it has one."""
         infeasible = self.base.termination is Termination.INFEASIBLE
         changes = [each.change.text for each in self.variants if each.feasible]
         start = "the problem is infeasible" if infeasible else "no schedule of the problem was found"
         if changes:
             return f"{start}; feasible with: {listing(changes)}"
         proved = all(each.feasible is False for each in self.variants)
-        return f"{start}; {'no change makes it feasible' if proved else 'nor of any changed problem'}"
+        found = "no change makes it feasible" if proved else "no schedule of a changed problem was found either"
+        return f"{start}; {found}"
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dict for each change: values in the unit of the objective, gains as shares of the base's objective."""
+        """Return a dict for each change: values in units of the objective, gains as shares of the base's objective."""
         return [
             {
                 "change": each.change.text,
@@ -160,7 +151,7 @@ class WhatIf:
         ]
 
     def to_frame(self) -> pd.DataFrame:
-        """The `rows` as a pandas data frame; what is absent is `pandas.NA`, and notes are one text.
+        """Return the `rows` as a pandas data frame; absent values are `pandas.NA`, and notes are one text.
 
         Raises
         ------
@@ -172,7 +163,7 @@ class WhatIf:
         return runs_frame([row | {"notes": "; ".join(row["notes"])} for row in self.rows()])
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data, ready for JSON."""
+        """Return the findings as plain data, ready for JSON."""
         return {
             "problem": self.problem.name,
             "fingerprint": self.base.fingerprint,
@@ -188,9 +179,9 @@ class WhatIf:
         }
 
     def plot(self, path: str | PathLike[str] | None = None, *, title: str = "") -> Picture:
-        """A picture, a matplotlib Figure that notebooks show: a bar for each change, from its bound to its schedule.
+        """Draw a bar for each change, from its bound to its schedule; notebooks show the picture.
 
-        With a path it is written there too, as PNG, SVG or PDF by its suffix.
+        With a path, the picture is also written there, as PNG, SVG or PDF by its suffix.
 
         Raises
         ------
@@ -226,7 +217,7 @@ class WhatIf:
         return picture
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Headers and rows as texts; the first column holds words."""
+        """Return headers and rows as texts; the first column contains words."""
         metric = self.problem.objective.leading_metric
         headers = ("change", visible(metric or "objective", 24), "lower bound", "gain", "at least", "at most")
 
@@ -242,7 +233,7 @@ class WhatIf:
         return headers, rows
 
     def remarks(self) -> list[str]:
-        """What a reader of the table has to know: assumptions, rounding, what was left out, messages of solvers."""
+        """Return the notes to the table: assumptions, rounding, changes left out, messages of solvers."""
         base = self.base
         found = [f"{AS_IT_IS}: {base.message}"] if base.message and not base.feasible else []
         for each in self.variants:
@@ -251,7 +242,7 @@ class WhatIf:
                 found.append(f"{each.change.text}: {each.result.message}")
         found += self.notes
         if self.left_out:
-            found.append(f"stopped before {listing([change.text for change in self.left_out])}")
+            found.append(f"not examined: {listing([change.text for change in self.left_out])}")
         return found
 
     def __repr__(self) -> str:
@@ -270,14 +261,17 @@ class WhatIf:
 
 
 def percent(share: float, *, up: bool = False) -> str:
-    """A share in percent, rounded down, or up: what is claimed of it stays true."""
+    """Return a share in percent, rounded down or up, so that a claim about it stays true."""
     hundredths = share * 10_000
     whole = math.ceil(hundredths - 1e-7) if up else math.floor(hundredths + 1e-7)
     return f"{whole / 100:.2f}%"
 
 
 def gain_texts(variant: Variant) -> tuple[str, str, str]:
-    """The gain, the least and the largest: rounded down, down and up; to the nearest where the gain is the largest."""
+    """Return the gain, rounded down, its minimum, rounded down, and its maximum, rounded up.
+
+    A gain that equals its maximum is rounded to the nearest.
+    """
     gain, least, most = variant.gain, variant.gain_at_least, variant.gain_at_most
     if gain is not None and gain == most:
         exact = f"{gain:.2%}"
@@ -290,7 +284,7 @@ def _percent(share: float | None, *, up: bool = False) -> str:
 
 
 def _bar_text(variant: Variant) -> str:
-    """The gain found and the largest, next to a bar."""
+    """Return the text next to a bar: the gain found, and the largest possible one."""
     gain, _, most = gain_texts(variant)
     if variant.gain is None:
         return "infeasible" if variant.feasible is False else ""
@@ -298,7 +292,7 @@ def _bar_text(variant: Variant) -> str:
 
 
 def _share(base: Result, before: Value | None, after: Value | None) -> float | None:
-    """(before - after) / the objective of the problem as it is; 0 where that is 0."""
+    """Return (before - after) / the objective of the unchanged problem; 0 if that is 0."""
     whole = value_of(base)
     if whole is None or before is None or after is None:
         return None
@@ -306,12 +300,12 @@ def _share(base: Result, before: Value | None, after: Value | None) -> float | N
 
 
 def value_of(result: Result) -> Value | None:
-    """The objective of a feasible schedule; None without one."""
+    """Return the objective of a feasible schedule; None without one."""
     return result.objective if result.feasible else None
 
 
 def feasibility(result: Result) -> bool | None:
-    """Whether the problem has a schedule; None if unknown."""
+    """Return whether the problem has a schedule; None if unknown."""
     if result.feasible:
         return True
     return False if result.termination is Termination.INFEASIBLE else None

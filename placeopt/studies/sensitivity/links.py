@@ -1,8 +1,8 @@
-"""Link classes: links of equal latency and bandwidth, named after what they connect."""
+"""Group links of equal latency and bandwidth into link classes, named after their ends."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,35 +13,26 @@ from placeopt.model.problem import Problem
 from placeopt.model.units import size_text, time_text
 
 _NAMED = 2
-"""Pairs of ends that the name of a class states; the others are counted."""
+"""Pairs of ends in the name of a class; further pairs are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkClass:
     """Links of equal latency and bandwidth.
 
-    Attributes
-    ----------
-    name
-        What they connect: "gpu <-> cpu" for all links between two device types, devices by name where these are only
-        some of them, "all links" where the problem has no others.
-    member
-        (m, m), whether the link from the row's device to the column's is one of them.
-    num, den
-        num ticks move den bytes, in lowest terms; num is zero for an infinite bandwidth.
-    latency
-        Ticks.
+    The name is "gpu <-> cpu" for all links between two device types, "all links" if the problem has no others. It
+    contains names of devices if the class has only some of the links between two types.
     """
 
     name: str
-    member: Bool
-    num: int
+    member: Bool  # (m, m) whether the link from the row's device to the column's is one of them
+    num: int  # num ticks move den bytes, in lowest terms; 0 for an infinite bandwidth
     den: int
-    latency: int
+    latency: int  # ticks
 
 
 def link_classes(problem: Problem) -> tuple[LinkClass, ...]:
-    """The link classes of a problem, in order of first appearance; no two have the same name."""
+    """Return the link classes of a problem, in order of first appearance; no two have the same name."""
     ends = np.argwhere(~np.eye(problem.n_devices, dtype=np.bool_))
     if not len(ends):
         return ()
@@ -62,7 +53,7 @@ def link_classes(problem: Problem) -> tuple[LinkClass, ...]:
 
 
 def _name(problem: Problem, member: Bool) -> str:
-    """The pairs of types between which all links are of the class, then the other pairs of devices."""
+    """Return the pairs of types between which all links are of the class, then the other pairs of devices."""
     kinds = list(dict.fromkeys(problem.device_types))
     kind = np.array([kinds.index(name) for name in problem.device_types])
     size = np.bincount(kind)
@@ -79,7 +70,7 @@ def _name(problem: Problem, member: Bool) -> str:
 
 
 def _pairs(related: Bool, names: tuple[str, ...] | list[str]) -> list[str]:
-    """Texts of the pairs of ends in a relation, both directions in one where it holds both ways."""
+    """Return the pairs of ends in a relation as texts, with one text for both directions."""
     texts = []
     for a, b in np.argwhere(related).tolist():
         both = bool(related[b, a])
@@ -90,21 +81,16 @@ def _pairs(related: Bool, names: tuple[str, ...] | list[str]) -> list[str]:
 
 
 def _with_distinct_names(problem: Problem, classes: list[LinkClass]) -> list[LinkClass]:
-    """Add bandwidth and latency, or a number, to names that several classes share."""
+    """Add bandwidth and latency, and a number if necessary, to names that several classes share."""
     names = [each.name for each in classes]
-    unlike = []
-    for each in classes:
-        name = each.name
-        if names.count(name) > 1:
-            rate = "unlimited"
-            if each.num:
-                rate = f"{size_text(int(each.den / (each.num * float(problem.resolution))))}/s"
-            name = f"{name} ({rate}, {time_text(each.latency, problem.resolution)})"
-        unlike.append(name)
+    for place, each in enumerate(classes):
+        if names.count(each.name) > 1:
+            rate = f"{size_text(int(each.den / (each.num * float(problem.resolution))))}/s" if each.num else "unlimited"
+            classes[place] = replace(each, name=f"{each.name} ({rate}, {time_text(each.latency, problem.resolution)})")
+    names = [each.name for each in classes]
     return [
-        LinkClass(
-            name if unlike.count(name) == 1 else f"{name} #{unlike[: place + 1].count(name)}",
-            each.member, each.num, each.den, each.latency,
-        )
-        for place, (name, each) in enumerate(zip(unlike, classes, strict=True))
-    ]  # fmt: skip
+        each
+        if names.count(each.name) == 1
+        else replace(each, name=f"{each.name} #{names[:place].count(each.name) + 1}")
+        for place, each in enumerate(classes)
+    ]

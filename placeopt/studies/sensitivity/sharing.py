@@ -1,12 +1,13 @@
 """Share schedules and lower bounds between the results of a problem and of its relaxations.
 
-Each changed problem is a relaxation of the problem as it is, the *base*; `network` is one of every change of links.
+Each changed problem is a relaxation of the unchanged problem, the *base*; `network` is a relaxation of every change of
+links.
 
 - The base's schedule, re-timed, is a schedule of each relaxation. So no relaxation has a worse objective.
-- A schedule of a relaxation may be one of the base, or of another relaxation, and better than what was found there.
-  So a gain is not the luck of one search.
-- A lower bound of a relaxation is one of the base, never the other way round. An infeasible relaxation proves that the
-  base is infeasible. So no relaxation has a larger bound.
+- A schedule of a relaxation may be feasible for the base or for another relaxation, and better than the schedule found
+  there. So a gain does not depend on the luck of one search.
+- A lower bound of a relaxation is a lower bound of the base, but not vice versa. An infeasible relaxation proves that
+  the base is infeasible. So no relaxation has a larger bound.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from placeopt.verifier import verify
 
 
 def share(base: Result, changes: Sequence[Change], results: Sequence[Result]) -> tuple[Result, list[Result]]:
-    """The results of the base and of each change with the best schedules and bounds that follow from all of them.
+    """Return the results of the base and of each change, with the best schedules and bounds that follow from all.
 
     Raises
     ------
@@ -35,7 +36,7 @@ def share(base: Result, changes: Sequence[Change], results: Sequence[Result]) ->
     """
     base = _with_schedules(base, results, base.problem.n_devices)
     shared = list(results)
-    # The limit case comes last: what the others find is worth most there.
+    # The limit case comes last, because it profits from the schedules of all others.
     for place in sorted(range(len(shared)), key=lambda place: changes[place].kind == "network"):
         others = [base, *shared[:place], *shared[place + 1 :]]
         shared[place] = _with_schedules(shared[place], others, base.problem.n_devices)
@@ -50,9 +51,10 @@ def share(base: Result, changes: Sequence[Change], results: Sequence[Result]) ->
 
 
 def carried(problem: Problem, schedule: Schedule, better_than: tuple[Value, ...] | None = None) -> Schedule | None:
-    """A schedule of a similar problem, re-timed for this one; None where it is not feasible or not better.
+    """Return a schedule of a similar problem, re-timed for this one; None if it is not feasible or not better.
 
-    Shorter durations and transfers keep its starts feasible. Under the `peak` memory model earlier starts may not be.
+    Shorter durations and transfers keep its starts feasible, but under the `peak` memory model earlier starts may not
+    be, so that the original starts are tried as well.
     """
     best, values = None, better_than
     for candidate in (retime(problem, schedule), *([schedule] if problem.memory_model == "peak" else [])):
@@ -63,7 +65,7 @@ def carried(problem: Problem, schedule: Schedule, better_than: tuple[Value, ...]
 
 
 def _with_schedules(result: Result, others: Sequence[Result], common: int) -> Result:
-    """The result with the best of its schedule and those of others; these use none but the first `common` devices."""
+    """Return the result with the best of its schedule and those of others that use only the first `common` devices."""
     values = result.values if result.feasible else None
     best: Schedule | None = None
     for other in others:
@@ -76,20 +78,20 @@ def _with_schedules(result: Result, others: Sequence[Result], common: int) -> Re
         return result
     if result.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
         raise InternalError(
-            f"{result.solver} says that {result.problem.name or 'a problem'} is {result.termination.value}, and a "
-            "schedule of a similar problem is feasible there and better"
+            f"{result.solver} claims that {result.problem.name or 'a problem'} is {result.termination.value}, but a "
+            "schedule of a similar problem is feasible for it and better"
         )
     return with_schedule(result, best, values, makespan(result.problem, best))
 
 
 def _with_bound(result: Result, relaxed: Result, text: str) -> Result:
-    """The result with the bound of a relaxation, where that is better."""
+    """Return the result with the bound of a relaxation if that is better."""
     if relaxed.termination is Termination.INFEASIBLE:
         if result.feasible:
             raise InternalError(
-                f"{relaxed.solver} says that {text} is infeasible, and a schedule without it is feasible"
+                f"{relaxed.solver} claims that {text} is infeasible, but a schedule without it is feasible"
             )
-        message = f"infeasible even so: {text}"
+        message = f"infeasible even with this change: {text}"
         return replace(result, termination=Termination.INFEASIBLE, bound=None, bound_source=None, message=message)
     if relaxed.bound is None or result.termination is Termination.INFEASIBLE:
         return result
@@ -97,7 +99,7 @@ def _with_bound(result: Result, relaxed: Result, text: str) -> Result:
         return result
     if result.feasible and result.objective is not None and relaxed.bound > result.objective:
         raise InternalError(
-            f"{relaxed.bound_source} proves a bound of {relaxed.bound} for {text}, and a schedule without it reaches "
+            f"{relaxed.bound_source} proves a bound of {relaxed.bound} for {text}, but a schedule without it reaches "
             f"{result.objective}"
         )
     return replace(result, bound=relaxed.bound, bound_source=f"{relaxed.bound_source} ({text})")

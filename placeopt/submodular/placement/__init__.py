@@ -1,14 +1,15 @@
-"""Placement as a function to maximise: the models of Carbonari, Kodirov and Golub 2017, and their extensions.
+"""The placement models of Carbonari, Kodirov and Golub 2017, and their extensions.
 
-model       `PlacementModel` and its settings; departures from the paper
-benefits    what placing a task is worth: the equations
-topology    which placed tasks run parallel to which others
+settings    the settings, and how their texts are read
+model       `PlacementModel`; departures from the paper
+benefits    the equations: the benefit of placing a task
+topology    the numbers of parallel tasks
 rounds      greedy on all pairs of tasks and devices, lazily
-tiers       RAM, SSD, HDD as text
 """
 
 from __future__ import annotations
 
-from placeopt.submodular.placement.model import Form, Placed, PlacementModel, PlacementSettings, time_capacity
+from placeopt.submodular.placement.model import Form, Placed, PlacementModel
+from placeopt.submodular.placement.settings import PlacementSettings, time_capacity
 
 __all__ = ["Form", "Placed", "PlacementModel", "PlacementSettings", "time_capacity"]

@@ -1,25 +1,25 @@
-"""Benefits of placing tasks, after Carbonari et al. 2017: the arrays, and what one placement is worth beside others.
+"""The benefit of placing a task on a device, after Carbonari et al. 2017: arrays and kernels.
 
-Task j on device i, where the tasks of J_i stand already, has
+Definitions (section 2.2), for task j on device i with placed_i ticks of work:
 
-    free = 2 - (c_ij + placed_i + fetched + swapped) / cap_i         section 2.2, freeRatio
-    pf   = 1 + tasks parallel to j on other devices                  section 2.2; see `topology`
+    freeRatio = 2 - (c_ij + placed_i + fetched + swapped) / cap_i
+    pf        = 1 + number of placed tasks that are parallel to j and on other devices (see `topology`)
 
-and the value of a placement grows by
+Let B_i be the sum of the benefits on device i, and F the sum of g(B_i) over the devices. Placing j on i
 
-    g(B_i + free pf) - g(B_i), B_i being the sum of these benefits   inside: equation 2
-    (F + g(B_i + free) - g(B_i)) pf instead of the last such value   outside: equation 5, F = sum of g(B_i)
+    increases f by g(B_i + freeRatio · pf) - g(B_i)           inside: equation 2, f = F
+    sets f to (F + g(B_i + freeRatio) - g(B_i)) · pf          outside: equation 5
 
-Section 5's extensions: `fetched` are the ticks of transfers from and to tasks on other devices, `swapped` those that
-slower tiers of memory cost, and a gain is multiplied by what fullness leaves of it: nothing where there is no room.
+Extensions of section 5: `fetched` is the time of transfers from and to tasks on other devices, `swapped` the time for
+swapping to slower memory tiers, both in ticks. The gain of F is multiplied by a factor for the fill level of the
+memory, which is 0 if the task does not fit.
 
-Where c_ij + placed_i + ... > cap_i, which the paper rules out (section 3), pf is 1, for work that a device has no time
-for does not run parallel to anything; and below zero g goes on as the identity, so that of bad placements the least bad
-is known.
+If c_ij + placed_i + ... > cap_i, which the paper excludes (section 3), pf is 1, because the device has no time to run
+the task in parallel. Below zero, g is the identity, so that bad placements can still be compared.
 
-Data that will come from a task not placed is taken to be where its group stands, or else where the largest input of
-that task comes from, and so on along largest inputs; data that goes to one, where its largest output goes. A task
-brings its group along, whose transfers all count.
+Unplaced tasks need an assumed device for transfers. An unplaced producer is assumed on the device of its group, or
+else where its largest input comes from, recursively. An unplaced consumer is assumed where its largest output goes.
+Placing a task places its group, so the transfers of the complete group count.
 """
 
 from __future__ import annotations
@@ -33,118 +33,66 @@ from placeopt.model.problem import transfer_ticks
 from placeopt.submodular.placement.topology import Graph, Topology, place
 
 UNLIMITED_MEMORY, STEP, LINEAR = 0, 1, 2
-"""What memory does to gains: nothing; none without room; they fall from the knee on to none at capacity."""
+"""Effect of memory on gains: none; 0 if the task does not fit; linear decrease from the knee to 0 at capacity."""
 
 SQRT, LOG = 0, 1
-"""The concave functions g: sqrt(x) and log(1 + x)."""
+"""The concave function g: sqrt(x) or log(1 + x)."""
 
 
 class Model(NamedTuple):
-    """A problem and its settings as the kernels take it: n tasks, g groups, m devices, k tiers.
-
-    Attributes
-    ----------
-    graph
-        The task graph.
-    cost
-        (m, n) ticks of each task on each device, infinite where it may not run.
-    cap
-        (m,) i_cap, ticks.
-    group, memory, member_start, member, apart_start, apart
-        (n,) group of each task; (g,) bytes of each, its tasks, and the groups that it must be apart from, as CSR.
-    capacity
-        (m,) bytes.
-    tier_end, tier_ticks
-        (m, k) byte at which each tier of a device's memory ends, and ticks that each byte in it costs.
-    out_payload, in_payload
-        Bytes of each edge, in the order of graph.out_target and graph.in_source.
-    largest_input, largest_output
-        (n,) where the edge of each task's largest input stands in graph.out_target, and that of its largest output in
-        graph.in_source; -1 without any.
-    latency, num, den
-        (m, m) of links, as in `Problem`.
-    inside, parallelism, load, communication
-        Whether the parallelism factor is inside the sum; and whether it, placed_i and transfers count.
-    curve
-        SQRT or LOG.
-    fullness, knee, balance
-        UNLIMITED_MEMORY, STEP or LINEAR; share of the capacity from which on LINEAR gains fall; share of the gain
-        that a full device loses beside.
-    """
+    """A problem and its settings as arrays for kernels: n tasks, e edges, g groups, m devices, k tiers."""
 
     graph: Graph
-    cost: Float
-    cap: Float
-    group: Int
-    memory: Int
-    member_start: Int
-    member: Int
-    apart_start: Int
+    cost: Float  # (m, n) duration of each task on each device in ticks, infinite if not feasible
+    cap: Float  # (m,) time capacity i_cap in ticks
+    group: Int  # (n,) group of each task
+    memory: Int  # (g,) bytes of each group
+    member_start: Int  # (g + 1,) tasks of each group, as CSR
+    member: Int  # (n,)
+    apart_start: Int  # (g + 1,) groups to separate each group from, as CSR
     apart: Int
-    capacity: Int
-    tier_end: Int
-    tier_ticks: Float
-    out_payload: Int
-    in_payload: Int
-    largest_input: Int
-    largest_output: Int
-    latency: Int
-    num: Int
-    den: Int
-    inside: bool
-    parallelism: bool
-    load: bool
-    communication: bool
-    curve: int
-    fullness: int
-    knee: float
-    balance: float
+    capacity: Int  # (m,) memory of each device in bytes
+    tier_end: Int  # (m, k) end of each memory tier in bytes
+    tier_ticks: Float  # (m, k) ticks for swapping one byte in each tier
+    out_payload: Int  # (e,) bytes of each edge, in the order of graph.out_target
+    in_payload: Int  # (e,) the same in the order of graph.in_source
+    largest_input: Int  # (n,) index of each task's largest input in graph.out_target, -1 if it has none
+    largest_output: Int  # (n,) index of each task's largest output in graph.in_source, -1 if it has none
+    latency: Int  # (m, m) link parameters, as in `Problem`
+    num: Int  # (m, m)
+    den: Int  # (m, m)
+    inside: bool  # whether pf is inside the sum
+    parallelism: bool  # whether pf counts
+    load: bool  # whether placed_i counts
+    communication: bool  # whether transfers count
+    curve: int  # SQRT or LOG
+    fullness: int  # UNLIMITED_MEMORY, STEP or LINEAR
+    knee: float  # fill level from which LINEAR gains decrease
+    balance: float  # share of the gain that a full device loses in addition
 
 
-class Standing(NamedTuple):
-    """A placement as it grows.
-
-    Attributes
-    ----------
-    topology
-        Which tasks are placed where, and parallel to what.
-    home
-        (g,) device of each group that has one, else -1.
-    benefit, placed
-        (m,) B_i and placed_i.
-    held, used
-        (m,) tasks on each device; bytes, those reserved for groups with a home given at the start included.
-    value
-        (3,) F, the pf of the task placed last, and its product with F: the value f outside.
-    fetched
-        (m, g) ticks of the transfers that the tasks not placed of each group would need on each device.
-    origin, target
-        (n,) device where a task's data is thought to come from, and go to; -1 where nothing is known.
-    changed, n_changed
-        (g,), (1,) groups that may need less transferred to or from some device since the last placement.
-    stamp, stack
-        (g,), (n,) to scribble on.
-    """
+class PlacementState(NamedTuple):
+    """A growing placement."""
 
     topology: Topology
-    home: Int
-    benefit: Float
-    placed: Float
-    held: Int
-    used: Int
-    value: Float
-    fetched: Int
-    origin: Int
-    target: Int
-    changed: Int
-    n_changed: Int
-    stamp: Bool
-    stack: Int
+    home: Int  # (g,) device of each group, -1 if it has none
+    benefit: Float  # (m,) B_i
+    placed: Float  # (m,) placed_i in ticks
+    held: Int  # (m,) number of tasks on each device
+    used: Int  # (m,) bytes on each device, including those reserved for groups with a given device
+    value: Float  # (3,) F, the pf of the last placed task, and their product: f of the form `outside`
+    fetched: Int  # (m, g) ticks of transfers of the unplaced tasks of each group, for each device
+    origin: Int  # (n,) device from which the output of each task is fetched, -1 if unknown
+    target: Int  # (n,) device to which the input of each task is sent, -1 if unknown
+    changed: Int  # (g,) groups whose transfers to some device may have decreased with the last placement
+    n_changed: Int  # (1,) their number
+    stamp: Bool  # (g,) work space: whether a group is in `changed`
+    stack: Int  # (n,) work space
 
 
 @kernel(allocates=False)
 def concave(curve: int, x: float) -> float:
-    """The function g; the identity below zero."""
+    """g(x) for x >= 0, and x for x < 0."""
     if x < 0.0:
         return x
     if curve == SQRT:
@@ -153,25 +101,25 @@ def concave(curve: int, x: float) -> float:
 
 
 @kernel(allocates=False)
-def may_go(model: Model, standing: Standing, u: int, i: int) -> bool:
-    """Whether task u may be placed on device i beside what stands."""
+def can_host(model: Model, state: PlacementState, u: int, i: int) -> bool:
+    """Whether task u can be placed on device i next to the tasks placed already."""
     if model.cost[i, u] == math.inf:
         return False
     k = model.group[u]
-    home = standing.home[k]
+    home = state.home[k]
     if home >= 0:
         return bool(home == i)
-    if model.fullness != UNLIMITED_MEMORY and model.memory[k] > model.capacity[i] - standing.used[i]:
+    if model.fullness != UNLIMITED_MEMORY and model.memory[k] > model.capacity[i] - state.used[i]:
         return False
     for a in range(model.apart_start[k], model.apart_start[k + 1]):  # noqa: SIM110 - Numba has no all()
-        if standing.home[model.apart[a]] == i:
+        if state.home[model.apart[a]] == i:
             return False
     return True
 
 
 @kernel(allocates=False)
-def swapping(model: Model, i: int, begin: int, end: int) -> float:
-    """Ticks that the bytes from `begin` to `end` of device i's memory cost."""
+def swap_ticks(model: Model, i: int, begin: int, end: int) -> float:
+    """Swapping time in ticks of the bytes from `begin` to `end` of device i's memory."""
     ticks, low = 0.0, 0
     for k in range(model.tier_end.shape[1]):
         high = model.tier_end[i, k]
@@ -182,48 +130,48 @@ def swapping(model: Model, i: int, begin: int, end: int) -> float:
     return ticks
 
 
-@kernel(swapping, allocates=False)
-def ticks_of(model: Model, standing: Standing, u: int, i: int) -> float:
-    """Ticks of device i that task u takes: its duration, and swapping."""
+@kernel(swap_ticks, allocates=False)
+def device_ticks(model: Model, state: PlacementState, u: int, i: int) -> float:
+    """Time in ticks that task u takes on device i: its duration plus swapping."""
     ticks = float(model.cost[i, u])
     if model.tier_end.shape[1] > 0:
         k = model.group[u]
-        if standing.home[k] < 0:
-            ticks += swapping(model, i, standing.used[i], standing.used[i] + model.memory[k])
+        if state.home[k] < 0:
+            ticks += swap_ticks(model, i, state.used[i], state.used[i] + model.memory[k])
     return ticks
 
 
-@kernel(ticks_of, allocates=False)
-def free(model: Model, standing: Standing, u: int, i: int) -> float:
-    """The paper's freeRatio: 2 and less, below 1 where the device has no time left."""
-    ticks = ticks_of(model, standing, u, i)
+@kernel(device_ticks, allocates=False)
+def free_ratio(model: Model, state: PlacementState, u: int, i: int) -> float:
+    """The freeRatio of task u on device i: at most 2, less than 1 if the time capacity is exceeded."""
+    ticks = device_ticks(model, state, u, i)
     if model.load:
-        ticks += standing.placed[i]
+        ticks += state.placed[i]
     if model.communication:
-        ticks += standing.fetched[i, model.group[u]]
+        ticks += state.fetched[i, model.group[u]]
     return float(2.0 - ticks / model.cap[i])
 
 
 @kernel(allocates=False)
-def factor(model: Model, standing: Standing, u: int, i: int, ratio: float) -> int:
-    """The parallelism factor pf of a placement with the given freeRatio."""
+def parallelism_factor(model: Model, state: PlacementState, u: int, i: int, ratio: float) -> int:
+    """The parallelism factor pf of task u on device i, given their freeRatio."""
     if not model.parallelism or ratio < 1.0:
         return 1
-    return int(1 + standing.topology.total[u] - standing.topology.parallel[i, u])
+    return int(1 + state.topology.total[u] - state.topology.parallel[i, u])
 
 
 @kernel(allocates=False)
-def tapers(model: Model) -> bool:
-    """Whether fullness leaves less than all of a gain while there is room."""
+def has_fullness_factor(model: Model) -> bool:
+    """Whether the fill level reduces gains of tasks that fit."""
     return bool(model.fullness == LINEAR or model.balance > 0.0)
 
 
 @kernel(allocates=False)
-def left_of(model: Model, standing: Standing, u: int, i: int) -> float:
-    """The share of its gain that fullness leaves to a task."""
+def fullness_factor(model: Model, state: PlacementState, u: int, i: int) -> float:
+    """The factor of a gain for the fill level of device i with task u."""
     k = model.group[u]
-    bytes_ = standing.used[i]
-    if standing.home[k] < 0:
+    bytes_ = state.used[i]
+    if state.home[k] < 0:
         bytes_ += model.memory[k]
     if bytes_ > model.capacity[i]:
         return 1.0 - model.balance if model.fullness == UNLIMITED_MEMORY else 0.0
@@ -234,30 +182,30 @@ def left_of(model: Model, standing: Standing, u: int, i: int) -> float:
     return float(left)
 
 
-@kernel(concave, left_of, allocates=False)
-def growth(model: Model, standing: Standing, u: int, i: int, benefit: float) -> float:
-    """By how much F grows with a benefit on device i."""
-    more = concave(model.curve, standing.benefit[i] + benefit) - concave(model.curve, standing.benefit[i])
+@kernel(concave, fullness_factor, allocates=False)
+def sum_gain(model: Model, state: PlacementState, u: int, i: int, benefit: float) -> float:
+    """The increase of F by a benefit of task u on device i."""
+    more = concave(model.curve, state.benefit[i] + benefit) - concave(model.curve, state.benefit[i])
     if more > 0.0 and (model.fullness != UNLIMITED_MEMORY or model.balance > 0.0):
-        more *= left_of(model, standing, u, i)
+        more *= fullness_factor(model, state, u, i)
     return float(more)
 
 
-@kernel(free, factor, growth, allocates=False)
-def score(model: Model, standing: Standing, u: int, i: int) -> float:
-    """What standard greedy compares: the growth of the value (inside), or the value itself (outside)."""
-    ratio = free(model, standing, u, i)
-    pf = factor(model, standing, u, i, ratio)
+@kernel(free_ratio, parallelism_factor, sum_gain, allocates=False)
+def score(model: Model, state: PlacementState, u: int, i: int) -> float:
+    """The number that greedy compares: the increase of f (inside) or the new f (outside)."""
+    ratio = free_ratio(model, state, u, i)
+    pf = parallelism_factor(model, state, u, i, ratio)
     if model.inside:
-        return growth(model, standing, u, i, ratio * pf)
-    return float((standing.value[0] + growth(model, standing, u, i, ratio)) * pf)
+        return sum_gain(model, state, u, i, ratio * pf)
+    return float((state.value[0] + sum_gain(model, state, u, i, ratio)) * pf)
 
 
 @kernel(transfer_ticks, allocates=False)
-def shift(model: Model, standing: Standing, k: int, payload: int, old: int, new: int, outward: bool) -> None:
-    """The other end of an edge of group k is now thought to be on device `new`, no longer on `old`; -1 for nowhere.
+def move_endpoint(model: Model, state: PlacementState, k: int, payload: int, old: int, new: int, outward: bool) -> None:
+    """Move the assumed other end of an edge of group k from device `old` to device `new`; -1: unknown.
 
-    `outward`: the group produces what flows there.
+    `outward`: the group produces the data.
     """
     for i in range(len(model.cap)):
         change = 0
@@ -267,122 +215,126 @@ def shift(model: Model, standing: Standing, k: int, payload: int, old: int, new:
         if old >= 0 and old != i:
             a, b = (i, old) if outward else (old, i)
             change -= transfer_ticks(payload, model.latency[a, b], model.num[a, b], model.den[a, b])
-        standing.fetched[i, k] += change
-    if old >= 0 and not standing.stamp[k]:  # else no transfer is saved
-        standing.stamp[k] = True
-        standing.changed[standing.n_changed[0]] = k
-        standing.n_changed[0] += 1
+        state.fetched[i, k] += change
+    if old >= 0 and not state.stamp[k]:  # otherwise no transfer is saved
+        state.stamp[k] = True
+        state.changed[state.n_changed[0]] = k
+        state.n_changed[0] += 1
 
 
-@kernel(shift, allocates=False)
-def locate(model: Model, standing: Standing, v: int, d: int) -> None:
-    """Task v stands on device d, or will: what others must fetch from it, or through tasks behind it, or send there."""
-    graph, device, group = model.graph, standing.topology.device, model.group
-    if standing.origin[v] == d and standing.target[v] == d:
+@kernel(move_endpoint, allocates=False)
+def locate_along(
+    model: Model,
+    state: PlacementState,
+    v: int,
+    d: int,
+    start: Int,
+    end: Int,
+    payload: Int,
+    largest: Int,
+    located: Int,
+    outward: bool,
+) -> None:
+    """Set `located` to device d for task v and the unplaced tasks that inherit it along largest transfers."""
+    device, group = state.topology.device, model.group
+    waiting = 1
+    state.stack[0] = v
+    while waiting > 0:
+        waiting -= 1
+        w = state.stack[waiting]
+        for k in range(start[w], start[w + 1]):
+            u = end[k]
+            if device[u] >= 0:
+                continue
+            if group[u] != group[w]:
+                move_endpoint(model, state, group[u], payload[k], located[w], d, outward)
+            if largest[u] == k and state.home[group[u]] < 0:
+                state.stack[waiting] = u
+                waiting += 1
+        located[w] = d
+
+
+@kernel(locate_along, allocates=False)
+def locate_task(model: Model, state: PlacementState, v: int, d: int) -> None:
+    """Update the transfers of other groups after task v was placed on, or is assumed on, device d."""
+    if state.origin[v] == d and state.target[v] == d:
         return
-    waiting = 1
-    standing.stack[0] = v
-    while waiting > 0:
-        waiting -= 1
-        w = standing.stack[waiting]
-        for k in range(graph.out_start[w], graph.out_start[w + 1]):
-            u = graph.out_target[k]
-            if device[u] >= 0:
-                continue
-            if group[u] != group[w]:
-                shift(model, standing, group[u], model.out_payload[k], standing.origin[w], d, False)
-            if model.largest_input[u] == k and standing.home[group[u]] < 0:
-                standing.stack[waiting] = u
-                waiting += 1
-        standing.origin[w] = d
-    waiting = 1
-    standing.stack[0] = v
-    while waiting > 0:
-        waiting -= 1
-        w = standing.stack[waiting]
-        for k in range(graph.in_start[w], graph.in_start[w + 1]):
-            u = graph.in_source[k]
-            if device[u] >= 0:
-                continue
-            if group[u] != group[w]:
-                shift(model, standing, group[u], model.in_payload[k], standing.target[w], d, True)
-            if model.largest_output[u] == k and standing.home[group[u]] < 0:
-                standing.stack[waiting] = u
-                waiting += 1
-        standing.target[w] = d
+    inputs, outputs, graph = model.largest_input, model.largest_output, model.graph
+    locate_along(model, state, v, d, graph.out_start, graph.out_target, model.out_payload, inputs, state.origin, False)
+    locate_along(model, state, v, d, graph.in_start, graph.in_source, model.in_payload, outputs, state.target, True)
 
 
-@kernel(locate, allocates=False)
-def settle(model: Model, standing: Standing, k: int, d: int) -> None:
-    """All of group k will stand on device d."""
+@kernel(locate_task, allocates=False)
+def locate_group(model: Model, state: PlacementState, k: int, d: int) -> None:
+    """Assume the unplaced tasks of group k on device d."""
     for a in range(model.member_start[k], model.member_start[k + 1]):
-        if standing.topology.device[model.member[a]] < 0:
-            locate(model, standing, model.member[a], d)
+        if state.topology.device[model.member[a]] < 0:
+            locate_task(model, state, model.member[a], d)
 
 
-@kernel(may_go, allocates=False)
-def allowed(model: Model, standing: Standing, elements: Int, out: Bool) -> None:
-    """Whether each of the pairs u m + i may be placed, into `out`."""
+@kernel(can_host, allocates=False)
+def mark_allowed(model: Model, state: PlacementState, elements: Int, out: Bool) -> None:
+    """Write to `out` whether each of the pairs u m + i can be placed."""
     m = len(model.cap)
     for k in range(len(elements)):
         u, i = elements[k] // m, elements[k] % m
-        out[k] = standing.topology.device[u] < 0 and may_go(model, standing, u, i)
+        out[k] = state.topology.device[u] < 0 and can_host(model, state, u, i)
 
 
 @kernel(allocates=False)
-def take(model: Model, standing: Standing, u: int, i: int) -> None:
-    """Task u is on device i, whatever it is worth: what `may_go` asks for."""
-    standing.topology.device[u] = i
+def occupy(model: Model, state: PlacementState, u: int, i: int) -> None:
+    """Place task u on device i without computing benefits, as far as `can_host` requires."""
+    state.topology.device[u] = i
     k = model.group[u]
-    if standing.home[k] < 0:
-        standing.home[k] = i
-        standing.used[i] += model.memory[k]
+    if state.home[k] < 0:
+        state.home[k] = i
+        state.used[i] += model.memory[k]
 
 
 @kernel(score, allocates=False)
-def gains(model: Model, standing: Standing, elements: Int, out: Float) -> None:
-    """Growth of f by each of the pairs u m + i, into `out`; minus infinity for those that are not feasible."""
+def gains(model: Model, state: PlacementState, elements: Int, out: Float) -> None:
+    """Write to `out` the increase of f by each of the pairs u m + i; minus infinity if not feasible."""
     m = len(model.cap)
     for k in range(len(elements)):
         u, i = elements[k] // m, elements[k] % m
         if model.cost[i, u] == math.inf:
             out[k] = -math.inf
         else:
-            out[k] = score(model, standing, u, i)
+            out[k] = score(model, state, u, i)
             if not model.inside:
-                out[k] -= standing.value[2]
+                out[k] -= state.value[2]
 
 
-@kernel(ticks_of, free, factor, growth, place, locate, settle, allocates=False)
-def put(model: Model, standing: Standing, u: int, i: int) -> None:
+@kernel(device_ticks, free_ratio, parallelism_factor, sum_gain, place, locate_task, locate_group, allocates=False)
+def place_task(model: Model, state: PlacementState, u: int, i: int) -> None:
     """Place task u on device i."""
-    ratio = free(model, standing, u, i)
-    pf = factor(model, standing, u, i, ratio)
+    ratio = free_ratio(model, state, u, i)
+    pf = parallelism_factor(model, state, u, i, ratio)
     benefit = ratio * pf if model.inside else ratio
-    standing.value[0] += growth(model, standing, u, i, benefit)
-    standing.value[1] = pf
-    standing.value[2] = standing.value[0] * pf
-    standing.benefit[i] += benefit
-    standing.placed[i] += ticks_of(model, standing, u, i)
-    standing.held[i] += 1
+    state.value[0] += sum_gain(model, state, u, i, benefit)
+    state.value[1] = pf
+    state.value[2] = state.value[0] * pf
+    state.benefit[i] += benefit
+    state.placed[i] += device_ticks(model, state, u, i)
+    state.held[i] += 1
     if model.parallelism:
-        place(model.graph, standing.topology, u, i)
+        place(model.graph, state.topology, u, i)
     else:
-        standing.topology.device[u] = i
+        state.topology.device[u] = i
     if model.communication:
-        for c in range(standing.n_changed[0]):
-            standing.stamp[standing.changed[c]] = False
-        standing.n_changed[0] = 0
-        locate(model, standing, u, i)
+        for c in range(state.n_changed[0]):
+            state.stamp[state.changed[c]] = False
+        state.n_changed[0] = 0
+        locate_task(model, state, u, i)
     k = model.group[u]
-    if standing.home[k] < 0:
-        standing.home[k] = i
-        standing.used[i] += model.memory[k]
+    if state.home[k] < 0:
+        state.home[k] = i
+        state.used[i] += model.memory[k]
         if model.communication:
-            settle(model, standing, k, i)
+            locate_group(model, state, k, i)
 
 
 @kernel(allocates=False)
-def value_of(model: Model, standing: Standing) -> float:
-    """The paper's f of what stands."""
-    return float(standing.value[0] if model.inside else standing.value[2])
+def value_of(model: Model, state: PlacementState) -> float:
+    """f of the placement."""
+    return float(state.value[0] if model.inside else state.value[2])

@@ -1,26 +1,27 @@
-"""Which placed tasks run parallel to a task, while a placement grows: the partial topology of Carbonari et al. 2017.
+"""The numbers of parallel tasks in a growing placement: the partial topology of Carbonari et al. 2017.
 
-Section 2.2: of a placement S only the placed tasks and the one in question count. The dependencies D_S[j] of task j are
-the nearest placed tasks that it depends on; through tasks not placed they are inherited. Task j' is *parallel* to j if
-D_S[j] = D_S[j'] (equal as sets, the empty set to itself), where S holds both. It follows that neither depends on the
-other: a task between them, or one of the two, would be in only one of the sets.
+Definitions (section 2.2). For a set S of placed tasks, the dependencies D_S[j] of task j are the tasks of S from which
+a path leads to j without another task of S in between. A placed task j' is *parallel* to j if D[j] = D[j'] for the set
+D = D_(S + j); two empty sets are equal. Neither then depends on the other: on a path from one to the other, the last
+task of S + j before its end would be in only one of the two sets.
 
-How many tasks parallel to j are placed on each device is kept up to date for every j not placed yet, since a greedy
-maximiser asks for all of them in every round. To place v changes it in three ways:
+The number of placed tasks that are parallel to j is kept for each unplaced task j and each device, because greedy reads
+all of them in each round. Placing a task v changes these numbers in three ways:
 
-1. v itself is now parallel to the tasks with its dependencies, but for those that v depends on: to place one of these
-   would change the dependencies of v.
-2. Tasks that see v (nothing placed between) now depend on v, and no longer on what they saw through v alone. Those
-   not placed begin to count anew,
-3. those placed are no longer counted by tasks with their old dependencies, but by those with their new ones.
+1. v becomes parallel to the unplaced tasks with its dependencies, except the ancestors of v: placing one of these would
+   change the dependencies of v.
+2. The *dependents* of v, to which a path leads from v without a placed task in between, now depend on v. They lose the
+   dependencies that they had through v only. The numbers of the unplaced dependents restart from 0.
+3. The placed dependents are no longer parallel to tasks with their old dependencies, but to those with their new ones.
 
-Sets are compared by a hash, the exclusive or of a random 62-bit number per task: in a whole run with 36,000 tasks two
-different ones are taken for equal with a probability of some 1e-6. What a task that sees v loses is worked out from bit
-sets, with one bit for each placed task that can still be seen: only what v sees can be, and only by tasks with a
-producer that is v or lost something.
+Sets are compared by a hash, the exclusive or of a random 62-bit number per task. In a run with 36,000 tasks, two
+different sets have equal hashes with a probability of about 1e-6. Lost dependencies are computed from bit sets, with
+one bit for each placed task that can still be a dependency. Only dependencies of v can be lost, and only by tasks that
+have v, or a task that lost something, as a producer.
 
-Placing one task takes O(s + l w + (p / 60 + 1) a + c) steps: s tasks and edges see v, l of them lose something, with w
-words per set; p of them are placed, a tasks see these, and c tasks share dependencies with one of them.
+Complexity of placing one task: O(s + l w + (p / 60 + 1) a + c), where s counts the dependents of v and their edges, l
+those that lose something, w the words per bit set, p the placed dependents, a their unplaced ancestors, and c the tasks
+that share their dependencies.
 """
 
 from __future__ import annotations
@@ -34,95 +35,55 @@ from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 
 BITS = 60
-"""Bits per word of a set; and tasks looked for at once."""
+"""Bits per word of a bit set, and number of tasks whose ancestors are marked at once."""
 
 
 class Graph(NamedTuple):
-    """A task graph as the kernels take it: n tasks, e edges, m devices.
+    """A task graph as arrays for kernels: n tasks, e edges."""
 
-    Attributes
-    ----------
-    order, position
-        (n,) a topological order, and where each task stands in it.
-    out_start, out_target, in_start, in_source
-        The edges as CSR both ways.
-    key
-        (n,) a random number of each task.
-    """
-
-    order: Int
-    position: Int
-    out_start: Int
-    out_target: Int
-    in_start: Int
-    in_source: Int
-    key: Int
+    order: Int  # (n,) a topological order
+    position: Int  # (n,) position of each task in it
+    out_start: Int  # (n + 1,) the edges as CSR by producer
+    out_target: Int  # (e,)
+    in_start: Int  # (n + 1,) the edges as CSR by consumer
+    in_source: Int  # (e,)
+    key: Int  # (n,) a random number for each task
 
 
 class Topology(NamedTuple):
-    """The partial topology of a growing placement.
+    """The partial topology of a growing placement: n tasks, m devices, w words per bit set."""
 
-    Attributes
-    ----------
-    device
-        (n,) of the tasks placed, -1 for the others.
-    digest
-        (n,) hash of each task's dependencies, placed or not.
-    sees, words
-        (n, w), (1,) the dependencies as bits: those that have a slot. Columns from `words` on are not in use.
-    slot, owner
-        (n,), (n,) the bit of each placed task with consumers not placed, -1 for others; and whose each bit is.
-    free, n_free, n_slots
-        (n,), (1,), (1,) slots given back, their number, and the number of all that were ever given.
-    waiting
-        (n,) edges to consumers not placed.
-    first, after, before
-        (2**k,), (n,), (n,) the tasks not placed, as doubly linked lists of those with like hashes (mod 2**k); -1 ends.
-    parallel, total
-        (m, n), (n,) tasks placed on each device and parallel to each task not placed, and their sum over devices.
-    raised
-        (m,) how many tasks on each device began to be parallel to others when the last one was placed.
-    gained, n_gained, risen, placed
-        (n,), (1,) those others; (n,), (1,) placement in which each was one last, and the number of the present one.
-    moved, fresh
-        (n,) the tasks that see the one placed last, and their new hashes.
-    mark, bits, queue, row
-        (n,), (w,) to scribble on: stamps, which tasks are seen, tasks found, a set.
-    stamp
-        (1,) the last stamp given.
-    """
-
-    device: Int
-    digest: Int
-    sees: Int
-    words: Int
-    slot: Int
-    owner: Int
-    free: Int
-    n_free: Int
-    n_slots: Int
-    waiting: Int
-    first: Int
-    after: Int
-    before: Int
-    parallel: Int
-    total: Int
-    raised: Int
-    gained: Int
-    n_gained: Int
-    risen: Int
-    placed: Int
-    moved: Int
-    fresh: Int
-    mark: Int
-    bits: Int
-    queue: Int
-    row: Int
-    stamp: Int
+    device: Int  # (n,) device of each placed task, -1 for the others
+    digest: Int  # (n,) hash of the dependencies of each task
+    depends: Int  # (n, w) bit set of the dependencies that have a slot
+    words: Int  # (1,) number of columns of `depends` in use
+    slot: Int  # (n,) bit of each placed task with unplaced consumers, -1 for the others
+    owner: Int  # (n,) task of each bit
+    free: Int  # (n,) released slots
+    n_free: Int  # (1,) their number
+    n_slots: Int  # (1,) number of slots ever used
+    waiting: Int  # (n,) number of edges from each task to unplaced consumers
+    first: Int  # (2**k,) first unplaced task of each bucket (hash mod 2**k); -1 ends a list
+    after: Int  # (n,) next task in the bucket
+    before: Int  # (n,) previous task in the bucket
+    parallel: Int  # (m, n) number of tasks on each device parallel to each unplaced task
+    total: Int  # (n,) sum of `parallel` over the devices
+    raised: Int  # (m,) number of tasks on each device that became parallel to others with the last placement
+    gained: Int  # (n,) unplaced tasks that gained a parallel task with the last placement
+    n_gained: Int  # (1,) their number
+    risen: Int  # (n,) last placement with which each task gained one
+    placed: Int  # (1,) number of placements
+    moved: Int  # (n,) dependents of the task placed last
+    fresh: Int  # (n,) their new hashes
+    mark: Int  # (n,) work space: stamps of visited tasks
+    bits: Int  # (n,) work space: which tasks of `queue` each ancestor reaches
+    queue: Int  # (n,) work space: tasks
+    row: Int  # (w,) work space: a bit set
+    stamp: Int  # (1,) last stamp used
 
 
 def make_graph(problem: Problem) -> Graph:
-    """The problem's graph; the random numbers are the same in every run."""
+    """The graph of a problem; the random numbers are the same in every run."""
     n = problem.n_tasks
     position = np.empty(n, dtype=np.int64)
     position[problem.order] = np.arange(n)
@@ -132,7 +93,7 @@ def make_graph(problem: Problem) -> Graph:
 
 
 def make_topology(graph: Graph, m: int) -> Topology:
-    """Nothing placed: all tasks have the same dependencies, none."""
+    """The empty placement, in which all tasks have no dependencies."""
     n = len(graph.order)
     buckets = 1 << max(2 * n - 1, 1).bit_length()
     first = np.full(buckets, -1, dtype=np.int64)
@@ -140,43 +101,27 @@ def make_topology(graph: Graph, m: int) -> Topology:
     if n:
         first[0] = 0
 
-    def zeros(*shape: int) -> Int:
-        return np.zeros(shape, dtype=np.int64)
-
+    per_task = "digest", "owner", "free", "total", "gained", "risen", "moved", "fresh", "mark", "bits", "queue"
+    single = "words", "n_free", "n_slots", "n_gained", "placed", "stamp"
     return Topology(
         device=np.full(n, -1, dtype=np.int64),
-        digest=zeros(n),
-        sees=zeros(n, n // BITS + 1),  # what is not used is never touched and costs nothing
-        words=zeros(1),
+        depends=np.zeros((n, n // BITS + 1), dtype=np.int64),  # unused columns are never touched and take no memory
         slot=np.full(n, -1, dtype=np.int64),
-        owner=zeros(n),
-        free=zeros(n),
-        n_free=zeros(1),
-        n_slots=zeros(1),
         waiting=np.diff(graph.out_start),
         first=first,
         after=np.where(tasks < n - 1, tasks + 1, -1),
         before=tasks - 1,
         parallel=np.zeros((m, n), dtype=np.int32),
-        total=zeros(n),
-        raised=zeros(m),
-        gained=zeros(n),
-        n_gained=zeros(1),
-        risen=zeros(n),
-        placed=zeros(1),
-        moved=zeros(n),
-        fresh=zeros(n),
-        mark=zeros(n),
-        bits=zeros(n),
-        queue=zeros(n),
-        row=zeros(n // BITS + 1),
-        stamp=zeros(1),
+        raised=np.zeros(m, dtype=np.int64),
+        row=np.zeros(n // BITS + 1, dtype=np.int64),
+        **{name: np.zeros(n, dtype=np.int64) for name in per_task},
+        **{name: np.zeros(1, dtype=np.int64) for name in single},
     )
 
 
 @kernel(allocates=False)
-def list_in(state: Topology, u: int) -> None:
-    """Put task u into the list of its hash."""
+def bucket_insert(state: Topology, u: int) -> None:
+    """Add task u to the bucket of its hash."""
     bucket = state.digest[u] & (len(state.first) - 1)
     head = state.first[bucket]
     state.after[u], state.before[u] = head, -1
@@ -186,8 +131,8 @@ def list_in(state: Topology, u: int) -> None:
 
 
 @kernel(allocates=False)
-def list_out(state: Topology, u: int) -> None:
-    """Take task u out of the list of its hash."""
+def bucket_remove(state: Topology, u: int) -> None:
+    """Remove task u from the bucket of its hash."""
     before, after = state.before[u], state.after[u]
     if before >= 0:
         state.after[before] = after
@@ -198,10 +143,10 @@ def list_out(state: Topology, u: int) -> None:
 
 
 @kernel(allocates=False)
-def count(state: Topology, digest: int, d: int, change: int, bit: int) -> None:
-    """A task placed on d is now parallel (change 1), or no longer (-1), to all of this hash from which it is not seen.
+def count_parallel(state: Topology, digest: int, d: int, change: int, bit: int) -> None:
+    """Count a task on d as parallel (change 1), or no longer parallel (-1), to the unplaced tasks with this hash.
 
-    It is seen from what was marked last, with that bit.
+    Its ancestors, which the last `mark_ancestors` marked with this bit, are excluded.
     """
     stamp, met = state.stamp[0], False
     u = state.first[digest & (len(state.first) - 1)]
@@ -220,8 +165,8 @@ def count(state: Topology, digest: int, d: int, change: int, bit: int) -> None:
 
 
 @kernel(allocates=False)
-def first_of(graph: Graph, state: Topology, digest: int) -> int:
-    """The earliest position of the tasks of this hash that are not placed; n if there are none."""
+def earliest_of(graph: Graph, state: Topology, digest: int) -> int:
+    """The earliest position of the unplaced tasks with this hash; n if there are none."""
     earliest = len(graph.order)
     u = state.first[digest & (len(state.first) - 1)]
     while u >= 0:
@@ -232,9 +177,11 @@ def first_of(graph: Graph, state: Topology, digest: int) -> int:
 
 
 @kernel(allocates=False)
-def look_up_from(graph: Graph, state: Topology, tasks: int, earliest: int) -> None:
-    """Mark all tasks from which one of queue[:tasks], placed all, is seen, with one bit for each; no further up than
-    the earliest position."""
+def mark_ancestors(graph: Graph, state: Topology, tasks: int, earliest: int) -> None:
+    """Mark the ancestors of the placed tasks queue[:tasks] that reach them through unplaced tasks, one bit for each.
+
+    The search ends at the earliest position.
+    """
     state.stamp[0] += 1
     stamp = state.stamp[0]
     at = -1
@@ -260,35 +207,34 @@ def look_up_from(graph: Graph, state: Topology, tasks: int, earliest: int) -> No
             state.bits[q] |= state.bits[u]
 
 
-@kernel(first_of, look_up_from, count, allocates=False)
-def recount(graph: Graph, state: Topology, moved: int, change: int) -> None:
-    """Those of moved[:moved] that are placed are now parallel, or no longer, to all with the same dependencies that do
-    not see them."""
+@kernel(earliest_of, mark_ancestors, count_parallel, allocates=False)
+def recount_moved(graph: Graph, state: Topology, moved: int, change: int) -> None:
+    """Count the placed tasks of moved[:moved] as parallel (change 1), or no longer parallel (-1), to unplaced tasks."""
     n = len(graph.order)
     tasks, earliest = 0, n
     for k in range(moved):
         p = state.moved[k]
         if state.device[p] >= 0:
-            position = first_of(graph, state, state.digest[p])
+            position = earliest_of(graph, state, state.digest[p])
             if position < n:
                 earliest = min(earliest, position)
                 state.queue[tasks] = p
                 tasks += 1
         if tasks == BITS or (k == moved - 1 and tasks > 0):
-            look_up_from(graph, state, tasks, earliest)
+            mark_ancestors(graph, state, tasks, earliest)
             for t in range(tasks):
                 p = state.queue[t]
-                count(state, state.digest[p], state.device[p], change, t)
+                count_parallel(state, state.digest[p], state.device[p], change, t)
             tasks, earliest = 0, n
 
 
 @kernel(allocates=False)
-def renewed(graph: Graph, state: Topology, v: int, w: int) -> bool:
-    """Whether w, a task that sees v, loses something that it saw through v alone; it is taken off, from `fresh` too."""
+def drop_lost(graph: Graph, state: Topology, v: int, w: int) -> bool:
+    """Remove the dependencies that w, a dependent of v, has through v only; whether there are any."""
     words = state.words[0]
     row, rest = state.row, 0
     for k in range(words):
-        row[k] = state.sees[w, k] & state.sees[v, k]
+        row[k] = state.depends[w, k] & state.depends[v, k]
         rest |= row[k]
     for e in range(graph.in_start[w], graph.in_start[w + 1]):
         if rest == 0:
@@ -300,29 +246,29 @@ def renewed(graph: Graph, state: Topology, v: int, w: int) -> bool:
         elif q != v:
             rest = 0
             for k in range(words):
-                row[k] &= ~state.sees[q, k]
+                row[k] &= ~state.depends[q, k]
                 rest |= row[k]
     lossy = False
     for k in range(words):
         lost = row[k]
         if lost != 0:
             lossy = True
-            state.sees[w, k] &= ~lost
+            state.depends[w, k] &= ~lost
             for b in range(BITS):
                 if (lost >> b) & 1:
                     state.fresh[w] ^= graph.key[state.owner[k * BITS + b]]
     return lossy
 
 
-@kernel(renewed, allocates=False)
-def spread(graph: Graph, state: Topology, v: int) -> int:
-    """Find the tasks that see v, in topological order, and what they depend on once v is placed: `moved`, `fresh`."""
+@kernel(drop_lost, allocates=False)
+def update_dependents(graph: Graph, state: Topology, v: int) -> int:
+    """Find the dependents of v in topological order (`moved`), and update their dependencies (`fresh`)."""
     state.stamp[0] += 2
-    stamp = state.stamp[0]  # stamp - 1 for what sees v, stamp where a producer is v or lost something
+    stamp = state.stamp[0]  # stamp - 1: dependent of v; stamp: moreover, a producer is v or lost something
     slot, at, highest = state.slot[v], graph.position[v], graph.position[v]
     moved, seen = 0, False
     for k in range(state.words[0]):
-        seen = seen or state.sees[v, k] != 0
+        seen = seen or state.depends[v, k] != 0
     while at <= highest:
         u = graph.order[at]
         at += 1
@@ -332,10 +278,10 @@ def spread(graph: Graph, state: Topology, v: int) -> int:
             state.moved[moved] = u
             moved += 1
             state.fresh[u] = state.digest[u] ^ graph.key[v]
-        lossy = seen if u == v else state.mark[u] == stamp and renewed(graph, state, v, u)
+        lossy = seen if u == v else state.mark[u] == stamp and drop_lost(graph, state, v, u)
         if u != v:
             if slot >= 0:
-                state.sees[u, slot // BITS] |= 1 << (slot % BITS)
+                state.depends[u, slot // BITS] |= 1 << (slot % BITS)
             if state.device[u] >= 0:
                 continue
         for e in range(graph.out_start[u], graph.out_start[u + 1]):
@@ -347,7 +293,7 @@ def spread(graph: Graph, state: Topology, v: int) -> int:
 
 @kernel(allocates=False)
 def take_slot(state: Topology, v: int) -> None:
-    """Give a task a bit, as long as tasks not placed may see it."""
+    """Assign a bit to a task, as long as unplaced tasks may depend on it."""
     if state.n_free[0] > 0:
         state.n_free[0] -= 1
         slot = state.free[state.n_free[0]]
@@ -361,46 +307,47 @@ def take_slot(state: Topology, v: int) -> None:
 
 @kernel(allocates=False)
 def drop_slot(graph: Graph, state: Topology, x: int) -> None:
-    """All consumers of x are placed: they depend on it for good, and nobody else can; its bit may be another's."""
+    """Release the bit of x, all of whose consumers are placed: no other task can depend on it."""
     slot = state.slot[x]
     for e in range(graph.out_start[x], graph.out_start[x + 1]):
-        state.sees[graph.out_target[e], slot // BITS] &= ~(1 << (slot % BITS))
+        state.depends[graph.out_target[e], slot // BITS] &= ~(1 << (slot % BITS))
     state.slot[x] = -1
     state.free[state.n_free[0]] = slot
     state.n_free[0] += 1
 
 
-@kernel(list_in, list_out, first_of, look_up_from, count, recount, spread, take_slot, drop_slot, allocates=False)
+@kernel(
+    bucket_insert, bucket_remove, earliest_of, mark_ancestors, count_parallel, recount_moved, update_dependents,
+    take_slot, drop_slot, allocates=False,
+)  # fmt: skip
 def place(graph: Graph, state: Topology, v: int, d: int) -> None:
-    """Put task v, not placed yet, onto device d."""
+    """Place the unplaced task v on device d."""
     state.placed[0] += 1
     state.n_gained[0] = 0
-    for k in range(len(state.raised)):
-        state.raised[k] = 0
-    list_out(state, v)
-    earliest = first_of(graph, state, state.digest[v])
+    state.raised[:] = 0
+    bucket_remove(state, v)
+    earliest = earliest_of(graph, state, state.digest[v])
     if earliest < len(graph.order):
         state.queue[0] = v
-        look_up_from(graph, state, 1, earliest)
-        count(state, state.digest[v], d, 1, 0)
+        mark_ancestors(graph, state, 1, earliest)
+        count_parallel(state, state.digest[v], d, 1, 0)
     if state.waiting[v] > 0:
         take_slot(state, v)
-    moved = spread(graph, state, v)
-    recount(graph, state, moved, -1)
+    moved = update_dependents(graph, state, v)
+    recount_moved(graph, state, moved, -1)
     state.device[v] = d
     for at in range(moved):
         w = state.moved[at]
         if state.device[w] >= 0:
             state.digest[w] = state.fresh[w]
         else:
-            list_out(state, w)
+            bucket_remove(state, w)
             state.digest[w] = state.fresh[w]
-            list_in(state, w)
+            bucket_insert(state, w)
             if state.total[w] > 0:
                 state.total[w] = 0
-                for k in range(len(state.parallel)):
-                    state.parallel[k, w] = 0
-    recount(graph, state, moved, 1)
+                state.parallel[:, w] = 0
+    recount_moved(graph, state, moved, 1)
     for e in range(graph.in_start[v], graph.in_start[v + 1]):
         q = graph.in_source[e]
         state.waiting[q] -= 1

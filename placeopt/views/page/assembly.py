@@ -9,12 +9,11 @@ from functools import cache
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
-from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from placeopt.errors import visible
-from placeopt.io.files import write_whole
+from placeopt.errors import UsageError, visible
+from placeopt.io.files import StrPath, write_whole
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solving.result import Result
@@ -60,12 +59,12 @@ def comparison_page(comparison: Comparison) -> str:
     )  # fmt: skip
 
 
-def write_page(path: str | Path, page: str) -> None:
+def write_page(path: StrPath, page: str) -> None:
     """Write a page; an existing file is replaced completely or not at all. Raises OSError if that fails."""
     write_whole(path, page)
 
 
-def write_report(path: str | Path, subject: Result | Comparison) -> None:
+def write_report(path: StrPath, subject: Result | Comparison) -> None:
     """Write the page of a result or of a comparison; an existing file is replaced completely or not at all.
 
     Raises
@@ -73,6 +72,10 @@ def write_report(path: str | Path, subject: Result | Comparison) -> None:
     OSError
         If the file cannot be written.
     """
+    from placeopt.studies.comparison.result import Comparison
+
+    if not isinstance(subject, Result | Comparison):
+        raise UsageError(f"write_report takes a Result or a Comparison, got {type(subject).__name__}")
     write_page(path, result_page(subject) if isinstance(subject, Result) else comparison_page(subject))
 
 

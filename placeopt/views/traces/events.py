@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from placeopt.io.files import write_whole
+from placeopt.io.files import StrPath, write_whole
 from placeopt.model.memory import memory_profiles
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.schedule import Schedule, durations, edge_ticks, edge_transfers, makespan
+from placeopt.model.schedule import Schedule, check_schedule, durations, edge_ticks, edge_transfers, makespan
 from placeopt.views.facts import task_traffic
 
 NANO = 10**9
@@ -53,7 +52,7 @@ def trace_text(problem: Problem, schedule: Schedule) -> str:
     return f'{{"displayTimeUnit":"ms","otherData":{_json(other)},"traceEvents":[\n{events}\n]}}\n'
 
 
-def write_trace(path: str | Path, problem: Problem, schedule: Schedule) -> None:
+def write_trace(path: StrPath, problem: Problem, schedule: Schedule) -> None:
     """Write the trace of a schedule; an existing file is replaced completely or not at all.
 
     Raises
@@ -61,6 +60,7 @@ def write_trace(path: str | Path, problem: Problem, schedule: Schedule) -> None:
     OSError
         If the file cannot be written.
     """
+    check_schedule("write_trace", problem, schedule)
     write_whole(path, trace_text(problem, schedule))
 
 

@@ -10,8 +10,8 @@ graph, which needs as many colours as intervals overlap: M. C. Golumbic, Algorit
 
 A class is not pooled if it may run a task of no duration, which can start strictly inside k others; nor if it may run a
 task that shares a device with another or is separated from one, because the pool hides the device. Nor is it pooled
-under ports, or where the objective counts transfers or loads by device: `max_load`, `memory_balance`, `communication`
-and `energy` do. `makespan` and `relocation` do not; `total_cost` does only where a shared output reaches consumers in
+under ports, or if the objective counts transfers or loads by device: `max_load`, `memory_balance`, `communication`
+and `energy` do. `makespan` and `relocation` do not; `total_cost` does only if a shared output reaches consumers in
 the class, with one transfer for each of their devices.
 
 Measured on random graphs of 30 and 50 tasks with 2 to 8 such CPUs and 1 or 2 accelerators of limited memory, without
@@ -41,22 +41,13 @@ BLIND = ("makespan", "total_cost", "relocation")
 class Pools:
     """A problem with pooled classes, and how to map schedules to it and back.
 
-    Attributes
-    ----------
-    original
-        The problem with all its devices.
-    problem
-        The problem in which the first device of each pooled class stands for all of them, without capacity.
-    slots
-        (m',) tasks that each of its devices runs at a time.
-    members
-        For each of its devices, the original ones that it represents.
+    In `problem`, the first device of each pooled class represents all of them, without capacity.
     """
 
     original: Problem
     problem: Problem
-    slots: list[int]
-    members: list[list[int]]
+    slots: list[int]  # tasks that each device of `problem` runs at a time
+    members: list[list[int]]  # the original devices that each represents
 
     def limits(self, limits: Limits) -> Limits:
         """Return the limits of the original as those of the pooled problem."""
@@ -103,14 +94,13 @@ def pools(problem: Problem, wanted: bool) -> Pools:
         return Pools(problem, problem, slots, members)
     first = [devices[0] for devices in members]
     columns = {name: getattr(problem, name)[:, first] for name in ("duration", "feasible", "relocation")}
-    places = {name: getattr(problem, name)[first] for name in ("power_num", "power_den")}
+    places = {name: getattr(problem, name)[first] for name in ("power_num", "power_den", "device_class")}
     links = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den")
     arrays: dict[str, Any] = {
         **columns,
         **places,
         **{name: getattr(problem, name)[np.ix_(first, first)] for name in links},
         "capacity": np.where(np.array(slots) > 1, UNLIMITED, problem.capacity[first]),
-        "device_class": problem.device_class[first],
     }
     names = tuple(problem.device_names[d] for d in first)
     types = tuple(problem.device_types[d] for d in first)

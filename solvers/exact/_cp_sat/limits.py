@@ -24,24 +24,15 @@ LARGEST = 2**62
 class Limits:
     """Limits that keep at least one optimal schedule.
 
-    Attributes
-    ----------
-    horizon
-        A tick by which some optimal schedule ends, and every one at least as good as the incumbent if the first level
-        of the objective contains the makespan.
-    allowed
-        (g, m) whether a group may run on a device, by feasibility and memory.
-    head, tail
-        (n, m) ticks before which a task cannot start on a device; ticks that must follow its end there.
-    largest
-        For each metric, a number that no schedule within the horizon exceeds.
+    By the horizon, some optimal schedule ends, and every one at least as good as the incumbent if the first level of
+    the objective contains the makespan.
     """
 
     horizon: int
-    allowed: Bool
-    head: Int
-    tail: Int
-    largest: dict[Metric, int]
+    allowed: Bool  # (g, m) whether a group may run on a device, by feasibility and memory
+    head: Int  # (n, m) ticks before which a task cannot start on a device
+    tail: Int  # (n, m) ticks that must follow its end there
+    largest: dict[Metric, int]  # numbers that no schedule within the horizon exceeds
 
 
 def limits(problem: Problem, incumbent: Value | None) -> Limits:

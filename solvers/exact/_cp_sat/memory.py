@@ -22,7 +22,7 @@ class Memory:
     multiples of the unit respect one capacity exactly if they respect the other.
 
     Variables: f[i], when the output of task i is released, and h[i], for how long it is held; room[d], the capacity
-    that the resident bytes of device d leave; used[d], where the objective needs it. `magnitude` is the largest number
+    that the resident bytes of device d leave; used[d], if the objective needs it. `magnitude` is the largest number
     in the rows.
     """
 

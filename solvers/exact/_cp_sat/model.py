@@ -108,7 +108,7 @@ class Model:
         )
 
     def schedule(self, read: Callable[[Literal], int]) -> Schedule:
-        """Return the schedule of a solution; HEFT gives the times where none are modelled."""
+        """Return the schedule of a solution; HEFT gives the times if none are modelled."""
         problem = self.problem
         home = np.array([next(d for d, x in row.items() if read(x)) for row in self.placement.at], dtype=np.int64)
         device = home[problem.group]

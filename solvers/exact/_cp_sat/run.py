@@ -51,7 +51,7 @@ class CpSatSettings(Settings):
     linearization_level: Literal[0, 1, 2] | None = None
     """How much of the model the linear relaxation contains: 0 nothing, 2 everything; None chooses by the objective."""
     deterministic: bool = False
-    """Same answer for any number of workers: the strategies take turns on one thread, which is slower than a race."""
+    """Give the same answer for any number of workers: the strategies take turns on one thread, which is slower."""
     work: float | None = Field(default=None, gt=0)
     """Limit of CP-SAT's deterministic time for each level of the objective; a unit takes some seconds. With one worker
     the answer then does not depend on the clock."""
@@ -116,7 +116,7 @@ class CpSatRun(ExactRun["Expression"]):
         return self.ended(self.descend(self.model.levels))
 
     def _anneal(self, least: Value) -> bool:
-        """Return whether annealing improved the start; it is used only where proofs are likely to take long."""
+        """Return whether annealing improved the start; it is used only if proofs are likely to take long."""
         start, limit = self.best.schedule, self.options.planned_seconds
         makespans = any(term.metric == "makespan" for term in self.problem.objective.levels[0])
         if start is None or not makespans or self.problem.n_tasks < ANNEALED or (limit is not None and limit < AMPLE):

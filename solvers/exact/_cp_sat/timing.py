@@ -17,14 +17,14 @@ Variable = cp_model.IntVar
 Interval = cp_model.IntervalVar
 
 QUARTILES = (0.0, 0.25, 0.5, 0.75)
-"""Of heads and tails, from which rows of windows are made."""
+"""Quantiles of heads and tails that the rows for windows use."""
 
 
 class Timing:
     """Starts of tasks and transfers, and their constraints.
 
     Variables: s[i], the start of task i; under port contention t[q], the start of transfer q, and l[q], its ticks,
-    where they depend on the placement.
+    if they depend on the placement.
     """
 
     def __init__(self, moves: Moves, limits: Limits, slots: Sequence[int]) -> None:
@@ -78,7 +78,7 @@ class Timing:
         """Require that a time is at or after the arrival of an edge's data, if the data moves.
 
         A transfer takes at least the minimum over all pairs of classes. Each pair that takes longer has a row, enforced
-        where the pair is the actual one. That was faster than element constraints and than one row per class of the
+        if the pair is the actual one. That was faster than element constraints and than one row per class of the
         sender. One linear row with a literal per pair was as fast: in 6 s, 11 instead of 10 of 15 random graphs were
         proved, but the schedule of resnet50 after 14 s was 4% worse, with an eighth more variables.
         """
@@ -145,7 +145,7 @@ class Timing:
         return sent
 
     def _times(self, move: Move) -> tuple[Variable, int | Variable, Expression]:
-        """Add start, ticks and end of a transfer; where it is not needed, its ticks are 0."""
+        """Add start, ticks and end of a transfer; if it is not needed, its ticks are 0."""
         base, u = self.base, move.producer
         moving = move.moving
         sent = base.integer(0, self.horizon, lambda view: view.end[u] if (e := moving(view)) is None else view.sent[e])

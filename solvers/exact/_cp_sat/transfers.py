@@ -23,38 +23,22 @@ Ways = dict[Pair, Literal]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A transfer that a placement may need: of one edge, or of a shared output to one device.
+    """A transfer that a placement may need: of one edge, or of a shared output to one device."""
 
-    Attributes
-    ----------
-    producer
-        The task whose data moves.
-    edges
-        The edges that it serves: one, or the shared ones of the producer that can end on `device`.
-    device
-        The destination, if the output is shared by several groups.
-    present
-        Literal that the placement needs it.
-    options
-        Pairs of classes, sender's and receiver's, between which it can run.
-    moving
-        Returns one of the edges that it serves in a schedule, None if the schedule does not need it.
-    """
-
-    producer: int
-    edges: tuple[int, ...]
-    device: int | None
-    present: Literal
-    options: tuple[Pair, ...]
-    moving: Callable[[View], int | None]
+    producer: int  # the task whose data moves
+    edges: tuple[int, ...]  # the edges that it serves: one, or the shared ones of the producer that can end on `device`
+    device: int | None  # the destination, if the output is shared by several groups
+    present: Literal  # whether the placement needs it
+    options: tuple[Pair, ...]  # pairs of classes, sender's and receiver's, between which it can run
+    moving: Callable[[View], int | None]  # returns one of its edges if a schedule needs it
 
 
 class Moves:
-    """The transfers of a placement and, where costs differ, the device classes between which they run.
+    """The transfers of a placement and, if costs differ, the device classes between which they run.
 
     Variables: y[u, d], a shared output of task u moves to device d; z[g, h, c, k], groups g and h are on
     different devices, g in class c and h in class k; z'[u, d, c], a shared output of task u moves to device d
-    from class c. z and z' are added only where costs differ by class.
+    from class c. z and z' are added only if costs differ by class.
     """
 
     def __init__(self, placement: Placement) -> None:
@@ -91,7 +75,7 @@ class Moves:
         return [move for u in range(self.problem.n_tasks) for move in self._of_task(u)]
 
     def cost(self, move: Move, table: Int) -> Expression:
-        """Return the entry of `table` (k, k) for the classes of a move; 0 where it is not needed."""
+        """Return the entry of `table` (k, k) for the classes of a move; 0 if it is not needed."""
         costs = [int(table[pair]) for pair in move.options]
         if len(set(costs)) == 1:
             return costs[0] * move.present

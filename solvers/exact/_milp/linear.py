@@ -67,7 +67,7 @@ class Program(LinearProgram):
     def column(self, low: int, high: int, value: Callable[[View], float], *, whole: bool = False) -> Linear:
         """Add a variable in low..high.
 
-        Where low > high, a row makes the program infeasible, because engines reject crossed bounds.
+        If low > high, a row makes the program infeasible, because engines reject crossed bounds.
 
         Raises
         ------

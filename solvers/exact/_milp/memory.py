@@ -16,7 +16,7 @@ from .timing import Timing
 
 
 class Memory:
-    """The constraint that no device exceeds its capacity; column U[d], the bytes used, where the objective needs it.
+    """The constraint that no device exceeds its capacity; column U[d], the bytes used, if the objective needs it.
 
     Bytes are counted in units of their greatest common divisor, and capacities are rounded down to units. Sums of
     multiples of the unit respect one capacity exactly if they respect the other.
@@ -28,7 +28,7 @@ class Memory:
         y[i, j] <= L[i, j] + A[i, j] + R[i, j]
 
     where the binary A says that i starts later, s[i] >= s[j] + 1, and R that it is released by then, s[j] >= r[i]. All
-    times are integers in these units, so "later" is "by 1 or more". Where j has a duration, A is the o[j, i] of the
+    times are integers in these units, so "later" is "by 1 or more". If j has a duration, A is the o[j, i] of the
     disjunction. The scratch of another task is live at the start of j only if j has no duration and the other task
     starts at the same tick; the row of that task then counts both.
     """
@@ -49,10 +49,8 @@ class Memory:
             self._limit_peaks(devices, timing)
 
     def _limit_sums(self, devices: list[int]) -> None:
-        held = [
-            [sum(parts)] * self.problem.n_devices
-            for parts in zip(self.resident, self.output, self.scratch, strict=True)
-        ]
+        amounts = zip(self.resident, self.output, self.scratch, strict=True)
+        held = [[sum(parts)] * self.problem.n_devices for parts in amounts]
         for d, load in enumerate(self.placement.loads(held)):
             if d in devices:
                 self.used[d] = load

@@ -54,7 +54,7 @@ class Placement:
         """Return z[g, h, a, b] by (a, b), for two distinct groups.
 
         z is the product x[g, a] x[h, b]. Rows sum_b z[a, b] = x[g, a] and sum_a z[a, b] = x[h, b] define it for
-        integral x. z[a, a] is omitted where the groups are separated.
+        integral x. z[a, a] is omitted if the groups are separated.
         """
         if (h, g) in self._both:
             return {(a, b): z for (b, a), z in self._both[h, g].items()}
@@ -71,7 +71,7 @@ class Placement:
     def together(self, g: int, h: int) -> Linear:
         """Return y[g, h]: 1 if two groups share a device; otherwise it may still be above 0.
 
-        It is the sum of z[d, d] where products exist, else y >= x[g, d] + x[h, d] - 1 for each device.
+        It is the sum of z[d, d] if products exist, else y >= x[g, d] + x[h, d] - 1 for each device.
         """
         if g == h:
             return Linear(constant=1)

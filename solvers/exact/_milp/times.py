@@ -16,34 +16,19 @@ from placeopt.model.problem import UNLIMITED, Problem
 class Times:
     """Times in units of `unit` ticks.
 
-    Attributes
-    ----------
-    unit
-        Ticks of which every duration, transfer and release time is a multiple. So is every start of a schedule in
-        which nothing can start earlier by itself; deadlines may be rounded down to a multiple.
-    horizon
-        Time by which some optimal schedule ends, and every one at least as good as the incumbent if the first level of
-        the objective contains the makespan.
-    duration
-        Per task and device.
-    transfer
-        Per edge, sending and receiving device; 0 between a device and itself.
-    earliest, latest
-        Per task: lower bound of its start, upper bound of its end.
-    least
-        Per task: its shortest duration.
-    after
-        Per task: its successors, direct and indirect, as the bits of a number.
+    Every duration, transfer and release time is a multiple of the unit. So is every start of a schedule in which
+    nothing can start earlier by itself; deadlines may be rounded down to a multiple. By the horizon, some optimal
+    schedule ends, and every one at least as good as the incumbent if the first level contains the makespan.
     """
 
     unit: int
     horizon: int
-    duration: list[list[int]]
-    transfer: list[list[list[int]]]
-    earliest: list[int]
-    latest: list[int]
-    least: list[int]
-    after: list[int]
+    duration: list[list[int]]  # of each task on each device
+    transfer: list[list[list[int]]]  # of each edge, between sender and receiver; 0 between a device and itself
+    earliest: list[int]  # lower bound of each task's start
+    latest: list[int]  # upper bound of each task's end
+    least: list[int]  # shortest duration of each task
+    after: list[int]  # direct and indirect successors of each task, as the bits of a number
 
     def ordered(self, i: int, j: int) -> bool:
         """Return whether a path leads from one of two tasks to the other."""

@@ -50,7 +50,7 @@ class Timing:
         return total(self.times.duration[i][d] * x for d, x in row.items())
 
     def if_one(self, later: Linear, earlier: Linear, condition: Linear, slack: int) -> None:
-        """Require later >= earlier where the condition is 1; `slack` is the largest violation where it is 0."""
+        """Require later >= earlier if the condition is 1; `slack` is the largest violation if it is 0."""
         self.program.at_least(later, earlier - max(0, slack) * (1 - condition))
 
     def _precedence(self, e: int) -> None:
@@ -107,7 +107,7 @@ class Timing:
             self.if_one(self.start[v], arrival, self.moves.serving(v, move), times.horizon - times.earliest[v])
 
     def _sent(self, view: View, move: Move) -> int:
-        """Return the start of a move in a schedule; its producer's end where it is not needed."""
+        """Return the start of a move in a schedule; its producer's end if it is not needed."""
         u, group = move.producer, self.placement.group
         for e in move.edges:
             to = view.home[group[self.moves.target[e]]]
@@ -119,9 +119,8 @@ class Timing:
         """Add f[q, r] + f[r, q] >= out[q, a] + out[r, a] - 1 for every sending port, and likewise for receiving."""
         one, other = self.moves.all[q], self.moves.all[r]
         devices = range(self.problem.n_devices)
-        ports = [(one.leaves(a), other.leaves(a)) for a in devices] + [
-            (one.reaches(b), other.reaches(b)) for b in devices
-        ]
+        ports = [(one.leaves(a), other.leaves(a)) for a in devices]
+        ports += [(one.reaches(b), other.reaches(b)) for b in devices]
         common = [(left, right) for left, right in ports if left.terms and right.terms]
         if not common or self._follows(one, other) or self._follows(other, one):
             return
@@ -140,14 +139,12 @@ class Timing:
         """Return whether, in a schedule, move q ends before move r starts."""
         one, other = self.moves.all[q], self.moves.all[r]
         begun = self._sent(view, one)
-        ways = {(view.home[self.placement.group[one.producer]], b) for b in self._destinations(view, one)}
+        homes = [view.home[self.placement.group[self.moves.target[e]]] for e in one.edges]
+        sender = view.home[self.placement.group[one.producer]]
+        ways = {(sender, b) for b in homes if one.device in (None, b)}
         table = self.times.transfer[one.edges[0]]
         ticks = max((table[a][b] * self.times.unit for a, b in ways if (a, b) in one.ways), default=0)
         return begun + ticks <= self._sent(view, other)
-
-    def _destinations(self, view: View, move: Move) -> list[int]:
-        found = [view.home[self.placement.group[self.moves.target[e]]] for e in move.edges]
-        return [b for b in found if move.device in (None, b)]
 
     def _follows(self, one: Move, other: Move) -> bool:
         """Return whether the graph orders two moves: the first ends at the other's producer or before."""

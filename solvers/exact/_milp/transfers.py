@@ -14,22 +14,13 @@ from .placement import Pair, Placement
 class Move:
     """A transfer that a placement may need.
 
-    Attributes
-    ----------
-    producer
-        The task whose data moves.
-    edges
-        The edges that it serves: one that is not shared, or the shared ones of the producer that can end on `device`.
-    device
-        The destination of a shared output; None for an edge that is not shared.
-    ways
-        (a, b) -> whether it runs from device a to device b. For a shared output the value may be too large, which only
-        adds cost.
+    `ways` maps (a, b) to whether the transfer runs from device a to device b. For a shared output the value may be too
+    large, which only adds cost.
     """
 
-    producer: int
-    edges: tuple[int, ...]
-    device: int | None
+    producer: int  # the task whose data moves
+    edges: tuple[int, ...]  # one that is not shared, or the shared ones of the producer that can end on `device`
+    device: int | None  # the destination of a shared output
     ways: dict[Pair, Linear]
 
     def leaves(self, a: int) -> Linear:
@@ -41,7 +32,7 @@ class Move:
         return total(z for (_, r), z in self.ways.items() if r == b)
 
     def cost(self, table: list[list[int]]) -> Linear:
-        """Return the entry of a table (m rows of m) for its two devices; 0 where it is not needed."""
+        """Return the entry of a table (m rows of m) for its two devices; 0 if it is not needed."""
         return total(table[a][b] * z for (a, b), z in self.ways.items())
 
 
@@ -59,7 +50,7 @@ class Moves:
         self.all = [move for u in range(self.problem.n_tasks) for move in self._of_task(u)]
 
     def serving(self, v: int, move: Move) -> Linear:
-        """Whether a move is the one that task v would wait for, were its data not there already."""
+        """Return whether a move brings data to the device of task v, which waits for it unless the data is there."""
         if move.device is None:
             return Linear(constant=1)
         return self.placement.x[self.placement.group[v]][move.device]

@@ -27,25 +27,14 @@ Name = Literal["time", "devices", "critical"]
 
 @dataclass(slots=True)
 class Kind:
-    """A kind of neighbourhoods and its success.
-
-    Attributes
-    ----------
-    size
-        Free tasks of the next one.
-    tried, gains, ticks, seconds
-        Number of trials and of gains; ticks gained and seconds spent in total.
-    rate
-        Recent gain per second, as a share of the makespan; infinite before the first trial.
-    """
+    """A kind of neighbourhoods and its success."""
 
     name: Name
-    size: float
+    size: float  # free tasks of the next neighbourhood
     tried: int = 0
-    gains: int = 0
-    ticks: int = 0
-    seconds: float = 0.0
-    rate: float = math.inf
+    ticks: int = 0  # gained in total
+    seconds: float = 0.0  # spent in total
+    rate: float = math.inf  # recent gain per second, as a share of the makespan; infinite before the first trial
 
 
 class Chooser:

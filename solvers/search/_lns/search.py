@@ -30,7 +30,7 @@ POLL = 0.05
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """A neighbourhood and its result; `sub` and `found` are None where no gain was possible."""
+    """A neighbourhood and its result; `sub` and `found` are None if no gain was possible."""
 
     kind: Kind
     area: Neighbourhood
@@ -40,19 +40,7 @@ class Trial:
 
 
 class Search:
-    """The loop.
-
-    Attributes
-    ----------
-    state
-        The best schedule so far, or another of the same makespan.
-    spent
-        Work so far, in seconds of one core.
-    tried, failed
-        Number of trials, in total and since the last gain.
-    complete
-        Whether the whole problem was one neighbourhood, solved to optimality.
-    """
+    """The loop."""
 
     def __init__(
         self,
@@ -65,12 +53,12 @@ class Search:
     ) -> None:
         self.problem, self.seed, self.workers = problem, seed, workers
         self.stopped, self.on_better = stopped, on_better
-        self.state = State(problem, schedule)
+        self.state = State(problem, schedule)  # the best schedule so far, or another of the same makespan
         self.chooser = Chooser(problem, seed)
-        self.spent = 0.0
-        self.tried = 0
-        self.failed = 0
-        self.complete = False
+        self.spent = 0.0  # work so far, in seconds of one core
+        self.tried = 0  # trials
+        self.failed = 0  # trials since the last gain
+        self.complete = False  # whether the whole problem was one neighbourhood, solved to optimality
 
     def run(self, seconds: float, bound: float) -> None:
         """Continue for about `seconds` of work, or until the makespan is at most a bound."""
@@ -133,7 +121,6 @@ class Search:
         kind, area, before = trial.kind, trial.area, self.state
         gain = self._gain(trial)
         kind.tried += 1
-        kind.gains += gain > 0
         kind.ticks += gain
         kind.seconds += trial.seconds
         share = gain / max(before.span, 1) / trial.seconds

@@ -23,39 +23,19 @@ from placeopt.simulation import retime
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boundary:
-    """The state of the devices before and after an interval of the sequence.
+    """The state of the devices before and after an interval of the sequence."""
 
-    Attributes
-    ----------
-    free
-        (m,) end of the last task on the device before the interval, 0 without one.
-    tail, latest
-        (m,) tail and latest start of the first task on the device after the interval; 0 and UNLIMITED without one.
-    """
-
-    free: Int
-    tail: Int
-    latest: Int
+    free: Int  # (m,) end of the last task on the device before the interval, 0 without one
+    tail: Int  # (m,) tail of the first task on the device after the interval, 0 without one
+    latest: Int  # (m,) latest start of that task, UNLIMITED without one
 
 
 class State:
-    """An immutable valid schedule, with heads and tails.
+    """An immutable valid schedule, with its makespan `span`, heads and tails.
 
-    Attributes
-    ----------
-    schedule
-        The schedule.
-    sequence
-        (n,) the tasks by start, producers before consumers.
-    device, start, end
-        (n,) device, start and end of each task.
-    tail
-        (n,) ticks from the start of each task to the end of the longest path from it. Under port contention, waiting of
-        transfers is ignored.
-    latest
-        (n,) the latest start with which it and its followers meet their deadlines, UNLIMITED without any.
-    span
-        The makespan.
+    All arrays are (n,). `sequence` has the tasks by start, producers before consumers. `tail` has the ticks from the
+    start of each task to the end of the longest path from it, without the waiting of transfers for ports. `latest` has
+    the latest start with which a task and its followers meet their deadlines, UNLIMITED without deadlines.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:

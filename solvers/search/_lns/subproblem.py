@@ -53,34 +53,18 @@ class Neighbourhood:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subproblem:
-    """The problem of a neighbourhood, in ticks from `origin` on, without the `rest` at the end of every schedule.
+    """The problem of a neighbourhood, in ticks from `origin` on, without the `rest` at the end of every schedule."""
 
-    Attributes
-    ----------
-    tasks
-        (k,) tasks of the whole problem, in sequence.
-    problem
-        Their problem, with the remaining memory, without ports, and with the makespan as objective.
-    free
-        (k,) whether a task may change its position and, if its whole group is free, its device.
-    allowed
-        (g, m) devices of the groups.
-    head, tail, late
-        (k, m) ticks, see above; `late` is UNLIMITED without a deadline.
-    span
-        The current makespan of the subproblem.
-    """
-
-    tasks: Int
-    problem: Problem
-    free: Bool
-    allowed: Bool
-    head: Int
+    tasks: Int  # (k,) tasks of the whole problem, in sequence
+    problem: Problem  # their problem: the remaining memory, no ports, and the makespan as objective
+    free: Bool  # (k,) whether a task may change its position and, if its whole group is free, its device
+    allowed: Bool  # (g, m) devices of the groups
+    head: Int  # (k, m) ticks, see above
     tail: Int
-    late: Int
+    late: Int  # UNLIMITED without a deadline
     origin: int
     rest: int
-    span: int
+    span: int  # the current makespan of the subproblem
 
 
 def subproblem_of(state: State, area: Neighbourhood) -> Subproblem:
@@ -113,7 +97,7 @@ def subproblem_of(state: State, area: Neighbourhood) -> Subproblem:
     due = state.latest[consumer] != UNLIMITED
     np.minimum.at(late, owner[due], state.latest[consumer[due]][:, None] - ticks[due])
 
-    group, size = problem.group[tasks], _group_sizes(problem)
+    group, size = problem.group[tasks], np.bincount(problem.group, minlength=problem.n_groups)
     freed = np.bincount(group[area.free], minlength=problem.n_groups)
     movable = freed[group] == size[group]
     small = _bare(problem, state, tasks, pairs, inner, movable)
@@ -203,10 +187,6 @@ def _spare(problem: Problem, small: Problem, now: Int, head: Int, tail: Int, lat
     return spare
 
 
-def _group_sizes(problem: Problem) -> Int:
-    return np.bincount(problem.group, minlength=problem.n_groups)
-
-
 def _rows(start: Int, tasks: Int) -> tuple[Int, Int]:
     """Return the entries of CSR rows: the index of the row in `tasks`, and the entry."""
     lengths = start[tasks + 1] - start[tasks]
@@ -217,25 +197,13 @@ def _rows(start: Int, tasks: Int) -> tuple[Int, Int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """The result for a subproblem.
+    """The result for a subproblem, in its own ticks."""
 
-    Attributes
-    ----------
-    device, start
-        (k,) of its tasks, in its own ticks; None without a schedule that is short enough.
-    proved
-        Whether no shorter schedule exists.
-    work
-        Deterministic time of CP-SAT.
-    size
-        Variables of the model.
-    """
-
-    device: Int | None
-    start: Int | None
-    proved: bool
-    work: float
-    size: int
+    device: Int | None  # (k,); None without a schedule that is short enough
+    start: Int | None  # (k,)
+    proved: bool  # whether no shorter schedule exists
+    work: float  # deterministic time of CP-SAT
+    size: int  # variables of the model
 
 
 def solved(sub: Subproblem, state: State, limit: float, seed: int, stopped: Callable[[], bool]) -> Solution:

@@ -1,4 +1,4 @@
-"""Attacks on the placement models and their solvers: what once went wrong, and what easily could."""
+"""Regression tests of the placement models and their solvers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def graph(n: int, edges: Int, m: int = 2) -> Problem:
 
 
 def parallel_to(problem: Problem, device: Int, j: int) -> Int:
-    """(m,) placed tasks on each device with the dependencies of j, in the topology of all that are placed and j."""
+    """(m,) placed tasks on each device with the dependencies of j, in the topology of the placed tasks and j."""
     depends: dict[int, set[int]] = {}
     for u in problem.order.tolist():
         producers = problem.edge_source[problem.in_edge[problem.in_start[u] : problem.in_start[u + 1]]].tolist()
@@ -37,7 +37,7 @@ def parallel_to(problem: Problem, device: Int, j: int) -> Int:
 
 
 @pytest.mark.parametrize("density", [0.1, 0.4, 1.0])
-def test_dependencies_in_several_words_are_lost_and_their_bits_given_to_others(density: float) -> None:
+def test_bit_sets_of_several_words(density: float) -> None:
     rng = np.random.default_rng(int(100 * density))
     layer = np.arange(3 * (BITS + 10)) // (BITS + 10)
     linked = (layer[:, None] + 1 == layer) & (rng.random((len(layer), len(layer))) < density)
@@ -52,15 +52,15 @@ def test_dependencies_in_several_words_are_lost_and_their_bits_given_to_others(d
     assert state.words[0] >= 2
 
 
-def test_what_sees_nothing_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To place a source was O(its consumers' producers): minutes for 2,000 sources with 2,000 consumers each."""
+def test_placing_sources_checks_no_dependents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Placing a source once took O(producers of its consumers): minutes for 2,000 sources with 2,000 consumers."""
     looked: list[int] = []
 
-    def renewed(_graph: Graph, _state: Topology, _v: int, w: int) -> bool:
+    def drop_lost(_graph: Graph, _state: Topology, _v: int, w: int) -> bool:
         looked.append(w)
         return False
 
-    monkeypatch.setattr(topology, "renewed", renewed)
+    monkeypatch.setattr(topology, "drop_lost", drop_lost)
     problem = graph(80, np.argwhere((np.arange(80)[:, None] < 40) & (np.arange(80) >= 40)))
     structure, state = make_graph(problem), make_topology(make_graph(problem), 2)
     for v in range(40):
@@ -71,10 +71,10 @@ def test_what_sees_nothing_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        # Infinite benefits: "the devices filled up" of devices that had room, or a traceback.
+        # These once gave infinite benefits: a wrong message about full devices, or a traceback.
         ({"cap": "1e-310 s"}, r"setting cap: 1e-310 s is out of range; expected one tick \(1 s\) to"),
         ({"cap": "1e300 s"}, "setting cap: 1e300 s is out of range"),
-        ({"tiers": "1 at 1e-300 B/s"}, '"1e-300 B/s" is no rate at which anything could be swapped'),
+        ({"tiers": "1 at 1e-300 B/s"}, '"1e-300 B/s" is too slow for swapping'),
         ({"maximiser": "local-search"}, "maximiser = local-search needs a function whose value does not depend"),
         (
             {"maximiser": "continuous", "parallelism": False, "load": False, "memory": "unlimited", "cap": "2 s"},
@@ -82,13 +82,13 @@ def test_what_sees_nothing_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -
         ),
     ],
 )
-def test_settings_out_of_reach_are_refused_in_words(settings: dict[str, object], message: str) -> None:
+def test_settings_out_of_range(settings: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         po.solve(po.load(FIVE_NODE), "submodular-g", **settings)
 
 
-def test_devices_of_one_class_are_unlike_where_a_caller_says_so() -> None:
-    # The second device was passed over, being as empty as the first, though only it may take the shorter task.
+def test_devices_of_one_class_with_different_feasible_groups() -> None:
+    # The second device was once skipped as equivalent to the first, although only it may run the shorter task.
     problem = build_problem(task_names=["a", "b"], device_names=["x", "y"], duration=np.array([[5, 5], [3, 3]]))
     model = PlacementModel(problem, "inside", feasible=np.array([[True, True], [False, True]]))
     for lazy in (True, False):

@@ -1,4 +1,4 @@
-"""What Python and a notebook show of problems and results, and results as data frames."""
+"""Text, HTML and data frames of problems and results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EDGE = {"a": 1, "b": 1}
 
 
 def small(**keys: Any) -> po.Problem:
-    """a feeds b and c, on other devices by their pins; ticks of a millisecond, a byte takes one."""
+    """a -> b and a -> c on different devices; a tick is a millisecond and transfers one byte."""
     document: dict[str, Any] = {
         "placeopt": 1,
         "name": "small",
@@ -44,7 +44,7 @@ def impossible() -> po.Problem:
 
 
 class Cells(HTMLParser):
-    """The texts of an HTML table's cells, and its tags; fails for tags that are not closed in order."""
+    """Collects the cell texts and tags of an HTML table; fails if tags are not closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -67,10 +67,10 @@ class Cells(HTMLParser):
 
 
 class TestPlacement:
-    def test_names_of_devices_by_names_of_tasks(self) -> None:
+    def test_placement_by_names(self) -> None:
         assert po.solve(small()).placement == {"a": "cpu", "b": "gpu0", "c": "gpu0"}
 
-    def test_none_without_a_schedule(self) -> None:
+    def test_placement_is_none_without_schedule(self) -> None:
         assert po.solve(impossible()).placement is None
 
 
@@ -85,7 +85,7 @@ class TestText:
         assert repr(po.solve(impossible())) == "<Result of heft on small: infeasible, no schedule>"
 
     @pytest.mark.parametrize("problem", ["five-node", "sensor-fusion", "heft-10"])
-    def test_the_summary_is_what_the_command_line_prints(self, problem: str) -> None:
+    def test_summary_equals_the_output_of_the_command(self, problem: str) -> None:
         path = PROBLEMS / f"{problem}.yaml"
         result = po.solve(po.load(path))
         outcome = run("solve", path)
@@ -96,7 +96,7 @@ class TestText:
         assert words(result.summary()) == words(outcome.out)
         assert str(result) == result.summary()
 
-    def test_columns_stand_below_each_other(self) -> None:
+    def test_columns_are_aligned(self) -> None:
         lines = po.solve(small()).summary().splitlines()
         header, *rows = lines[-5:-1]
         assert [line.split()[:3] for line in rows] == [
@@ -106,7 +106,7 @@ class TestText:
             assert row[header.index("type")] != " "
             assert row[header.index("type") - 1] == " "
 
-    def test_violations_are_told(self) -> None:
+    def test_violations_are_listed(self) -> None:
         broken = po.solve(small(tasks={name: {"time": 4, "deadline": 7, "pin": "gpu0"} for name in "ab"}))
         assert broken.summary().endswith("no schedule")
         problem = po.load(PROBLEMS / "inception-tight.yaml")
@@ -133,7 +133,7 @@ class TestNotebook:
         assert texts[:4] == ["small", "three tasks", "size", "3 tasks, 0 edges, 3 devices"]
         assert texts[-8:] == ["cpu", "cpu", "100 B", "3", "gpu0 .. gpu1 (2)", "accelerator", "unlimited", "0"]
 
-    def test_names_are_no_markup(self) -> None:
+    def test_names_are_escaped(self) -> None:
         evil = "<script src='http://x'>&amp;"
         problem = po.compile(
             {"placeopt": 1, "name": evil, "description": evil, "devices": {evil: None}, "tasks": {evil: {"time": 1}}}
@@ -143,13 +143,13 @@ class TestNotebook:
             assert "script" not in cells.tags
             assert any("<script src='http://x'>&amp;" in text for text in ("".join(cells.texts),))
 
-    def test_many_devices_are_counted(self) -> None:
+    def test_number_of_omitted_devices_is_shown(self) -> None:
         devices = {f"d{k}": {"memory": 100 + k} for k in range(SHOWN + 5)}
         problem = po.compile({"placeopt": 1, "devices": devices, "tasks": {"a": {"time": 1}}})
         assert f"and {SHOWN + 5 - DEVICE_ROWS} other device classes" in Cells(problem._repr_html_()).texts
         assert "and 5 devices that are less busy" in Cells(po.solve(problem)._repr_html_()).texts
 
-    def test_the_busiest_devices_are_shown_in_their_order(self) -> None:
+    def test_busiest_devices_are_shown_in_problem_order(self) -> None:
         devices = {f"d{k}": {"type": "x"} for k in range(SHOWN + 5)}
         tasks = {"a": {"time": 3, "pin": f"d{SHOWN + 4}"}, "b": {"time": 9, "pin": "d22"}}
         problem = po.compile({"placeopt": 1, "devices": devices, "tasks": tasks})
@@ -207,7 +207,7 @@ class TestFrame:
 
     @pytest.mark.parametrize("name", ["inception", "sensor-fusion", "edge-perception", "gnmt"])
     @pytest.mark.parametrize("contention", ["none", "port"])
-    def test_frames_of_whole_problems_agree_with_the_metrics(self, name: str, contention: Any) -> None:
+    def test_frames_agree_with_metrics(self, name: str, contention: Any) -> None:
         problem = replace(po.load(PROBLEMS / f"{name}.yaml"), contention=contention)
         result = po.solve(problem)
         schedule = result.schedule
@@ -227,12 +227,12 @@ class TestFrame:
             assert sorted(moves["start"]) == sorted(schedule.transfers.start.tolist())
 
     @pytest.mark.parametrize("rows", ["tasks", "transfers", "devices"])
-    def test_no_schedule_no_rows(self, rows: Any) -> None:
+    def test_result_without_schedule_has_no_rows(self, rows: Any) -> None:
         full, empty = (po.solve(problem).to_frame(rows, unit="ms") for problem in (small(), impossible()))
         assert len(empty) == 0
         assert list(empty.columns) == list(full.columns)
 
-    def test_arguments_that_make_no_sense(self) -> None:
+    def test_invalid_arguments(self) -> None:
         result = po.solve(small())
         with pytest.raises(
             po.UsageError, match=r'^to_frame: unknown rows "task"; expected one of tasks, devices, tran'
@@ -242,7 +242,7 @@ class TestFrame:
             result.to_frame(unit="h")  # type: ignore[arg-type]
 
 
-def test_without_pandas_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pandas_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     result = po.solve(small())
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(po.MissingExtraError, match=r"^to_frame needs pandas: pip install 'placeopt\[frames\]'$"):
