@@ -46,7 +46,7 @@ def _run() -> int:
         except InternalError as error:
             print(f"placeopt: internal error: {error}", file=sys.stderr)
             if error.dump is not None:
-                from placeopt.cli.dumps import save_dump
+                from placeopt.cli.files import save_dump
 
                 print(f"placeopt: {save_dump(error.dump)}", file=sys.stderr)
             return INTERNAL

@@ -6,18 +6,11 @@ from typing import Annotated
 
 import typer
 
+from placeopt.cli.arguments import checked_options, seconds
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import (
-    AsJson,
-    ProblemFile,
-    Seed,
-    Workers,
-    checked_options,
-    print_json,
-    seconds,
-    stderr_console,
-    stdout_console,
-)
+from placeopt.cli.options import AsJson, ProblemFile, Seed, Workers
+from placeopt.cli.output import print_json, stderr_console, stdout_console
+from placeopt.cli.parameters import limit_option
 from placeopt.cli.progress import status_line
 
 _CODES = {"feasible": 0, "infeasible": 1, "undecided": 3}
@@ -25,12 +18,7 @@ _CODES = {"feasible": 0, "infeasible": 1, "undecided": 3}
 
 def explain(
     problem: ProblemFile,
-    time_limit: Annotated[
-        str,
-        typer.Option(
-            "--time-limit", "-t", metavar="TIME", help="Stop after this time and print the lines found so far."
-        ),
-    ] = "60s",
+    time_limit: Annotated[str, limit_option("Stop after this time and print the lines found so far.")] = "60s",
     solver: Annotated[
         str, typer.Option("--solver", "-s", help="The exact solver that decides feasibility.")
     ] = "cp-sat",

@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from placeopt.cli.arguments import checked_options, limit_seconds
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import (
-    AsJson,
-    ProblemFile,
-    Workers,
-    checked_options,
-    limit_seconds,
-    print_json,
-    print_notes,
-    stderr_console,
-    stdout_console,
-)
+from placeopt.cli.options import AsJson, ProblemFile, Workers
+from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
+from placeopt.cli.parameters import limit_option
 from placeopt.cli.progress import watched
 
 if TYPE_CHECKING:
@@ -41,12 +34,7 @@ def inspect(problem: ProblemFile, as_json: AsJson = False) -> None:
 
 def bounds(
     problem: ProblemFile,
-    time_limit: Annotated[
-        str,
-        typer.Option(
-            "--time-limit", "-t", metavar="TIME", help="Time limit of the relaxations, such as 30s or 5min, or `none`."
-        ),
-    ] = "30s",
+    time_limit: Annotated[str, limit_option("Time limit of the relaxations, such as 30s or 5min, or `none`.")] = "30s",
     workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
