@@ -575,7 +575,8 @@ class TestLedger:
                 Ledger(path, resume=True)
         with pytest.raises(UsageError, match="exists; --resume"):
             Ledger(path, resume=False)
-        Ledger(path, resume=True).close()
+        with Ledger(path, resume=True):
+            pass
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
     def test_a_full_disk_is_reported(self, tmp_path: Path) -> None:

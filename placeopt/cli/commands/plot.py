@@ -80,9 +80,8 @@ def _of_plan(file: Path, plan: Path | None, kind: str, title: str) -> Picture:
 def _of_runs(
     file: Path, kind: str, problems: Sequence[str] | None, solvers: Sequence[str] | None, title: str
 ) -> Picture:
-    from placeopt.studies.comparison.drawing import draw_comparison
     from placeopt.studies.comparison.result import Comparison
 
     comparison = Comparison.read(file)
     print_notes(*comparison.notes)
-    return draw_comparison(comparison, kind, title=title, problems=problems, solvers=solvers)
+    return comparison.plot(kind, title=title, problems=problems, solvers=solvers)

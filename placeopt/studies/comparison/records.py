@@ -104,13 +104,7 @@ class Record(Run):
 
     @classmethod
     def from_json(cls, line: str) -> Record:
-        """Parse a line.
-
-        Raises
-        ------
-        ValueError
-            If the line is not a record, or is incomplete.
-        """
+        """Parse a line; one that is not a complete record is a ValueError."""
         return cls.of(read_line(line))
 
     @classmethod
