@@ -11,7 +11,6 @@ from placeopt.cli.commands import (
     catalog,
     compare,
     exchange,
-    explain,
     generate,
     plans,
     plot,
@@ -81,7 +80,7 @@ app.command("simulate")(plans.simulate)
 app.command("plot")(plot.plot)
 app.command("inspect")(problems.inspect)
 app.command("bounds")(problems.bounds)
-app.command("explain")(explain.explain)
+app.command("explain")(problems.explain)
 app.command("check-submodular")(submodular.check_submodular)
 app.command("warm")(warm.warm)
 app.command("whatif")(whatif.whatif)

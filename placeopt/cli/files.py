@@ -186,11 +186,6 @@ def wanted_plots(texts: Sequence[str] | None, known: Sequence[str]) -> list[tupl
     return wanted
 
 
-def plot_targets(wanted: Sequence[tuple[str, Path]]) -> list[tuple[str, Path]]:
-    """Return the files of `wanted_plots` with their option, for `check_targets`."""
-    return [("--plot", path) for _, path in wanted]
-
-
 def save_plots(wanted: Sequence[tuple[str, Path]], draw: Callable[[str], Picture]) -> bool:
     """Draw plots to their files and return whether all succeeded; errors are printed on stderr."""
     done = True

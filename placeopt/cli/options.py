@@ -11,7 +11,7 @@ from placeopt.cli.parameters import input_argument, output_option, time_option
 
 ProblemFile = Annotated[Path, input_argument("PROBLEM", "A problem file (YAML or JSON), or - for standard input.")]
 PlanPath = Annotated[Path, input_argument("PLAN", "A plan file, as `solve --out` writes it.")]
-SolverName = Annotated[str, typer.Option("--solver", "-s", help="The solver; `placeopt solvers` lists them.")]
+Solver = Annotated[str, typer.Option("--solver", "-s", help="The solver; `placeopt solvers` lists them.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for other programs.")]
 Gap = Annotated[
     float | None, typer.Option("--gap", help="Stop as soon as this gap is proved, such as 0.05 for 5 percent.")
@@ -26,11 +26,11 @@ Out = Annotated[Path | None, output_option("--out", "-o", help="Also write the p
 DocumentFile = Annotated[
     Path | None, output_option("--out", "-o", help="Write to this file: JSON if it ends in .json, else YAML.")
 ]
-TraceFile = Annotated[
+Trace = Annotated[
     Path | None,
     output_option("--trace", metavar="FILE.json", help="Write the schedule as a trace for ui.perfetto.dev."),
 ]
-ReportFile = Annotated[
+Report = Annotated[
     Path | None,
     output_option("--report", metavar="FILE.html", help="Write a report as one HTML file that works offline."),
 ]

@@ -216,7 +216,7 @@ class TestJobs:
             ("celeritas:range", "is not a setting; expected NAME:KEY=VALUE"),
             ("celeritas:range=1,range=2", "range of celeritas is set twice"),
             ("celeritas:rage=1", 'celeritas has no setting "rage"; did you mean range'),
-            ("heft,heft", "heft comes twice"),
+            ("heft,heft", "heft is listed twice"),
             ([], "needs at least one solver"),
         ],
     )  # fmt: skip

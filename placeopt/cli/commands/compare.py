@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from placeopt.cli.arguments import limit_seconds, seconds
-from placeopt.cli.files import check_targets, plot_targets, save_plots, wanted_plots, written
+from placeopt.cli.files import check_targets, save_plots, wanted_plots, written
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, ReportFile
+from placeopt.cli.options import AsJson, Report
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.parameters import input_argument, limit_option, output_option, plot_option, time_option
 from placeopt.errors import UsageError
@@ -49,7 +49,7 @@ def compare(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue with the file of --out: run only what is missing in it.")
     ] = False,
-    report: ReportFile = None,
+    report: Report = None,
     plots: Annotated[
         list[str] | None,
         plot_option(
@@ -75,7 +75,7 @@ def compare(
         if number is not None:
             checked_count(option, number)
     pictures = wanted_plots(plots, ("profile", "gap", "convergence"))
-    check_targets(("--out", out), ("--report", report), *plot_targets(pictures))
+    check_targets(("--out", out), ("--report", report), *(("--plot", path) for _, path in pictures))
     messages = stderr_console()
     with on_interrupt() as stop:
         with Bars(messages) as bars:

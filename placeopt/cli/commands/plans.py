@@ -8,7 +8,7 @@ import typer
 
 from placeopt.cli.arguments import checked_options
 from placeopt.cli.files import check_targets, written
-from placeopt.cli.options import AsJson, Out, PlanPath, ProblemFile, ReportFile, TraceFile
+from placeopt.cli.options import AsJson, Out, PlanPath, ProblemFile, Report, Trace
 from placeopt.cli.output import note_violations, print_json, print_notes, stdout_console
 from placeopt.errors import UsageError, unwritable
 
@@ -135,7 +135,7 @@ def simulate(
                 line(f"  {float(q):.0%} quantile", value)
 
 
-def export(problem: ProblemFile, plan: PlanPath, trace: TraceFile = None, report: ReportFile = None) -> None:
+def export(problem: ProblemFile, plan: PlanPath, trace: Trace = None, report: Report = None) -> None:
     """Write a saved plan as a trace or a report, as `solve` does."""
     from placeopt.io.compiler import load
     from placeopt.io.plan import read_plan

@@ -9,29 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, input_path, limit_seconds, seconds
-from placeopt.cli.files import (
-    check_targets,
-    plot_targets,
-    print_instead,
-    save_exports,
-    save_plan,
-    save_plots,
-    wanted_plots,
-)
+from placeopt.cli.files import check_targets, print_instead, save_exports, save_plan, save_plots, wanted_plots
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import (
-    AsJson,
-    BoundTime,
-    Gap,
-    Out,
-    ProblemFile,
-    ReportFile,
-    Seed,
-    Sets,
-    SolverName,
-    TraceFile,
-    Workers,
-)
+from placeopt.cli.options import AsJson, BoundTime, Gap, Out, ProblemFile, Report, Seed, Sets, Solver, Trace, Workers
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.parameters import limit_option, plot_option
 from placeopt.cli.progress import watched
@@ -45,7 +25,7 @@ if TYPE_CHECKING:
 
 def solve(
     problem: ProblemFile,
-    solver: SolverName = "heft",
+    solver: Solver = "heft",
     time_limit: Annotated[
         str | None,
         limit_option(
@@ -88,8 +68,8 @@ def solve(
             "graph, convergence."
         ),
     ] = None,
-    trace: TraceFile = None,
-    report: ReportFile = None,
+    trace: Trace = None,
+    report: Report = None,
     as_json: AsJson = False,
 ) -> None:
     """Solve a problem: place and schedule its tasks, verify the schedule, and prove its gap."""
@@ -123,7 +103,7 @@ def solve(
     for name in names or ():
         find_pass(name)
     pictures = wanted_plots(plots, (*SCHEDULE_KINDS, "convergence"))
-    check_targets(("--out", out), ("--trace", trace), ("--report", report), *plot_targets(pictures))
+    check_targets(("--out", out), ("--trace", trace), ("--report", report), *(("--plot", path) for _, path in pictures))
     begun = time.monotonic()
     document = read_document(problem)
     read = time.monotonic()

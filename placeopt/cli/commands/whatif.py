@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from placeopt.cli.arguments import assignments, checked_options, limit_seconds, seconds
-from placeopt.cli.files import check_targets, plot_targets, save_plots, wanted_plots
+from placeopt.cli.files import check_targets, save_plots, wanted_plots
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, BoundTime, Gap, ProblemFile, Seed, Sets, SolverName, Workers
+from placeopt.cli.options import AsJson, BoundTime, Gap, ProblemFile, Seed, Sets, Solver, Workers
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.parameters import limit_option, plot_option
 from placeopt.cli.progress import watched
@@ -36,7 +36,7 @@ def whatif(
             "network; a target restricts a kind, such as devices:gpu. The default is all changes.",
         ),
     ] = None,
-    solver: SolverName = "auto",
+    solver: Solver = "auto",
     time_limit: Annotated[str, limit_option("Time limit of each solve, such as 30s or 5min, or `none`.")] = "10s",
     more_devices: Annotated[int, typer.Option("--more-devices", help="Number of devices added of a type.")] = 1,
     speed_factor: Annotated[float, typer.Option("--speed-factor", help="Factor for the speed of a type.")] = 2,
@@ -71,7 +71,7 @@ def whatif(
         option=lambda argument: f"--{argument.replace('_', '-')}",
     )
     wanted = wanted_plots(plots, ("gains",))
-    check_targets(*plot_targets(wanted))
+    check_targets(*(("--plot", path) for _, path in wanted))
     compiled = load(problem)
     made, notes = make_changes(compiled, changes, amounts)
 

@@ -203,7 +203,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
-        raise ValueError(f"the key {shown(twice)} comes twice")
+        raise ValueError(f"the key {shown(twice)} occurs twice")
     return found
 
 
