@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from placeopt.cli.arguments import local_file
 from placeopt.cli.output import print_json
-from placeopt.cli.streams import is_unicode, outlast_stdout
+from placeopt.cli.streams import is_unicode, tolerate_lost_stdout
 from placeopt.errors import UsageError, unwritable, visible
 from placeopt.io.files import LONGEST_PATH, Identity, identity, keep_apart, write_whole
 
@@ -49,7 +49,7 @@ def check_targets(*targets: tuple[str, Path | None]) -> None:
         found[itself] = option, path
     keep_apart({itself: f"{option} {_shown(path)}" for itself, (option, path) in found.items()})
     if wanted:
-        outlast_stdout()
+        tolerate_lost_stdout()
 
 
 def _check_writable(path: Path) -> None:
