@@ -17,17 +17,17 @@ ISSUES = 100
 
 def main() -> None:
     """Run the command line and exit the process with its code."""
-    from placeopt.cli.interruption import Interrupted, end_on_signals, heed_signals
-    from placeopt.cli.streams import open_streams, settled
+    from placeopt.cli.interruption import Interrupted, end_on_signals, raise_on_signals
+    from placeopt.cli.streams import final_code, open_streams
 
-    heed_signals()
+    raise_on_signals()
     try:
         open_streams()
-        code = settled(copy_context().run(_run))  # the context holds the output files of this run
+        code = final_code(copy_context().run(_run))  # the context holds the output files of this run
         end_on_signals()
     except Interrupted as stop:
         print(f"placeopt: interrupted{stop.by}", file=sys.stderr)
-        code = settled(stop.code)
+        code = final_code(stop.code)
     sys.exit(code)
 
 
@@ -46,7 +46,7 @@ def _run() -> int:
         except InternalError as error:
             print(f"placeopt: internal error: {error}", file=sys.stderr)
             if error.dump is not None:
-                from placeopt.cli.dumps import save_dump
+                from placeopt.cli.files import save_dump
 
                 print(f"placeopt: {save_dump(error.dump)}", file=sys.stderr)
             return INTERNAL
@@ -56,7 +56,7 @@ def _run() -> int:
     except MemoryError:
         print("placeopt: out of memory; the problem is too large for this machine or solver", file=sys.stderr)
         return 2
-    except LostError:  # `settled` reports it
+    except LostError:  # `final_code` reports it
         return 2
     except OSError as error:
         print(f"placeopt: {error}", file=sys.stderr)

@@ -6,12 +6,11 @@ from typing import Annotated
 
 import typer
 
+from placeopt.cli.arguments import quantity
 from placeopt.cli.commands import (
     catalog,
     compare,
     exchange,
-    explain,
-    export,
     generate,
     plans,
     plot,
@@ -66,10 +65,7 @@ def _bytes(text: str) -> int:
     """Convert a size such as 2GB to bytes; anything else is a UsageError."""
     from placeopt.model import units
 
-    try:
-        size = int(units.parse(text, units.MEMORY).value)
-    except units.QuantityError as error:
-        raise UsageError(f"--max-size: {error}") from None
+    size = int(quantity(text, "--max-size", units.MEMORY).value)
     if not size:
         raise UsageError(f"--max-size: {units.shown(text)} is less than a byte; expected a size, such as 2 GB")
     return size
@@ -79,12 +75,12 @@ app.command("solve")(solve.solve)
 app.command("replace")(replace.replace)
 app.command("compare")(compare.compare)
 app.command("verify")(plans.verify)
-app.command("export")(export.export)
+app.command("export")(plans.export)
 app.command("simulate")(plans.simulate)
 app.command("plot")(plot.plot)
 app.command("inspect")(problems.inspect)
 app.command("bounds")(problems.bounds)
-app.command("explain")(explain.explain)
+app.command("explain")(problems.explain)
 app.command("check-submodular")(submodular.check_submodular)
 app.command("warm")(warm.warm)
 app.command("whatif")(whatif.whatif)

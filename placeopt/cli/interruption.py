@@ -42,7 +42,7 @@ class Stop(threading.Event):
     """Exit code after the signal."""
 
 
-def heed_signals() -> None:
+def raise_on_signals() -> None:
     """Raise `Interrupted` on the first signal, so that resources are released; end the process on the second."""
     global _accepted
     _accepted = float("-inf")

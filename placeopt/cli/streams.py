@@ -82,13 +82,13 @@ def _opened(stream: TextIO, *, lasting: bool) -> TextIO:
     return opened
 
 
-def outlast_stdout() -> None:
+def tolerate_lost_stdout() -> None:
     """Continue if stdout is lost, because a file will hold the result."""
     if isinstance(sys.stdout, Stream):
         sys.stdout.lasting = True
 
 
-def settled(code: int) -> int:
+def final_code(code: int) -> int:
     """Flush stdout and return the exit code of a command that ended with `code`.
 
     If stdout was lost, the code is 141 if its reader closed it, as in `| head`, else 2 with a message. Codes of signals

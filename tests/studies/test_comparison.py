@@ -216,7 +216,7 @@ class TestJobs:
             ("celeritas:range", "is not a setting; expected NAME:KEY=VALUE"),
             ("celeritas:range=1,range=2", "range of celeritas is set twice"),
             ("celeritas:rage=1", 'celeritas has no setting "rage"; did you mean range'),
-            ("heft,heft", "heft comes twice"),
+            ("heft,heft", "heft is listed twice"),
             ([], "needs at least one solver"),
         ],
     )  # fmt: skip
@@ -575,7 +575,8 @@ class TestLedger:
                 Ledger(path, resume=True)
         with pytest.raises(UsageError, match="exists; --resume"):
             Ledger(path, resume=False)
-        Ledger(path, resume=True).close()
+        with Ledger(path, resume=True):
+            pass
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
     def test_a_full_disk_is_reported(self, tmp_path: Path) -> None:

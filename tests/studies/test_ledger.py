@@ -105,7 +105,7 @@ class TestFields:
         ("line", "why"),
         [
             (b'{"a": ' + b"1" * 5000 + b"}", "holds a number of thousands of digits"),
-            (b'{"a": 1, "a": 2}', 'the key "a" comes twice'),
+            (b'{"a": 1, "a": 2}', 'the key "a" occurs twice'),
             (b'{"settings": ' * 60 + b"1" + b"}" * 60, "nested too deeply"),
             (b'{"problem": "\\ud800"}', "are not characters"),
             (b"\xff", "codec can't decode"),

@@ -634,7 +634,7 @@ class TestCommand:
     def test_a_note_where_it_may_take_long(self) -> None:
         done = run("whatif", HEFT_10, "-c", "network", "-s", "heft", "--time-limit", "200s")
         assert done.code == 0
-        assert "note: 2 solves, at most 400 s in all; --change chooses fewer" in done.err
+        assert "note: 2 solves, at most 400 s in total; --change selects fewer" in done.err
         assert "note" not in run("whatif", HEFT_10, "-c", "network", "-s", "heft").err
 
     def test_infeasible(self, tmp_path: Path) -> None:

@@ -18,8 +18,7 @@ from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.memory import peak_memory
 from placeopt.model.problem import Contention
 from placeopt.model.schedule import durations, edge_transfers
-from placeopt.views.traces import trace_text, write_trace
-from placeopt.views.traces.events import lanes
+from placeopt.views.traces import lanes, trace_text, write_trace
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 

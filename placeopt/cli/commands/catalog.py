@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placeopt.cli.options import AsJson, print_json, stdout_console
+from placeopt.cli.options import AsJson
+from placeopt.cli.output import print_json, stdout_console
 
 if TYPE_CHECKING:
     from rich.console import Console

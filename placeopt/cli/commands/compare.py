@@ -8,20 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.commands.export import ReportFile, written
-from placeopt.cli.commands.plot import plot_targets, save_plots, wanted_plots
+from placeopt.cli.arguments import limit_seconds, seconds
+from placeopt.cli.files import check_targets, save_plots, wanted_plots, written
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import (
-    AsJson,
-    input_path,
-    limit_seconds,
-    print_json,
-    print_notes,
-    seconds,
-    stderr_console,
-    stdout_console,
-)
-from placeopt.cli.targets import check_targets, local_file
+from placeopt.cli.options import AsJson, Report
+from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
+from placeopt.cli.parameters import input_argument, limit_option, output_option, plot_option, time_option
 from placeopt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,9 +21,7 @@ if TYPE_CHECKING:
 
 
 def compare(
-    problems: Annotated[
-        list[Path], typer.Argument(metavar="PROBLEM", parser=input_path, help="Problem files (YAML or JSON).")
-    ],
+    problems: Annotated[list[Path], input_argument("PROBLEM", "Problem files (YAML or JSON).")],
     solvers: Annotated[
         list[str] | None,
         typer.Option(
@@ -42,12 +32,8 @@ def compare(
             "solver.",
         ),
     ] = None,
-    time_limit: Annotated[
-        str, typer.Option("--time-limit", "-t", metavar="TIME", help="Time limit of each run, such as 5min, or `none`.")
-    ] = "30s",
-    grace: Annotated[
-        str, typer.Option("--grace", metavar="TIME", help="A run is killed this long after its time limit.")
-    ] = "10s",
+    time_limit: Annotated[str, limit_option("Time limit of each run, such as 5min, or `none`.")] = "30s",
+    grace: Annotated[str, time_option("--grace", help="A run is killed this long after its time limit.")] = "10s",
     seeds: Annotated[int, typer.Option("--seeds", help="Number of seeds 0, 1, ... for each solver and problem.")] = 1,
     workers: Annotated[
         int | None, typer.Option("--workers", "-w", help="Number of parallel runs; by default cores / threads.")
@@ -58,26 +44,17 @@ def compare(
         typer.Option("--dask", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler: tcp://host:8786."),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            parser=local_file,
-            help="Append each finished run to this file as a JSON line.",
-        ),
+        Path | None, output_option("--out", "-o", help="Append each finished run to this file as a JSON line.")
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue with the file of --out: run only what is missing in it.")
     ] = False,
-    report: ReportFile = None,
+    report: Report = None,
     plots: Annotated[
         list[str] | None,
-        typer.Option(
-            "--plot",
-            metavar="[KIND:]FILE",
-            help="Draw the runs to a .png, .svg or .pdf file; may be repeated. Kinds: profile (the default), gap "
-            "(against run time), convergence.",
+        plot_option(
+            "Draw the runs to a .png, .svg or .pdf file; may be repeated. Kinds: profile (the default), gap (against "
+            "run time), convergence."
         ),
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the runs as CSV on stdout.")] = False,
@@ -88,6 +65,7 @@ def compare(
     from placeopt.cli.terminal.comparison import Bars
     from placeopt.studies.comparison.matrix import checked_count
     from placeopt.studies.comparison.matrix import compare as compare_all
+    from placeopt.views.page import write_report
 
     if as_csv + as_json + as_markdown > 1:
         raise UsageError("--csv, --json and --markdown exclude each other: each prints on stdout")
@@ -97,7 +75,7 @@ def compare(
         if number is not None:
             checked_count(option, number)
     pictures = wanted_plots(plots, ("profile", "gap", "convergence"))
-    check_targets(("--out", out), ("--report", report), *plot_targets(pictures))
+    check_targets(("--out", out), ("--report", report), *(("--plot", path) for _, path in pictures))
     messages = stderr_console()
     with on_interrupt() as stop:
         with Bars(messages) as bars:
@@ -109,7 +87,7 @@ def compare(
         torn = [f"the last line of {out} was incomplete and has been dropped"] if bars.torn else []
         print_notes(*torn, *comparison.notes)
         _print(comparison, as_csv, as_json, as_markdown)
-    reported = written(report, lambda path: _write_report(path, comparison))
+    reported = written(report, lambda path: write_report(path, comparison))
     drawn = save_plots(pictures, comparison.plot)
     missing = comparison.expected - len(comparison.records)
     if missing:
@@ -121,12 +99,6 @@ def compare(
         messages.print(f"{lost} of {comparison.expected} runs were lost with their workers{again}", soft_wrap=True)
     failed = lost or all(standing.best is None for standing in comparison.standings.values())
     raise typer.Exit(stop.code if stop.is_set() else 1 if failed else 0 if reported and drawn else 2)
-
-
-def _write_report(path: Path, comparison: Comparison) -> None:
-    from placeopt.views.page import comparison_page, write_page
-
-    write_page(path, comparison_page(comparison))
 
 
 def _print(comparison: Comparison, as_csv: bool, as_json: bool, as_markdown: bool) -> None:

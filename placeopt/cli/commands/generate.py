@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from placeopt.cli.options import DocumentFile, Sets, assignments, write_document
-from placeopt.cli.targets import check_targets
+from placeopt.cli.arguments import assignments
+from placeopt.cli.files import check_targets, write_document
+from placeopt.cli.options import DocumentFile, Sets
 from placeopt.errors import UsageError
 
 app = typer.Typer(help="Generate operator graphs of models, random graphs, and device networks.", no_args_is_help=True)

@@ -1,17 +1,16 @@
-"""placeopt plot: draw plans and comparisons; functions for the option --plot of other commands."""
+"""placeopt plot: draw plans and comparisons."""
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.options import input_path, note_violations, print_notes
-from placeopt.cli.targets import check_targets, local_file
+from placeopt.cli.files import check_targets
+from placeopt.cli.output import note_violations, print_notes
+from placeopt.cli.parameters import input_argument, output_option
 from placeopt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,19 +18,9 @@ if TYPE_CHECKING:
 
 
 def plot(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PROBLEM|RESULTS", parser=input_path, help="A problem file, or results of `compare --out` (.jsonl)."
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", metavar="FILE", parser=local_file, help="The .png, .svg or .pdf file to write."),
-    ],
-    plan: Annotated[
-        Path | None, typer.Argument(metavar="PLAN", parser=input_path, help="A plan of the problem.")
-    ] = None,
+    file: Annotated[Path, input_argument("PROBLEM|RESULTS", "A problem file, or results of `compare --out` (.jsonl).")],
+    out: Annotated[Path, output_option("--out", "-o", help="The .png, .svg or .pdf file to write.")],
+    plan: Annotated[Path | None, input_argument("PLAN", "A plan of the problem.")] = None,
     kind: Annotated[
         str | None,
         typer.Option(
@@ -91,44 +80,8 @@ def _of_plan(file: Path, plan: Path | None, kind: str, title: str) -> Picture:
 def _of_runs(
     file: Path, kind: str, problems: Sequence[str] | None, solvers: Sequence[str] | None, title: str
 ) -> Picture:
-    from placeopt.studies.comparison.drawing import draw_comparison
     from placeopt.studies.comparison.result import Comparison
 
     comparison = Comparison.read(file)
     print_notes(*comparison.notes)
-    return draw_comparison(comparison, kind, title=title, problems=problems, solvers=solvers)
-
-
-def wanted_plots(texts: Sequence[str] | None, known: Sequence[str]) -> list[tuple[str, Path]]:
-    """Parse `--plot [KIND:]FILE` options; the default is the first known kind.
-
-    An unknown kind or suffix is a UsageError, and a missing matplotlib a MissingExtraError.
-    """
-    from placeopt.views.plots import checked_file, checked_kind, need_plots
-
-    wanted = []
-    for text in texts or ():
-        kind, colon, name = text.partition(":")
-        if not colon or not re.fullmatch("[a-z]{2,}", kind):  # C:\\chart.png has no kind
-            kind, name = known[0], text
-        wanted.append((checked_kind(kind, tuple(known)), checked_file(local_file(name))[0]))
-    if wanted:
-        need_plots()
-    return wanted
-
-
-def plot_targets(wanted: Sequence[tuple[str, Path]]) -> list[tuple[str, Path]]:
-    """Return the files of `wanted_plots` with their option, for `check_targets`."""
-    return [("--plot", path) for _, path in wanted]
-
-
-def save_plots(wanted: Sequence[tuple[str, Path]], draw: Callable[[str], Picture]) -> bool:
-    """Draw plots to their files and return whether all succeeded; errors are printed on stderr."""
-    done = True
-    for kind, path in wanted:
-        try:
-            draw(kind).write(path)
-        except UsageError as error:
-            print(f"placeopt: {error}", file=sys.stderr)
-            done = False
-    return done
+    return comparison.plot(kind, title=title, problems=problems, solvers=solvers)

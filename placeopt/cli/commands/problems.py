@@ -1,4 +1,4 @@
-"""placeopt inspect and bounds: describe a problem, and prove lower bounds."""
+"""placeopt inspect, bounds and explain: describe a problem, prove lower bounds, find lines that conflict."""
 
 from __future__ import annotations
 
@@ -8,22 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from placeopt.cli.arguments import checked_options, limit_seconds, seconds
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import (
-    AsJson,
-    ProblemFile,
-    Workers,
-    checked_options,
-    limit_seconds,
-    print_json,
-    print_notes,
-    stderr_console,
-    stdout_console,
-)
-from placeopt.cli.progress import watched
+from placeopt.cli.options import AsJson, ProblemFile, Seed, Workers
+from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
+from placeopt.cli.parameters import limit_option
+from placeopt.cli.progress import status_line, watched
 
 if TYPE_CHECKING:
     from placeopt.bounding.quick import Bound
+
+_CODES = {"feasible": 0, "infeasible": 1, "undecided": 3}
+"""Exit codes of `placeopt explain`."""
 
 
 def inspect(problem: ProblemFile, as_json: AsJson = False) -> None:
@@ -41,12 +37,7 @@ def inspect(problem: ProblemFile, as_json: AsJson = False) -> None:
 
 def bounds(
     problem: ProblemFile,
-    time_limit: Annotated[
-        str,
-        typer.Option(
-            "--time-limit", "-t", metavar="TIME", help="Time limit of the relaxations, such as 30s or 5min, or `none`."
-        ),
-    ] = "30s",
+    time_limit: Annotated[str, limit_option("Time limit of the relaxations, such as 30s or 5min, or `none`.")] = "30s",
     workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
@@ -101,3 +92,34 @@ def bounds(
         if not any(bound.name.startswith("relaxation") for bound in found) and not stop.is_set():
             print_notes("no relaxation-lp or relaxation-mip: the problem is too large, or --time-limit is too short")
     raise typer.Exit(stop.code if stop.is_set() else 0)
+
+
+def explain(
+    problem: ProblemFile,
+    time_limit: Annotated[str, limit_option("Stop after this time and print the lines found so far.")] = "60s",
+    solver: Annotated[
+        str, typer.Option("--solver", "-s", help="The exact solver that decides feasibility.")
+    ] = "cp-sat",
+    seed: Seed = 0,
+    workers: Workers = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find lines of an infeasible problem that conflict, and a fix for each of them."""
+    from placeopt.cli.terminal.console import print_problem
+    from placeopt.cli.terminal.explanation import print_explanation
+    from placeopt.studies.explanation import explain as explain_problem
+
+    limit = seconds(time_limit, "--time-limit") or 0.0
+    checked_options(time_limit=limit, seed=seed, workers=workers)
+    with on_interrupt() as stop:
+        with status_line(stderr_console(), "reading") as show:
+            found = explain_problem(
+                problem, time_limit=limit, solver=solver, seed=seed, workers=workers,
+                on_progress=show, should_stop=stop.is_set,
+            )  # fmt: skip
+        if as_json:
+            print_json(found.to_dict())
+        else:
+            print_problem(stdout_console(), found.problem)
+            print_explanation(stdout_console(), found)
+    raise typer.Exit(stop.code if stop.is_set() else _CODES[found.status])

@@ -7,17 +7,10 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli.options import (
-    AsJson,
-    DocumentFile,
-    input_path,
-    print_json,
-    print_notes,
-    stderr_console,
-    stdout_console,
-    write_document,
-)
-from placeopt.cli.targets import check_targets, local_file
+from placeopt.cli.files import check_targets, write_document
+from placeopt.cli.options import AsJson, DocumentFile
+from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
+from placeopt.cli.parameters import input_argument, input_option, output_option
 from placeopt.errors import UsageError
 
 app = typer.Typer(
@@ -29,36 +22,21 @@ app = typer.Typer(
 @app.command()
 def fit(
     measurements: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FILE", parser=input_path, help="CSV with the columns operator, batch, milliseconds, bytes."
-        ),
+        Path | None, input_argument("FILE", "CSV with the columns operator, batch, milliseconds, bytes.")
     ] = None,
     batch: Annotated[int | None, typer.Option("--batch", "-b", help="The batch size to estimate for.")] = None,
     transfers: Annotated[
-        Path | None,
-        typer.Option(
-            "--transfers", metavar="FILE", parser=input_path, help="CSV with the columns bytes, microseconds."
-        ),
+        Path | None, input_option("--transfers", help="CSV with the columns bytes, microseconds.")
     ] = None,
     against: Annotated[
-        Path | None,
-        typer.Option(
-            "--against", metavar="FILE", parser=input_path, help="CSV measured at that batch size, for comparison."
-        ),
+        Path | None, input_option("--against", help="CSV measured at that batch size, for comparison.")
     ] = None,
     discard: Annotated[
         int, typer.Option("--discard", metavar="N", help="Discard the first N measurements of each operator and batch.")
     ] = 0,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            parser=local_file,
-            help="Write the profile for `apply`: JSON if the file ends in .json, else YAML.",
-        ),
+        output_option("--out", "-o", help="Write the profile for `apply`: JSON if the file ends in .json, else YAML."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -90,12 +68,10 @@ def fit(
         *(f"{path}: unknown columns are ignored: {', '.join(names)}" for path, names in ignored.items() if names)
     )
     if as_json:
-        print_json(
-            {
-                "profile": None if profile is None else report.profile_data(profile),
-                "transfers": None if model is None else report.transfers_data(model),
-            }
-        )
+        print_json({
+            "profile": None if profile is None else report.profile_data(profile),
+            "transfers": None if model is None else report.transfers_data(model),
+        })  # fmt: skip
         return
     console = stdout_console()
     if profile is not None:
@@ -109,12 +85,8 @@ def fit(
 
 @app.command()
 def apply(
-    profile: Annotated[
-        Path, typer.Argument(metavar="PROFILE", parser=input_path, help="A profile, as `fit --out` writes it.")
-    ],
-    problem: Annotated[
-        Path, typer.Argument(metavar="PROBLEM", parser=input_path, help="A problem file or a graph file.")
-    ],
+    profile: Annotated[Path, input_argument("PROFILE", "A profile, as `fit --out` writes it.")],
+    problem: Annotated[Path, input_argument("PROBLEM", "A problem file or a graph file.")],
     out: DocumentFile = None,
 ) -> None:
     """Insert a profile into a problem: durations, memory and outputs by task name or op, and links."""

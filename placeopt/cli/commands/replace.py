@@ -7,29 +7,13 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli.commands.export import print_instead, save_plan, written
+from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, limit_seconds
+from placeopt.cli.files import check_targets, document_text, print_instead, save_plan, written
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import (
-    DEFAULT_LIMIT,
-    AsJson,
-    Gap,
-    Out,
-    PlanPath,
-    ProblemFile,
-    Seed,
-    Sets,
-    Workers,
-    assignments,
-    checked_options,
-    document_text,
-    input_path,
-    limit_seconds,
-    print_json,
-    stderr_console,
-    stdout_console,
-)
+from placeopt.cli.options import AsJson, Gap, Out, PlanPath, ProblemFile, Seed, Sets, Workers
+from placeopt.cli.output import print_json, stderr_console, stdout_console
+from placeopt.cli.parameters import input_option, limit_option, output_option
 from placeopt.cli.progress import watched
-from placeopt.cli.targets import check_targets, local_file
 from placeopt.io.files import write_whole
 
 
@@ -37,27 +21,14 @@ def replace(
     problem: ProblemFile,
     plan: PlanPath,
     devices: Annotated[
-        Path,
-        typer.Option(
-            "--devices",
-            "-d",
-            metavar="FILE",
-            parser=input_path,
-            help="A file with the present devices, and with links if they changed.",
-        ),
+        Path, input_option("--devices", "-d", help="A file with the present devices, and with links if they changed.")
     ],
     solver: Annotated[str, typer.Option("--solver", "-s", help="The solver; it must support relocation.")] = "auto",
     runs: Annotated[
         float | None, typer.Option("--runs", help="Number of runs of the new placement before the next change.")
     ] = None,
     time_limit: Annotated[
-        str | None,
-        typer.Option(
-            "--time-limit",
-            "-t",
-            metavar="TIME",
-            help=f"Stop after this time, by default {DEFAULT_LIMIT:g}s; or `none`.",
-        ),
+        str | None, limit_option(f"Stop after this time, by default {DEFAULT_LIMIT:g}s; or `none`.")
     ] = None,
     gap: Gap = None,
     seed: Seed = 0,
@@ -66,12 +37,7 @@ def replace(
     out: Out = None,
     out_problem: Annotated[
         Path | None,
-        typer.Option(
-            "--out-problem",
-            metavar="FILE",
-            parser=local_file,
-            help="Write the changed problem, to which the new plan belongs, to this file.",
-        ),
+        output_option("--out-problem", help="Write the changed problem, to which the new plan belongs, to this file."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -8,30 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.commands.export import ReportFile, TraceFile, print_instead, save_exports, save_plan
-from placeopt.cli.commands.plot import plot_targets, save_plots, wanted_plots
+from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, input_path, limit_seconds, seconds
+from placeopt.cli.files import check_targets, print_instead, save_exports, save_plan, save_plots, wanted_plots
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import (
-    DEFAULT_LIMIT,
-    AsJson,
-    Gap,
-    Out,
-    ProblemFile,
-    Seed,
-    Sets,
-    Workers,
-    assignments,
-    checked_options,
-    input_path,
-    limit_seconds,
-    print_json,
-    print_notes,
-    seconds,
-    stderr_console,
-    stdout_console,
-)
+from placeopt.cli.options import AsJson, BoundTime, Gap, Out, ProblemFile, Report, Seed, Sets, Solver, Trace, Workers
+from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
+from placeopt.cli.parameters import limit_option, plot_option
 from placeopt.cli.progress import watched
-from placeopt.cli.targets import check_targets
 from placeopt.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
@@ -42,15 +25,12 @@ if TYPE_CHECKING:
 
 def solve(
     problem: ProblemFile,
-    solver: Annotated[str, typer.Option("--solver", "-s", help="The solver; `placeopt solvers` lists them.")] = "heft",
+    solver: Solver = "heft",
     time_limit: Annotated[
         str | None,
-        typer.Option(
-            "--time-limit",
-            "-t",
-            metavar="TIME",
-            help="Stop after this time, such as 30s or 5min (plain numbers are seconds). The default is "
-            f"{DEFAULT_LIMIT:g}s for exact and anytime solvers; `none` removes it.",
+        limit_option(
+            "Stop after this time, such as 30s or 5min (plain numbers are seconds). The default is "
+            f"{DEFAULT_LIMIT:g}s for exact and anytime solvers; `none` removes it."
         ),
     ] = None,
     gap: Gap = None,
@@ -75,10 +55,7 @@ def solve(
     no_passes: Annotated[
         bool, typer.Option("--no-passes", help="Apply no passes, not even the exact ones of exact solvers.")
     ] = False,
-    bound_time: Annotated[
-        str | None,
-        typer.Option("--bound-time", metavar="TIME", help="After solving, spend this time on better lower bounds."),
-    ] = None,
+    bound_time: BoundTime = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail instead of returning a schedule that exceeds a memory capacity.")
     ] = False,
@@ -86,15 +63,13 @@ def solve(
     out: Out = None,
     plots: Annotated[
         list[str] | None,
-        typer.Option(
-            "--plot",
-            metavar="[KIND:]FILE",
-            help="Draw the schedule to a .png, .svg or .pdf file; may be repeated. Kinds: gantt (the default), memory, "
-            "graph, convergence.",
+        plot_option(
+            "Draw the schedule to a .png, .svg or .pdf file; may be repeated. Kinds: gantt (the default), memory, "
+            "graph, convergence."
         ),
     ] = None,
-    trace: TraceFile = None,
-    report: ReportFile = None,
+    trace: Trace = None,
+    report: Report = None,
     as_json: AsJson = False,
 ) -> None:
     """Solve a problem: place and schedule its tasks, verify the schedule, and prove its gap."""
@@ -128,7 +103,7 @@ def solve(
     for name in names or ():
         find_pass(name)
     pictures = wanted_plots(plots, (*SCHEDULE_KINDS, "convergence"))
-    check_targets(("--out", out), ("--trace", trace), ("--report", report), *plot_targets(pictures))
+    check_targets(("--out", out), ("--trace", trace), ("--report", report), *(("--plot", path) for _, path in pictures))
     begun = time.monotonic()
     document = read_document(problem)
     read = time.monotonic()

@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from placeopt.cli.arguments import assignments, checked_options
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import (
-    AsJson,
-    ProblemFile,
-    Sets,
-    assignments,
-    checked_options,
-    print_json,
-    stderr_console,
-    stdout_console,
-)
+from placeopt.cli.options import AsJson, ProblemFile, Sets
+from placeopt.cli.output import print_json, stderr_console, stdout_console
 from placeopt.cli.progress import status_line
 from placeopt.errors import UsageError, listing, suggestion
 

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, print_json, stderr_console, stdout_console
+from placeopt.cli.options import AsJson
+from placeopt.cli.output import print_json, stderr_console, stdout_console
 
 
 def warm(

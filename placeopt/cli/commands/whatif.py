@@ -1,4 +1,4 @@
-"""placeopt whatif: what more or faster devices, more memory and faster links gain."""
+"""placeopt whatif: compute what more or faster devices, more memory and faster links gain."""
 
 from __future__ import annotations
 
@@ -8,32 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placeopt.cli.commands.plot import plot_targets, save_plots, wanted_plots
+from placeopt.cli.arguments import assignments, checked_options, limit_seconds, seconds
+from placeopt.cli.files import check_targets, save_plots, wanted_plots
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import (
-    AsJson,
-    Gap,
-    ProblemFile,
-    Seed,
-    Sets,
-    Workers,
-    assignments,
-    checked_options,
-    limit_seconds,
-    print_json,
-    print_notes,
-    seconds,
-    stderr_console,
-    stdout_console,
-)
+from placeopt.cli.options import AsJson, BoundTime, Gap, ProblemFile, Seed, Sets, Solver, Workers
+from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
+from placeopt.cli.parameters import limit_option, plot_option
 from placeopt.cli.progress import watched
-from placeopt.cli.targets import check_targets
 
 if TYPE_CHECKING:
     from placeopt.solver import Progress
     from placeopt.studies.sensitivity import WhatIf
 
-DEFAULT_LIMIT = "10s"
 PATIENCE = 300.0
 """Seconds that all solves may take together without a note."""
 
@@ -46,40 +32,26 @@ def whatif(
             "--change",
             "-c",
             metavar="KIND[:TARGET]",
-            help="Only these changes; may be given several times: devices, speed, memory, bandwidth, latency, network, "
-            "or one of a kind, such as devices:gpu. All kinds by default.",
+            help="Examine only these changes; may be repeated. Kinds: devices, speed, memory, bandwidth, latency, "
+            "network; a target restricts a kind, such as devices:gpu. The default is all changes.",
         ),
     ] = None,
-    solver: Annotated[str, typer.Option("--solver", "-s", help="The solver; `placeopt solvers` lists them.")] = "auto",
-    time_limit: Annotated[
-        str,
-        typer.Option(
-            "--time-limit",
-            "-t",
-            metavar="TIME",
-            help="For the problem as it is and for each change, such as 30s or 5min; or `none`.",
-        ),
-    ] = DEFAULT_LIMIT,
-    more_devices: Annotated[int, typer.Option("--more-devices", help="Devices of a type that are added.")] = 1,
-    speed_factor: Annotated[float, typer.Option("--speed-factor", help="For the speed of a device type.")] = 2,
-    memory_factor: Annotated[float, typer.Option("--memory-factor", help="For memory; 1.2 is 20% more.")] = 1.2,
-    bandwidth_factor: Annotated[float, typer.Option("--bandwidth-factor", help="For the bandwidth of links.")] = 2,
-    latency_factor: Annotated[float, typer.Option("--latency-factor", help="For latencies; 0.5 is half.")] = 0.5,
+    solver: Solver = "auto",
+    time_limit: Annotated[str, limit_option("Time limit of each solve, such as 30s or 5min, or `none`.")] = "10s",
+    more_devices: Annotated[int, typer.Option("--more-devices", help="Number of devices added of a type.")] = 1,
+    speed_factor: Annotated[float, typer.Option("--speed-factor", help="Factor for the speed of a type.")] = 2,
+    memory_factor: Annotated[float, typer.Option("--memory-factor", help="Factor for memory; 1.2 adds 20%.")] = 1.2,
+    bandwidth_factor: Annotated[float, typer.Option("--bandwidth-factor", help="Factor for bandwidths.")] = 2,
+    latency_factor: Annotated[float, typer.Option("--latency-factor", help="Factor for latencies.")] = 0.5,
     gap: Gap = None,
-    bound_time: Annotated[
-        str | None,
-        typer.Option("--bound-time", metavar="TIME", help="Spend this time on better lower bounds after each solve."),
-    ] = None,
+    bound_time: BoundTime = None,
     seed: Seed = 0,
     workers: Workers = None,
     sets: Sets = None,
-    plots: Annotated[
-        list[str] | None,
-        typer.Option("--plot", metavar="FILE", help="Draw the gains into a .png, .svg or .pdf."),
-    ] = None,
+    plots: Annotated[list[str] | None, plot_option("Draw the gains to a .png, .svg or .pdf file.", "FILE")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute what more devices, faster ones, more memory and a faster network gain: at least, and at most."""
+    """Compute what changes of the network gain, at least and at most: devices, speed, memory, bandwidth, latency."""
     from placeopt.io.compiler import load
     from placeopt.solver.registry import find_solver
     from placeopt.solving.settings import read_settings
@@ -99,7 +71,7 @@ def whatif(
         option=lambda argument: f"--{argument.replace('_', '-')}",
     )
     wanted = wanted_plots(plots, ("gains",))
-    check_targets(*plot_targets(wanted))
+    check_targets(*(("--plot", path) for _, path in wanted))
     compiled = load(problem)
     made, notes = make_changes(compiled, changes, amounts)
 
@@ -112,7 +84,7 @@ def whatif(
     longest = None if limit is None else limit * (len(made) + 1)
     messages = stderr_console()
     if longest is not None and longest > PATIENCE:
-        print_notes(f"{len(made) + 1} solves, at most {longest:.0f} s in all; --change chooses fewer")
+        print_notes(f"{len(made) + 1} solves, at most {longest:.0f} s in total; --change selects fewer")
     with on_interrupt() as stop:
         found = watched(work, compiled, messages, longest)
         drawn = save_plots(wanted, lambda _kind: found.plot())
@@ -132,7 +104,7 @@ def whatif(
 
 
 def _stages(report: Callable[[Progress], None]) -> Callable[[int, int, str], None]:
-    """What is being solved, as a line of progress."""
+    """Return a function that reports the change that is examined now."""
     from placeopt.solver import Progress
 
     begun = time.monotonic()

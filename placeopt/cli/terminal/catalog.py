@@ -100,7 +100,7 @@ def print_pass(console: Console, card: dict[str, Any]) -> None:
 
 
 def setting_cards(kind: type[Settings]) -> list[dict[str, Any]]:
-    """The settings of a solver or a pass as plain data."""
+    """Return the settings of a solver or a pass as plain data."""
     return [asdict(setting) for setting in settings_of(kind)]
 
 

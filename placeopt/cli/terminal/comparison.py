@@ -7,7 +7,6 @@ import re
 import threading
 import time
 from collections.abc import Iterable
-from types import TracebackType
 from typing import TextIO
 
 from rich.console import Console
@@ -110,9 +109,7 @@ class Bars(Observer):
         self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
     def plan(self, total: int, known: int, torn: bool) -> None:

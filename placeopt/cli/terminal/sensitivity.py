@@ -1,4 +1,4 @@
-"""What-if in a terminal: a table of changes, what was assumed, and a conclusion."""
+"""Print what-if studies: a table of changes, notes, and the conclusion."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rich.text import Text
 from placeopt.studies.sensitivity.findings import LEGEND, WhatIf
 
 WIDE = 100
-"""Columns of a terminal from which on the table is set with more room."""
+"""Minimum width of a terminal for wider gaps between columns."""
 
 
 def print_whatif(console: Console, found: WhatIf) -> None:
-    """The table of changes, notes, and the conclusion."""
+    """Print the table of changes, notes, and the conclusion."""
     headers, rows = found.table()
     room = 2 if console.width >= WIDE else 1
     table = Table(box=None, padding=(0, room, 0, 0), header_style="bold", pad_edge=False)

@@ -221,20 +221,10 @@ def _death(code: int, stderr: str) -> str:
     return f"{why}; it printed: {lines[-1][:300]}" if lines else why
 
 
-def _record(
-    run: _Course,
-    wall: float,
-    status: Status,
-    message: str,
-    result: dict[str, Any] | None = None,
-    slr: float | None = None,
-    peak_memory: int | None = None,
-) -> Record:
+def _record(run: _Course, wall: float, status: Status, message: str, **outcome: Any) -> Record:
     facts = {each.name: getattr(run.job, each.name) for each in fields(Run)}
-    return Record(
-        **facts, status=status, message=message, result=result, progress=tuple(run.points), slr=slr,
-        peak_memory=peak_memory, wall=wall,
-    )  # fmt: skip
+    facts |= {"result": None, "slr": None, "peak_memory": None} | outcome
+    return Record(**facts, status=status, message=message, progress=tuple(run.points), wall=wall)
 
 
 def lost_record(job: Job, message: str, wall: float = 0.0) -> Record:

@@ -71,7 +71,7 @@ def read_problems(wanted: Problem | StrPath | Sequence[Problem | StrPath]) -> li
             raise UsageError(f"compare expects problems or paths of problem files, got {type(each).__name__}")
         place, known = file or problem.name or "a problem without a name", places.get(problem.fingerprint())
         if known is not None:
-            raise UsageError(f"{known} and {place} are the same problem; give it once")
+            raise UsageError(f"{known} and {place} are the same problem; expected different problems")
         places[problem.fingerprint()] = place
         found.append((problem, file or None))
     if not found:
@@ -105,7 +105,7 @@ def read_choices(wanted: str | Sequence[Choice]) -> list[tuple[str, dict[str, An
         if (name, settings) not in found:
             found.append((name, settings))
         elif not given or "all" not in str(wanted):
-            raise UsageError(f"solver {name} comes twice with the same settings; give it once")
+            raise UsageError(f"solver {name} is listed twice with the same settings")
     if not found:
         raise UsageError("compare needs at least one solver; `all` means every installed one")
     return found

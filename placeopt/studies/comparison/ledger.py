@@ -16,7 +16,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 from placeopt.bounding import quick
@@ -232,17 +231,12 @@ class Ledger:
         if written < len(line):  # the next writer drops this torn line
             raise UsageError(f"cannot write {self.path}: only {written} of {len(line)} bytes of a line were written")
 
-    def close(self) -> None:
-        """Close and unlock the file."""
-        os.close(self._descriptor)
-
     def __enter__(self) -> Ledger:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __exit__(self, *_: object) -> None:
+        """Close and unlock the file."""
+        os.close(self._descriptor)
 
     def _lock(self) -> None:
         """Lock the file against other comparisons until it is closed or the process ends."""

@@ -108,13 +108,7 @@ class Record(Run):
 
     @classmethod
     def from_json(cls, line: str) -> Record:
-        """Parse a line.
-
-        Raises
-        ------
-        ValueError
-            If the line is not a record, or is incomplete.
-        """
+        """Parse a line; one that is not a complete record is a ValueError."""
         return cls.of(read_line(line))
 
     @classmethod
@@ -213,7 +207,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
-        raise ValueError(f"the key {shown(twice)} comes twice")
+        raise ValueError(f"the key {shown(twice)} occurs twice")
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self, TypeVar
@@ -15,6 +15,9 @@ from placeopt.studies.comparison.records import Record
 from placeopt.studies.comparison.verdicts import FAILED, Standing, Value, Verdict, feasible_levels, feasible_value
 
 T = TypeVar("T")
+
+_ROW = ("termination", "feasible", "objective_name", "objective", "resolution", "bound")
+"""Fields of a result in the row of a run."""
 
 
 def solver_label(record: Record) -> str:
@@ -146,12 +149,7 @@ class Runs:
                     "threads": record.threads,
                     "verdict": verdict,
                     "message": message or record.message,
-                    "termination": result.get("termination"),
-                    "feasible": result.get("feasible"),
-                    "objective_name": result.get("objective_name"),
-                    "objective": result.get("objective"),
-                    "resolution": result.get("resolution"),
-                    "bound": result.get("bound"),
+                    **{key: result.get(key) for key in _ROW},
                     "best_bound": standing.bound,
                     "best_bound_source": standing.bound_source,
                     "best_found": standing.best,
@@ -167,14 +165,13 @@ class Runs:
     @cached_property
     def entries(self) -> dict[str, tuple[Entry, ...]]:
         """The entries of each problem by its label: one per solver, over all seeds."""
-        return {label: tuple(self._entries(label)) for label in self.by_problem}
-
-    def _entries(self, label: str) -> Iterable[Entry]:
-        by_solver: dict[str, list[Record]] = {}
-        for record in self.by_problem[label]:
-            by_solver.setdefault(solver_label(record), []).append(record)
-        for solver, records in by_solver.items():
-            yield _entry(label, solver, records, self.standings[label])
+        found = {}
+        for label, records in self.by_problem.items():
+            runs: dict[str, list[Record]] = {}
+            for record in records:
+                runs.setdefault(solver_label(record), []).append(record)
+            found[label] = tuple(_entry(label, solver, mine, self.standings[label]) for solver, mine in runs.items())
+        return found
 
     def steady(self) -> tuple[str, ...]:
         """Return the solvers that solved at least half of the solved problems; means are compared among these."""
@@ -216,13 +213,14 @@ class Runs:
             mine = [entry for entries in self.entries.values() for entry in entries if entry.solver == solver]
             shared = [solved[solver][label] for label in common if label in solved[solver]]
             shared = shared if len(shared) == len(common) else []
+            gaps = [entry.gap for entry in shared if entry.gap is not None]
             rows.append({
                 "solver": solver,
                 "problems": len(mine),
                 "solved": len(solved[solver]),
                 "ratio": _mean_ratio(shared),
                 "ratio_solved": _mean_ratio(solved[solver].values()),
-                "gap": _mean(entry.gap for entry in shared),
+                "gap": statistics.fmean(gaps) if gaps else None,
                 "wins": sum(entry.levels is not None and entry.levels == least[entry.problem] for entry in mine),
                 "infeasible": sum(entry.verdict == "infeasible" for entry in mine),
                 "failed": sum(entry.verdict in FAILED for entry in mine),
@@ -347,19 +345,13 @@ def _seconds(record: Record) -> float | None:
     return record.wall if seconds is None else float(seconds)
 
 
-def _of_those_known(reduce: Callable[[list[float]], float]) -> Callable[[Iterable[float | None]], float | None]:
-    def reduced(values: Iterable[float | None]) -> float | None:
-        known = [value for value in values if value is not None]
-        return reduce(known) if known else None
-
-    return reduced
-
-
-_mean = _of_those_known(statistics.fmean)
-_median = _of_those_known(statistics.median_low)
+def _median(values: Iterable[float | None]) -> float | None:
+    """Return the lower median of the known values."""
+    known = [value for value in values if value is not None]
+    return statistics.median_low(known) if known else None
 
 
 def _mean_ratio(entries: Iterable[Entry]) -> float | None:
     """Return the geometric mean of the ratios; entries without one (best value 0, not reached) are left out."""
     ratios = [entry.ratio for entry in entries if entry.ratio]
-    return math.exp(statistics.fmean(map(math.log, ratios))) if ratios else None
+    return statistics.geometric_mean(ratios) if ratios else None

@@ -27,7 +27,7 @@ from matplotlib.patches import Patch, Rectangle
 from placeopt.errors import UsageError, unwritable
 from placeopt.io.files import write_whole
 from placeopt.views.plots import palette
-from placeopt.views.plots.names import short
+from placeopt.views.plots.names import distinct, short
 from placeopt.views.plots.targets import checked_file
 
 WIDTH = 9.0
@@ -177,6 +177,20 @@ def time_axis(axes: Axes, clock: Clock, end: float) -> None:
     axes.set_xlim(0.0, clock(1.005 * end if end > 0 else 1.0))
     axes.set_xlabel(f"time ({clock.unit})")
     axes.grid(axis="x")
+
+
+def label_rows(axes: Axes, names: Sequence[str], numbers: Sequence[str]) -> Any:
+    """Label rows 0, 1, ... from the top: names on the left, numbers on the right; return the axis on the right."""
+    size = 8.5 if len(names) <= 16 else 7.0 if len(names) <= 36 else 5.5
+    axes.set_ylim(max(len(names), 1) - 0.45, -0.55)
+    axes.set_yticks(range(len(names)), distinct(names, 24), fontsize=size)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    right = axes.secondary_yaxis("right")
+    right.set_yticks(range(len(names)), numbers, fontsize=size)
+    right.tick_params(axis="y", length=0, labelcolor=palette.MUTED)
+    right.spines["right"].set_visible(False)
+    return right
 
 
 def fill(axes: Axes, areas: Iterable[Any], colors: Sequence[str], **style: Any) -> None:

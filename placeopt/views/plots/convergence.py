@@ -106,7 +106,11 @@ def draw_convergence(courses: Sequence[Course], order: Sequence[str] = (), *, ti
             if not problems:
                 text = "no run reports progress or a schedule"
                 axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", color=palette.MUTED)
-    entries: list[tuple[Any, str]] = [(_sample(stroke_of[solver]), short(solver, 40)) for solver in named]
+    entries: list[tuple[Any, str]] = []
+    for solver in named:
+        stroke = stroke_of[solver]
+        sample = line_sample(stroke.color, width=2.0, dashes=stroke.dashes, marker=stroke.marker)
+        entries.append((sample, short(solver, 40)))
     if any(bounds(course)[0] for course in known):
         entries.append((line_sample(palette.MUTED, dashes=_BOUND), "lower bound"))
     if len(named) < len(solvers):
@@ -154,10 +158,6 @@ def _draw_panel(axes: Axes, courses: Sequence[Course], stroke_of: dict[str, Stro
     axes.set_ylim(low * scale, high * scale)
     axes.set_ylabel(label, fontsize=8.5)
     axes.grid(axis="y")
-
-
-def _sample(stroke: Stroke) -> Any:
-    return line_sample(stroke.color, width=2.0, dashes=stroke.dashes, marker=stroke.marker)
 
 
 def _range(courses: Sequence[Course], best: float | None, proved: float | None) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Gains: for each of several changes of a problem, what its schedule gains and what a better one could."""
+"""Draw what changes of a problem gain: the gain of the schedule found, and the largest possible gain."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from placeopt.views.plots.convergence import value_unit
 from placeopt.views.plots.names import short
 
 _BAR = 0.32
-"""Inches from one bar to the next: two lines of text fit."""
+"""Distance of two bars in inches: enough for two lines of text."""
 _LINE = 34
-"""Characters of a line next to a bar."""
+"""Maximum characters of a line of text next to a bar."""
 _COLOR = palette.HUES[0]
 _OPEN = 0.3
-"""Opacity of the part of a bar for which no schedule is known."""
+"""Opacity of the possible gain, for which no schedule is known."""
 _BOUND = (1.0, 1.6)
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A change, and where the optimum of the changed problem lies.
+    """A change, and bounds on the optimum of the changed problem.
 
     Attributes
     ----------
     text
         The change in words.
     low, high
-        The lower bound, and the objective of the best schedule; None where there is none.
+        The lower bound, and the objective of the best schedule; None if unknown.
     note
-        A text next to the bar.
+        Text next to the bar.
     """
 
     text: str
@@ -44,57 +44,57 @@ class Bar:
     note: str = ""
 
 
+@styled()
 def draw_gains(
     base: Bar, changes: Sequence[Bar], *, objective: str, resolution: float, title: str = "", note: str = ""
 ) -> Picture:
-    """The picture: a bar for the problem as it is on top, with lines at its bound and schedule through all others.
+    """Draw a bar per change, below that of the unchanged problem, whose bound and schedule are also drawn as lines.
 
-    `objective` and `resolution` (seconds per tick) decide the unit of the axis.
+    `objective` and `resolution` (seconds per tick) determine the unit of the axis.
     """
-    with styled():
-        bars = [base, *changes]
-        picture = new_picture(1.35 + _BAR * len(bars), title, short(note, 130))
-        axes = picture.subplots()
-        values = [value for each in bars for value in (each.low, each.high) if value is not None]
-        label, scale = value_unit(objective, max(values, default=1.0), resolution)
-        for place, each in enumerate(bars):
-            _draw(axes, len(bars) - 1 - place, each, base.high, scale)
-        entries: list[tuple[Any, str]] = [
-            (patch_sample(_COLOR), "gain of the schedule found"),
-            (patch_sample(_COLOR, alpha=_OPEN), "more that is possible, down to the lower bound"),
-        ]
-        for value, dashes, text in ((base.high, (), "schedule as it is"), (base.low, _BOUND, "lower bound as it is")):
-            if value is not None:
-                style: Any = "-" if not dashes else (0, dashes)
-                axes.axvline(value * scale, color=palette.INK, linewidth=1.0, linestyle=style, zorder=1)
-                entries.append((line_sample(palette.INK, width=1.0, dashes=dashes), text))
-        axes.set_yticks(range(len(bars)), [_lines(each.text) for each in reversed(bars)])
-        axes.tick_params(axis="y", length=0)
-        axes.set_ylim(-0.6, len(bars) - 0.4)
-        low, high = min(values, default=0.0) * scale, max(values, default=1.0) * scale
-        room = (high - low) or high or 1.0
-        axes.set_xlim(max(low - 0.06 * room, 0.0), high + 0.02 * room)
-        axes.set_xlabel(label)
-        axes.grid(axis="x")
-        line_legend(picture, entries)
-        return picture
+    bars = [base, *changes]
+    picture = new_picture(1.35 + _BAR * len(bars), title, short(note, 130))
+    axes = picture.subplots()
+    values = [value for each in bars for value in (each.low, each.high) if value is not None]
+    label, scale = value_unit(objective, max(values, default=1.0), resolution)
+    for place, each in enumerate(bars):
+        _draw(axes, len(bars) - 1 - place, each, base.high, scale)
+    entries: list[tuple[Any, str]] = [
+        (patch_sample(_COLOR), "gain of the schedule found"),
+        (patch_sample(_COLOR, alpha=_OPEN), "more that is possible, down to the lower bound"),
+    ]
+    for value, dashes, text in ((base.high, (), "schedule as it is"), (base.low, _BOUND, "lower bound as it is")):
+        if value is not None:
+            style: Any = "-" if not dashes else (0, dashes)
+            axes.axvline(value * scale, color=palette.INK, linewidth=1.0, linestyle=style, zorder=1)
+            entries.append((line_sample(palette.INK, width=1.0, dashes=dashes), text))
+    axes.set_yticks(range(len(bars)), [_lines(each.text) for each in reversed(bars)])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(-0.6, len(bars) - 0.4)
+    low, high = min(values, default=0.0) * scale, max(values, default=1.0) * scale
+    room = (high - low) or high or 1.0
+    axes.set_xlim(max(low - 0.06 * room, 0.0), high + 0.02 * room)
+    axes.set_xlabel(label)
+    axes.grid(axis="x")
+    line_legend(picture, entries)
+    return picture
 
 
 def _lines(text: str) -> str:
-    """The text on at most two lines; the ends of a link stay together."""
+    """Break a text into at most two lines; the ends of a link stay together."""
     joined = short(text, 2 * _LINE - 4).replace(" <-> ", "\u00a0<->\u00a0").replace(" -> ", "\u00a0->\u00a0")
     return fill(joined, _LINE)
 
 
 def _draw(axes: Axes, place: int, each: Bar, whole: float | None, scale: float) -> None:
-    """One bar; `whole` is the schedule of the problem as it is."""
+    """Draw one bar; `whole` is the objective of the unchanged problem."""
     if each.high is not None and whole is not None:
         axes.barh(place, (whole - each.high) * scale, left=each.high * scale, height=0.62, color=_COLOR, linewidth=0)
     if each.low is not None and each.high is not None:
         width = (each.high - each.low) * scale
         axes.barh(place, width, left=each.low * scale, height=0.62, color=_COLOR, alpha=_OPEN, linewidth=0)
     for value in (each.low, each.high):
-        if value is not None:  # seen where the bar has no width
+        if value is not None:  # visible even if the bar has no width
             axes.plot([value * scale] * 2, [place - 0.31, place + 0.31], color=_COLOR, linewidth=1.4, zorder=3)
     axes.text(
         1.01, place, each.note, transform=axes.get_yaxis_transform(), va="center", fontsize=8.5, color=palette.MUTED

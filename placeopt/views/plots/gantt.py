@@ -22,6 +22,7 @@ from placeopt.views.plots.canvas import (
     Clock,
     Picture,
     fill,
+    label_rows,
     line_legend,
     line_sample,
     new_picture,
@@ -68,7 +69,7 @@ def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: 
         axes, below = picture.subplots(), None
 
     row_of = {device: row for row, device in enumerate(devices)}
-    _label_rows(axes, problem, schedule, devices, end)
+    _draw_rows(axes, problem, schedule, devices, end)
     limit = max(end, bound or 0)
     time_axis(axes, clock, limit)
     if detailed:
@@ -120,25 +121,15 @@ def _path_text(path: tuple[Step, ...], clock: Clock) -> str:
     return f"makespan {clock.text(total)}" + (f", critical path: {', '.join(parts)}" if parts else "")
 
 
-def _label_rows(axes: Axes, problem: Problem, schedule: Schedule, devices: list[int], end: int) -> None:
-    """Label the rows: names on the left, the share of the makespan that each device computes on the right."""
-    ticks = durations(problem, schedule.device)
+def _draw_rows(axes: Axes, problem: Problem, schedule: Schedule, devices: list[int], end: int) -> None:
+    """Draw the background of the rows, with names and the share of the makespan that each device computes."""
     busy = np.zeros(problem.n_devices, dtype=np.int64)
-    np.add.at(busy, schedule.device, ticks)
-    size = 8.5 if len(devices) <= 16 else 7.0 if len(devices) <= 36 else 5.5
-    axes.set_ylim(max(len(devices), 1) - 0.45, -0.55)
-    axes.set_yticks(range(len(devices)), distinct([problem.device_names[d] for d in devices], 24), fontsize=size)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
-    right = axes.secondary_yaxis("right")
+    np.add.at(busy, schedule.device, durations(problem, schedule.device))
     shares = [f"{busy[d] / end:.0%}" if end else "" for d in devices]
-    right.set_yticks(range(len(devices)), shares, fontsize=size)
-    right.tick_params(axis="y", length=0, labelcolor=palette.MUTED)
-    right.spines["right"].set_visible(False)
+    right = label_rows(axes, [problem.device_names[d] for d in devices], shares)
     right.set_ylabel("busy", color=palette.MUTED, fontsize=8.5, rotation=270, va="bottom")
-    axes.barh(
-        range(len(devices)), 1.0, height=2 * _HALF, color=palette.IDLE, transform=axes.get_yaxis_transform(), zorder=0.5
-    )
+    rows, whole = range(len(devices)), axes.get_yaxis_transform()
+    axes.barh(rows, 1.0, height=2 * _HALF, color=palette.IDLE, transform=whole, zorder=0.5)
 
 
 def _dots(axes: Axes) -> float:

@@ -105,11 +105,11 @@ def layered_layout(problem: Problem) -> Layout:
     place = _spread(layer, np.arange(n, dtype=np.float64))
     for sweep in range(_SWEEPS):
         towards, of = (target, source) if sweep % 2 == 0 else (source, target)
-        wish = _means(place, towards, of)
-        place = _spread(layer, wish)
+        desired = _means(place, towards, of)
+        place = _spread(layer, desired)
     for _ in range(_SWEEPS):
-        wish = (_means(place, target, source) + _means(place, source, target)) / 2
-        place = _spread(layer, wish, keep=True)
+        desired = (_means(place, target, source) + _means(place, source, target)) / 2
+        place = _spread(layer, desired, keep=True)
     if n:
         place = place - place.min()
     return Layout(
@@ -136,20 +136,20 @@ def _means(place: Float, towards: Int, of: Int) -> Float:
     return np.where(count > 0, total / np.maximum(count, 1.0), place)
 
 
-def _spread(layer: Int, wish: Float, *, keep: bool = False) -> Float:
-    """Return positions (n,) in the order of the wishes within each layer, at least 1 apart.
+def _spread(layer: Int, desired: Float, *, keep: bool = False) -> Float:
+    """Return positions (n,) in the order of the desired positions within each layer, at least 1 apart.
 
-    Each layer is centred on 0, or with `keep` placed near its wishes.
+    Each layer is centred on 0, or with `keep` placed near the desired positions.
     """
-    order = np.lexsort((np.arange(len(layer)), wish, layer))
+    order = np.lexsort((np.arange(len(layer)), desired, layer))
     count = np.bincount(layer, minlength=1) if len(layer) else np.zeros(1, dtype=np.int64)
     rank = np.arange(len(layer)) - np.repeat(np.cumsum(count) - count, count)
     place = np.empty(len(layer))
     if not keep:
         place[order] = rank - (np.repeat(count, count) - 1) / 2
         return place
-    # The mean of one pass from each side: at least 1 apart and close to the wishes.
-    free = wish[order] - rank
+    # The mean of one pass from each side: at least 1 apart and close to the desired positions.
+    free = desired[order] - rank
     bounds = np.cumsum(count)[:-1]
     parts = np.split(free, bounds)
     eased = [

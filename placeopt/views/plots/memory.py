@@ -23,6 +23,7 @@ from placeopt.views.plots.canvas import (
     Clock,
     Picture,
     fill,
+    label_rows,
     line_legend,
     line_sample,
     new_picture,
@@ -31,7 +32,7 @@ from placeopt.views.plots.canvas import (
     time_axis,
 )
 from placeopt.views.plots.gantt import SLICES, shown_devices
-from placeopt.views.plots.names import distinct, short
+from placeopt.views.plots.names import short
 from placeopt.views.plots.timelines import highest, slices, step_area
 
 SCARCE = 0.2
@@ -102,7 +103,8 @@ def draw_memory(problem: Problem, schedule: Schedule, *, title: str = "") -> Pic
         if few:
             _label_panel(axes, problem, use, whole, top, scarce)
     if not few:
-        _label_rows(panels[0], problem, found)
+        names = [problem.device_names[use.device] for use in found]
+        label_rows(panels[0], names, [_usage_text(use) for use in found])
     time_axis(panels[-1], clock, end)
     for axes in panels[:-1]:
         axes.grid(axis="x")
@@ -163,17 +165,3 @@ def _label_panel(axes: Axes, problem: Problem, use: Usage, whole: int, top: floa
     axes.set_title(f"{name}: {_usage_text(use)}", fontsize=8.5, weight="normal", pad=3)
     axes.spines["bottom"].set_visible(False)
     axes.tick_params(axis="x", length=0)
-
-
-def _label_rows(axes: Axes, problem: Problem, found: list[Usage]) -> None:
-    """Label many rows of one panel: names on the left, numbers on the right."""
-    size = 8.5 if len(found) <= 16 else 7.0 if len(found) <= 36 else 5.5
-    axes.set_ylim(len(found) - 0.45, -0.55)
-    names = distinct([problem.device_names[use.device] for use in found], 24)
-    axes.set_yticks(range(len(found)), names, fontsize=size)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
-    right = axes.secondary_yaxis("right")
-    right.set_yticks(range(len(found)), [_usage_text(use) for use in found], fontsize=size)
-    right.tick_params(axis="y", length=0, labelcolor=palette.MUTED)
-    right.spines["right"].set_visible(False)

@@ -37,11 +37,6 @@ class Outcome:
     gap: float | None
 
 
-def worst_shown(profile: Mapping[str, Steps]) -> float:
-    """Return the largest ratio that a profile shows."""
-    return min(max((ratio for steps in profile.values() for ratio, _ in steps), default=1.0) * 1.02, WORST) or 1.0
-
-
 def leaders(profile: Mapping[str, Steps]) -> tuple[str, ...]:
     """Return the solvers that have a colour, in the order of the profile."""
     found = tuple(profile)
@@ -57,7 +52,8 @@ def draw_profile(profile: Mapping[str, Steps], *, problems: int, title: str = ""
     picture = new_picture(4.6, title or "performance profile", note)
     axes = picture.subplots()
     named = leaders(profile)
-    worst = worst_shown({solver: profile[solver] for solver in named})  # other lines may be cut off
+    # Lines of solvers without a colour may be cut off.
+    worst = min(max((ratio for solver in named for ratio, _ in profile[solver]), default=1.0) * 1.02, WORST)
     stroke_of = dict(zip(named, strokes(len(named)), strict=True))
     end = worst**1.03 if worst > 2.5 else 1 + (worst - 1) * 1.03
     for solver, steps in profile.items():
@@ -81,7 +77,13 @@ def draw_profile(profile: Mapping[str, Steps], *, problems: int, title: str = ""
     axes.set_xlabel("ratio to the best objective found")
     axes.set_ylabel("share of problems")
     axes.grid()
-    line_legend(picture, _entries(stroke_of, len(profile)))
+    entries: list[tuple[Any, str]] = [
+        (line_sample(stroke.color, width=1.9, dashes=stroke.dashes), short(solver, 40))
+        for solver, stroke in stroke_of.items()
+    ]
+    if len(profile) > len(named):
+        entries.append((line_sample(palette.GRID, width=1.0), f"{len(profile) - len(named)} others"))
+    line_legend(picture, entries)
     return picture
 
 
@@ -142,13 +144,3 @@ def _point(stroke: Stroke) -> Any:
     if stroke.dashes:
         sample.set_markerfacecolor(palette.PAPER)
     return sample
-
-
-def _entries(stroke_of: Mapping[str, Stroke], count: int) -> list[tuple[Any, str]]:
-    entries: list[tuple[Any, str]] = [
-        (line_sample(stroke.color, width=1.9, dashes=stroke.dashes), short(solver, 40))
-        for solver, stroke in stroke_of.items()
-    ]
-    if count > len(stroke_of):
-        entries.append((line_sample(palette.GRID, width=1.0), f"{count - len(stroke_of)} others"))
-    return entries

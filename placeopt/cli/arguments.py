@@ -1,0 +1,92 @@
+"""Convert texts of the command line to values; a text that is not valid is a UsageError."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from placeopt.errors import UsageError, visible
+from placeopt.io.files import STDIN
+
+if TYPE_CHECKING:
+    from placeopt.model.units import Dimension, Quantity
+    from placeopt.solver import Options
+
+DEFAULT_LIMIT = 60.0
+"""Default time limit, in seconds, of solvers that run until they are stopped."""
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+_NAMES = {"time_limit": "--time-limit", "gap_limit": "--gap", "seed": "--seed", "workers": "--workers"}
+"""Options that correspond to arguments of the library."""
+
+
+def local_file(text: str) -> Path:
+    """Convert an argument to a path; an address such as https://... is a UsageError."""
+    if _ADDRESS.match(text):
+        raise UsageError(f"{visible(text, 1000)} is an address on a network; expected a file on this machine")
+    return Path(text)
+
+
+def input_path(text: str) -> Path:
+    """Return the path of a file to read; `-` is standard input. A path that the system rejects is a UsageError."""
+    path = Path(STDIN) if text == "-" else local_file(text)
+    try:
+        path.exists()
+    except OSError as error:
+        raise UsageError(f"{text}: cannot be read: {error.strerror or error}") from None
+    return path
+
+
+def assignments(pairs: Sequence[str] | None) -> dict[str, str]:
+    """Parse `--set key=value` options; a missing `=`, or a repeated key, is a UsageError."""
+    found: dict[str, str] = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        key = key.strip().replace("-", "_")
+        if not equals or not key:
+            raise UsageError(f'--set "{pair}": expected key=value')
+        if key in found:
+            raise UsageError(f'--set "{pair}": {key} is set twice')
+        found[key] = value.strip()
+    return found
+
+
+def checked_options(
+    *, time_limit: float | None = None, gap: float | None = None, seed: int = 0, workers: int | None = None
+) -> Options:
+    """Check numbers that many commands share, before a large file is read."""
+    from placeopt.solving.settings import make_options
+
+    return make_options(time_limit=time_limit, gap_limit=gap, seed=seed, workers=workers, names=_NAMES)
+
+
+def quantity(text: str, option: str, dimension: Dimension) -> Quantity:
+    """Parse a number with a unit."""
+    from placeopt.model.units import QuantityError, parse
+
+    try:
+        return parse(text, dimension)
+    except QuantityError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
+def seconds(text: str | None, option: str) -> float | None:
+    """Convert a time such as 30, 30s or 5min to seconds."""
+    if text is None:
+        return None
+    from placeopt.model.arrays import LONGEST
+    from placeopt.model.units import TIME
+
+    value = quantity(text, option, TIME).value
+    if value == 0:
+        raise UsageError(f'{option}: "{text}" is zero; expected a positive time, such as 30s')
+    if value > LONGEST:
+        raise UsageError(f'{option}: "{text}" is too long; expected at most {LONGEST:,} s (thirty years)')
+    return float(value)
+
+
+def limit_seconds(text: str | None, default: float | None = None) -> float | None:
+    """Convert a `--time-limit` to seconds: a time, `none`, or without one the default."""
+    return default if text is None else None if text == "none" else seconds(text, "--time-limit")
