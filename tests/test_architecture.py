@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from graphlib import TopologicalSorter
 from importlib.metadata import entry_points
@@ -154,6 +155,14 @@ def test_one_function_runs_cp_sat() -> None:
 
     users = [path for path in (*modules(CORE), *modules(SOLVERS)) if makes_a_solver(path)]
     assert users == [CORE / "bounding" / "engines" / "cp_sat.py"]
+
+
+def test_the_entry_points_are_installed() -> None:
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    for group, points in stated.items():
+        installed = {point.name: point.value for point in entry_points(group=group)}
+        missing = {name for name, value in points.items() if installed.get(name) != value}
+        assert not missing, f"run `pip install -e .` again: {group} is not installed as pyproject.toml states"
 
 
 def loaded_after(statement: str) -> set[str]:

@@ -91,6 +91,13 @@ def module_of(name: str) -> Any:
     return sys.modules[type(find_solver(name)).__module__]
 
 
+def use(name: str) -> str:
+    """Return when to use a solver."""
+    if name not in WHEN:
+        raise SystemExit(f"WHEN in {Path(__file__).name} has no line for {name}: state when to use it")
+    return WHEN[name]
+
+
 def source_path(name: str) -> str:
     """Return the path of a solver's source in the repository."""
     return f"{module_of(name).__name__.replace('placeopt_solvers', 'solvers').replace('.', '/')}.py"
@@ -104,7 +111,7 @@ def table(prefix: str) -> str:
         for name in names:
             info = find_solver(name).info
             link = f"[`{name}`]({prefix}{source_path(name)})"
-            lines.append(f"| {link} | {cell(shortened(info.guarantee))} | {cell(info.complexity)} | {WHEN[name]} |")
+            lines.append(f"| {link} | {cell(shortened(info.guarantee))} | {cell(info.complexity)} | {use(name)} |")
     return "\n".join(lines)
 
 
@@ -131,7 +138,7 @@ def solver_page(name: str) -> str:
     facts = [
         ("guarantee", info.guarantee),
         ("complexity", info.complexity),
-        ("use", WHEN[name]),
+        ("use", use(name)),
         ("objectives", ", ".join(info.metrics) + combined),
         ("contention", ", ".join(info.contentions)),
         ("memory models", ", ".join(info.memory_models)),

@@ -1,7 +1,7 @@
 """Compute all lower bounds of a problem: quick ones first, then those that take time.
 
     quick         `placeopt.bounding.quick`: integer arithmetic, well under a second
-    energetic     `placeopt.bounding.quick.energetic`: makespan only, about a second
+    energetic     `placeopt.bounding.energetic`: makespan only, about a second
     sct-lp        `placeopt.bounding.sct.bound`: makespan only, up to some seconds
     relaxations   `placeopt.bounding.relaxation`: linear and integer programs, until the time limit
 
@@ -16,9 +16,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from placeopt.bounding import quick
+from placeopt.bounding.energetic import energetic_bound
 from placeopt.bounding.heuristics import best_heuristic_value
 from placeopt.bounding.quick import Bound, narrowed_classes, prove_infeasible
-from placeopt.bounding.quick.energetic import energetic_bound
 from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.bounding.sct import sct_bound
 from placeopt.kernels import WaitingStoppedError, hurried, impatient

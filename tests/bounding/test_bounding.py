@@ -20,9 +20,9 @@ from commandline import run
 import placeopt as po
 from placeopt.bounding import quick as lowerbounds
 from placeopt.bounding.bound_prover import BoundProver
+from placeopt.bounding.energetic import best_interval, energetic_bound
 from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import Bound, best_bound
-from placeopt.bounding.quick.energetic import best_interval, energetic_bound
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule

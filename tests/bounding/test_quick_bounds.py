@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import pytest
 from brute_force import METRICS, optimum, small_problem
 from ortools.linear_solver import pywraplp
 
-from placeopt.bounding.quick import Bound, best_bound, bounds, prove_infeasible
+from placeopt.bounding.quick import NAMES, Bound, best_bound, bounds, prove_infeasible
 from placeopt.bounding.quick.classes import classes_of, subsets
 from placeopt.bounding.quick.deadlines import horizon, narrowed
 from placeopt.bounding.quick.infeasibility import _bins
@@ -835,3 +837,21 @@ class TestKernels:
         self.same(join_components, (rng.integers(0, n, 30), rng.integers(0, n, 30), np.arange(n)), filled=[-1])
         before = np.zeros(n, dtype=np.int64)
         self.same(longest_paths, (problem.order, problem.out_start, problem.edge_target, work, before), filled=[-1])
+
+
+class TestNames:
+    """Ledgers accept a bound only under a known name, and users look it up in the documentation."""
+
+    def test_quick_bounds_have_the_listed_names(self) -> None:
+        found = {bound.name for bound in bounds(heft_10())}
+        for seed in range(100):
+            problem = small_problem(np.random.default_rng(seed))
+            for metric in METRICS:
+                single = replace(problem, objective=objective(metric))
+                found |= {bound.name for bound in bounds(single)}
+        assert found <= set(NAMES)
+
+    def test_the_page_on_bounds_explains_every_name(self) -> None:
+        page = (Path(__file__).parents[2] / "docs" / "bounds.md").read_text(encoding="utf-8")
+        for name in set(NAMES) - {"weighted-sum", "trivial"}:
+            assert f"`{name}`" in page, name

@@ -15,7 +15,6 @@ from commandline import run
 from test_comparison import a_record, failed
 
 import placeopt as po
-from placeopt.bounding import quick as lowerbounds
 from placeopt.cli.terminal.comparison import write_csv
 from placeopt.errors import UsageError
 from placeopt.studies.comparison.grids import as_html, as_text
@@ -263,15 +262,6 @@ class TestBelief:
         done = run("plot", written(tmp_path, *lines, *forged), "-o", tmp_path / "x.png")
         assert done.err.count("left out") == 21
         assert done.err.endswith("note: 5 more lines are left out\n")
-
-    def test_quick_bounds_have_the_names_that_are_known(self) -> None:
-        for path in sorted(PROBLEMS.glob("*-1*.yaml")):
-            assert {bound.name for bound in lowerbounds.bounds(po.load(path))} <= set(lowerbounds.NAMES)
-        problem = po.load(FIVE)
-        for metric in ("max_load", "total_cost", "communication", "memory_balance", "relocation"):
-            objective = po.Objective(((po.Term(metric, 1),),))  # type: ignore[arg-type]
-            found = lowerbounds.bounds(replace(problem, objective=objective))
-            assert {bound.name for bound in found} <= set(lowerbounds.NAMES)
 
 
 class TestCsv:

@@ -52,7 +52,7 @@ __all__ = ["NAMES", "Bound", "Infeasibility", "best_bound", "bounds", "prove_inf
 NAMES = (
     "critical-path", "load", "jackson", "packing", "transfers", "cheapest", "memory", "weighted-sum", "trivial",
 )  # fmt: skip
-"""Names of these bounds. Every solver's result states the best of them or a better bound."""
+"""Names of these bounds. Ledgers of comparisons accept a proved bound only under one of them or of a solver."""
 
 
 @dataclass(frozen=True, slots=True)

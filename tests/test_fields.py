@@ -1,0 +1,69 @@
+"""No field of a problem is lost when it becomes a document, or a smaller problem."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import placeopt as po
+from placeopt.io.formats.problems import problem_document
+from placeopt.passes.rebuilding import rebuilt
+
+TIMES = np.array([[0, 1, 2], [3, 0, 4], [5, 6, 0]])
+DERIVED = {"out_start", "in_start", "in_edge", "order", "device_class", "edge_source", "edge_target"}
+"""Computed from other fields."""
+
+
+def plain(**changes: Any) -> po.Problem:
+    """Four tasks on three devices; everything else has its default."""
+    names = {"task_names": list("abcd"), "device_names": list("xyz"), "edges": [(0, 2), (1, 2), (2, 3)]}
+    duration = np.array([[2, 3, 4], [5, 6, 7], [8, 9, 1], [2, 4, 6]])
+    return po.build_problem(**{**names, "duration": duration, **changes})  # type: ignore[arg-type]
+
+
+def full() -> po.Problem:
+    """The same, with another value than the default in every field."""
+    feasible = np.ones((4, 3), dtype=bool)
+    feasible[3, 0] = False
+    moving = np.array([[0, 5, 6], [7, 0, 8], [1, 0, 2], [0, 0, 3]])
+    return plain(
+        name="all", description="every field", resolution=Fraction(1, 1000), device_types=["p", "p", "q"],
+        feasible=feasible, resident=[1, 2, 3, 4], output=[9, 9, 9, 9], scratch=[4, 3, 2, 1], release=[1, 0, 2, 0],
+        deadline=[90, 91, 92, 93], capacity=[70, 80, 90], payload=[9, 9, 9], shared=[True, True, True],
+        latency=TIMES, byte_ticks_num=TIMES, byte_ticks_den=2 + np.zeros((3, 3)), power_num=[3, 4, 5],
+        power_den=[1, 1, 2], byte_energy_num=TIMES, byte_energy_den=3 + np.zeros((3, 3)), relocation=moving,
+        runs_before_next_change=7, group=[0, 0, 1, 2], separation=[(0, 2)], forward=[0, 1, 0, 3],
+        objective=po.Objective(((po.Term("energy"),), (po.Term("relocation", Fraction(1, 7)),))), contention="port",
+        memory_model="peak",
+    )  # fmt: skip
+
+
+def same(one: object, other: object) -> bool:
+    return np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
+
+
+# `rounding` describes the document that a problem was compiled from.
+@pytest.mark.parametrize("field", [field.name for field in fields(po.Problem) if field.name != "rounding"])
+class TestFields:
+    def test_the_example_has_no_default(self, field: str) -> None:
+        if field not in DERIVED | {"task_names", "device_names", "duration"}:
+            assert not same(getattr(full(), field), getattr(plain(), field)), f"give {field} another value in `full`"
+
+    def test_a_smaller_problem_keeps_it(self, field: str) -> None:
+        assert same(getattr(rebuilt(full())[0], field), getattr(full(), field))
+
+    def test_a_document_keeps_it(self, field: str) -> None:
+        again = po.compile(problem_document(full()))
+        if field.endswith(("_num", "_den")):  # in lowest terms, and without meaning on the diagonal
+            stem = field[:-4]
+            ratios = [
+                [Fraction(int(n), int(d)) for n, d in zip(num.flat, den.flat, strict=True)]
+                for num, den in ((getattr(p, f"{stem}_num"), getattr(p, f"{stem}_den")) for p in (again, full()))
+            ]
+            assert ratios[0] == ratios[1]
+        else:
+            assert same(getattr(again, field), getattr(full(), field))
