@@ -1,4 +1,4 @@
-"""Shared by sct-lp and m-sct: settings, solution and statistics of the linear programme of favourite children."""
+"""Shared by sct-lp and m-sct: settings, solution and statistics of the linear program of favourite children."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ CITATION = (
 
 
 class SctSettings(Settings):
-    """Settings of the linear programme."""
+    """Settings of the linear program."""
 
     tolerance: float = Field(default=TOLERANCE, gt=0, le=1)
-    """Relative gap at which the linear programme counts as solved."""
+    """Relative gap at which the linear program counts as solved."""
     threshold: float = Field(default=THRESHOLD, gt=0, le=1)
     """An edge joins favourites if x = 1 - y is below this: 0.1 in Baechi, 0.5 in the proofs of the ratios."""
     rounds: int = Field(default=ROUNDS, ge=1)
-    """Maximum number of rounds of the regret game, which solves large programmes."""
+    """Maximum number of rounds of the regret game, which solves large programs."""
     integral: bool = False
     """Whether x must be 0 or 1, as in Hanen and Munier: solved by CP-SAT within the time limit. false: relaxed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relaxed:
-    """The linear programme of a problem, solved and rounded."""
+    """The linear program of a problem, solved and rounded."""
 
     programme: SctProgram
     solution: Solution
@@ -96,7 +96,7 @@ class Relaxed:
         found, ratios, rounded = self.solution, self.ratios, self.rounded
         what = "integer" if found.method == "cp-sat" else "linear"
         parts = [
-            f"{what} programme {time_text(found.value, problem.resolution)} in mean durations "
+            f"{what} program {time_text(found.value, problem.resolution)} in mean durations "
             + (f"(proved to {found.gap:.0e})" if found.gap else "(exactly)"),
             f"favourite pairs: {len(self.favourites.pairs):,}",
             "rho infinite" if ratios.rho is None else f"rho {float(ratios.rho):.3g}",
@@ -112,7 +112,7 @@ class Relaxed:
 
 
 def relaxed(problem: Problem, options: Options, settings: SctSettings) -> Relaxed:
-    """Solve and round the linear programme of a problem; if stopped early, return the best solution so far."""
+    """Solve and round the linear program of a problem; if stopped early, return the best solution so far."""
     programme = program_of(problem)
     solution = None
     if settings.integral:

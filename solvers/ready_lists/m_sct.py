@@ -5,7 +5,7 @@ learning graphs. ACM Symposium on Cloud Computing (SoCC), 2020, doi:10.1145/3419
 C. Hanen, A. Munier: An approximation algorithm for scheduling dependent tasks on m processors with small communication
 delays. Discrete Applied Mathematics 108 (2001) 239-257, doi:10.1016/S0166-218X(00)00179-7.
 
-A linear programme chooses at most one favourite child and at most one favourite parent for each task
+A linear program chooses at most one favourite child and at most one favourite parent for each task
 (`placeopt.bounding.sct`). Then tasks are placed as in ETF, by the earliest start of all pairs of a ready task and a
 device, with these exceptions:
 
@@ -27,10 +27,10 @@ Departures from the papers:
   idle ones. Of several urgent tasks a device takes the one whose data could be everywhere first.
 - A task is ready once its producers are placed. The data of an urgent task could be by then on every device that may
   run it.
-- x of the programme is rounded at 0.1, as Baechi says. Its published code, and Hanen and Munier, round at 0.5; the
-  ratio is proved only for that. Rounding is repaired if another threshold gives a task two favourites. The programme
+- x of the program is rounded at 0.1, as in Baechi. Its published code, and Hanen and Munier, round at 0.5; the
+  ratio is proved only for that. Rounding is repaired if another threshold gives a task two favourites. The program
   has many optima; `placeopt.bounding.sct.favourites` describes which one is used.
-- On unlike devices and links the programme uses means. A start counts as later by the ticks that the task takes longer
+- If devices or links differ, the program uses means. A start counts as later by the ticks that the task takes longer
   there than on its fastest device (`_pairs.detours`).
 - A pair also leaves the queue if its device may not run the task or holds a task that must be separate. At a dead end
   Baechi fails; here groups are evicted to make room.
@@ -90,7 +90,7 @@ class Waiting(NamedTuple):
 
 
 class MSctSettings(SctSettings, StartSettings):
-    """Settings of the linear programme, and of the schedule."""
+    """Settings of the linear program, and of the schedule."""
 
 
 class MSct(Constructive):
@@ -101,13 +101,13 @@ class MSct(Constructive):
         guarantee="(4 + 3 rho) / (2 + rho) - (2 + 2 rho) / (m (2 + rho)), rho <= 1 the longest transfer over the "
         "shortest task: on identical devices and links, without limits on memory, groups, separation, release times "
         "and ports, with threshold=0.5",
-        complexity="O(n m log n + e m), and O(e) for each of some hundred rounds of the linear programme",
+        complexity="O(n m log n + e m), and O(e) for each of a few hundred rounds of the linear program",
         citation=CITATION,
     )
     settings_type = MSctSettings
 
     def solve(self, problem: Problem, options: Options, settings: MSctSettings) -> Answer:
-        """Return the schedule, and the statistics of the linear programme."""
+        """Return the schedule, and the statistics of the linear program."""
         found, work = relaxed(problem, options, settings), detours(problem, settings)
         answer = run_heuristic(problem, lambda groups: favourites_first(problem, groups, found.favourites, work))
         text = found.text(problem)

@@ -68,7 +68,7 @@ def compare(
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue with the file of --out: run only what is missing in it.")
+        bool, typer.Option("--resume", help="Continue with the file of --out: execute only the missing runs.")
     ] = False,
     report: ReportFile = None,
     plots: Annotated[

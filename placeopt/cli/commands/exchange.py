@@ -18,7 +18,7 @@ def import_file(
         typer.Argument(metavar="FILE", parser=input_path, help="The file to convert; without it, list the formats."),
     ] = None,
     format: Annotated[
-        str | None, typer.Option("--format", "-f", help="Format of the file; by default recognised by its content.")
+        str | None, typer.Option("--format", "-f", help="Format of the file; by default detected from its content.")
     ] = None,
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the problem; by default taken from the file.")

@@ -43,12 +43,12 @@ def replace(
             "-d",
             metavar="FILE",
             parser=input_path,
-            help="A file with the present devices, and with links if they changed.",
+            help="A file with the devices after the change, and the links if they changed.",
         ),
     ],
     solver: Annotated[str, typer.Option("--solver", "-s", help="The solver; it must support relocation.")] = "auto",
     runs: Annotated[
-        float | None, typer.Option("--runs", help="Number of runs of the new placement before the next change.")
+        float | None, typer.Option("--runs", help="Number of runs of the new placement until the next change.")
     ] = None,
     time_limit: Annotated[
         str | None,

@@ -46,8 +46,8 @@ def whatif(
             "--change",
             "-c",
             metavar="KIND[:TARGET]",
-            help="Only these changes; may be given several times: devices, speed, memory, bandwidth, latency, network, "
-            "or one of a kind, such as devices:gpu. All kinds by default.",
+            help="Compute only this change; may be repeated. Kinds: devices, speed, memory, bandwidth, latency, "
+            "network; by default all. A target, as in devices:gpu, limits the change to a device type or link class.",
         ),
     ] = None,
     solver: Annotated[str, typer.Option("--solver", "-s", help="The solver; `placeopt solvers` lists them.")] = "auto",
@@ -57,14 +57,22 @@ def whatif(
             "--time-limit",
             "-t",
             metavar="TIME",
-            help="For the problem as it is and for each change, such as 30s or 5min; or `none`.",
+            help="Time limit of each solve, such as 30s or 5min; or `none`.",
         ),
     ] = DEFAULT_LIMIT,
-    more_devices: Annotated[int, typer.Option("--more-devices", help="Devices of a type that are added.")] = 1,
-    speed_factor: Annotated[float, typer.Option("--speed-factor", help="For the speed of a device type.")] = 2,
-    memory_factor: Annotated[float, typer.Option("--memory-factor", help="For memory; 1.2 is 20% more.")] = 1.2,
-    bandwidth_factor: Annotated[float, typer.Option("--bandwidth-factor", help="For the bandwidth of links.")] = 2,
-    latency_factor: Annotated[float, typer.Option("--latency-factor", help="For latencies; 0.5 is half.")] = 0.5,
+    more_devices: Annotated[
+        int, typer.Option("--more-devices", help="Number of devices that are added to a type.")
+    ] = 1,
+    speed_factor: Annotated[float, typer.Option("--speed-factor", help="Factor of the speed of a device type.")] = 2,
+    memory_factor: Annotated[
+        float, typer.Option("--memory-factor", help="Factor of memory capacities; 1.2 is 20% more.")
+    ] = 1.2,
+    bandwidth_factor: Annotated[
+        float, typer.Option("--bandwidth-factor", help="Factor of the bandwidth of links.")
+    ] = 2,
+    latency_factor: Annotated[
+        float, typer.Option("--latency-factor", help="Factor of latencies; 0.5 halves them.")
+    ] = 0.5,
     gap: Gap = None,
     bound_time: Annotated[
         str | None,
@@ -75,11 +83,11 @@ def whatif(
     sets: Sets = None,
     plots: Annotated[
         list[str] | None,
-        typer.Option("--plot", metavar="FILE", help="Draw the gains into a .png, .svg or .pdf."),
+        typer.Option("--plot", metavar="FILE", help="Draw the gains to a .png, .svg or .pdf file."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute what more devices, faster ones, more memory and a faster network gain: at least, and at most."""
+    """Compute the gain from more devices, faster devices, more memory or a faster network, with proved limits."""
     from placeopt.io.compiler import load
     from placeopt.solver.registry import find_solver
     from placeopt.solving.settings import read_settings
