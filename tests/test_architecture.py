@@ -31,7 +31,7 @@ ASSETS = (".html", ".css", ".js")
 
 
 def table() -> dict[str, frozenset[str]]:
-    """The rooms of docs/architecture.md in order, each with the rooms that it may import."""
+    """The components of docs/architecture.md in order, each with the components that it may import."""
     line = re.compile(r"\| `([\w/]+)` \| [^|]+ \|([^|]*)\|")
     found = [match.groups() for text in PAGE.read_text().splitlines() if (match := line.fullmatch(text))]
     return {room: frozenset(re.findall(r"`([\w/]+)`", allowed)) for room, allowed in found}
@@ -68,7 +68,7 @@ def imports(path: Path) -> set[str]:
 
 
 def room(module: str) -> str:
-    """The room of a module: the longest line of the table that leads to it."""
+    """The component of a module: the longest matching row of the table."""
     place = "/".join(module.split(".")).removeprefix("placeopt/").replace("placeopt_solvers", "solvers", 1)
     place = "__init__" if place == "placeopt" else place
     return max((name for name in ROOMS if f"{place}/".startswith(f"{name}/")), key=len)

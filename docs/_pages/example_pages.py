@@ -38,9 +38,9 @@ EXAMPLES = (
 _MARK = "\x1e"  # the ASCII record separator, between the outputs of two blocks of code
 _INDEX = """# Examples
 
-Ten worked examples. Each is one script: download it, or copy it from its page. The pictures need matplotlib
-(`pip install 'placeopt[plots]'`), and the script on an own solver needs a checkout of the repository. The tests run all
-scripts and compare their output with the output shown here.
+This gallery has ten worked examples. Each is one script: download it, or copy it from its page. The pictures need
+matplotlib (`pip install 'placeopt[plots]'`), and the script about your own solver needs a checkout of the repository.
+The tests run all scripts and compare their output with the output shown here.
 
 """
 

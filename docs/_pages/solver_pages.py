@@ -19,12 +19,12 @@ from placeopt.cli.terminal.catalog import FAMILIES, setting_cards
 from placeopt.solver.registry import GROUP, find_solver
 
 WHEN = {
-    "annealing": "some thousand tasks at most, time to search, and memory that is nearly full",
+    "annealing": "a few thousand tasks at most, time to search, and memory that is nearly full",
     "auto": "the first choice, given seconds or minutes: combines heuristics, CP-SAT, searches and bounds",
     "bil": "chains of tasks on unrelated devices; comparisons",
     "brute-force": "up to about six tasks; checks of other solvers",
     "celeritas": "transfers that cost more than the work, and little memory per device",
-    "cp-sat": "up to some hundred tasks; improving a heuristic's schedule",
+    "cp-sat": "up to a few hundred tasks; improving a heuristic's schedule",
     "cpop": "one device is the fastest for most of the critical path",
     "dsc": "expensive transfers, and many identical devices",
     "duplex": "the better of min-min and max-min, in the time of both",
@@ -36,7 +36,7 @@ WHEN = {
     "heft": "a first schedule, for graphs of any size",
     "heuristic-g": "the baseline of submodular placement",
     "lc": "comparisons: clusters along longest paths",
-    "lns": "some hundred to many thousand tasks, and time to search: shorter makespans than any heuristic's",
+    "lns": "a few hundred to many thousand tasks, and time to search: shorter makespans than any heuristic's",
     "local-search": "the same as annealing; often as good in less time",
     "lookahead-heft": "small graphs: heft with one step of lookahead",
     "m-etf": "little memory per device",

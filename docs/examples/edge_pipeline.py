@@ -4,7 +4,7 @@ How much energy does a tighter deadline cost, and which processors should run?
 
 A battery-powered camera detects and tracks objects in each frame. It has two CPU cores, a GPU and a neural processing
 unit (NPU). The faster a processor runs a task, the more energy it usually takes. A server behind Wi-Fi costs the
-camera the energy of the transfer only. The result of a frame is needed before a deadline.
+camera only the energy of the transfer. The result of a frame is needed before a deadline.
 """
 
 from typing import Any
@@ -62,7 +62,7 @@ for used, deadlines in processors.items():
 # %%
 # The energy falls in steps: a task moves to another processor as soon as the deadline allows it. With more time the
 # NPU replaces the GPU, and then the server replaces both. A deadline of 64 ms takes little more than half the energy
-# of 56 ms, so these 8 ms are worth a discussion.
+# of 56 ms: eight more milliseconds save almost half of the energy.
 #
 # ![Least energy of a frame for each deadline, in colours by the processors used](../images/examples/edge_pipeline.png)
 figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")

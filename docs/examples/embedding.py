@@ -15,7 +15,7 @@ from placeopt.generate.random_graphs import random_document
 
 # %%
 # The solver reports each new incumbent and each new bound to `on_progress`, one call at a time, from any of its
-# threads. It asks `should_stop` many times per second. A queue and an event are all that the two threads share.
+# threads. It calls `should_stop` many times per second. A queue and an event are all that the two threads share.
 problem = po.compile(random_document(60, 6, seed=4, data=1000))
 heft = po.solve(problem, "heft")
 assert heft.makespan is not None
@@ -25,7 +25,7 @@ stop = Event()
 
 # %%
 # `po.solve` keeps no global state, so several solves can run in several threads. An error in the solver reaches the
-# caller by `future.result()`, and so does an error that `on_progress` raises.
+# caller through `future.result()`, and so does an error that `on_progress` raises.
 seen: list[po.Progress] = []
 with ThreadPoolExecutor() as pool:
     future = pool.submit(
@@ -47,8 +47,8 @@ print(f"reports arrive in order: {objectives == sorted(objectives, reverse=True)
 
 # %%
 # A stopped run is a normal answer: `termination` states the reason, and the best schedule is verified as always. If
-# the search takes longer than 20 seconds, the reason is `time_limit`, and the service has the best schedule until
-# then. The times in the picture differ from run to run.
+# the search takes longer than 20 seconds, the reason is `time_limit`, and the service has the best schedule found
+# by then. The times in the picture differ from run to run.
 #
 # ![Makespan over time: the incumbent falls until the service stops the search](../images/examples/embedding.png)
 result.plot("convergence", "embedding.png", title="The search until the service stops it")

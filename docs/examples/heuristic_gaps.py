@@ -2,7 +2,7 @@
 
 How far from the optimum are fast heuristics?
 
-The test set has 12 random problems of the GiPH paper (Hu et al. 2023), each with 12 tasks on four unlike devices.
+The test set has 12 random problems of the GiPH paper (Hu et al. 2023), each with 12 tasks on four different devices.
 They are small enough for CP-SAT to prove the optimum. A gap is (makespan - bound) / makespan.
 """
 
@@ -14,7 +14,7 @@ import placeopt as po
 from placeopt.generate.random_graphs import random_document
 
 # %%
-# CP-SAT is an exact solver: `OPTIMAL` means that its schedule is as good as any.
+# CP-SAT is an exact solver: `OPTIMAL` means that no schedule is better than its own.
 problems = [po.compile(random_document(12, 4, seed=seed, data=300)) for seed in range(12)]
 exact = [po.solve(problem, "cp-sat", time_limit=20, workers=1) for problem in problems]
 assert all(result.termination is po.Termination.OPTIMAL for result in exact)
@@ -23,7 +23,7 @@ print(f"{len(optima)} problems, proven optima from {min(optima) / 1000:.1f} s to
 
 # %%
 # Each result has a gap to a quick lower bound, which takes milliseconds. The distance to the optimum is smaller,
-# because the optimum is above that bound. The difference shows how much the quick bounds leave open.
+# because the optimum is above that bound. The difference shows how weak the quick bounds are.
 distances: dict[str, list[float]] = {}
 for solver in ("single", "min-min", "cpop", "heft", "peft", "lookahead-heft", "annealing"):
     settings: dict[str, Any] = {"rounds": 5000} if solver == "annealing" else {}
@@ -36,7 +36,7 @@ for solver in ("single", "min-min", "cpop", "heft", "peft", "lookahead-heft", "a
     print(f"{solver:15} mean {mean:4.1f}%  worst {worst:4.1f}%  certified {certified:4.1f}%  optimal {found:2} of 12")
 
 # %%
-# No list heuristic comes close to the optimum on all problems: look-ahead costs little and halves the mean of HEFT. A
+# No list heuristic comes close to the optimum on all problems. Look-ahead costs little and halves the mean of HEFT. A
 # search of 5,000 moves finds most optima. Compare solvers on your own problems with `po.compare`.
 #
 # ![Distance of each heuristic to the optimum on 12 problems](../images/examples/heuristic_gaps.png)

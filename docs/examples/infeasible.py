@@ -4,7 +4,7 @@ A problem has no schedule. Which of its constraints contradict each other, and w
 
 A voice assistant answers on a small board: it recognises speech, runs a language model and speaks. The language model
 needs most of the accelerator's memory, the answer has a deadline, and the recogniser and its beam search have to
-share a device. Each constraint makes sense alone.
+share a device. Each constraint alone is reasonable.
 """
 
 from typing import Any
@@ -35,8 +35,8 @@ document: dict[str, Any] = {
 }  # fmt: skip
 
 # %%
-# A solver only reports that there is no schedule. `po.explain` returns a minimal set of constraints: without any one
-# of them, the others can hold together. For each it states the least change that makes the problem feasible.
+# A solver reports only that no schedule exists. `po.explain` returns a minimal set of constraints: without any one of
+# them, the others can be satisfied. For each, it states the least change that makes the problem feasible.
 result = po.solve(po.compile(document), "cp-sat", workers=1)
 print(f"cp-sat: {result.termination.value}")
 explanation = po.explain(document, time_limit=20, workers=1)
@@ -45,17 +45,17 @@ for member in explanation.members:
     print(f"- {member.text}\n  change: {member.mend.text}")
 
 # %%
-# The colocation is not in the set: to drop it would not help. The NPU has no memory left next to the language model,
-# so speech is recognised on a CPU core, which takes too long. Either the NPU gets more memory or the deadline moves.
-# "The least" is exact, as two more runs confirm.
+# The colocation is not in the set, because removing it would not help. The NPU has no memory left next to the language
+# model, so speech is recognised on a CPU core, which takes too long. Either the NPU needs more memory or the deadline
+# must be later. The stated change is the exact minimum, as two more runs confirm.
 for delay in (581, 582):
     document["tasks"]["speak"]["deadline"] = f"{delay} ms"
     result = po.solve(po.compile(document), "cp-sat", workers=1)
     print(f"deadline {delay} ms: {result.termination.value}")
 
 # %%
-# In a service, `explanation.to_dict()` has the same as plain data, with the path of each constraint in the document.
-# For a problem file, it has the line and the column too.
+# In a service, `explanation.to_dict()` contains the same as plain data, with the path of each constraint in the
+# document. For a problem file, it also contains the line and the column.
 #
 # ![Schedule with the deadline moved: speech is recognised on a CPU core](../images/examples/infeasible.png)
 picture = result.plot("gantt", title="The answer with the deadline moved to 582 ms")

@@ -3,7 +3,7 @@
 Which tasks should move when a device fails, and when does it pay to move more than that?
 
 Three cameras at a crossing send frames to three edge computers, which detect road users in each frame and merge what
-they find. A computer that did not run a detector before has to load it first. Then the fast computer fails.
+they find. A computer that starts a detector has to load it first. Then the fast computer fails.
 """
 
 from typing import Any
@@ -37,9 +37,9 @@ assert before.makespan is not None
 print(f"before the failure: {before.makespan / 10:.1f} ms for a frame")
 
 # %%
-# `po.replace` takes the plan and the devices that are left. The tasks of the failed device have to move. Whether
-# others move too depends on `runs`, the number of frames until the next change: a move costs once, and each frame
-# gains.
+# `po.replace` takes the plan and the remaining devices. The tasks of the failed device have to move. Whether
+# others move too depends on `runs`, the number of frames until the next change: a move costs time
+# once and saves time in each frame.
 for runs in (1, 100, 1000):
     answer = po.replace(
         document,

@@ -1,6 +1,6 @@
 """Your own solver as a package.
 
-How does a solver of another package become available, and how good is it?
+How does a solver from another package become available, and how good is it?
 
 A solver is a class with a method `solve`, and its package names it in an entry point of the group `placeopt.solvers`.
 The package here is `placeopt-random-search`, a solver of 40 lines that tries random placements. [How to add a
@@ -20,9 +20,9 @@ from placeopt.generate.random_graphs import random_document
 from placeopt.testing import CASES, check_solver
 
 # %%
-# Usually `pip install .` in the folder of the package is all. To leave the environment as it is, this script installs
-# a copy of the package into a temporary folder and adds the folder to the path. Without network, pip needs setuptools
-# 77.
+# Usually, `pip install .` in the folder of the package is sufficient. To leave the environment unchanged, this script
+# installs a copy of the package into a temporary folder and adds the folder to the path. Without network access, pip
+# needs setuptools 77 or later in the environment.
 PACKAGE = Path(__file__).parents[2] / "tests" / "third_party" / "placeopt-random-search"
 temporary = TemporaryDirectory()
 folder = Path(temporary.name)
@@ -40,8 +40,9 @@ for case in CASES:
 print(f"{len(CASES)} cases of the conformance suite passed")
 
 # %%
-# The name now works wherever a solver is named: in `po.solve`, in `po.compare`, on the command line. The class of the
-# package checks the settings, and every schedule is verified and gets a gap. More samples help less and less.
+# The name now works wherever a solver can be selected: in `po.solve`, in `po.compare`, on the command line. The class
+# of the package checks the settings, and every schedule is verified and gets a gap. The returns of more samples
+# diminish.
 problem = po.compile(random_document(20, 4, seed=1))
 samples = [1, 3, 10, 30, 100, 300, 1000]
 makespans = []

@@ -12,7 +12,7 @@ import placeopt as po
 from placeopt.generate.random_graphs import random_document
 
 # %%
-# Two schedules of the same problem: one by HEFT, and one that a search made shorter.
+# The problem gets two schedules: one by HEFT, and a shorter one by a search.
 problem = po.compile(random_document(80, 4, seed=4, data=20))
 results = {
     "HEFT": po.solve(problem, "heft"),
@@ -21,7 +21,7 @@ results = {
 
 # %%
 # `po.simulate_noisy` executes each placement 5,000 times. Each duration and each transfer time is drawn uniformly
-# between half and one and a half of its expected value. With `discipline="order"` each device runs its tasks in the
+# between 0.5 and 1.5 times its expected value. With `discipline="order"` each device runs its tasks in the
 # given order.
 noisy = {}
 for name, result in results.items():

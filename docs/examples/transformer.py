@@ -1,9 +1,9 @@
-"""A transformer on unlike GPUs.
+"""A transformer on different GPUs.
 
 A model does not fit on the fastest GPU. Which operators should run on the slower GPUs?
 
 The model is a Transformer with two encoder layers and two decoder layers. The batch has 64 sentences of 256 tokens,
-and each attention head is a separate task. The machine has a V100 and two T4, connected by PCIe. Each GPU has 10
+and each attention head is a separate task. The machine has a V100 and two T4s, connected by PCIe. Each GPU has 10
 GiB of free memory. The forward pass needs more, because training keeps all activations for the backward pass.
 """
 
@@ -43,8 +43,8 @@ for device in better.devices:
     print(f"{device.name}: {device.tasks} operators, {device.memory / 2**30:.1f} GiB")
 
 # %%
-# The dashed line in the picture is the lower bound. The V100 computes 95% of the time. The T4s compute a few
+# The dashed line in the picture is the lower bound. The V100 is busy 95% of the time. The T4s compute a few
 # attention heads and free memory of the V100 for the output layer (`logits`), which would take twice as long on a T4.
 #
-# ![Schedule of the Transformer on a V100 and two T4](../images/examples/transformer.png)
+# ![Schedule of the Transformer on a V100 and two T4s](../images/examples/transformer.png)
 better.plot("gantt", "transformer.png", title="Forward pass of a Transformer on a V100 and two T4")

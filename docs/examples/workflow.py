@@ -46,7 +46,7 @@ problem = po.compile(
 )
 
 # %%
-# `met` places each task on the node that computes it fastest and does not look at files. HEFT counts the transfers
+# `met` places each task on the node that computes it fastest and ignores the files. HEFT counts the transfers
 # and waits for free ports. Simulated annealing improves HEFT's schedule.
 results = [po.solve(problem, "met"), po.solve(problem, "heft")]
 results.append(po.solve(problem, "annealing", initial="heft", rounds=100_000, workers=1))
@@ -57,9 +57,9 @@ for result in results:
     print(f"{result.solver:9}  {result.makespan / 100:5.1f} s  {moved:.2f} GB over the network  gap {result.gap:.0%}")
 
 # %%
-# HEFT moves five times as much data as `met` and is faster, because it uses all nodes. But it places one task at a
-# time: it does not see that the corrected images of a node have to return for the mosaic. The search moves less data
-# and saves a third of the time. In the picture, dark edges are files that move between nodes.
+# HEFT moves five times as much data as `met` and is faster, because it uses all nodes. But it places one task at a time
+# and does not foresee that the corrected images of a node have to return for the mosaic. The search moves less data and
+# saves a third of the time. In the picture, dark edges are files that move between nodes.
 #
 # ![Graph of the workflow: most files stay on the node that wrote them](../images/examples/workflow.png)
 results[-1].plot("graph", "workflow.png", title="Steps of the workflow, coloured by node")

@@ -51,7 +51,7 @@ class SctLp:
         family="relaxations",
         guarantee="a bound of the makespan; with enough devices, where the ratio of m-sct holds, a schedule within "
         "(2 + 2 rho) / (2 + rho)",
-        complexity="O(n + e) a round, some hundred rounds",
+        complexity="O(n + e) per round, a few hundred rounds",
         citation=CITATION,
     )
     settings_type: ClassVar[type[SctLpSettings]] = SctLpSettings

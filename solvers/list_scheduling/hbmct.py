@@ -63,7 +63,7 @@ class Hbmct(Constructive):
         summary="batches of independent tasks by rank, balanced over the devices (Sakellariou and Zhao 2004)",
         family="list scheduling",
         guarantee="none",
-        complexity="O(n log n + (n + e) m), and O(w) for each task given away or tried in a batch of w",
+        complexity="O(n log n + (n + e) m), and O(w) for each task moved or tried in a batch of w",
         citation="""@inproceedings{sakellariou2004hybrid,
   author    = {Rizos Sakellariou and Henan Zhao},
   title     = {A hybrid heuristic for {DAG} scheduling on heterogeneous systems},

@@ -40,7 +40,7 @@ class Auto:
         summary="portfolio of heuristics, CP-SAT, searches and bounds",
         family="portfolio",
         guarantee="optimal, as far as time allows; else never worse than any of its members",
-        complexity="anytime; heuristics in their own time",
+        complexity="anytime, after the time of the heuristics",
         exact=True,
         anytime=True,
         warm_start=True,

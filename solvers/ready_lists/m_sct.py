@@ -90,7 +90,7 @@ class MSct(Constructive):
         guarantee="(4 + 3 rho) / (2 + rho) - (2 + 2 rho) / (m (2 + rho)), rho <= 1 the longest transfer over the "
         "shortest task: on identical devices and links, without limits on memory, groups, separation, release times "
         "and ports, with threshold=0.5",
-        complexity="O(n m log n + e m), and O(e) for each of some hundred rounds of the linear program",
+        complexity="O(n m log n + e m), and O(e) for each of a few hundred rounds of the linear program",
         citation=CITATION,
     )
     settings_type = MSctSettings

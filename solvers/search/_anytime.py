@@ -39,7 +39,7 @@ def search_info(summary: str, citation: str) -> Info:
         summary=summary,
         family="search",
         guarantee="none",
-        complexity="O(n + e) a move at most, as many as time allows",
+        complexity="at most O(n + e) per move, as many moves as time allows",
         citation=citation,
         anytime=True,
         warm_start=True,

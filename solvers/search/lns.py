@@ -68,7 +68,7 @@ class Lns:
         summary="large neighbourhood search: CP-SAT optimises one part of a schedule after the other",
         family="search",
         guarantee="none",
-        complexity="anytime; O(n + e) and a model of some dozen tasks per step",
+        complexity="anytime; O(n + e) and a model of a few dozen tasks per step",
         citation="""@inproceedings{shaw1998lns,
   author = {Paul Shaw},
   title = {Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems},

@@ -47,7 +47,7 @@ def compare(
         Path | None, output_option("--out", "-o", help="Append each finished run to this file as a JSON line.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue with the file of --out: run only what is missing in it.")
+        bool, typer.Option("--resume", help="Continue with the file of --out: execute only the missing runs.")
     ] = False,
     report: Report = None,
     plots: Annotated[

@@ -17,7 +17,7 @@ from placeopt.errors import UsageError
 def import_file(
     file: Annotated[Path | None, input_argument("FILE", "The file to convert; without it, list the formats.")] = None,
     format: Annotated[
-        str | None, typer.Option("--format", "-f", help="Format of the file; by default recognised by its content.")
+        str | None, typer.Option("--format", "-f", help="Format of the file; by default detected from its content.")
     ] = None,
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the problem; by default taken from the file.")

@@ -64,7 +64,8 @@ def simulate(
         str,
         typer.Option(
             "--discipline",
-            help="Order of ready tasks: fifo (first ready first), or priority or order (by the plan's starts).",
+            help="Order of tasks on a device: fifo (first ready first), priority (of the ready tasks, the one with the "
+            "earliest start in the plan) or order (always the order of the plan).",
         ),
     ] = "fifo",
     noise: Annotated[float, typer.Option("--noise", help="Vary times by up to this share: 0.2 for +-20 %.")] = 0.0,

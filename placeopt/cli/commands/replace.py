@@ -21,11 +21,14 @@ def replace(
     problem: ProblemFile,
     plan: PlanPath,
     devices: Annotated[
-        Path, input_option("--devices", "-d", help="A file with the present devices, and with links if they changed.")
+        Path,
+        input_option(
+            "--devices", "-d", help="A file with the devices after the change, and the links if they changed."
+        ),
     ],
     solver: Annotated[str, typer.Option("--solver", "-s", help="The solver; it must support relocation.")] = "auto",
     runs: Annotated[
-        float | None, typer.Option("--runs", help="Number of runs of the new placement before the next change.")
+        float | None, typer.Option("--runs", help="Number of runs of the new placement until the next change.")
     ] = None,
     time_limit: Annotated[
         str | None, limit_option(f"Stop after this time, by default {DEFAULT_LIMIT:g}s; or `none`.")

@@ -35,7 +35,8 @@ def solve(
     ] = None,
     gap: Gap = None,
     require_gap: Annotated[
-        float | None, typer.Option("--require-gap", help="Exit with 1 unless a gap of at most this is proved.")
+        float | None,
+        typer.Option("--require-gap", help="Exit with code 1 unless a gap of at most this value is proved."),
     ] = None,
     seed: Seed = 0,
     workers: Workers = None,

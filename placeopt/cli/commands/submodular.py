@@ -66,7 +66,7 @@ def check_submodular(
     seed: Annotated[int, typer.Option("--seed", help="Random seed of the sequences.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Search counterexamples to diminishing returns, monotonicity and independence of order in a placement model.
+    """Search for counterexamples to diminishing returns, monotonicity and independence of order in a placement model.
 
     The exit code is 1 if one is found. Samples without a counterexample are not a proof.
     """

@@ -1,8 +1,8 @@
 """Random search: the best of many random placements, each executed first in, first out.
 
 Folklore; no paper. Every colocation group gets one of the devices that may run all of it, each with the same
-probability. A placement that keeps separated tasks together, or overfills a device, is thrown away. Of equals the first
-stays.
+probability. A placement that keeps separated tasks together, or overfills a device, is discarded. Among equal
+schedules, the first is kept.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from placeopt import (
 
 
 class RandomSearchSettings(Settings):
-    """What `--set` and keyword arguments of `placeopt.solve` may say."""
+    """Settings, given by `--set` or as keyword arguments of `placeopt.solve`."""
 
     samples: int = Field(default=1000, ge=1)
-    """Placements that are tried."""
+    """Number of placements to try."""
 
 
 class RandomSearch:
@@ -51,7 +51,7 @@ class RandomSearch:
     settings_type: ClassVar[type[RandomSearchSettings]] = RandomSearchSettings
 
     def solve(self, problem: Problem, options: Options, settings: RandomSearchSettings) -> Answer:
-        """The best schedule found; FAILED if none of the placements was possible."""
+        """Return the best schedule found; FAILED if none of the placements is possible."""
         rng, clock = np.random.default_rng(options.seed), Clock(options.time_limit)
         choices = [np.flatnonzero(allowed) for allowed in problem.group_feasible()]
         best, schedule, tried = None, None, 0

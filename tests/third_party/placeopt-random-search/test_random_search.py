@@ -6,5 +6,5 @@ from placeopt.testing import CASES, check_solver
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_what_every_solver_must_do(case):
+def test_conformance(case):
     check_solver("random-search", case, samples=50)
