@@ -2,7 +2,7 @@
 
     quick         `placeopt.bounding.quick`: integer arithmetic, well under a second
     energetic     `placeopt.bounding.energetic`: makespan only, about a second
-    sct-lp        `placeopt.bounding.sct.bound`: makespan only, up to some seconds
+    sct-lp        `placeopt.bounding.sct.bound`: makespan only, up to a few seconds
     relaxations   `placeopt.bounding.relaxation`: linear and integer programs, until the time limit
 
 Every bound holds for the original problem. The slow ones are computed after the exact passes, which keep the optimum.

@@ -1,7 +1,7 @@
 """Sweep through a large graph: anneal one window of the sequence after the other as a small problem.
 
 In a graph of many thousand tasks, a move changes the times of all later tasks, and there is time only for a few moves
-per task. In a window of some hundred tasks a move is cheap (rolling horizon: S. Sethi, G. Sorger: A theory of rolling
+per task. In a window of a few hundred tasks a move is cheap (rolling horizon: S. Sethi, G. Sorger: A theory of rolling
 horizon decision making, Annals of Operations Research 29, 1991, doi:10.1007/BF02283607). The problem of a window
 contains two kinds of earlier tasks: one on each device until the device is free, and the producers of its tasks, on a
 copy of their device that has the device's links and is idle. Later tasks do not change. The result of a window is

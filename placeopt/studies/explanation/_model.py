@@ -31,7 +31,7 @@ from placeopt.model.arrays import Int
 from placeopt.studies.explanation.constraints import RESTRICTIONS, Constraint, System
 
 LITERALS = 400_000
-"""Maximum number of placement literals and transfer rows of a model; building these takes some seconds in Python."""
+"""Maximum number of placement literals and transfer rows of a model; building these takes a few seconds in Python."""
 
 LONGEST = 2**55
 """Maximum horizon, above which CP-SAT's arithmetic could overflow."""

@@ -53,7 +53,7 @@ class CpSatSettings(Settings):
     deterministic: bool = False
     """Give the same answer for any number of workers: the strategies take turns on one thread, which is slower."""
     work: float | None = Field(default=None, gt=0)
-    """Limit of CP-SAT's deterministic time for each level of the objective; a unit takes some seconds. With one worker
+    """Limit of CP-SAT's deterministic time for each level of the objective; a unit takes a few seconds. With one worker
     the answer then does not depend on the clock."""
     max_size: int = 1_000_000
     """Literals, intervals and rows above which no model is built; a million take about 2 GB."""
