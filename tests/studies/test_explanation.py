@@ -496,7 +496,7 @@ class TestCommand:
         stop = Stop()
         stop.code = 130
         stop.set()
-        monkeypatch.setattr("placeopt.cli.commands.explain.on_interrupt", lambda: contextlib.nullcontext(stop))
+        monkeypatch.setattr("placeopt.cli.commands.problems.on_interrupt", lambda: contextlib.nullcontext(stop))
         outcome = run("explain", path)
         assert outcome.code == 130
         assert "undecided" in outcome.out
