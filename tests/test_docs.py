@@ -68,6 +68,8 @@ class TestExamples:
         for k, word in enumerate(arguments):
             if word in ("--time-limit", "-t", "--bound-time"):
                 arguments[k + 1] = f"{LIMIT}s"
+        if arguments[0] == "whatif" and "--time-limit" not in arguments:  # its default applies to every change
+            arguments += ["--time-limit", f"{LIMIT}s"]
         done = run(*arguments)
         if missing := re.search(r".*pip install 'placeopt\[\w+\]'", done.err):
             pytest.skip(missing[0])
