@@ -51,7 +51,7 @@ def whatif(
     plots: Annotated[list[str] | None, plot_option("Draw the gains to a .png, .svg or .pdf file.", "FILE")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute how much a better network would gain, at least and at most: devices, speed, memory, bandwidth, latency."""
+    """Compute how much a better network gains, at least and at most: devices, speed, memory, bandwidth, latency."""
     from placeopt.io.compiler import load
     from placeopt.solver.registry import find_solver
     from placeopt.solving.settings import read_settings
