@@ -25,6 +25,9 @@ from placeopt.model.schedule import Schedule, check_schedule, durations, edge_ti
 
 Value = int | Fraction
 
+IN_TICKS: tuple[Metric, ...] = ("makespan", "total_cost", "max_load", "relocation")
+"""Metrics that are counted in ticks."""
+
 GONE = -1
 """Stands for the device of a task that is new, or whose device is gone."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from placeopt.errors import counted, visible
 from placeopt.model.arrays import Int
 from placeopt.model.metrics import ccr
-from placeopt.model.objective import Value
+from placeopt.model.objective import IN_TICKS, Value
 from placeopt.model.problem import UNLIMITED, Metric, Problem, sizes
 from placeopt.model.schedule import edge_transfers
 from placeopt.model.units import size_text, time_text
@@ -55,7 +55,7 @@ def value_text(value: Value, problem: Problem, metric: Metric | None, *, ticks: 
 
 def amount_text(value: Value | float, metric: str | None, resolution: Fraction, *, ticks: bool = True) -> str:
     """Format an objective value where a tick is `resolution` seconds; see `value_text`."""
-    if metric in ("makespan", "total_cost", "max_load", "relocation"):
+    if metric in IN_TICKS:
         time = time_text(float(value), resolution)
         exact = f"{value:,}" if isinstance(value, int) else f"{float(value):,.6g}"
         return f"{time} ({exact} tick{'' if value == 1 else 's'})" if ticks else time

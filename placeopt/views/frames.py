@@ -36,6 +36,7 @@ def result_frame(
         if value not in known:
             raise UsageError(f'to_frame: unknown {what} "{value}"; expected one of {", ".join(known)}')
     scale = None if unit == "tick" else problem.resolution / SECONDS[unit]
+    attrs = {"problem": problem.name, "solver": solver, "unit": unit}
     columns: dict[str, Any]
     if rows == "devices":
         columns = _devices(devices)
@@ -52,7 +53,7 @@ def result_frame(
         for name in TIMES:
             if name in frame:
                 frame[name] = frame[name].astype(float) * scale.numerator / scale.denominator
-    frame.attrs = {"problem": problem.name, "solver": solver, "unit": unit}
+    frame.attrs = attrs
     return frame
 
 

@@ -17,14 +17,12 @@ from typing import Any
 import numpy as np
 
 from placeopt.model.arrays import Int
+from placeopt.model.objective import IN_TICKS
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Transfers
 from placeopt.solver import Answer, Options
 
 from .device_classes import class_ends
-
-IN_TICKS = ("makespan", "total_cost", "max_load", "relocation")
-"""Metrics in ticks."""
 
 
 @dataclass(frozen=True, slots=True)

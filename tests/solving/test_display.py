@@ -198,6 +198,11 @@ class TestFrame:
         assert frame["capacity"].isna().tolist() == [False, True, True]
         assert frame["capacity"][0] == 100
 
+    @pytest.mark.parametrize("rows", ["tasks", "transfers", "devices"])
+    def test_a_frame_without_a_schedule_keeps_the_name_of_the_problem(self, rows: Any) -> None:
+        frame = replace(po.solve(small()), schedule=None, devices=()).to_frame(rows)
+        assert (len(frame), frame.attrs["problem"]) == (0, "small")
+
     def test_units(self) -> None:
         result = po.solve(small())
         assert result.to_frame(unit="s")["end"].tolist() == [0.004, 0.011, 0.013]

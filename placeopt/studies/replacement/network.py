@@ -20,12 +20,10 @@ from placeopt.io.spec import CurrentSpec, NetworkFile, Spec
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Int, checked_number
 from placeopt.model.building import with_changes
-from placeopt.model.objective import GONE, relocation_ticks, shared_out
+from placeopt.model.objective import GONE, IN_TICKS, relocation_ticks, shared_out
 from placeopt.model.problem import Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 
-IN_TICKS = ("makespan", "total_cost", "max_load", "relocation")
-"""Metrics in ticks, to which relocation can be added directly."""
 FEWEST = 1e-6
 """Minimum number of runs of a placement; relocation is weighted by its inverse, which must not become too large."""
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from placeopt.model.objective import IN_TICKS
 from placeopt.views.plots import palette
 from placeopt.views.plots.canvas import Picture, line_legend, line_sample, line_style, new_picture, styled, time_unit
 from placeopt.views.plots.names import short
@@ -18,7 +19,6 @@ from placeopt.views.plots.palette import Stroke, strokes
 
 PANELS = 24
 """Maximum number of problems that are drawn, one panel each."""
-_TIMES = ("makespan", "total_cost", "max_load", "relocation")
 _EARLIEST = 1e-3
 """Minimum start of a logarithmic time axis, in seconds."""
 _BOUND = (1.0, 1.6)
@@ -173,7 +173,7 @@ def _range(courses: Sequence[Course], best: float | None, proved: float | None) 
 
 def value_unit(objective: str, top: float, resolution: float) -> tuple[str, float]:
     """Return an axis label for objective values up to `top`, and the factor to scale them by."""
-    if objective in _TIMES:
+    if objective in IN_TICKS:
         unit, size = time_unit(abs(top) * resolution)
         return f"{objective.replace('_', ' ')} ({unit})", resolution / size
     if objective == "communication":
