@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from placeopt.bounding.portfolio import bounds as bounds
     from placeopt.bounding.quick import Bound as Bound
+    from placeopt.bridges.importers.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
     from placeopt.errors import DocumentError as DocumentError
     from placeopt.errors import InternalError as InternalError
     from placeopt.errors import Issue as Issue
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from placeopt.io.compiler import compile_spec as compile
     from placeopt.io.compiler import load as load
     from placeopt.io.files import size_limit as size_limit
-    from placeopt.io.formats.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
     from placeopt.io.formats.graphs import from_networkx as from_networkx
     from placeopt.io.formats.graphs import to_networkx as to_networkx
     from placeopt.io.plan import Plan as Plan
@@ -104,7 +104,7 @@ _NAMES = {
     ),
     "placeopt.io.compiler": "compile_spec=compile load",
     "placeopt.io.files": "size_limit",
-    "placeopt.io.formats.dnn_partitioning": "read_dnn_partitioning",
+    "placeopt.bridges.importers.dnn_partitioning": "read_dnn_partitioning",
     "placeopt.io.formats.graphs": "from_networkx to_networkx",
     "placeopt.io.plan": "Plan plan_document read_plan write_plan",
     "placeopt.io.spec": "Spec",

@@ -133,14 +133,14 @@ def test_no_module_is_named_like_a_public_name() -> None:
     assert not {path.stem for path in CORE.iterdir()} & set(placeopt.__all__)
 
 
-@pytest.mark.parametrize("name", ["ir", "memory", "metrics", "objective", "plan", "schedule"])
+@pytest.mark.parametrize("name", ["ir", "memory", "metrics", "objective", "plan", "profiling", "schedule"])
 def test_former_names_of_modules_still_lead_to_them(name: str) -> None:
     former = importlib.import_module(f"placeopt.{name}")
     (target,) = {
         imported for imported in imports(CORE / "former" / f"{name}.py") if imported.endswith((name, "problem"))
     }
     moved = importlib.import_module(target)
-    names = {each for each in vars(moved) if not each.startswith("_")}
+    names = set(getattr(moved, "__all__", [each for each in vars(moved) if not each.startswith("_")]))
     assert names
     for each in names:
         assert getattr(former, each) is getattr(moved, each)

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +94,32 @@ def document_text(document: dict[str, Any], path: Path) -> str:
     from placeopt.io.formats.documents import to_json, to_yaml
 
     return to_json(document) if path.suffix.lower() == ".json" else to_yaml(document)
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty folder that gets the name `path` at the end; after an exception, nothing of it remains.
+
+    Raises
+    ------
+    UsageError
+        If there is such a file or folder with content, or the folder cannot be written.
+    """
+    shown = f"cannot write {_shown(path)}"
+    if path.is_dir() and not path.is_symlink():
+        if any(path.iterdir()):
+            raise UsageError(f"{shown}: the folder is not empty; expected a new one")
+    elif os.path.lexists(path):
+        raise UsageError(f"{shown}: it is a file; expected a new folder")
+    parent = Path(os.path.realpath(path)).parent
+    try:
+        with tempfile.TemporaryDirectory(dir=parent, prefix=f".{path.name[:50]}-", ignore_cleanup_errors=True) as made:
+            folder = Path(made) / "new"
+            folder.mkdir()
+            yield folder
+            os.replace(folder, path)
+    except OSError as error:
+        raise UsageError(unwritable(path, error)) from None
 
 
 def written(path: Path | None, write: Callable[[Path], None]) -> bool:

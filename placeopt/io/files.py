@@ -118,6 +118,25 @@ def read_file(path: StrPath, most: Callable[[bytes], int] = lambda _start: LARGE
         raise UnreadableError(f"is not a file name: {error}") from None
 
 
+def read_start(path: StrPath, size: int) -> bytes:
+    """Read the first `size` bytes of a regular file, however large it is.
+
+    Raises
+    ------
+    UnreadableError
+        If the file does not exist, cannot be read, or is not a regular file.
+    """
+    try:
+        with open(checked_path(path), "rb", opener=_regular) as file:
+            return file.read(size)
+    except FileNotFoundError:
+        raise UnreadableError("no such file") from None
+    except OSError as error:
+        raise UnreadableError(f"cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a NUL in the name
+        raise UnreadableError(f"is not a file name: {error}") from None
+
+
 def read_text(path: StrPath, most: Callable[[bytes], int] = lambda _start: LARGEST) -> str:
     """Read a file as UTF-8 text; see `read_file`."""
     try:
@@ -159,6 +178,14 @@ def _read(path: StrPath, most: Callable[[bytes], int]) -> bytes:
                 raise UnreadableError(_too_large(limit, status.st_size))
             if not chunk:
                 return bytes(content)
+
+
+def _regular(path: str, flags: int) -> int:
+    """Open a regular file; anything else raises an UnreadableError."""
+    kind = _KINDS.get(stat.S_IFMT(os.stat(path).st_mode))
+    if kind is not None:
+        raise UnreadableError(kind)
+    return os.open(path, flags)
 
 
 def _too_large(limit: int, size: int) -> str:

@@ -243,7 +243,7 @@ def test_export_tells_of_a_plan_that_breaks_rules(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ((), "nothing to export: expected --trace FILE.json"),
+        ((), "nothing to export: expected --to FORMAT, --trace FILE.json"),
         (("--trace", "PLAN"), "which is read; expected another file"),
         (("--report", "PROBLEM"), "which is read; expected another file"),
         (("--trace", "x", "--report", "./x"), "are the same file"),

@@ -1,4 +1,4 @@
-"""placeopt import: convert files of other tools to problem files."""
+"""placeopt import and export: models and graphs of other tools become problems, and plans become files for runtimes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from typing import Annotated
 import typer
 
 from placeopt.cli.arguments import quantity
-from placeopt.cli.files import check_targets, write_document
-from placeopt.cli.options import DocumentFile
-from placeopt.cli.parameters import input_argument, time_option
+from placeopt.cli.files import check_targets, new_folder, write_document, written
+from placeopt.cli.options import DocumentFile, Report, Trace
+from placeopt.cli.output import note_violations, print_notes
+from placeopt.cli.parameters import input_argument, input_option, output_option, time_option
 from placeopt.errors import UsageError
+
+MOST = 2**31
+"""Largest batch size, context, or size of a dimension."""
 
 
 def import_file(
@@ -19,23 +23,150 @@ def import_file(
     format: Annotated[
         str | None, typer.Option("--format", "-f", help="Format of the file; by default detected from its content.")
     ] = None,
+    devices: Annotated[
+        Path | None, input_option("--devices", help="A problem or network file with the devices and links.")
+    ] = None,
+    batch: Annotated[int | None, typer.Option("--batch", "-b", help="Batch size of a model.")] = None,
+    dim: Annotated[
+        list[str] | None,
+        typer.Option("--dim", metavar="NAME=SIZE", help="Value of a named dimension of a model; may be repeated."),
+    ] = None,
+    level: Annotated[str | None, typer.Option("--level", help="Granularity of the tasks of a model.")] = None,
+    precision: Annotated[
+        str | None, typer.Option("--precision", help="Number format of the computation, such as `fp16`.")
+    ] = None,
+    context: Annotated[int | None, typer.Option("--context", help="Tokens in the context of a language model.")] = None,
+    phase: Annotated[
+        str | None, typer.Option("--phase", help="Phase of a language model: `prefill` or `decode`.")
+    ] = None,
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the problem; by default taken from the file.")
     ] = None,
-    resolution: Annotated[str, time_option("--resolution", help="Length of a tick, such as `10 ns`.")] = "1 ns",
+    resolution: Annotated[str | None, time_option("--resolution", help="Length of a tick, such as `10 ns`.")] = None,
     out: DocumentFile = None,
 ) -> None:
-    """Convert a graph in the format of another tool to a problem file."""
-    from placeopt.io.formats.importers import IMPORTERS, import_document
+    """Convert a model or a graph in the format of another tool to a problem file."""
+    from placeopt.bridges.importers.imported import ImportOptions
+    from placeopt.bridges.importers.registry import IMPORTERS
+    from placeopt.bridges.importers.registry import import_file as read
+    from placeopt.bridges.networks import read_network
     from placeopt.model import units
 
     if file is None:
         for known, importer in IMPORTERS.items():
             typer.echo(f"{known:<18} {importer.description}")
         return
-    tick = quantity(resolution, "--resolution", units.TIME)
-    if tick.bare or not tick.value:
-        text = units.shown(resolution)
-        raise UsageError(f"--resolution: {text} is not a length of a tick; expected one such as 10 ns")
+    if resolution is not None:
+        tick = quantity(resolution, "--resolution", units.TIME)
+        if tick.bare or not tick.value:
+            text = units.shown(resolution)
+            raise UsageError(f"--resolution: {text} is not a length of a tick; expected one such as 10 ns")
+    for option, number in (("--batch", batch), ("--context", context)):
+        if number is not None and not 1 <= number <= MOST:
+            raise UsageError(f"{option} is {number}; expected a whole number from 1 to {MOST:,}")
     check_targets(("--out", out))
-    write_document(import_document(file, format, name=name, resolution=resolution), out)
+    options = ImportOptions(
+        name=name,
+        resolution=resolution,
+        network=None if devices is None else read_network(devices),
+        batch=batch,
+        dims=_sizes(dim or []),
+        level=level,
+        precision=precision,
+        context=context,
+        phase=phase,
+    )
+    imported = read(file, format, options)
+    write_document(imported.document, out)
+    print_notes(*imported.notes)
+
+
+def _sizes(given: list[str]) -> dict[str, int]:
+    """The sizes of `--dim NAME=SIZE` by name."""
+    from placeopt.model.units import shown
+
+    sizes: dict[str, int] = {}
+    for text in given:
+        name, sign, size = text.rpartition("=")
+        if not (sign and name.strip() and size.strip().isascii() and size.strip().isdigit()):
+            raise UsageError(f"--dim {shown(text)} is not a size; expected NAME=SIZE, such as seq=128")
+        if not 1 <= int(size) <= MOST:
+            raise UsageError(f"--dim {shown(text)}: the size is out of range; expected 1 to {MOST:,}")
+        if name.strip() in sizes:
+            raise UsageError(f"--dim {shown(name.strip())} is given twice")
+        sizes[name.strip()] = int(size)
+    return sizes
+
+
+def export(
+    problem: Annotated[
+        Path | None, input_argument("PROBLEM", "A problem file, or - for standard input; without it, list the formats.")
+    ] = None,
+    plan: Annotated[Path | None, input_argument("PLAN", "A plan file, as `solve --out` writes it.")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="Format of a runtime.")] = None,
+    model: Annotated[
+        Path | None, input_option("--model", help="The model from which the problem was imported, for formats with it.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        output_option("--out", "-o", metavar="PATH", help="Write the format to this file, or into this new folder."),
+    ] = None,
+    trace: Trace = None,
+    report: Report = None,
+) -> None:
+    """Write a saved plan for a runtime, or as a trace or a report."""
+    from placeopt.bridges.exporters.exported import ExportRequest
+    from placeopt.bridges.exporters.registry import EXPORTERS, exporter
+    from placeopt.io.compiler import load
+    from placeopt.io.files import write_whole
+    from placeopt.io.plan import read_plan
+    from placeopt.verifier import verify
+
+    if problem is None:
+        for known, listed in EXPORTERS.items():
+            typer.echo(f"{known:<18} {listed.description}")
+        return
+    if plan is None:
+        raise UsageError("the plan is missing; expected placeopt export PROBLEM PLAN")
+    if to is None and trace is None and report is None:
+        raise UsageError("nothing to export: expected --to FORMAT, --trace FILE.json, or --report FILE.html")
+    chosen = None if to is None else exporter(to)
+    if chosen is None and (out is not None or model is not None):
+        raise UsageError("--out and --model need --to FORMAT")
+    if chosen is not None and chosen.needs_model and model is None:
+        raise UsageError(f"--to {to} needs --model FILE, the model from which the problem was imported")
+    if chosen is not None and not chosen.needs_model and model is not None:
+        raise UsageError(f"--to {to} takes no --model")
+    as_folder = chosen is not None and chosen.folder is not None
+    if as_folder and out is None:
+        raise UsageError(f"--to {to} writes several files; state the folder with --out")
+    check_targets(("--out", None if as_folder else out), ("--trace", trace), ("--report", report))
+    compiled = load(problem)
+    read = read_plan(plan, compiled)
+    found = verify(compiled, read.schedule, read.claim)
+    note_violations(found.violations)
+    done = True
+    if chosen is not None:
+        request = ExportRequest(compiled, read.schedule, model)
+        if chosen.folder is not None:
+            assert out is not None
+            with new_folder(out) as folder:
+                exported = chosen.folder(request, folder)
+            typer.echo(exported.text)
+        else:
+            assert chosen.text is not None
+            exported = chosen.text(request)
+            if out is None:
+                typer.echo(exported.text, nl=False)
+            else:
+                done &= written(out, lambda path: write_whole(path, exported.text))
+        print_notes(*exported.notes)
+    if trace is not None:
+        from placeopt.views.traces import write_trace
+
+        done &= written(trace, lambda path: write_trace(path, compiled, read.schedule))
+    if report is not None:
+        from placeopt.views.page import plan_page, write_page
+
+        done &= written(report, lambda path: write_page(path, plan_page(compiled, read.schedule, found)))
+    raise typer.Exit(0 if done else 2)

@@ -1,4 +1,4 @@
-"""placeopt verify, simulate and export: check a plan, execute it, and write it as a trace or a report."""
+"""placeopt verify and simulate: check a plan and execute it under the execution model of its problem."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from placeopt.cli.arguments import checked_options
-from placeopt.cli.files import check_targets, written
-from placeopt.cli.options import AsJson, Out, PlanPath, ProblemFile, Report, Trace
+from placeopt.cli.files import check_targets
+from placeopt.cli.options import AsJson, Out, PlanPath, ProblemFile
 from placeopt.cli.output import note_violations, print_json, print_notes, stdout_console
 from placeopt.errors import UsageError, unwritable
 
@@ -134,23 +134,3 @@ def simulate(
             line("  mean", data["mean"])
             for q, value in data["quantiles"].items():
                 line(f"  {float(q):.0%} quantile", value)
-
-
-def export(problem: ProblemFile, plan: PlanPath, trace: Trace = None, report: Report = None) -> None:
-    """Write a saved plan as a trace or a report, as `solve` does."""
-    from placeopt.io.compiler import load
-    from placeopt.io.plan import read_plan
-    from placeopt.verifier import verify
-    from placeopt.views.page import plan_page, write_page
-    from placeopt.views.traces import write_trace
-
-    if trace is None and report is None:
-        raise UsageError("nothing to export: expected --trace FILE.json, --report FILE.html, or both")
-    check_targets(("--trace", trace), ("--report", report))
-    compiled = load(problem)
-    read = read_plan(plan, compiled)
-    found = verify(compiled, read.schedule, read.claim)
-    note_violations(found.violations)
-    done = written(trace, lambda path: write_trace(path, compiled, read.schedule))
-    done &= written(report, lambda path: write_page(path, plan_page(compiled, read.schedule, found)))
-    raise typer.Exit(0 if done else 2)

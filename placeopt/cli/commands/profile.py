@@ -41,8 +41,14 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Estimate time and memory of operators at a larger batch size, and of transfers, by linear regression."""
+    from placeopt.bridges.profiling import (
+        fit_profile,
+        fit_transfers,
+        profile_document,
+        read_measurements,
+        read_transfers,
+    )
     from placeopt.cli.terminal import profile as report
-    from placeopt.profiling import fit_profile, fit_transfers, profile_document, read_measurements, read_transfers
 
     if measurements is None and transfers is None:
         raise UsageError("nothing to fit; expected a file of measurements, or --transfers FILE")
@@ -90,9 +96,9 @@ def apply(
     out: DocumentFile = None,
 ) -> None:
     """Insert a profile into a problem: durations, memory and outputs by task name or op, and links."""
+    from placeopt.bridges.profiling import apply_profile, read_profile
+    from placeopt.bridges.profiling.fragments import self_contained
     from placeopt.cli.terminal.profile import print_applied
-    from placeopt.profiling import apply_profile, read_profile
-    from placeopt.profiling.fragments import self_contained
 
     check_targets(("--out", out))
     applied = apply_profile(self_contained(problem, out), read_profile(profile))

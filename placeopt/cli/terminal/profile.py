@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from placeopt.bridges.profiling import Applied, Deviations, Estimate, Line, Profile, TransferModel
+from placeopt.bridges.profiling.estimates import relative_deviation, time_text
 from placeopt.cli.terminal.console import new_table
 from placeopt.errors import counted, listing, visible
 from placeopt.model.units import size_text
-from placeopt.profiling import Applied, Deviations, Estimate, Line, Profile, TransferModel
-from placeopt.profiling.estimates import relative_deviation, time_text
 
 _SHOWN = 20
 

@@ -1,1 +1,1 @@
-"""Import graphs and problems of other tools, convert NetworkX graphs, and write problems as documents."""
+"""Convert NetworkX graphs, and write problems as documents."""

@@ -14,10 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import placeopt as po
-from placeopt.errors import DocumentError, SpecError, UsageError
-from placeopt.io.document import read_document
-from placeopt.model.problem import transfer_ticks
-from placeopt.profiling import (
+from placeopt.bridges.profiling import (
     Line,
     Measurements,
     TransferTimes,
@@ -29,8 +26,11 @@ from placeopt.profiling import (
     read_profile,
     read_transfers,
 )
-from placeopt.profiling.estimates import bandwidth_text, time_text
-from placeopt.profiling.fragments import self_contained, whole_bytes
+from placeopt.bridges.profiling.estimates import bandwidth_text, time_text
+from placeopt.bridges.profiling.fragments import self_contained, whole_bytes
+from placeopt.errors import DocumentError, SpecError, UsageError
+from placeopt.io.document import read_document
+from placeopt.model.problem import transfer_ticks
 
 ROOT = Path(__file__).parents[2]
 HEADER = "operator,batch,milliseconds,bytes"

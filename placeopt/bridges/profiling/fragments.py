@@ -15,12 +15,12 @@ from typing import Any
 
 from pydantic import Field
 
+from placeopt.bridges.profiling.estimates import Estimate, Profile, TransferModel, time_text
 from placeopt.errors import DocumentError, SpecError, UsageError, in_file_order, listing
 from placeopt.io.document import Document, NamedFiles, read_document
 from placeopt.io.files import check_input
 from placeopt.io.spec import ANY, GraphFile, LinksSpec, Spec, Tasks
 from placeopt.io.validation import validate
-from placeopt.profiling.estimates import Estimate, Profile, TransferModel, time_text
 
 _WORK = ("flops", "bytes")
 

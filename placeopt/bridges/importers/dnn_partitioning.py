@@ -30,9 +30,11 @@ from typing import Any
 
 import numpy as np
 
+from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.sample import Sample
 from placeopt.errors import DocumentError, Issue, in_file_order, listing
 from placeopt.io.document import Document, collection_paused, read_document
-from placeopt.io.files import StrPath, UnreadableError, read_file
+from placeopt.io.files import StrPath
 from placeopt.io.spec import MOST_DEVICES
 from placeopt.io.syntax import Path as Place
 from placeopt.model.graph import find_cycle
@@ -47,12 +49,14 @@ _MISSING = object()
 _HEADER = ("maxSizePerFPGA", "maxFPGAs", "maxCPUs", "nodes", "edges")
 
 
-def recognises_dnn_partitioning(path: Path) -> bool:
-    """Whether a file looks like one of this format; raises a DocumentError if it cannot be read."""
-    try:
-        return b'"maxSizePerFPGA"' in read_file(path) and path.suffix.lower() == ".json"
-    except UnreadableError as error:
-        raise DocumentError([Issue(str(error), (), str(path))]) from None
+def recognises(sample: Sample) -> bool:
+    """Whether a file looks like one of this format."""
+    return b'"maxSizePerFPGA"' in sample.json
+
+
+def read(path: StrPath, options: ImportOptions) -> Imported:
+    """Read a file in this format; see `read_dnn_partitioning`."""
+    return Imported(read_dnn_partitioning(path, name=options.name, resolution=options.resolution or "1 ns"))
 
 
 def read_dnn_partitioning(path: StrPath, *, name: str | None = None, resolution: str = "1 ns") -> dict[str, Any]:

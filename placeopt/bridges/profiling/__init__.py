@@ -5,7 +5,7 @@ and memory of each operator at a larger batch size, `fit_transfers` fits links, 
 profile, and `apply_profile` merges a profile into a problem.
 """
 
-from placeopt.profiling.estimates import (
+from placeopt.bridges.profiling.estimates import (
     Deviations,
     Estimate,
     Line,
@@ -15,8 +15,8 @@ from placeopt.profiling.estimates import (
     fit_profile,
     fit_transfers,
 )
-from placeopt.profiling.fragments import Applied, apply_profile, profile_document, read_profile
-from placeopt.profiling.measurements import Measurements, TransferTimes, read_measurements, read_transfers
+from placeopt.bridges.profiling.fragments import Applied, apply_profile, profile_document, read_profile
+from placeopt.bridges.profiling.measurements import Measurements, TransferTimes, read_measurements, read_transfers
 
 __all__ = [
     "Applied",

@@ -14,10 +14,10 @@ from commandline import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placeopt.bridges.importers.dnn_partitioning import read_dnn_partitioning
+from placeopt.bridges.importers.registry import IMPORTERS, import_file
 from placeopt.errors import DocumentError, UsageError
 from placeopt.io.compiler import compile_spec, load
-from placeopt.io.formats.dnn_partitioning import read_dnn_partitioning
-from placeopt.io.formats.importers import IMPORTERS, import_document
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.simulation import simulate
@@ -263,7 +263,7 @@ class TestCommand:
     def test_a_file_of_two_formats_must_be_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(IMPORTERS, "twin", IMPORTERS["dnn-partitioning"])
         with pytest.raises(UsageError, match="looks like dnn-partitioning and twin; state --format"):
-            import_document(written(tmp_path, SMALL))
+            import_file(written(tmp_path, SMALL))
 
 
 # Nodes, edges, accelerators, everything on one CPU in ms (the sum of its cpuLatency), and the sum of fpgaLatency.
@@ -282,7 +282,7 @@ class TestRealFiles:
         path = DATA / f"{name}.json"
         if not path.exists():
             pytest.skip(f"{path} is not there")
-        problem = compile_spec(import_document(path))
+        problem = compile_spec(import_file(path).document)
         tasks, edges, accelerators, cpu, fpga = GOLDEN[name]
         assert (problem.name, problem.n_tasks, problem.n_edges) == (name, tasks, edges)
         assert problem.n_devices == accelerators + 8

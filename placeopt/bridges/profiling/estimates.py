@@ -24,9 +24,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placeopt.bridges.profiling.measurements import Measurements, TransferTimes
 from placeopt.errors import UsageError, listing, visible
 from placeopt.model.arrays import Float, Int
-from placeopt.profiling.measurements import Measurements, TransferTimes
 
 _DIGITS = 9
 """Digits written: more than measurements have, and fewer than doubles, whose noise would be rounded up to a tick."""

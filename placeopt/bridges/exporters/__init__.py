@@ -1,0 +1,1 @@
+"""Exporters: plans become the files that runtimes read; one module for each runtime."""

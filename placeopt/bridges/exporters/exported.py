@@ -1,0 +1,29 @@
+"""What an export takes and returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """A verified plan to export, and the options of the export."""
+
+    problem: Problem
+    schedule: Schedule
+    model: Path | None = None
+    """The model from which the problem was imported; formats that take it require it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The result of an export."""
+
+    text: str
+    """The content of the file; for formats that write a folder, a summary for the terminal."""
+    notes: tuple[str, ...] = ()
+    """What the format cannot express: one sentence each."""

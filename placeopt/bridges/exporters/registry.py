@@ -1,0 +1,34 @@
+"""Registry of the formats of runtimes that `placeopt export --to` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from placeopt.bridges.exporters.exported import Exported, ExportRequest
+from placeopt.errors import UsageError, alternatives
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """An exporter of one format: exactly one of `text` and `folder` is given.
+
+    `text` returns the content of one file. `folder` writes several files into a folder that exists and is empty. Both
+    raise a UsageError if the plan cannot be expressed in the format or the model does not belong to the problem.
+    """
+
+    description: str
+    text: Callable[[ExportRequest], Exported] | None = None
+    folder: Callable[[ExportRequest, Path], Exported] | None = None
+    needs_model: bool = False
+
+
+EXPORTERS: dict[str, Exporter] = {}
+
+
+def exporter(format: str) -> Exporter:
+    """Return the exporter of a format; an unknown format is a UsageError."""
+    if format not in EXPORTERS:
+        raise UsageError(f"unknown format {format}{alternatives(format, EXPORTERS, 20)}")
+    return EXPORTERS[format]

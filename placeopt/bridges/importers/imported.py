@@ -1,0 +1,44 @@
+"""What an import takes and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """Options of an import. None, or an empty mapping, is the default of the format.
+
+    Every format takes `name` and `resolution`. `Importer.takes` lists the others that a format takes.
+    """
+
+    name: str | None = None
+    """Name of the problem. Default: the name of the file, or of the model in it."""
+    resolution: str | None = None
+    """Length of a tick, such as `10 ns`."""
+    network: Mapping[str, Any] | None = None
+    """The sections `devices` and `links` of the document."""
+    batch: int | None = None
+    """Batch size."""
+    dims: Mapping[str, int] = field(default_factory=dict)
+    """Values of named dimensions, such as {"seq": 128}."""
+    level: str | None = None
+    """Granularity of the tasks."""
+    precision: str | None = None
+    """Number format of the computation, such as `fp16`."""
+    context: int | None = None
+    """Number of tokens in the context of a language model."""
+    phase: str | None = None
+    """Phase of a language model: `prefill` or `decode`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The result of an import."""
+
+    document: dict[str, Any]
+    """The problem document, for `placeopt.compile`."""
+    notes: tuple[str, ...] = ()
+    """What was guessed, dropped or missing: one sentence each."""

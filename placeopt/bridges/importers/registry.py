@@ -1,0 +1,86 @@
+"""Registry of the formats of other tools that `placeopt import` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+from placeopt.bridges.importers import dnn_partitioning
+from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.sample import Sample
+from placeopt.errors import UsageError, alternatives, listing
+from placeopt.io.files import StrPath, descriptor
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """An importer of one format.
+
+    `recognises` is whether a file looks like this format; it loads no library. `read` converts the file and raises a
+    DocumentError that lists every issue.
+    """
+
+    description: str
+    recognises: Callable[[Sample], bool]
+    read: Callable[[StrPath, ImportOptions], Imported]
+    takes: frozenset[str] = frozenset()
+    """The options that `read` takes beside `name` and `resolution`."""
+
+
+IMPORTERS: dict[str, Importer] = {
+    dnn_partitioning.NAME: Importer(
+        "graphs of Tarnawski et al. 2020 (Efficient Algorithms for Device Placement of DNN Graph Operators), JSON",
+        dnn_partitioning.recognises,
+        dnn_partitioning.read,
+    ),
+}
+
+
+def import_file(path: StrPath, format: str | None = None, options: ImportOptions | None = None) -> Imported:
+    """Read a file in the format of another tool; the format is recognised unless given.
+
+    Raises
+    ------
+    UsageError
+        If the format is unknown or does not take an option, or the file matches no format or several.
+    DocumentError
+        If the file cannot be read or is not valid; lists every issue with its position.
+    MissingExtraError
+        If the format needs a library that is not installed.
+    """
+    options = options or ImportOptions()
+    if format is None:
+        format = _recognised(path)
+    elif format not in IMPORTERS:
+        raise UsageError(f"unknown format {format}{alternatives(format, IMPORTERS)}")
+    importer = IMPORTERS[format]
+    for each in fields(options):
+        given = getattr(options, each.name)
+        if given is not None and given != {} and each.name not in {"name", "resolution", *importer.takes}:
+            users = [name for name, other in IMPORTERS.items() if each.name in other.takes]
+            hint = f"; formats with it are {listing(users, 20)}" if users else ""
+            raise UsageError(f"the format {format} takes no {OPTIONS[each.name]}{hint}")
+    return importer.read(path, options)
+
+
+OPTIONS = {
+    "network": "--devices",
+    "batch": "--batch",
+    "dims": "--dim",
+    "level": "--level",
+    "precision": "--precision",
+    "context": "--context",
+    "phase": "--phase",
+}
+"""The option of the command line for each field of ImportOptions that depends on the format."""
+
+
+def _recognised(path: StrPath) -> str:
+    if descriptor(path) is not None:
+        raise UsageError(f"{path} can be read only once; state --format, one of {listing(list(IMPORTERS), 20)}")
+    sample = Sample(path)
+    found = [name for name, importer in IMPORTERS.items() if importer.recognises(sample)]
+    if len(found) != 1:
+        what = f"like {' and '.join(found)}" if found else "like no known format"
+        raise UsageError(f"{path} looks {what}; state --format, one of {listing(list(IMPORTERS), 20)}")
+    return found[0]

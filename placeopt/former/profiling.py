@@ -1,0 +1,3 @@
+"""Former name of `placeopt.bridges.profiling`."""
+
+from placeopt.bridges.profiling import *  # noqa: F403
