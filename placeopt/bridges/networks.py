@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from placeopt.errors import DocumentError, SpecError, in_file_order
+from placeopt.errors import DocumentError, SpecError, UsageError, in_file_order, listing
 from placeopt.io.document import read_document
+from placeopt.io.files import StrPath
 from placeopt.io.spec import NetworkFile
 from placeopt.io.validation import validate
 
@@ -20,14 +20,32 @@ DEFAULT_NETWORK: Mapping[str, Any] = {
 DEFAULT_NOTE = "without --devices, the problem has two CPU cores of 50 GFLOP/s; edit `devices`, or state --devices"
 
 
-def read_network(path: Path) -> dict[str, Any]:
-    """Read the sections `devices` and `links` of a problem or network file.
+def network_of(given: Mapping[str, Any] | StrPath | None) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the sections `devices` and `links` of a document for an imported model, and notes about them.
+
+    Parameters
+    ----------
+    given
+        A mapping with `devices` and perhaps `links`; the path of a network file; None for the default network, which a
+        note states.
 
     Raises
     ------
+    UsageError
+        If a mapping has other keys.
     SpecError
         If the file is not valid; lists every issue.
     """
+    if given is None:
+        return dict(DEFAULT_NETWORK), (DEFAULT_NOTE,)
+    if isinstance(given, Mapping):
+        if "devices" not in given or set(given) - {"devices", "links"}:
+            raise UsageError(f"the network has the keys {listing(list(map(str, given)))}; expected devices and links")
+        return dict(given), ()
+    return _read(given), ()
+
+
+def _read(path: StrPath) -> dict[str, Any]:
     try:
         document = read_document(path)
     except DocumentError as error:

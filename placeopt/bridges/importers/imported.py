@@ -19,7 +19,7 @@ class ImportOptions:
     resolution: str | None = None
     """Length of a tick, such as `10 ns`."""
     network: Mapping[str, Any] | None = None
-    """The sections `devices` and `links` of the document."""
+    """The sections `devices` and `links` of the document; see `placeopt.bridges.networks.network_of`."""
     batch: int | None = None
     """Batch size."""
     dims: Mapping[str, int] = field(default_factory=dict)

@@ -49,7 +49,7 @@ def import_file(
     from placeopt.bridges.importers.imported import ImportOptions
     from placeopt.bridges.importers.registry import IMPORTERS
     from placeopt.bridges.importers.registry import import_file as read
-    from placeopt.bridges.networks import read_network
+    from placeopt.bridges.networks import network_of
     from placeopt.model import units
 
     if file is None:
@@ -68,7 +68,7 @@ def import_file(
     options = ImportOptions(
         name=name,
         resolution=resolution,
-        network=None if devices is None else read_network(devices),
+        network=None if devices is None else network_of(devices)[0],
         batch=batch,
         dims=_sizes(dim or []),
         level=level,
