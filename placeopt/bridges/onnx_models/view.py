@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -127,3 +127,10 @@ class OnnxModel:
 def operator_name(node: NodeProto) -> str:
     """The operator of a node, with its domain unless that is the standard one."""
     return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+
+
+def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
+    """The value of an attribute of a node."""
+    from onnx import helper
+
+    return next((helper.get_attribute_value(each) for each in node.attribute if each.name == name), default)
