@@ -38,6 +38,9 @@ RANDOM = frozenset(
 
 _BOOL, _INT64 = 9, 7  # of TensorProto.DataType
 
+_BATCHED_SCAN = 8
+"""The version in which the inputs of a Scan have a batch dimension; its bodies keep the types that the model states."""
+
 _SHAPE_ONLY = frozenset({"Shape", "Size"})
 """Operators whose result depends only on the shape of the input."""
 
@@ -102,13 +105,16 @@ class Inference:
         """All tensors of the graph."""
         return self._scope.tensors()
 
-    def run(self, inputs: Iterable[ValueInfoProto], order: Iterable[int], *, keep_stated: bool) -> None:
+    def run(
+        self, inputs: Iterable[ValueInfoProto], order: Iterable[int], changed: Mapping[str, tuple[int, int]]
+    ) -> None:
         """Infer the types of all nodes in topological order.
 
         Parameters
         ----------
-        keep_stated
-            Whether sizes that the model states hold.
+        changed
+            The old and new sizes of dimensions of the inputs that the model fixes. With such, the sizes that the model
+            states for other tensors do not hold.
 
         Raises
         ------
@@ -116,7 +122,7 @@ class Inference:
             If shapes or types do not fit an operator; lists every node.
         """
         graph, scope = self._graph, self._scope
-        stated = _stated(graph) if keep_stated else {}
+        stated = {} if changed else _stated(graph)
         for value in inputs:
             scope.types[value.name] = value.type
             self._complete_input(value.name, scope)
@@ -125,8 +131,25 @@ class Inference:
             found = self._node(graph.node[index], scope, stated, ("nodes", self._labels[index]))
             if found:
                 self.bodies[index] = found
+        if changed:
+            self._check_outputs(changed)
         if self._issues:
             raise DocumentError(self._issues)
+
+    def _check_outputs(self, changed: Mapping[str, tuple[int, int]]) -> None:
+        """Report that the model fixes a size that was changed: if shapes do not fit, or an output keeps its batch."""
+        batches = dict(sizes for place, sizes in changed.items() if place.endswith("[0]"))
+        for value in self._graph.output:
+            before, after = shape_of(value.type), shape_of(self._scope.types[value.name])
+            if before is None or after is None or len(before) < 2 or len(after) != len(before):
+                continue
+            if before[0] in batches and after[0] == before[0]:
+                self._add(f"the first dimension of the output remains {after[0]}", ("output", value.name))
+        names = ", ".join(f"{place} from {old} to {new}" for place, (old, new) in changed.items())
+        if self._issues:
+            first = self._issues[0]
+            hint = f"the model does not allow another size of {names}; export it with a symbolic dimension"
+            self._issues[0] = Issue(f"{first.message} ({hint})", first.path, first.file)
 
     @staticmethod
     def _complete_input(name: str, scope: _Scope) -> None:
@@ -171,7 +194,7 @@ class Inference:
         certain = not any(name in scope.assumed for name in (*read_by(node), *node.output))
         for name in filter(None, node.output):
             self._write(node, name, kinds.get(name), stated.get(name), scope, place if certain else None)
-        if not missing:
+        if kinds:
             self._evaluate(node, scope)
         return found
 
@@ -186,8 +209,9 @@ class Inference:
         if schema is None:
             return contrib_types(node, scope.types)
         names = list(dict.fromkeys(read_by(node)))
+        found: dict[str, TypeProto]
         try:
-            return shape_inference.infer_node_outputs(
+            found = shape_inference.infer_node_outputs(
                 schema,
                 node,
                 {name: scope.types[name] for name in names},
@@ -196,11 +220,18 @@ class Inference:
                 self._imports,
                 self._ir_version,
             )
-        except (InferenceError, ValidationError, SchemaError, RuntimeError, ValueError) as error:
+        except (InferenceError, ValidationError, SchemaError, MemoryError, RuntimeError, ValueError) as error:
             if not any(name in scope.assumed for name in names):
                 text = str(error).strip().removeprefix("[ShapeInferenceError] ")
                 self._add(f"{operator_name(node)}: {visible(text, 400)}", place)
             return {}
+        if node.op_type == "Reshape":
+            before, after = (shape_of(kind) for kind in (scope.types[node.input[0]], found[node.output[0]]))
+            wrong = before is not None and after is not None and math.prod(before) != math.prod(after)
+            if wrong and node.input[0] not in scope.assumed:
+                self._add(f"Reshape: {list(before or ())} has not as many elements as {list(after or ())}", place)
+                return {}
+        return found
 
     def _schema(self, node: NodeProto) -> OpSchema | None:
         from onnx import defs
@@ -298,20 +329,29 @@ class Inference:
             for name, tensor in zip(names, tensors, strict=True)
         ):
             return
-        inputs: dict[str, Values] = {}
-        for name in filter(None, node.input):
-            if node.op_type in _SHAPE_ONLY:
-                shape = scope.tensor(name).shape
-                if shape is None or name in scope.assumed:
-                    return
-                inputs[name] = np.broadcast_to(np.zeros((), np.bool_), shape)  # occupies one byte
-            elif name in scope.values:
-                inputs[name] = scope.values[name]
-            else:
-                return
-        self._store(node, inputs, scope)
+        if node.op_type in _SHAPE_ONLY:
+            self._measure(node, scope)
+        elif all(name in scope.values for name in filter(None, node.input)):
+            self._compute(node, {name: scope.values[name] for name in filter(None, node.input)}, scope)
 
-    def _store(self, node: NodeProto, inputs: dict[str, Values], scope: _Scope) -> None:
+    @staticmethod
+    def _measure(node: NodeProto, scope: _Scope) -> None:
+        """Store the result of a Shape or a Size."""
+        from onnx import numpy_helper
+
+        source = node.input[0]
+        shape = scope.tensor(source).shape
+        if shape is None or source in scope.assumed:
+            return
+        if node.op_type == "Size":
+            value = np.array(math.prod(shape), dtype=np.int64)
+        else:
+            value = np.array(shape[attribute(node, "start", 0) : attribute(node, "end", len(shape))], dtype=np.int64)
+        scope.values[node.output[0]] = value
+        scope.data[node.output[0]] = numpy_helper.from_array(value, node.output[0])
+
+    def _compute(self, node: NodeProto, inputs: dict[str, Values], scope: _Scope) -> None:
+        """Store the results of a node with known inputs."""
         from onnx import numpy_helper
         from onnx.reference import ReferenceEvaluator
 
@@ -333,7 +373,9 @@ class Inference:
         graphs = dict(bodies(node))
         if not graphs:
             return {}, {}
-        if node.domain not in ("", "ai.onnx") or node.op_type not in _CONTROL:
+        schema = self._schema(node)
+        known = schema is not None and node.op_type in _CONTROL and schema.since_version != _BATCHED_SCAN
+        if not known:
             return {key: self._body(graph, (), scope, None, place)[0] for key, graph in graphs.items()}, {}
         kinds, repeats = _CONTROL[node.op_type](node, scope)
         found, results = {}, []

@@ -77,7 +77,7 @@ class _Reader:
         self._raise()
         changed = state_dims(graph, inputs, batch, dims, file)
         inference = Inference(self._proto, opsets, self._labels, file)
-        inference.run(inputs, order, keep_stated=not changed)
+        inference.run(inputs, order, changed)
         live_tensors = {value.name for value in inputs}
         live: set[int] = set()
         for index in order:
@@ -133,7 +133,9 @@ class _Reader:
         newest = defs.onnx_opset_version()
         version = found.get("")
         if version is not None and not 1 <= version <= newest:
-            self._add(f"operator set {version} is not known; onnx {__version__} knows 1 to {newest}", ("opset_import",))
+            self._add(
+                f"operator set {version} is not supported; onnx {__version__} supports 1 to {newest}", ("opset_import",)
+            )
         return found
 
     def _writers(self, given: set[str]) -> dict[str, int]:
