@@ -183,22 +183,25 @@ class Inference:
         self, node: NodeProto, scope: _Scope, stated: Mapping[str, TypeProto], place: tuple[str, str]
     ) -> dict[str, Body]:
         """Add the types and values of the outputs of a node; return the bodies of control flow."""
-        missing = [name for name in read_by(node) if name not in scope.types]
+        names = tuple(dict.fromkeys(read_by(node)))
+        missing = [name for name in names if name not in scope.types]
         if missing:  # in a body; those of the graph are checked before
             self._add(f"reads {visible(missing[0])}, which no node before it writes", place)
         found: dict[str, Body] = {}
         kinds: dict[str, TypeProto] = {}
         if not missing:
             found, kinds = self._control(node, scope, place)
-            kinds = kinds or self._inferred(node, scope, place)
-        certain = not any(name in scope.assumed for name in (*read_by(node), *node.output))
+            kinds = kinds or self._inferred(node, names, scope, place)
+        certain = not any(name in scope.assumed for name in (*names, *node.output))
         for name in filter(None, node.output):
             self._write(node, name, kinds.get(name), stated.get(name), scope, place if certain else None)
         if kinds:
             self._evaluate(node, scope)
         return found
 
-    def _inferred(self, node: NodeProto, scope: _Scope, place: tuple[str, str]) -> dict[str, TypeProto]:
+    def _inferred(
+        self, node: NodeProto, names: tuple[str, ...], scope: _Scope, place: tuple[str, str]
+    ) -> dict[str, TypeProto]:
         """Types of the outputs as onnx infers them; empty without a schema or after an assumption that does not fit."""
         from onnx import shape_inference
         from onnx.checker import ValidationError
@@ -208,7 +211,6 @@ class Inference:
         schema = self._schema(node)
         if schema is None:
             return contrib_types(node, scope.types)
-        names = list(dict.fromkeys(read_by(node)))
         found: dict[str, TypeProto]
         try:
             found = shape_inference.infer_node_outputs(
@@ -322,17 +324,17 @@ class Inference:
         """Compute the values of small outputs that do not depend on the values of the inputs of the model."""
         if node.op_type not in _EVALUATED or node.domain not in ("", "ai.onnx"):
             return
-        names = [name for name in node.output if name]
-        tensors = [scope.tensor(name) for name in names]
-        if any(
-            tensor.shape is None or tensor.elements > SMALL or name in scope.assumed
-            for name, tensor in zip(names, tensors, strict=True)
-        ):
-            return
         if node.op_type in _SHAPE_ONLY:
             self._measure(node, scope)
-        elif all(name in scope.values for name in filter(None, node.input)):
-            self._compute(node, {name: scope.values[name] for name in filter(None, node.input)}, scope)
+            return
+        inputs = [name for name in node.input if name]
+        if not all(name in scope.values for name in inputs):
+            return
+        for name in filter(None, node.output):
+            tensor = scope.tensor(name)
+            if tensor.shape is None or tensor.elements > SMALL or name in scope.assumed:
+                return
+        self._compute(node, {name: scope.values[name] for name in inputs}, scope)
 
     @staticmethod
     def _measure(node: NodeProto, scope: _Scope) -> None:

@@ -14,6 +14,7 @@ from placeopt.bridges.onnx_models.inference import RANDOM, Inference
 from placeopt.bridges.onnx_models.loading import inlined, load_proto, read_by, without_weights
 from placeopt.bridges.onnx_models.view import LiveNode, OnnxModel
 from placeopt.errors import DocumentError, Issue, listing
+from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def read_model(
         proto = inlined(without_weights(source))
     except DocumentError as error:
         raise DocumentError([Issue(issue.message, issue.path, file) for issue in error.issues]) from None
-    return _Reader(proto, file).read(batch, dims or {})
+    with collection_paused():
+        return _Reader(proto, file).read(batch, dims or {})
 
 
 class _Reader:
@@ -78,28 +80,29 @@ class _Reader:
         changed = state_dims(graph, inputs, batch, dims, file)
         inference = Inference(self._proto, opsets, self._labels, file)
         inference.run(inputs, order, changed)
+        every = list(graph.node)
         live_tensors = {value.name for value in inputs}
         live: set[int] = set()
         for index in order:
-            node = graph.node[index]
+            node = every[index]
             if node.op_type in RANDOM or any(name in live_tensors for name in reads[index]):
                 live.add(index)
                 live_tensors.update(name for name in node.output if name)
         needed_tensors = {value.name for value in graph.output}
         needed: set[int] = set()
         for index in reversed(order):
-            if any(name in needed_tensors for name in graph.node[index].output):
+            if any(name in needed_tensors for name in every[index].output):
                 needed.add(index)
                 needed_tensors.update(reads[index])
-        constants = frozenset(initial | {name for i in order if i not in live for name in graph.node[i].output if name})
+        constants = frozenset(initial | {name for i in order if i not in live for name in every[i].output if name})
         nodes = tuple(
             LiveNode(
                 self._labels[i],
                 i,
-                graph.node[i],
+                every[i],
                 tuple(name for name in reads[i] if name in live_tensors),
                 tuple(name for name in reads[i] if name in constants),
-                tuple(name for name in graph.node[i].output if name and name in needed_tensors),
+                tuple(name for name in every[i].output if name and name in needed_tensors),
                 inference.bodies.get(i, {}),
             )
             for i in order
