@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placeopt.bridges.onnx_models.contrib import contrib_types
+from placeopt.bridges.onnx_models.control import inputs_of_bodies, is_known, outputs_of_bodies
 from placeopt.bridges.onnx_models.loading import SMALL, bodies, is_small, read_by
+from placeopt.bridges.onnx_models.operator_shapes import own_types
 from placeopt.bridges.onnx_models.sizes import shape_of, shapes, tensor_of, tensor_type
 from placeopt.bridges.onnx_models.view import Body, Tensor, Values, attribute, operator_name
 from placeopt.errors import DocumentError, Issue, visible
@@ -35,11 +36,6 @@ RANDOM = frozenset(
     {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
 )
 """Operators whose outputs differ from run to run, so that they are never folded."""
-
-_BOOL, _INT64 = 9, 7  # of TensorProto.DataType
-
-_BATCHED_SCAN = 8
-"""The version in which the inputs of a Scan have a batch dimension; its bodies keep the types that the model states."""
 
 _SHAPE_ONLY = frozenset({"Shape", "Size"})
 """Operators whose result depends only on the shape of the input."""
@@ -210,7 +206,7 @@ class Inference:
 
         schema = self._schema(node)
         if schema is None:
-            return contrib_types(node, scope.types)
+            return own_types(node, scope.types)
         found: dict[str, TypeProto]
         try:
             found = shape_inference.infer_node_outputs(
@@ -227,7 +223,9 @@ class Inference:
                 text = str(error).strip().removeprefix("[ShapeInferenceError] ")
                 self._add(f"{operator_name(node)}: {visible(text, 400)}", place)
             return {}
-        if node.op_type == "Reshape":
+        if not schema.has_type_and_shape_inference_function:
+            found |= own_types(node, scope.types)
+        if node.op_type == "Reshape" and node.output[0] in found:
             before, after = (shape_of(kind) for kind in (scope.types[node.input[0]], found[node.output[0]]))
             wrong = before is not None and after is not None and math.prod(before) != math.prod(after)
             if wrong and node.input[0] not in scope.assumed:
@@ -376,15 +374,14 @@ class Inference:
         if not graphs:
             return {}, {}
         schema = self._schema(node)
-        known = schema is not None and node.op_type in _CONTROL and schema.since_version != _BATCHED_SCAN
-        if not known:
+        if schema is None or not is_known(node, schema.since_version):
             return {key: self._body(graph, (), scope, None, place)[0] for key, graph in graphs.items()}, {}
-        kinds, repeats = _CONTROL[node.op_type](node, scope)
+        kinds, repeats = inputs_of_bodies(node, scope.types, scope.values)
         found, results = {}, []
         for key, graph in graphs.items():
             found[key], written = self._body(graph, kinds, scope, repeats, place)
             results.append(written)
-        outputs = _RESULTS[node.op_type](node, results, repeats)
+        outputs = outputs_of_bodies(node, results, repeats)
         if repeats is None:
             for name in filter(None, node.output):
                 scope.assumed[name] = None
@@ -440,68 +437,6 @@ def _shown(lengths: Sequence[int | None]) -> str:
     return f"[{', '.join('?' if length is None else str(length) for length in lengths)}]"
 
 
-def _branches(_node: NodeProto, _scope: _Scope) -> tuple[list[TypeProto | None], int | None]:
-    """Types of the inputs of the bodies of an If, and how often they run."""
-    return [], 1
-
-
-def _loop(node: NodeProto, scope: _Scope) -> tuple[list[TypeProto | None], int | None]:
-    """The same of a Loop: it has a counter, a condition, and the carried values."""
-    count = scope.values.get(node.input[0]) if node.input else None
-    carried: list[TypeProto | None] = [scope.types.get(name) for name in node.input[2:]]
-    repeats = None if count is None or count.size != 1 else max(int(count.reshape(-1)[0]), 0)
-    return [tensor_type(_INT64, ()), tensor_type(_BOOL, ()), *carried], repeats
-
-
-def _scan(node: NodeProto, scope: _Scope) -> tuple[list[TypeProto | None], int | None]:
-    """The same of a Scan: it has the states, and a slice of each scanned input."""
-    count = attribute(node, "num_scan_inputs", 1)
-    axes = attribute(node, "scan_input_axes", [0] * count)
-    inputs = list(node.input)
-    states, scanned = inputs[: len(inputs) - count], inputs[len(inputs) - count :]
-    kinds: list[TypeProto | None] = [scope.types.get(name) for name in states]
-    repeats = None
-    for name, axis in zip(scanned, axes, strict=False):
-        kind = scope.types[name]
-        shape = shape_of(kind)
-        if shape is None or not -len(shape) <= axis < len(shape):
-            kinds.append(None)
-            continue
-        repeats = shape[axis]
-        rest = [length for place, length in enumerate(shape) if place != axis % len(shape)]
-        kinds.append(tensor_type(kind.tensor_type.elem_type, rest))
-    return kinds, repeats
-
-
-def _result_of_branches(_node: NodeProto, results: list[list[TypeProto]], _repeats: int | None) -> Iterable[TypeProto]:
-    """Types of the outputs of an If: those of the branch with the larger output."""
-    return [max(kinds, key=lambda kind: tensor_of("", kind).bytes) for kinds in zip(*results, strict=False)]
-
-
-def _result_of_loop(node: NodeProto, results: list[list[TypeProto]], repeats: int | None) -> Iterable[TypeProto]:
-    """The same of a Loop: the carried values, and one element of a scan output for each iteration."""
-    carried = max(len(node.input) - 2, 0)
-    kinds = results[0][1:]
-    return kinds[:carried] + [_stacked(kind, repeats, 0) for kind in kinds[carried:]]
-
-
-def _result_of_scan(node: NodeProto, results: list[list[TypeProto]], repeats: int | None) -> Iterable[TypeProto]:
-    """The same of a Scan: the states, and the scan outputs."""
-    states = len(node.input) - attribute(node, "num_scan_inputs", 1)
-    kinds = results[0]
-    axes = attribute(node, "scan_output_axes", [0] * len(kinds))
-    return kinds[:states] + [_stacked(kind, repeats, axis) for kind, axis in zip(kinds[states:], axes, strict=False)]
-
-
-def _stacked(kind: TypeProto, repeats: int | None, axis: int) -> TypeProto:
-    """The type of many tensors of one type, stacked along an axis."""
-    shape = shape_of(kind)
-    if shape is None:
-        return kind
-    place = axis % (len(shape) + 1)
-    return tensor_type(kind.tensor_type.elem_type, (*shape[:place], 1 if repeats is None else repeats, *shape[place:]))
-
-
 def _most_elements(_node: NodeProto, shape: tuple[int, ...], _values: Mapping[str, Values]) -> int:
     """Most elements that NonZero finds."""
     return math.prod(shape)
@@ -529,6 +464,3 @@ _LONGEST = {
     "NonMaxSuppression": _most_boxes,
 }
 """Most elements of the open dimension of a result, from the node, the shape of the first input, and known values."""
-
-_CONTROL = {"If": _branches, "Loop": _loop, "Scan": _scan}
-_RESULTS = {"If": _result_of_branches, "Loop": _result_of_loop, "Scan": _result_of_scan}
