@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from placeopt.bounding.quick import Bound as Bound
     from placeopt.bridges.importers.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
     from placeopt.errors import DocumentError as DocumentError
+    from placeopt.errors import ExecutionError as ExecutionError
     from placeopt.errors import InternalError as InternalError
     from placeopt.errors import Issue as Issue
     from placeopt.errors import MissingExtraError as MissingExtraError
@@ -99,8 +100,8 @@ _NAMES = {
     "placeopt.bounding.portfolio": "bounds",
     "placeopt.bounding.quick": "Bound",
     "placeopt.errors": (
-        "DocumentError InternalError Issue MissingExtraError PlaceoptError PlanError SpecError UnsupportedError "
-        "UsageError"
+        "DocumentError ExecutionError InternalError Issue MissingExtraError PlaceoptError PlanError SpecError "
+        "UnsupportedError UsageError"
     ),
     "placeopt.io.compiler": "compile_spec=compile load",
     "placeopt.io.files": "size_limit",

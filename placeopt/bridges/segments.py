@@ -14,9 +14,9 @@ cycle, and a path that leaves a segment never returns to it. In particular, segm
 devices have no edge between them, and the order of numbers is a topological order of the segments.
 
 With `keep_order`, paths also follow the order of each device, from each task to the next one. The proof holds for this
-graph as well. Therefore a device can run its segments in the order of the schedule without a deadlock: segments that wait for each
-other, for data or for the device, would be a cycle in this graph. Without `keep_order` there are fewer segments, but a
-device runs its tasks by number, perhaps not in the order of the schedule.
+graph as well. Therefore a device can run its segments in the order of the schedule without a deadlock: segments that
+wait for each other, for data or for the device, would be a cycle in this graph. Without `keep_order` there are fewer
+segments, but a device runs its tasks by number, perhaps not in the order of the schedule.
 """
 
 from __future__ import annotations
