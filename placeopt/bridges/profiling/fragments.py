@@ -54,8 +54,8 @@ class Applied:
 def profile_document(profile: Profile | None, transfers: TransferModel | None = None) -> dict[str, Any]:
     """Return the profile file of fitted operators and transfers, as plain data.
 
-    A task's `time` is by device if the measurements state devices. Its memory is the largest of all devices; measured
-    `bytes` include the output, which is therefore subtracted.
+    A task's `time` is by device if the measurements state devices. Its memory, if measured, is the largest of all
+    devices; measured `bytes` include the output, which is therefore subtracted.
     """
     document: dict[str, Any] = {"placeopt": 1}
     if profile is not None:
@@ -74,8 +74,11 @@ def profile_document(profile: Profile | None, transfers: TransferModel | None = 
 def _task(estimates: Sequence[Estimate]) -> dict[str, Any]:
     """Return the task entry of an operator measured on one or several devices."""
     times = {estimate.device: time_text(estimate.best.seconds) for estimate in estimates}
-    memory = max(whole_bytes(estimate.best.bytes) for estimate in estimates)
     task: dict[str, Any] = {"time": times.get(None, times)}
+    amounts = [whole_bytes(e.best.bytes) for e in estimates if e.best.bytes is not None]
+    if not amounts:
+        return task
+    memory = max(amounts)
     outputs = [e.best.output_bytes for e in estimates if e.best.output_bytes is not None]
     if outputs:
         output = whole_bytes(max(outputs))
