@@ -21,6 +21,7 @@ from placeopt.io.document import Document, NamedFiles, read_document
 from placeopt.io.files import check_input
 from placeopt.io.spec import ANY, GraphFile, LinksSpec, Spec, Tasks
 from placeopt.io.validation import validate
+from placeopt.model.units import TIME, QuantityError, parse
 
 _WORK = ("flops", "bytes")
 
@@ -49,6 +50,8 @@ class Applied:
     """Operators that match no task."""
     restricted: tuple[str, ...]
     """Tasks stated by `flops` or `bytes` before, which now run only on the devices where they were measured."""
+    unused_share: float | None = None
+    """Share of these operators in the time of all operators of the profile; None if it is zero or not stated."""
 
 
 def profile_document(profile: Profile | None, transfers: TransferModel | None = None) -> dict[str, Any]:
@@ -173,7 +176,27 @@ def apply_profile(problem: Mapping[str, Any], profile: Mapping[str, Any]) -> App
         document["links"] = {**stated, "default": {**(stated.get("default") or {}), **links}}
     document["tasks"] = merged
     unused = tuple(operator for operator in known if operator not in used)
-    return Applied(_in_order(document), names, ops, tuple(left), unused, tuple(restricted))
+    share = _share(known, unused)
+    return Applied(_in_order(document), names, ops, tuple(left), unused, tuple(restricted), share)
+
+
+def _share(entries: Mapping[str, Any], some: Sequence[str]) -> float | None:
+    """Return the share of some entries of a profile in the time of all; None if it is zero or not stated.
+
+    The time of an entry with times by device is the longest.
+    """
+    seconds: dict[str, float] = {}
+    for name, entry in entries.items():
+        time = (entry or {}).get("time")
+        try:
+            found = [parse(each, TIME) for each in (time.values() if isinstance(time, dict) else [time])]
+        except QuantityError:
+            return None
+        if any(each.bare for each in found):
+            return None
+        seconds[name] = max((float(each.value) for each in found), default=0.0)
+    part, whole = sum(seconds[name] for name in some), sum(seconds.values())
+    return part / whole if part else None
 
 
 def _merged(task: Mapping[str, Any], measured: Mapping[str, Any], operation: Any) -> dict[str, Any]:

@@ -21,24 +21,21 @@ def read_measurements(
     Parameters
     ----------
     batch
-        Batch size of the traces, which they do not state: one for all, or one for each trace in order.
+        Batch size of the traces, which they do not state: one for all, or a list with one for each trace in order.
     device
-        The device of a problem on which the traces were measured; by default, their times apply to every device.
+        The device of a problem on which the traces were measured; by default, their times apply to every device. CSV
+        files state devices and batch sizes in columns.
 
     Raises
     ------
     DocumentError
         If a file cannot be read or is not valid; lists every issue with its position.
     UsageError
-        If `batch` does not fit the traces, if no file is a trace and `batch` or `device` is given, or if only some of
-        the files state memory.
+        If `batch` does not fit the traces, or only some of the files state memory.
     """
     contents = [_content(path) for path in paths]
     traces = [place for place, content in enumerate(contents) if is_trace(content)]
-    sizes = _sizes(batch, len(traces))
-    if device is not None and not traces:
-        raise UsageError(f"device: {device} is given, but no file is a trace; a CSV file states devices in a column")
-    size = dict(zip(traces, sizes, strict=True))
+    size = dict(zip(traces, _sizes(batch, len(traces)), strict=True))
     parts: list[Measurements] = []
     issues: list[Issue] = []
     for place, (path, content) in enumerate(zip(paths, contents, strict=True)):
@@ -56,20 +53,18 @@ def read_measurements(
 
 def _sizes(batch: int | Sequence[int] | None, traces: int) -> list[int]:
     """Return the batch size of each trace."""
-    given = [] if batch is None else [batch] if isinstance(batch, int) else list(batch)
-    if not traces:
-        if given:
-            raise UsageError("batch: no file is a trace; a CSV file states its batch sizes in a column")
-        return []
-    if len(given) not in (1, traces):
+    given = [] if batch is None else [batch] * traces if isinstance(batch, int) else list(batch)
+    if len(given) == 1:
+        given *= max(traces, 1)
+    if len(given) != traces:
         raise UsageError(
-            f"batch: {counted(len(given), 'batch size')} for {counted(traces, 'trace')}; expected one for all, or one "
-            "for each, since a trace does not state its batch size"
+            f"batch: {counted(len(given), 'batch size')} for {counted(traces, 'trace')}; expected one for each trace, "
+            "which does not state it, and none for CSV files, which do"
         )
     for size in given:
         if size < 1:
             raise UsageError(f"batch: {size} is not a batch size; expected a whole number of at least 1")
-    return given * traces if len(given) == 1 else given
+    return given
 
 
 def _content(path: StrPath) -> bytes:
