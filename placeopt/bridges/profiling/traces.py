@@ -211,20 +211,23 @@ def _device_time(operators: Sequence[_Event], events: Sequence[_Event]) -> list[
 def _nested(events: Sequence[_Event]) -> Iterator[tuple[_Event, int, bool]]:
     """Return each event of one thread with its depth below other events, and whether it contains others.
 
-    Events of one thread that overlap are nested. An event without duration at the start of another precedes it: ONNX
-    Runtime truncates times to microseconds.
+    Events of one thread that overlap are nested. ONNX Runtime truncates starts and durations to microseconds. Therefore
+    an event without duration at the start of another precedes it, and an event ends at the latest with its parent.
     """
     order = sorted(events, key=lambda event: (event.start, event.duration > 0, -event.duration))
     depth = [0] * len(order)
     contains = [False] * len(order)
-    stack: list[int] = []
+    stack: list[tuple[int, int]] = []  # the end and the place of each event that has not ended
     for place, event in enumerate(order):
-        while stack and order[stack[-1]].end <= event.start:
+        while stack and stack[-1][0] <= event.start:
             stack.pop()
         depth[place] = len(stack)
+        end = event.end
         if stack:
-            contains[stack[-1]] = True
-        stack.append(place)
+            around, parent = stack[-1]
+            contains[parent] = True
+            end = min(end, around)
+        stack.append((end, place))
     return zip(order, depth, contains, strict=True)
 
 
@@ -274,8 +277,8 @@ def _events(
             }
             wrong = [key for key, what in expected.items() if what is not None]
             for key in wrong:
-                found = f"is {excerpt(event[key])}" if key in event else "is missing"
-                issues.append(document.issue(f"{key} {found}; expected {expected[key]}", (*place, number, key)))
+                found = excerpt(event[key]) if key in event else f"{key} is missing"
+                issues.append(document.issue(f"{found}; expected {expected[key]}", (*place, number, key)))
             if not wrong:
                 assert isinstance(name, str)
                 assert isinstance(args, dict)

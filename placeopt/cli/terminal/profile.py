@@ -120,6 +120,8 @@ def print_applied(console: Console, applied: Applied) -> None:
         (applied.left, "no measurements for these tasks"),
         (applied.unused, f"no task has the name or op of these operators{_share(applied)}"),
         (applied.restricted, "stated by flops or bytes before, these tasks now run only where they were measured"),
+        (applied.estimated, "on devices without measurements, these tasks keep the times from flops and bytes"),
+        (applied.uniform, "the profile states no device, so that times are the same on devices of these types"),
     ):
         if found:
             console.print(Text(f"note: {message}: {listing(found, 5)}"))
