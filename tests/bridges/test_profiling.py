@@ -426,7 +426,7 @@ class TestCommand:
         [
             ([], "nothing to fit; expected a file of measurements, or --transfers"),
             (["{m}"], "--batch is missing; expected the batch size to estimate for"),
-            (["--transfers", "{t}", "-b", 3], "--batch and --against need a file of measurements"),
+            (["--transfers", "{t}", "-b", 3], "--batch, --at, --device and --against need a file of measurements"),
             (["{m}", "-b", 3, "--out", "{m}"], "which is read; expected another file"),
             (["{m}", "-b", 0], "batch: 0 is not a batch size"),
             (["{t}", "-b", 3], "t.csv:1: column operator: is missing; the file has bytes, seconds"),

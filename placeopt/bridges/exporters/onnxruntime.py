@@ -75,7 +75,7 @@ def export_segments(request: ExportRequest, folder: Path) -> Exported:
     assert request.model is not None
     writer = Writer(request.model, request.batch, request.dims)
     split = split_model(request.problem, request.schedule, writer.model)
-    files = write_parts(split, writer, folder)
+    files = writer.write_parts(split, folder)
     manifest = manifest_of(request, split, files)
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     used = np.unique(split.segments.device)
@@ -90,15 +90,6 @@ def export_segments(request: ExportRequest, folder: Path) -> Exported:
             f"{size_text(split.duplicated_bytes)} more than in the model"
         )
     return Exported(text, tuple(notes))
-
-
-def write_parts(split: Split, writer: Writer, folder: Path) -> list[str]:
-    """Write the model of each segment, and return the names of the files."""
-    width = max(3, len(str(len(split.parts) - 1)))
-    files = [f"segment-{k:0{width}}.onnx" for k in range(len(split.parts))]
-    for part, file in zip(split.parts, files, strict=True):
-        writer.write(folder / file, part)
-    return files
 
 
 def manifest_of(request: ExportRequest, split: Split, files: list[str]) -> dict[str, Any]:

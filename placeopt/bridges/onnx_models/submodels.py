@@ -318,3 +318,11 @@ class Writer:
         if change is not None:
             change(made)
         path.write_bytes(made.SerializeToString(deterministic=True))
+
+    def write_parts(self, split: Split, folder: Path) -> list[str]:
+        """Write the model of each segment, and return the names of the files."""
+        width = max(3, len(str(len(split.parts) - 1)))
+        files = [f"segment-{k:0{width}}.onnx" for k in range(len(split.parts))]
+        for part, file in zip(split.parts, files, strict=True):
+            self.write(folder / file, part)
+        return files
