@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
-from placeopt.bridges.onnx_models.submodels import Split, Writer, split_model
+from placeopt.bridges.onnx_models.submodels import Split, Writer, split_model, whole_part
 from placeopt.errors import UsageError, alternatives, counted, listing, visible
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import durations
@@ -185,6 +185,7 @@ def export_session(request: ExportRequest, folder: Path) -> Exported:
     writer = Writer(request.model, request.batch, request.dims)
     split = split_model(problem, request.schedule, writer.model)
     model = writer.model
+    whole = whole_part(model)
     labels = {d: f"device{d}" for d in used}
     segment_device = split.segments.device.tolist()
     node_label: dict[int, str] = {}
@@ -194,13 +195,13 @@ def export_session(request: ExportRequest, folder: Path) -> Exported:
 
     def annotate(made: ModelProto) -> None:
         made.ir_version = max(made.ir_version, _ANNOTATED_IR)
-        for node, index in zip(made.graph.node, split.whole.nodes, strict=True):
+        for node, index in zip(made.graph.node, whole.nodes, strict=True):
             kept = [entry for entry in node.metadata_props if entry.key != ANNOTATION]
             del node.metadata_props[:]
             node.metadata_props.extend(kept)
             node.metadata_props.add(key=ANNOTATION, value=node_label[index])
 
-    writer.write(folder / "model.onnx", split.whole, annotate)
+    writer.write(folder / "model.onnx", whole, annotate)
     settings = ";".join(f"{_DESIGNATORS.get(providers[d], providers[d])}(={labels[d]})" for d in used)
     order = [providers[d] for d in used if providers[d] != PROVIDERS["cpu"]]
     options = {

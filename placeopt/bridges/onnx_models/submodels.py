@@ -88,16 +88,6 @@ class Split:
         return tuple(name for name in self.writer if name in self.readers)
 
     @property
-    def whole(self) -> Submodel:
-        """The whole model as one part, in topological order."""
-        nodes = dict.fromkeys(index for part in self.parts for index in part.nodes)
-        weights = dict.fromkeys(name for part in self.parts for name in part.weights)
-        outputs = tuple(name for name in self.model.outputs if name not in self.model.inputs)
-        constants = dict.fromkeys(name for part in self.parts for name in part.constants)
-        tasks = tuple(self.model.tasks)
-        return Submodel(tasks, tuple(nodes), tuple(weights), tuple(constants), self.model.inputs, outputs)
-
-    @property
     def weight_bytes(self) -> tuple[int, ...]:
         """Bytes of the constants of each segment."""
         return tuple(self._bytes(part.constants) for part in self.parts)
@@ -193,6 +183,16 @@ class _Constants:
                     nodes[index] = None
                     waiting.pop()
         return tuple(nodes), tuple(weights)
+
+
+def whole_part(model: OnnxModel) -> Submodel:
+    """Return the whole model as one part, without nodes that no output needs."""
+    needed = dict.fromkeys(name for node in model.nodes for name in node.constants)
+    needed |= dict.fromkeys(name for name in model.outputs if name in model.constants)
+    folded, weights = _Constants(model).needed(needed)
+    nodes = (*folded, *(node.index for node in model.nodes))
+    outputs = tuple(name for name in model.outputs if name not in model.inputs)
+    return Submodel(tuple(model.tasks), nodes, weights, tuple(needed), model.inputs, outputs)
 
 
 def split_model(problem: Problem, schedule: Schedule, model: OnnxModel, *, keep_order: bool = True) -> Split:
