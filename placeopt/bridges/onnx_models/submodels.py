@@ -65,7 +65,6 @@ class Split:
         self.segments = segments
         segment = segments.member.tolist()
         self._of_node = {node.task: segment[task_index[node.task]] for node in model.nodes}
-        self._check_edges()
         self.parts = tuple(self._parts())
 
     @cached_property
@@ -101,20 +100,6 @@ class Split:
 
     def _bytes(self, names: Iterable[str]) -> int:
         return sum(self.model.tensors[name].bytes for name in names)
-
-    def _check_edges(self) -> None:
-        """Reject a problem that lacks edges of the model where the segments need them."""
-        number, producers = self.segments.number.tolist(), self.model.producers
-        for node in self.model.nodes:
-            target = self._of_node[node.task]
-            for name in node.reads:
-                if name in producers:
-                    source = self._of_node[producers[name]]
-                    if source != target and number[source] >= number[target]:
-                        raise UsageError(
-                            f"the problem lacks the edge {producers[name]} -> {node.task}, on which the model moves "
-                            f"{name}; import the model again"
-                        )
 
     def _parts(self) -> Iterator[Submodel]:
         model = self.model
@@ -208,6 +193,15 @@ def split_model(problem: Problem, schedule: Schedule, model: OnnxModel, *, keep_
     missing = [name for name in model.tasks if name not in index]
     if unknown or missing:
         raise UsageError(_mismatch(model, unknown, missing))
+    known = set(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True))
+    for node in model.nodes:
+        for name in node.reads:
+            source = model.producers.get(name)
+            if source is not None and (index[source], index[node.task]) not in known:
+                raise UsageError(
+                    f"{model.file or 'the model'} is not the model of the problem: the problem lacks the edge {source} "
+                    f"-> {node.task}, on which the model moves {name}; import the model again"
+                )
     return Split(model, cut_segments(problem, schedule, keep_order=keep_order), index)
 
 
