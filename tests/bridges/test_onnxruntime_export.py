@@ -132,7 +132,7 @@ def test_the_manifest_states_order_devices_tensors_and_times(tmp_path: Path) -> 
     assert manifest["devices"][0] == {"name": "cpu0", "type": "cpu", "provider": "CPUExecutionProvider"}
     assert manifest["problem"]["fingerprint"] == problem.fingerprint()
     assert manifest["duplicated_weight_bytes"] == 256  # w, 8 x 8 floats, in two segments
-    assert "256 bytes more than in the model" in exported.notes[0]
+    assert "256 B more than in the model" in exported.notes[0]
     assert exported.text.startswith("3 segments on 2 devices, 2 tensors between segments")
 
 
@@ -198,7 +198,7 @@ def test_the_dimensions_of_the_import_hold(tmp_path: Path) -> None:
 def test_a_model_of_another_problem(tmp_path: Path) -> None:
     problem = problem_of(light_model("squeezenet"))
     request = ExportRequest(problem, po.simulate(problem, [0] * problem.n_tasks), light_model("vgg19"))
-    message = r"light_vgg19.onnx is not the model of the problem: it has no nodes for 20 tasks \(n46, n47, n48, n49 and 16 more\)"
+    message = r"light_vgg19.onnx is not the model of the problem: it has no nodes for 20 tasks \(n46, n47, "
     with pytest.raises(po.UsageError, match=message):
         export_segments(request, tmp_path)
 
@@ -262,7 +262,7 @@ def test_one_session_with_annotated_nodes(tmp_path: Path) -> None:
 
 def test_two_devices_of_one_provider_need_segments(tmp_path: Path) -> None:
     model = tmp_path / "model.onnx"
-    save("names that repeat, and none", model)
+    save("nodes without names", model)
     problem = typed(model)
     schedule = po.simulate(problem, [1, 2, 0, 1])
     with pytest.raises(
@@ -289,7 +289,7 @@ def test_two_devices_of_one_provider_need_segments(tmp_path: Path) -> None:
 )
 def test_devices_without_a_provider(providers: dict[str, str], message: str, tmp_path: Path) -> None:
     model = tmp_path / "model.onnx"
-    save("names that repeat, and none", model)
+    save("nodes without names", model)
     base = problem_of(model, 1)
     problem = po.build_problem(
         task_names=base.task_names,

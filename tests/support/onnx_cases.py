@@ -153,10 +153,10 @@ def hand_made() -> dict[str, Any]:
         [y],
         opset=13,
     )
-    models["names that repeat, and none"] = _model(
+    models["nodes without names"] = _model(
         [
-            node("Relu", ["x"], ["a"], name="same"),
-            node("Neg", ["a"], ["b"], name="same"),
+            node("Relu", ["x"], ["a"], name="first"),
+            node("Neg", ["a"], ["b"]),
             node("Abs", ["b"], ["c"]),
             node("Exp", ["c"], ["y"], name="Abs_c"),
         ],

@@ -244,7 +244,7 @@ def _distinct_providers(problem: Problem, used: list[int], stated: Mapping[str, 
 
 def _tensor(split: Split, name: str) -> dict[str, Any]:
     tensor = split.model.tensors[name]
-    shape = None if tensor.shape is None else list(tensor.shape)
+    shape = None if tensor.shape is None or tensor.assumed else list(tensor.shape)
     return {"name": name, "type": tensor.element or None, "shape": shape, "bytes": tensor.bytes}
 
 

@@ -7,13 +7,14 @@ import warnings
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placeopt.bridges.onnx_models.contrib import contrib_types
 from placeopt.bridges.onnx_models.loading import SMALL, bodies, is_small, read_by
 from placeopt.bridges.onnx_models.sizes import shape_of, shapes, tensor_of, tensor_type
-from placeopt.bridges.onnx_models.view import Body, Tensor, Values, operator_name
+from placeopt.bridges.onnx_models.view import Body, Tensor, Values, attribute, operator_name
 from placeopt.errors import DocumentError, Issue, visible
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class Inference:
 
         schema = self._schema(node)
         if schema is None:
-            return {}
+            return contrib_types(node, scope.types)
         names = list(dict.fromkeys(read_by(node)))
         try:
             return shape_inference.infer_node_outputs(
@@ -410,8 +411,8 @@ def _loop(node: NodeProto, scope: _Scope) -> tuple[list[TypeProto | None], int |
 
 def _scan(node: NodeProto, scope: _Scope) -> tuple[list[TypeProto | None], int | None]:
     """The same of a Scan: it has the states, and a slice of each scanned input."""
-    count = _attribute(node, "num_scan_inputs", 1)
-    axes = _attribute(node, "scan_input_axes", [0] * count)
+    count = attribute(node, "num_scan_inputs", 1)
+    axes = attribute(node, "scan_input_axes", [0] * count)
     inputs = list(node.input)
     states, scanned = inputs[: len(inputs) - count], inputs[len(inputs) - count :]
     kinds: list[TypeProto | None] = [scope.types.get(name) for name in states]
@@ -442,9 +443,9 @@ def _result_of_loop(node: NodeProto, results: list[list[TypeProto]], repeats: in
 
 def _result_of_scan(node: NodeProto, results: list[list[TypeProto]], repeats: int | None) -> Iterable[TypeProto]:
     """The same of a Scan: the states, and the scan outputs."""
-    states = len(node.input) - _attribute(node, "num_scan_inputs", 1)
+    states = len(node.input) - attribute(node, "num_scan_inputs", 1)
     kinds = results[0]
-    axes = _attribute(node, "scan_output_axes", [0] * len(kinds))
+    axes = attribute(node, "scan_output_axes", [0] * len(kinds))
     return kinds[:states] + [_stacked(kind, repeats, axis) for kind, axis in zip(kinds[states:], axes, strict=False)]
 
 
@@ -457,12 +458,6 @@ def _stacked(kind: TypeProto, repeats: int | None, axis: int) -> TypeProto:
     return tensor_type(kind.tensor_type.elem_type, (*shape[:place], 1 if repeats is None else repeats, *shape[place:]))
 
 
-def _attribute(node: NodeProto, name: str, default: Any) -> Any:
-    from onnx import helper
-
-    return next((helper.get_attribute_value(each) for each in node.attribute if each.name == name), default)
-
-
 def _most_elements(_node: NodeProto, shape: tuple[int, ...], _values: Mapping[str, Values]) -> int:
     """Most elements that NonZero finds."""
     return math.prod(shape)
@@ -470,7 +465,7 @@ def _most_elements(_node: NodeProto, shape: tuple[int, ...], _values: Mapping[st
 
 def _most_along(node: NodeProto, shape: tuple[int, ...], _values: Mapping[str, Values]) -> int:
     """Most slices that Unique or Compress selects."""
-    axis = _attribute(node, "axis", None)
+    axis = attribute(node, "axis", None)
     return math.prod(shape) if axis is None or not -len(shape) <= axis < len(shape) else shape[axis]
 
 

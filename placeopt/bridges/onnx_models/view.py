@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,11 +48,17 @@ class Body:
     values: Mapping[str, Values]
     """Values of small constants."""
     constants: frozenset[str]
-    """Names of the constants of the body and of the graphs around it."""
+    """Names of the constants of the body."""
     bodies: Mapping[int, Mapping[str, Body]]
     """Bodies of control-flow nodes in this body, by index in `nodes` and attribute."""
     repeats: int | None
-    """How often it runs each time that the node runs; None if that depends on data."""
+    """Number of iterations; None if it depends on data."""
+
+    @property
+    def weights(self) -> int:
+        """Bytes of the constants of the body and of those inside it."""
+        inner = (body for found in self.bodies.values() for body in found.values())
+        return sum(self.tensors[name].bytes for name in self.constants) + sum(body.weights for body in inner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,25 @@ class OnnxModel:
                 found.setdefault(name, []).append(node)
         return {name: tuple(nodes) for name, nodes in found.items()}
 
+    def stored(self, name: str) -> tuple[str, ...]:
+        """The constants in memory for a constant: dequantised weights are stored in their quantised form."""
+        node = self._dequantised.get(name)
+        return (name,) if node is None else tuple(dict.fromkeys(filter(None, node.input)))
+
+    @cached_property
+    def _dequantised(self) -> dict[str, NodeProto]:
+        """The folded nodes that dequantise weights, by output."""
+        nodes = (self.proto.graph.node[index] for index in self.folded)
+        return {node.output[0]: node for node in nodes if node.op_type == "DequantizeLinear"}
+
 
 def operator_name(node: NodeProto) -> str:
     """The operator of a node, with its domain unless that is the standard one."""
     return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+
+
+def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
+    """The value of an attribute of a node."""
+    from onnx import helper
+
+    return next((helper.get_attribute_value(each) for each in node.attribute if each.name == name), default)
