@@ -110,7 +110,8 @@ def run_onnx(
         fitted, found = None, None
         if fit:
             seconds = node_seconds(unsplit, _used(files, (unsplit,)), folder, settings, runs)
-            link, overhead = transfers(folder, settings, runs)
+            moved = [writer.model.tensors[name].bytes for name in split.crossing]
+            link, overhead = transfers(moved, folder, settings, runs)
             model_of_here = fitted_problem(problem, seconds, link)
             again = retime(model_of_here, Schedule(schedule.device, schedule.start))
             fitted = predict(model_of_here, again, split, round(overhead * NANO))

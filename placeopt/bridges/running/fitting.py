@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,8 @@ from placeopt.bridges.running.worker import write_array
 from placeopt.errors import ExecutionError
 from placeopt.io.files import size_limit
 
-SIZES = (1 << 10, 1 << 16, 1 << 20, 1 << 22, 1 << 24)
-"""Bytes of the transfers that are measured."""
+SIZES = 5
+"""Largest number of sizes for which transfers are measured: the smallest and largest of the plan, and some between."""
 
 _PROFILE = 1 << 32
 """Size limit of a profile in bytes; `--max-size` is for files of the user."""
@@ -48,15 +48,18 @@ def node_seconds(
     }
 
 
-def transfers(folder: Path, settings: Settings, runs: int) -> tuple[TransferModel, float]:
+def transfers(moved: Sequence[int], folder: Path, settings: Settings, runs: int) -> tuple[TransferModel, float]:
     """Return transfers between two workers as a line, and the seconds that a segment takes without work.
 
     The first worker copies a tensor and sends it to the second one, which copies it. The transfer takes from the end
-    of the first copy to the start of the second one.
+    of the first copy to the start of the second one. The measured sizes are quantiles of `moved`, the bytes of the
+    tensors that the plan moves.
     """
     cores = core_shares(2, settings.threads)
+    sizes = sorted({max(4, int(size) // 4 * 4) for size in np.quantile(moved or [4], np.linspace(0, 1, SIZES))})
+    sizes = sizes if len(sizes) > 1 else [*sizes, 4 * sizes[0]]
     seconds, overhead = [], 0.0
-    for size in SIZES:
+    for size in sizes:
         count = size // 4
         files = [f"copy-{size}-{k}.onnx" for k in range(2)]
         for file, source, target in zip(files, ("x", "y"), ("y", "z"), strict=True):
@@ -69,10 +72,9 @@ def transfers(folder: Path, settings: Settings, runs: int) -> tuple[TransferMode
             pool.run()
             times = [pool.run() for _ in range(max(runs, 5))]
         seconds.append(float(np.median([b[0][0] - a[0][1] for a, b in times])) / 1e9)
-        if size == SIZES[0]:
+        if size == sizes[0]:
             overhead = float(np.median([end - start for _, ((start, end),) in times])) / 1e9
-    data = TransferTimes(np.array(SIZES, dtype=np.float64), np.array(seconds))
-    return fit_transfers(data), overhead
+    return fit_transfers(TransferTimes(np.array(sizes, dtype=np.float64), np.array(seconds))), overhead
 
 
 def _write_copy(path: Path, source: str, target: str, count: int) -> None:

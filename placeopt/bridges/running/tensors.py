@@ -76,9 +76,11 @@ def read_inputs(path: Path, model: OnnxModel) -> dict[str, Any]:
         If the file cannot be read, or its arrays are not the inputs; lists every issue.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            found = {name: file[name] for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError, AttributeError, TypeError) as error:
+        with path.open("rb") as file, zipfile.ZipFile(file):  # else NumPy also reads a single array
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as arrays:
+                found = {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise DocumentError([Issue(f"is not an .npz file of arrays: {reason}", (), str(path))]) from None
     return checked_inputs(found, model, str(path))
@@ -131,7 +133,7 @@ def difference(output: str, found: Any, reference: Any) -> Difference:
         equal = bool((x == r).all())
         return Difference(output, 0.0 if equal else float("inf"), 0.0 if equal else float("inf"))
     wide = np.complex128 if x.dtype.kind == "c" else np.float64
-    x, r = x.astype(wide), r.astype(wide)
+    x, r = np.atleast_1d(x).astype(wide), np.atleast_1d(r).astype(wide)
     with np.errstate(invalid="ignore"):
         off = np.abs(x - r)
         relative = off / np.maximum(1.0, np.abs(r))
