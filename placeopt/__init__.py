@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from placeopt.bounding.portfolio import bounds as bounds
     from placeopt.bounding.quick import Bound as Bound
     from placeopt.bridges.importers.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
+    from placeopt.bridges.importers.imported import Imported as Imported
+    from placeopt.bridges.importers.onnx_model import from_onnx as from_onnx
     from placeopt.errors import DocumentError as DocumentError
     from placeopt.errors import InternalError as InternalError
     from placeopt.errors import Issue as Issue
@@ -105,6 +107,8 @@ _NAMES = {
     "placeopt.io.compiler": "compile_spec=compile load",
     "placeopt.io.files": "size_limit",
     "placeopt.bridges.importers.dnn_partitioning": "read_dnn_partitioning",
+    "placeopt.bridges.importers.imported": "Imported",
+    "placeopt.bridges.importers.onnx_model": "from_onnx",
     "placeopt.io.formats.graphs": "from_networkx to_networkx",
     "placeopt.io.plan": "Plan plan_document read_plan write_plan",
     "placeopt.io.spec": "Spec",

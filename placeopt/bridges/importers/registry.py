@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from placeopt.bridges.importers import dnn_partitioning
+from placeopt.bridges.importers import dnn_partitioning, onnx_model
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.sample import Sample
 from placeopt.errors import UsageError, alternatives, listing
@@ -32,6 +32,12 @@ IMPORTERS: dict[str, Importer] = {
         "graphs of Tarnawski et al. 2020 (Efficient Algorithms for Device Placement of DNN Graph Operators), JSON",
         dnn_partitioning.recognises,
         dnn_partitioning.read,
+    ),
+    onnx_model.NAME: Importer(
+        "ONNX models (.onnx)",
+        onnx_model.recognises,
+        onnx_model.read,
+        onnx_model.TAKES,
     ),
 }
 
