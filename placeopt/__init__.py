@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from placeopt.bridges.importers.imported import Imported as Imported
     from placeopt.bridges.importers.onnx_model import from_onnx as from_onnx
     from placeopt.errors import DocumentError as DocumentError
+    from placeopt.errors import ExecutionError as ExecutionError
     from placeopt.errors import InternalError as InternalError
     from placeopt.errors import Issue as Issue
     from placeopt.errors import MissingExtraError as MissingExtraError
@@ -101,8 +102,8 @@ _NAMES = {
     "placeopt.bounding.portfolio": "bounds",
     "placeopt.bounding.quick": "Bound",
     "placeopt.errors": (
-        "DocumentError InternalError Issue MissingExtraError PlaceoptError PlanError SpecError UnsupportedError "
-        "UsageError"
+        "DocumentError ExecutionError InternalError Issue MissingExtraError PlaceoptError PlanError SpecError "
+        "UnsupportedError UsageError"
     ),
     "placeopt.io.compiler": "compile_spec=compile load",
     "placeopt.io.files": "size_limit",

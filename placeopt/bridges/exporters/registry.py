@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
+from placeopt.bridges.exporters.onnxruntime import export_segments, export_session
 from placeopt.errors import UsageError, alternatives
 
 
@@ -22,9 +23,21 @@ class Exporter:
     text: Callable[[ExportRequest], Exported] | None = None
     folder: Callable[[ExportRequest, Path], Exported] | None = None
     needs_model: bool = False
+    takes_providers: bool = False
+    """Whether `ExportRequest.providers` has an effect."""
 
 
-EXPORTERS: dict[str, Exporter] = {}
+EXPORTERS: dict[str, Exporter] = {
+    "onnxruntime": Exporter(
+        "ONNX models for each segment, and a manifest", folder=export_segments, needs_model=True, takes_providers=True
+    ),
+    "onnxruntime-session": Exporter(
+        "an ONNX model for one session, nodes annotated with devices",
+        folder=export_session,
+        needs_model=True,
+        takes_providers=True,
+    ),
+}
 
 
 def exporter(format: str) -> Exporter:
