@@ -11,7 +11,7 @@ import pytest
 
 import placeopt as po
 from placeopt.bridges.exporters.exported import ExportRequest
-from placeopt.bridges.exporters.onnxruntime import export_segments, export_session
+from placeopt.bridges.exporters.onnxruntime import export_segments, export_session, provider_of
 
 onnx = pytest.importorskip("onnx", reason="pip install 'placeopt[onnxruntime]'")
 onnxruntime = pytest.importorskip("onnxruntime", reason="pip install 'placeopt[onnxruntime]'")
@@ -324,3 +324,20 @@ def test_values_other_than_tensors_cross_with_their_type(tmp_path: Path) -> None
     export_segments(ExportRequest(problem, po.simulate(problem, [0, 1]), model), tmp_path / "out")
     found = run_segments(tmp_path / "out", {"x": np.float32([1, 2])})
     assert found["y"].tolist() == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "provider"),
+    [
+        ("gpu0", "gpu", "CUDAExecutionProvider"),
+        ("big", "h100-sxm", "CUDAExecutionProvider"),
+        ("xeon-core1", "xeon-core", "CPUExecutionProvider"),
+        ("Worker", "CPU", "CPUExecutionProvider"),
+        ("mi300x-0", "accelerator", "MIGraphXExecutionProvider"),
+        ("npu", "npu", "QNNExecutionProvider"),
+        ("tpu", "tpu", None),
+    ],
+)
+def test_providers_by_the_words_of_a_name(name: str, kind: str, provider: str | None) -> None:
+    assert provider_of(name, kind, {}) == provider
+    assert provider_of(name, kind, {kind: "A", name: "B"}) == "B"

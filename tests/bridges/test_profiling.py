@@ -384,7 +384,7 @@ class TestCommand:
         return re.findall(r"```\w+\n(.*?)```", (ROOT / "docs" / "profile.md").read_text(), re.DOTALL)
 
     def test_the_example_of_the_documentation(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        measured, transfers, printed, profile, problem, applied = self.blocks()
+        measured, transfers, printed, profile, problem, applied = self.blocks()[-6:]
         monkeypatch.chdir(tmp_path)
         for name, text in (("measurements.csv", measured), ("transfers.csv", transfers), ("problem.yaml", problem)):
             Path(name).write_text(text)

@@ -23,7 +23,8 @@ class ExportRequest:
     dims: Mapping[str, int] = field(default_factory=dict)
     """Sizes of named dimensions of the model, as at the import."""
     providers: Mapping[str, str] = field(default_factory=dict)
-    """Execution providers of ONNX Runtime by name or type of device; other devices have a default."""
+    """Devices of the runtime by name or type of device, such as execution providers of ONNX Runtime; other devices have
+    a default."""
 
 
 @dataclass(frozen=True, slots=True)

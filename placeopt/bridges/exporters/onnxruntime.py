@@ -31,28 +31,25 @@ MANIFEST = "manifest.json"
 VERSION = 1
 """Version of the manifest."""
 
+CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 PROVIDERS: Mapping[str, str] = {
-    "cpu": "CPUExecutionProvider",
-    "gpu": "CUDAExecutionProvider",
-    "cuda": "CUDAExecutionProvider",
-    "nvidia": "CUDAExecutionProvider",
+    **dict.fromkeys(("cpu", "core", "xeon", "epyc"), CPU),
+    **dict.fromkeys(("gpu", "cuda", "nvidia", "jetson", "rtx", "h100", "h200", "a100", "v100", "t4", "l4"), CUDA),
+    **dict.fromkeys(("amd", "rocm", "mi"), "MIGraphXExecutionProvider"),
     "tensorrt": "TensorrtExecutionProvider",
-    "amd": "MIGraphXExecutionProvider",
-    "rocm": "MIGraphXExecutionProvider",
     "openvino": "OpenVINOExecutionProvider",
     "dml": "DmlExecutionProvider",
-    "coreml": "CoreMLExecutionProvider",
-    "npu": "QNNExecutionProvider",
-    "qnn": "QNNExecutionProvider",
+    **dict.fromkeys(("coreml", "apple"), "CoreMLExecutionProvider"),
+    **dict.fromkeys(("npu", "qnn"), "QNNExecutionProvider"),
     "xnnpack": "XnnpackExecutionProvider",
 }
-"""Execution providers by the first word of the type or name of a device."""
+"""Execution providers by a word in the type or name of a device: `gpu` in `gpu0`, `h100` in `h100-sxm`."""
 
 ANNOTATION, SETTINGS = "layer_ann", "session.layer_assignment_settings"
 RECORD = "session.record_ep_graph_assignment_info"
 _DESIGNATORS = {
-    "CPUExecutionProvider": "cpu",
-    "CUDAExecutionProvider": "cuda",
+    CPU: "cpu",
+    CUDA: "cuda",
     "DmlExecutionProvider": "dml",
     "QNNExecutionProvider": "npu",
 }
@@ -147,14 +144,14 @@ def file_hash(path: Path) -> str:
 
 
 def provider_of(name: str, kind: str, stated: Mapping[str, str]) -> str | None:
-    """Return the execution provider of a device: stated for its name or type, else by the first word of these."""
+    """Return the execution provider of a device: stated for its name or type, else by the words of these."""
     for key in (name, kind):
         if key in stated:
             return stated[key]
-    for key in (kind, name):
-        word = re.match(r"[A-Za-z]*", key)
-        if word and word[0].lower() in PROVIDERS:
-            return PROVIDERS[word[0].lower()]
+    for key in (kind.lower(), name.lower()):
+        for word in (*re.findall("[a-z]+", key), *re.findall("[a-z0-9]+", key)):
+            if word in PROVIDERS:
+                return PROVIDERS[word]
     return None
 
 
@@ -203,10 +200,10 @@ def export_session(request: ExportRequest, folder: Path) -> Exported:
 
     writer.write(folder / "model.onnx", whole, annotate)
     settings = ";".join(f"{_DESIGNATORS.get(providers[d], providers[d])}(={labels[d]})" for d in used)
-    order = [providers[d] for d in used if providers[d] != PROVIDERS["cpu"]]
+    order = [providers[d] for d in used if providers[d] != CPU]
     options = {
         "model": "model.onnx",
-        "providers": [*order, PROVIDERS["cpu"]],
+        "providers": [*order, CPU],
         "session_config_entries": {SETTINGS: settings, RECORD: "1"},
         "devices": {problem.device_names[d]: {"provider": providers[d], "annotation": labels[d]} for d in used},
     }

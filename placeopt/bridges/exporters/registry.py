@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from placeopt.bridges.exporters import dot, model_explorer, openvino
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
 from placeopt.bridges.exporters.onnxruntime import export_segments, export_session
 from placeopt.errors import UsageError, alternatives
@@ -37,6 +38,16 @@ EXPORTERS: dict[str, Exporter] = {
         needs_model=True,
         takes_providers=True,
     ),
+    openvino.NAME: Exporter(
+        "affinities of an ONNX model for HETERO of OpenVINO, JSON",
+        text=openvino.export,
+        needs_model=True,
+        takes_providers=True,
+    ),
+    model_explorer.NAME: Exporter(
+        "node data of Model Explorer: device, start and duration, JSON", folder=model_explorer.export
+    ),
+    dot.NAME: Exporter("the task graph with devices as colours, for Graphviz", text=dot.export),
 }
 
 

@@ -188,6 +188,18 @@ def split_model(problem: Problem, schedule: Schedule, model: OnnxModel, *, keep_
     UsageError
         If the tasks of the problem are not the nodes of the model, or an edge of the model is missing.
     """
+    index = task_index(problem, model)
+    return Split(model, cut_segments(problem, schedule, keep_order=keep_order), index)
+
+
+def task_index(problem: Problem, model: OnnxModel) -> dict[str, int]:
+    """Return the index of each task by its name.
+
+    Raises
+    ------
+    UsageError
+        If the tasks of the problem are not the nodes of the model.
+    """
     index = {name: i for i, name in enumerate(problem.task_names)}
     unknown = [name for name in problem.task_names if name not in model.tasks]
     missing = [name for name in model.tasks if name not in index]
@@ -202,7 +214,7 @@ def split_model(problem: Problem, schedule: Schedule, model: OnnxModel, *, keep_
                     f"{model.file or 'the model'} is not the model of the problem: the problem lacks the edge {source} "
                     f"-> {node.task}, on which the model moves {name}; import the model again"
                 )
-    return Split(model, cut_segments(problem, schedule, keep_order=keep_order), index)
+    return index
 
 
 def _mismatch(model: OnnxModel, unknown: Sequence[str], missing: Sequence[str]) -> str:

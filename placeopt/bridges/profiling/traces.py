@@ -36,7 +36,7 @@ from placeopt.errors import DocumentError, Issue, counted, in_file_order, listin
 from placeopt.io.document import Document, collection_paused, parse_document
 from placeopt.io.files import StrPath, UnreadableError, largest, read_file, text_of
 from placeopt.model.arrays import Float
-from placeopt.model.units import excerpt, is_number
+from placeopt.model.units import excerpt
 
 _GZIP = b"\x1f\x8b"
 _KERNEL_TIME = "_kernel_time"
@@ -44,6 +44,10 @@ _DEVICE_WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 _STEP = re.compile(r"ProfilerStep#\d+")
 _LONGEST = 10**15
 """Largest time stamp or duration in microseconds: 30 years."""
+
+_EXPECTED = {
+    "name": "a name", "ts": "a number of microseconds", "dur": "a number of microseconds", "args": "a mapping",
+}  # fmt: skip
 
 Place = tuple[str | int, ...]
 
@@ -269,23 +273,15 @@ def _events(
                 continue
             name, args = event.get("name"), event.get("args") or {}
             start, duration = _nanoseconds(event.get("ts")), _nanoseconds(event.get("dur"))
-            expected = {
-                "name": "a name" if not isinstance(name, str) or not name else None,
-                "ts": "a number of microseconds" if start is None else None,
-                "dur": "a number of microseconds" if duration is None else None,
-                "args": "a mapping" if not isinstance(args, dict) else None,
-            }
-            wrong = [key for key, what in expected.items() if what is not None]
-            for key in wrong:
-                found = excerpt(event[key]) if key in event else f"{key} is missing"
-                issues.append(document.issue(f"{found}; expected {expected[key]}", (*place, number, key)))
-            if not wrong:
-                assert isinstance(name, str)
-                assert isinstance(args, dict)
-                assert start is not None
-                assert duration is not None
+            if name and isinstance(name, str) and isinstance(args, dict) and start is not None and duration is not None:
                 thread = f"{event.get('pid')}/{event.get('tid')}"
                 events.append(_Event(category, name, thread, start, duration, args))
+                continue
+            valid = {"name": isinstance(name, str) and name, "args": isinstance(args, dict)}
+            valid |= {"ts": start is not None, "dur": duration is not None}
+            for key in (key for key in _EXPECTED if not valid[key]):
+                found = excerpt(event[key]) if key in event else f"{key} is missing"
+                issues.append(document.issue(f"{found}; expected {_EXPECTED[key]}", (*place, number, key)))
     if issues:
         raise DocumentError(in_file_order(issues))
     return events
@@ -293,9 +289,9 @@ def _events(
 
 def _nanoseconds(microseconds: object) -> int | None:
     """Microseconds as whole nanoseconds; None if they are not a valid time."""
-    if not is_number(microseconds) or not 0 <= microseconds <= _LONGEST:
+    if isinstance(microseconds, bool) or not isinstance(microseconds, int | float):
         return None
-    return microseconds * 1000 if isinstance(microseconds, int) else round(float(microseconds) * 1000)
+    return round(microseconds * 1000) if 0 <= microseconds <= _LONGEST else None
 
 
 def _content(path: StrPath) -> bytes:

@@ -97,7 +97,8 @@ def export(
         typer.Option(
             "--provider",
             metavar="DEVICE=NAME",
-            help="Execution provider of ONNX Runtime for a device or a type of device; may be repeated.",
+            help="Execution provider of ONNX Runtime, or device of OpenVINO, for a device or a type of device; may be "
+            "repeated.",
         ),
     ] = None,
     out: Annotated[
@@ -117,7 +118,7 @@ def export(
 
     if problem is None:
         for known, listed in EXPORTERS.items():
-            typer.echo(f"{known:<18} {listed.description}")
+            typer.echo(f"{known:<20} {listed.description}")
         return
     if plan is None:
         raise UsageError("the plan is missing; expected placeopt export PROBLEM PLAN")
@@ -133,7 +134,8 @@ def export(
     if (batch is not None or dim) and model is None:
         raise UsageError("--batch and --dim need --model FILE")
     if provider and (chosen is None or not chosen.takes_providers):
-        raise UsageError("--provider needs --to onnxruntime or --to onnxruntime-session")
+        takers = [name for name, each in EXPORTERS.items() if each.takes_providers]
+        raise UsageError(f"--provider needs --to {' or '.join(takers)}")
     check_count("--batch", batch)
     dims, providers = sizes(dim), pairs("--provider", provider, "DEVICE=NAME, such as gpu0=CUDAExecutionProvider")
     as_folder = chosen is not None and chosen.folder is not None
