@@ -255,7 +255,7 @@ def test_one_session_with_annotated_nodes(tmp_path: Path) -> None:
     single = session(out / "model.onnx", **entries)
     found = dict(zip(["y"], single.run(["y"], random_inputs(read_model(model), 1)), strict=True))
     assert difference("y", found["y"], outputs_of(model)["y"]).relative <= 1e-6
-    if hasattr(single, "get_provider_graph_assignment_info"):  # since 1.24
+    if hasattr(single, "get_provider_graph_assignment_info"):
         assigned = [node.name for part in single.get_provider_graph_assignment_info() for node in part.get_nodes()]
         assert set(problem.task_names) <= set(assigned)
 

@@ -229,7 +229,7 @@ def _mismatch(model: OnnxModel, unknown: Sequence[str], missing: Sequence[str]) 
 
 
 class Writer:
-    """Writes the parts of a model as models of their own, each with the weights that it reads."""
+    """Writes each part of a model as a separate model, with the weights that it reads."""
 
     def __init__(self, source: Path, batch: int | None = None, dims: Mapping[str, int] | None = None) -> None:
         """Read a model: `model` is its light view, with the given sizes of its dimensions.
@@ -284,7 +284,7 @@ class Writer:
     ) -> None:
         """Write a part as a model; live nodes get the names of their tasks.
 
-        Weights in external files are copied to a file beside it, the others are inside.
+        Weights in external files are copied to a separate file in the same folder, the others are inside.
 
         Parameters
         ----------

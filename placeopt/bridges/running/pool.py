@@ -60,7 +60,7 @@ class Settings:
     """How workers run their parts."""
 
     threads: int = 1
-    """Threads within an operator, each on a core of its own if there are enough."""
+    """Threads within an operator, each on a separate core if there are enough."""
     optimization: str = "none"
     """Level of graph optimizations, a key of `worker.LEVELS`."""
     timeout: float = 600.0

@@ -1,4 +1,4 @@
-"""What a run of a plan found: equal outputs, and predicted times beside the measured ones."""
+"""What a run of a plan found: differences of outputs, predicted and measured times."""
 
 from __future__ import annotations
 
