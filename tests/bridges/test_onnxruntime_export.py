@@ -16,10 +16,13 @@ from placeopt.bridges.exporters.onnxruntime import export_segments, export_sessi
 onnx = pytest.importorskip("onnx", reason="pip install 'placeopt[onnxruntime]'")
 onnxruntime = pytest.importorskip("onnxruntime", reason="pip install 'placeopt[onnxruntime]'")
 
+from commandline import run  # noqa: E402
 from onnx_cases import hand_made, light_model, problem_of  # noqa: E402
 
 from placeopt.bridges.onnx_models import read_model  # noqa: E402
 from placeopt.bridges.running.tensors import difference, random_inputs  # noqa: E402
+from placeopt.io.formats.documents import to_yaml  # noqa: E402
+from placeopt.io.formats.problems import problem_document  # noqa: E402
 
 CASES = hand_made()
 SHARED = "weights that several nodes read, one of them also an input"
@@ -101,13 +104,14 @@ def test_hand_made_models(name: str, tmp_path: Path) -> None:
         check_export(model, problem, schedule, tmp_path / str(k), expected)
 
 
-@pytest.mark.parametrize("name", ["squeezenet", "shufflenet", "resnet50"])
-def test_light_models_at_random_placements(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "placements"), [("squeezenet", 50), ("shufflenet", 8), ("resnet50", 3)])
+def test_light_models_at_random_placements(name: str, placements: int, tmp_path: Path) -> None:
+    """benchmarks/onnx_bridges.py checks all light models with 50 placements each."""
     model = light_model(name)
     problem = problem_of(model)
     expected = outputs_of(model)
     random = np.random.default_rng(0)
-    for k in range(3):
+    for k in range(placements):
         schedule = po.simulate(problem, random.integers(0, 2, problem.n_tasks))
         check_export(model, problem, schedule, tmp_path / str(k), expected)
 
@@ -341,3 +345,30 @@ def test_values_other_than_tensors_cross_with_their_type(tmp_path: Path) -> None
 def test_providers_by_the_words_of_a_name(name: str, kind: str, provider: str | None) -> None:
     assert provider_of(name, kind, {}) == provider
     assert provider_of(name, kind, {kind: "A", name: "B"}) == "B"
+
+
+def test_the_command(tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    save(SHARED, model)
+    problem = problem_of(model)
+    (tmp_path / "problem.yaml").write_text(to_yaml(problem_document(problem)))
+    schedule = po.simulate(problem, [0, 0, 1, 0, 0])
+    po.write_plan(tmp_path / "plan.json", po.plan_document(problem, schedule, solver="by-hand"))
+    command = ("export", tmp_path / "problem.yaml", tmp_path / "plan.json", "--model", model)
+    done = run(*command, "--to", "onnxruntime", "--out", tmp_path / "out", "--provider", "cpu1=DnnlExecutionProvider")
+    assert done.code == 0, done.err
+    assert "3 segments on 2 devices" in done.out
+    assert "note: weights that several segments read are present in each of them: 256 B" in done.err
+    devices = manifest_of(tmp_path / "out")["devices"]
+    assert [each["provider"] for each in devices] == ["CPUExecutionProvider", "DnnlExecutionProvider"]
+    for options, message in {
+        ("--to", "onnxruntime"): "writes several files; state the folder with --out",
+        ("--to", "onnxruntime", "--out", tmp_path / "out"): "the folder is not empty",
+        ("--to", "onnxruntime", "--out", tmp_path / "x", "--provider", "a=b"): "--provider a: the problem has no such",
+        ("--to", "onnxruntime", "--out", tmp_path / "x", "--provider", "cpu0"): "expected DEVICE=NAME",
+        ("--to", "onnxruntime-session", "--out", tmp_path / "x"): "cpu0, cpu1 all need CPUExecutionProvider",
+    }.items():
+        done = run(*command, *options)
+        assert done.code == 2
+        assert message in done.err
+    assert not (tmp_path / "x").exists()

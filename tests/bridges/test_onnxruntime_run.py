@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -26,8 +28,7 @@ from onnx_cases import hand_made, light_model, problem_of  # noqa: E402
 from placeopt.bridges.onnx_models import read_model  # noqa: E402
 from placeopt.bridges.running.pool import Job, Part, Pool, Settings, core_shares  # noqa: E402
 from placeopt.bridges.running.tensors import difference, random_inputs, read_inputs  # noqa: E402
-from placeopt.bridges.running.worker import write_array  # noqa: E402
-from placeopt.cli.terminal.running import time_text  # noqa: E402
+from placeopt.bridges.running.worker import receive_tensor, send_tensor, write_array  # noqa: E402
 from placeopt.io.formats.documents import to_yaml  # noqa: E402
 from placeopt.io.formats.problems import problem_document  # noqa: E402
 
@@ -210,6 +211,50 @@ def test_files_of_inputs_that_are_broken(content: bytes, tmp_path: Path) -> None
 def test_differences(found: Any, reference: Any, absolute: float, relative: float) -> None:
     compared = difference("y", np.array(found), np.array(reference))
     assert (compared.absolute, compared.relative) == pytest.approx((absolute, relative))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(6, dtype=np.float32).reshape(2, 3),
+        np.arange(6, dtype=np.int64).reshape(3, 2).T,  # not contiguous
+        np.float64(2.5),
+        np.zeros((0, 4), dtype=np.float16),
+        np.array([True, False]),
+        np.array([1 + 2j], dtype=np.complex64),
+        np.array([["a", "größer"], ["", "中"]], dtype=object),
+        np.array([], dtype=object),
+        np.random.default_rng(0).random(1 << 20),
+    ],
+    ids=lambda value: f"{value.dtype}{list(value.shape)}",
+)
+def test_tensors_travel_through_sockets(value: Any) -> None:
+    left, right = socket.socketpair()
+    with left, right:
+        sender = threading.Thread(target=lambda: (send_tensor(left, "näme", value), left.close()))
+        sender.start()
+        received = receive_tensor(right)
+        assert receive_tensor(right) is None
+        sender.join()
+    assert received is not None
+    name, found = received
+    assert name == "näme"
+    assert found.dtype == value.dtype
+    assert np.array_equal(found, value)
+    assert found.shape == value.shape
+
+
+def test_a_stream_that_ends_within_a_tensor() -> None:
+    left, right = socket.socketpair()
+    with left, right:
+        send_tensor(left, "x", np.arange(10))
+        whole = right.recv(1 << 16)
+        for length in (3, 20, len(whole) - 1):
+            one, other = socket.socketpair()
+            with one, other:
+                one.sendall(whole[:length])
+                one.close()
+                assert receive_tensor(other) is None
 
 
 def copies(folder: Path) -> list[Job]:
@@ -448,9 +493,3 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
     assert "interrupted" in err
     assert not any(worker.is_running() for worker in workers)
     assert not list(tmp_path.glob("placeopt-run-*"))
-
-
-def test_times_have_four_digits() -> None:
-    assert [time_text(s) for s in (0.0, 1.5e-9, 1.2345e-6, 0.0123456, 0.123456, 1.23456, 12345.6)] == [
-        "0.000 us", "0.002 us", "1.234 us", "12.35 ms", "123.5 ms", "1.235 s", "12,346 s",
-    ]  # fmt: skip

@@ -70,6 +70,7 @@ def export_segments(request: ExportRequest, folder: Path) -> Exported:
         If the model or its external data cannot be read.
     """
     assert request.model is not None
+    check_providers(request.problem, request.providers)
     writer = Writer(request.model, request.batch, request.dims)
     split = split_model(request.problem, request.schedule, writer.model)
     files = writer.write_parts(split, folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from rich.console import Console
@@ -13,6 +14,7 @@ from placeopt.bridges.running.report import TOLERANCE, RunReport
 from placeopt.cli.terminal.console import facts_table, new_table
 from placeopt.errors import counted, visible
 from placeopt.model.arrays import Float
+from placeopt.model.units import time_text
 
 SHOWN = 20
 """Most segments that are printed: those with the longest measured times."""
@@ -30,10 +32,10 @@ def print_run(console: Console, report: RunReport) -> None:
                 str(k),
                 visible(report.device_names[int(report.segment_device[k])], 30),
                 f"{len(report.segment_tasks[k]):,}",
-                time_text(float(report.predicted.busy[k])),
-                *_fitted(None if report.fitted is None else time_text(float(report.fitted.busy[k])), report),
-                time_text(float(measured[k])),
-                off_text(float(best.busy[k]), float(measured[k])),
+                _time(float(report.predicted.busy[k])),
+                *_fitted(None if report.fitted is None else _time(float(report.fitted.busy[k])), report),
+                _time(float(measured[k])),
+                _off(float(best.busy[k]), float(measured[k])),
             ))
         )  # fmt: skip
     console.print(table)
@@ -58,15 +60,15 @@ def _row(label: str, report: RunReport, value: object, measured: float | None) -
 
     def shown(prediction: Prediction | None) -> str:
         found = None if prediction is None else value(prediction)
-        return "" if found is None else time_text(found)
+        return "" if found is None else _time(found)
 
     best = value(report.fitted or report.predicted)
     return [
         label,
         shown(report.predicted),
         *_fitted(shown(report.fitted), report),
-        "" if measured is None else time_text(measured),
-        "" if measured is None or best is None else off_text(best, measured),
+        "" if measured is None else _time(measured),
+        "" if measured is None or best is None else _off(best, measured),
     ]
 
 
@@ -86,7 +88,7 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
             f"({visible(worst.output, 40)}); the limit is {TOLERANCE:g}",
         ))  # fmt: skip
     ends = report.end.max(axis=1)
-    facts.append(("runs", f"{report.runs:,}, of {time_text(float(ends.min()))} to {time_text(float(ends.max()))}"))
+    facts.append(("runs", f"{report.runs:,}, of {_time(float(ends.min()))} to {_time(float(ends.max()))}"))
     ratio = float(np.median(report.one_device)) / report.makespan if report.makespan else math.nan
     facts.append(("speedup", f"{ratio:.2f} over the unsplit model"))
     facts.append(("error", _error(report)))
@@ -95,8 +97,8 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
         link = report.fit.transfer
         if link is not None:
             rate = "" if link.bandwidth is None else f" and {link.bandwidth / 1e9:.3g} GB/s"
-            measured += f"; a transfer takes {time_text(link.latency)}{rate}"
-        facts.append(("measured", f"{measured}; a segment adds {time_text(report.fit.overhead)}"))
+            measured += f"; a transfer takes {_time(link.latency)}{rate}"
+        facts.append(("measured", f"{measured}; a segment adds {_time(report.fit.overhead)}"))
     if any(report.cores.values()):
         shown = ", ".join(
             f"{visible(name, 30)} on core {'+'.join(map(str, cores))}" for name, cores in list(report.cores.items())[:8]
@@ -114,7 +116,7 @@ def _error(report: RunReport) -> str:
     return text if report.fitted is None else f"{text}, fitted ones by {of(report.fitted.busy)}"
 
 
-def off_text(predicted: float, measured: float) -> str:
+def _off(predicted: float, measured: float) -> str:
     """The deviation of a prediction from a measurement."""
     if measured <= 0:
         return ""
@@ -122,11 +124,5 @@ def off_text(predicted: float, measured: float) -> str:
     return f"{deviation:+.0%}" if abs(deviation) < 10 else f"x {predicted / measured:,.0f}"
 
 
-def time_text(seconds: float) -> str:
-    """A time with four digits in a unit of its size."""
-    for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * scale >= 1 or unit == "us":
-            amount = seconds * scale
-            digits = 0 if amount >= 1000 else 1 if amount >= 100 else 2 if amount >= 10 else 3
-            return f"{amount:,.{digits}f} {unit}"
-    raise AssertionError
+def _time(seconds: float) -> str:
+    return time_text(seconds, Fraction(1))
