@@ -1,0 +1,1 @@
+"""Run exported segments on this machine: a process for each device, tensors along the edges, measured times."""
