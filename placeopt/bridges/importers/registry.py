@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from placeopt.bridges.importers import dnn_partitioning
+from placeopt.bridges.importers import dnn_partitioning, stg, wfformat
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.sample import Sample
 from placeopt.errors import UsageError, alternatives, listing
@@ -32,6 +32,18 @@ IMPORTERS: dict[str, Importer] = {
         "graphs of Tarnawski et al. 2020 (Efficient Algorithms for Device Placement of DNN Graph Operators), JSON",
         dnn_partitioning.recognises,
         dnn_partitioning.read,
+    ),
+    stg.NAME: Importer(
+        "task graphs of the Standard Task Graph Set (Tobita and Kasahara 2002)",
+        stg.recognises,
+        stg.read,
+        frozenset({"network"}),
+    ),
+    wfformat.NAME: Importer(
+        "scientific workflows in WfFormat 1.5 and 1.6 (WfCommons), JSON",
+        wfformat.recognises,
+        wfformat.read,
+        frozenset({"network"}),
     ),
 }
 
