@@ -10,7 +10,7 @@ from placeopt.bridges.importers.task_graph import Place
 from placeopt.errors import DocumentError, Issue, in_file_order
 from placeopt.io.document import parse_document
 from placeopt.io.files import StrPath, UnreadableError, read_text
-from placeopt.model.units import excerpt, exact, is_number, shown
+from placeopt.model.units import exact, excerpt, is_number, shown
 
 
 class JsonFile:

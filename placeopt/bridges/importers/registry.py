@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from placeopt.bridges.importers import dnn_partitioning, stg, wfformat
+from placeopt.bridges.importers import dnn_partitioning, dot, graphml, json_graph, stg, wfformat
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.sample import Sample
 from placeopt.errors import UsageError, alternatives, listing
@@ -32,6 +32,24 @@ IMPORTERS: dict[str, Importer] = {
         "graphs of Tarnawski et al. 2020 (Efficient Algorithms for Device Placement of DNN Graph Operators), JSON",
         dnn_partitioning.recognises,
         dnn_partitioning.read,
+    ),
+    dot.NAME: Importer(
+        "graphs in DOT, the language of Graphviz",
+        dot.recognises,
+        dot.read,
+        frozenset({"network"}),
+    ),
+    graphml.NAME: Importer(
+        "graphs in GraphML",
+        graphml.recognises,
+        graphml.read,
+        frozenset({"network"}),
+    ),
+    json_graph.NAME: Importer(
+        "graphs in JSON: JSON Graph Format, and node-link data of NetworkX",
+        json_graph.recognises,
+        json_graph.read,
+        frozenset({"network"}),
     ),
     stg.NAME: Importer(
         "task graphs of the Standard Task Graph Set (Tobita and Kasahara 2002)",

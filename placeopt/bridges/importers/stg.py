@@ -22,20 +22,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.sample import Sample
-from placeopt.bridges.importers.task_graph import TICKS, Place, Task, TaskGraph, decimals, slowest_speed
-from placeopt.bridges.networks import network_of
+from placeopt.bridges.importers.task_graph import TICKS, Place, Task, TaskGraph, decimals, timed_network
 from placeopt.errors import DocumentError, Issue, counted, in_file_order, visible
 from placeopt.io.files import StrPath, UnreadableError, read_text
 from placeopt.io.spec import MOST_DEVICES
 
 NAME = "stg"
-PROCESSORS = 4
-"""Number of processors unless the file states it."""
-
 _NUMBER = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?", re.ASCII)
 _LONGEST = 30
 """Most characters of a number."""
@@ -129,8 +124,8 @@ class _Reader:
             records += 1
             self._record(line, remaining)
         if header[0] is not None and not header[0] <= records <= header[0] + 2:
-            what = f"{header[0]}, and two dummy tasks at most" if header[0] else "none, and two dummy tasks at most"
-            self._add(f"the file has {counted(records, 'task')}; its first line states {what}", first.number)
+            what = f"its first line states {header[0]}, so that {header[0]} to {header[0] + 2} are expected"
+            self._add(f"the file has {counted(records, 'task')}; {what}", first.number)
         for record in self.records.values():
             for number in record.predecessors:
                 if number not in self.records and number not in self._faulty:
@@ -159,8 +154,8 @@ class _Reader:
         if count is None or number is None or time is None:
             return
         if len(words) != needed:
-            each = " and its cost" if self._width == 2 else ""
-            what = f"{counted(count, 'predecessor')}, each with its number{each}: {needed} numbers, not {len(words)}"
+            each = ", each with a cost" if self._width == 2 else ""
+            what = f"{counted(needed, 'number')} for {counted(count, 'predecessor')}{each}; got {len(words)}"
             self._add(f"task {number}: expected {what}", line.number)
             return
         if number in self.records:
@@ -184,22 +179,7 @@ class _Reader:
         costs = self._width == 2
         records = self.records.values()
         exponent = decimals([r.time for r in records] + [cost for r in records for cost in r.predecessors.values()])
-        if options.network is None:
-            count = self.processors or PROCESSORS
-            network: dict[str, Any] = {"devices": {"processor": {"count": count}}}
-            if self.processors is None:
-                notes.append(
-                    f"the file states no processors; the problem has {count} identical ones (devices.processor.count)"
-                )
-        else:
-            network, more = network_of(options.network)
-            notes += more
-            if slowest_speed(network) is not None:
-                exponent = min(exponent + 3, 12)
-        if costs and "links" not in network:
-            network["links"] = {"default": {"bandwidth": f"{10**exponent} B/s"}}
-        elif costs:
-            notes.append(f"communication costs hold for links of {10**exponent} B/s; other links change them")
+        network, exponent = timed_network(options, exponent, self.processors, notes, costs=costs)
         graph = TaskGraph(
             Path(self._file).stem if options.name is None else options.name,
             f"{Path(self._file).name}, in the format of the Standard Task Graph Set",

@@ -12,7 +12,8 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from placeopt.bridges.importers.imported import Imported
+from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.networks import network_of
 from placeopt.errors import DocumentError, Issue, SpecError, in_file_order, path_text
 from placeopt.io.compiler import compile_spec
 
@@ -24,6 +25,10 @@ FINEST = 12
 
 _PROBE = 10**15
 """FLOP of the task that measures the speed of devices."""
+
+
+PROCESSORS = 4
+"""Number of devices unless the file or the caller states them."""
 
 
 @dataclass(slots=True)
@@ -148,3 +153,36 @@ def decimals(times: Iterable[Fraction]) -> int:
 
 TICKS = {0: "1 s", 3: "1 ms", 6: "1 us", 9: "1 ns", 12: "0.001 ns"}
 """The resolution for each number of decimals."""
+
+
+def timed_network(
+    options: ImportOptions, exponent: int, processors: int | None, notes: list[str], *, costs: bool
+) -> tuple[dict[str, Any], int]:
+    """Return the network of a graph whose tasks have times, and the number of decimals of a tick in seconds.
+
+    Parameters
+    ----------
+    exponent
+        Decimals of the times in seconds.
+    processors
+        Number of processors in the file, if it states one.
+    notes
+        Notes are added here.
+    costs
+        Whether payloads are communication costs: one byte for each tick.
+    """
+    if options.network is None:
+        network: dict[str, Any] = {"devices": {"processor": {"count": processors or PROCESSORS}}}
+        if processors is None:
+            notes.append(f"the problem has {PROCESSORS} identical processors; edit `devices`, or state --devices")
+    else:
+        network, more = network_of(options.network)
+        notes += more
+        if slowest_speed(network) is not None:
+            notes.append("times hold for the slowest device; faster ones need less time in proportion to their speed")
+            exponent = min(exponent + 3, FINEST)
+    if costs and "links" not in network:
+        network["links"] = {"default": {"bandwidth": f"{10**exponent} B/s"}}
+    elif costs:
+        notes.append(f"communication costs hold for links of {10**exponent} B/s; other links change them")
+    return network, exponent

@@ -1,18 +1,18 @@
 """Import scientific workflows in WfFormat, the JSON format of WfCommons.
 
-Tainã Coleman, Henri Casanova, Loïc Pottier, Manav Kaushik, Ewa Deelman, Rafael Ferreira da Silva: WfCommons: A framework
-for enabling scientific workflow research and development, Future Generation Computer Systems 128, 2022,
+Tainã Coleman, Henri Casanova, Loïc Pottier, Manav Kaushik, Ewa Deelman, Rafael Ferreira da Silva: WfCommons: A
+framework for enabling scientific workflow research and development, Future Generation Computer Systems 128, 2022,
 doi:10.1016/j.future.2021.09.043. Versions 1.5 and 1.6 of the schema (https://github.com/wfcommons/WfFormat) are read:
 
 - `workflow.specification`: `tasks` with `parents`, `children`, `inputFiles`, `outputFiles`; `files` with sizes;
 - `workflow.execution`: `tasks` with run times, memory and machines; `machines` with cores, CPU speed and memory.
 
 An edge moves the files that its consumer reads and its producer writes. If all consumers of a producer read the same
-files, one transfer serves all of them on a device; otherwise each edge has a transfer of its own. Files lie on disks and
-need no memory. The memory of a task is occupied while it runs.
+files, one transfer serves all of them on a device; otherwise each edge has a transfer of its own. Files lie on disks
+and need no memory. The memory of a task is occupied while it runs.
 
-Each core of a machine is a device. Cores of one machine share its disk, so that files between them move at no cost. They
-share its memory, too, which a problem cannot express: every core states all of it. A run time was measured on the
+Each core of a machine is a device. Cores of one machine share its disk, so that files between them move at no cost.
+They share its memory, too, which a problem cannot express: every core states all of it. A run time was measured on the
 machine of its task; on other machines, it is scaled by the ratio of the CPU speeds.
 """
 
@@ -189,6 +189,10 @@ class _Reader:
             elif parent not in nodes[child].parents:
                 nodes[child].parents[parent] = place
                 one_sided += 1
+        for node in nodes.values():
+            for parent, place in node.parents.items():
+                if parent not in nodes:
+                    file.issues.append(file.issue(f"no task has the id {shown(parent)}", place))
         self._count(one_sided, "edge", "stated by the producer only")
         return nodes
 
@@ -257,7 +261,7 @@ class _Reader:
                 writer = (stated or writers)[0]
                 moved[writer] = (*moved.get(writer, ()), name)
             payloads[number] = moved
-        self._count(added, "edge", "follow from files, without parents and children")
+        self._count(added, "edge", "stated by files only")
         self._count(
             ambiguous, "input file", "written by several tasks, none of them a parent of the reader; cost nothing"
         )
