@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Any
 
 from placeopt.bridges.importers.imported import Imported, ImportOptions
-from placeopt.bridges.importers.task_graph import TICKS, Place, Task, TaskGraph, decimals, timed_network
+from placeopt.bridges.importers.task_graph import NANOSECONDS, TICKS, Place, Task, TaskGraph, decimals, timed_network
 from placeopt.bridges.networks import network_of
 from placeopt.errors import DocumentError, Issue, counted, in_file_order
 from placeopt.model import units
@@ -33,9 +33,6 @@ AMOUNTS = ("memory", "output")
 TEXTS = ("op", "colocate")
 BANDWIDTH = "1 GB/s"
 """Bandwidth of all links if edges state payloads."""
-
-_NANOSECONDS = 9
-"""Decimals of a time in seconds that make payloads on links of BANDWIDTH whole ticks."""
 
 
 @dataclass(slots=True)
@@ -92,8 +89,8 @@ class AttributedGraph:
         if self.issues:
             raise DocumentError(in_file_order(self.issues))
         exponent = decimals([*timed.values(), *(joined.values() if costly else ())])
-        if joined and not costly:
-            exponent = max(exponent, _NANOSECONDS)
+        if worked or (joined and not costly):
+            exponent = max(exponent, NANOSECONDS)
         network, exponent = self._network(options, exponent, payloads=bool(joined), costly=costly, worked=worked)
         tasks = {
             name: Task(timed.get(name, Fraction(0)), node.place, keys=keys[name]) for name, node in self.nodes.items()
@@ -194,7 +191,6 @@ class AttributedGraph:
         else:
             network, notes = network_of(None)
             self._notes += notes
-            exponent = max(exponent, _NANOSECONDS)
             if costly:
                 network["links"] = {"default": {"bandwidth": f"{10**exponent} B/s"}}
         if payloads and not costly and "links" not in network:

@@ -28,6 +28,8 @@ from placeopt.io.files import StrPath, UnreadableError, read_text
 NAME = "dot"
 DEEPEST = 100
 """Most levels of subgraphs."""
+MOST_EDGES = 2**22
+"""Most edges; a short file may join large subgraphs."""
 
 _SKIPPED = r"(?:\s+|//[^\n]*|/\*.*?\*/|^\#[^\n]*)"
 _BEGINS = re.compile(
@@ -158,6 +160,8 @@ class _Parser:
         if known is not None:
             known.attributes = {**known.attributes, **attributes}
             return
+        if len(self._graph.edges) == MOST_EDGES:
+            self._fail(f"has more than {MOST_EDGES:,} edges", offset)
         edge = Edge(source, target, attributes, offset)
         self._merged[source, target] = edge
         self._graph.edges.append(edge)

@@ -74,7 +74,10 @@ class JsonFile:
         """The value at a path if it is a text that is not empty; else None, with an issue."""
         if isinstance(value, str) and value:
             return value
-        self.add("is missing" if value is None else f"expected a name, got {shown(value)}", *path)
+        if value is None and path:
+            self.add(f"{path[-1]} is missing; expected a name", *path[:-1])
+        else:
+            self.add(f"expected a name, got {shown(value)}", *path)
         return None
 
     def number(self, value: Any, what: str, *path: str | int) -> Fraction | None:

@@ -22,6 +22,8 @@ Place = tuple[str | int, ...] | int | None
 
 FINEST = 12
 """Most decimals of a time in seconds."""
+NANOSECONDS = 9
+"""Decimals in seconds of a nanosecond, the tick of graphs whose times are not stated directly."""
 
 _PROBE = 10**15
 """FLOP of the task that measures the speed of devices."""
@@ -180,7 +182,7 @@ def timed_network(
         notes += more
         if slowest_speed(network) is not None:
             notes.append("times hold for the slowest device; faster ones need less time in proportion to their speed")
-            exponent = min(exponent + 3, FINEST)
+            exponent = max(exponent, min(exponent + 3, NANOSECONDS))
     if costs and "links" not in network:
         network["links"] = {"default": {"bandwidth": f"{10**exponent} B/s"}}
     elif costs:
