@@ -20,13 +20,18 @@ if TYPE_CHECKING:
 
     from placeopt.bounding.portfolio import bounds as bounds
     from placeopt.bounding.quick import Bound as Bound
+    from placeopt.bridges.importers.dask_graph import DaskImport as DaskImport
+    from placeopt.bridges.importers.dask_graph import from_dask as from_dask
     from placeopt.bridges.importers.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
+    from placeopt.bridges.running.dask_cluster import DaskRun as DaskRun
+    from placeopt.bridges.running.dask_cluster import run_on_dask as run_on_dask
     from placeopt.errors import DocumentError as DocumentError
     from placeopt.errors import InternalError as InternalError
     from placeopt.errors import Issue as Issue
     from placeopt.errors import MissingExtraError as MissingExtraError
     from placeopt.errors import PlaceoptError as PlaceoptError
     from placeopt.errors import PlanError as PlanError
+    from placeopt.errors import RunError as RunError
     from placeopt.errors import SpecError as SpecError
     from placeopt.errors import UnsupportedError as UnsupportedError
     from placeopt.errors import UsageError as UsageError
@@ -99,11 +104,13 @@ _NAMES = {
     "placeopt.bounding.portfolio": "bounds",
     "placeopt.bounding.quick": "Bound",
     "placeopt.errors": (
-        "DocumentError InternalError Issue MissingExtraError PlaceoptError PlanError SpecError UnsupportedError "
-        "UsageError"
+        "DocumentError InternalError Issue MissingExtraError PlaceoptError PlanError RunError SpecError "
+        "UnsupportedError UsageError"
     ),
     "placeopt.io.compiler": "compile_spec=compile load",
     "placeopt.io.files": "size_limit",
+    "placeopt.bridges.importers.dask_graph": "DaskImport from_dask",
+    "placeopt.bridges.running.dask_cluster": "DaskRun run_on_dask",
     "placeopt.bridges.importers.dnn_partitioning": "read_dnn_partitioning",
     "placeopt.io.formats.graphs": "from_networkx to_networkx",
     "placeopt.io.plan": "Plan plan_document read_plan write_plan",

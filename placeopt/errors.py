@@ -6,6 +6,7 @@
     │   └── PlanError       a plan does not fit its problem
     ├── UsageError          an option or argument is wrong
     ├── UnsupportedError    a solver cannot handle this problem; names solvers that can
+    ├── RunError            the execution of a plan failed
     ├── MissingExtraError   an optional dependency is not installed; names the command that installs it
     └── InternalError       placeopt contradicts itself: a bug; please report it
 
@@ -72,6 +73,10 @@ class UsageError(PlaceoptError):
 
 class UnsupportedError(PlaceoptError):
     """The solver cannot handle a property of this problem."""
+
+
+class RunError(PlaceoptError):
+    """The execution of a plan failed; the exception of a task is the cause."""
 
 
 class MissingExtraError(PlaceoptError):
