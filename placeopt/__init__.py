@@ -20,9 +20,13 @@ if TYPE_CHECKING:
 
     from placeopt.bounding.portfolio import bounds as bounds
     from placeopt.bounding.quick import Bound as Bound
+    from placeopt.bridges.importers.dask_graph import DaskImport as DaskImport
+    from placeopt.bridges.importers.dask_graph import from_dask as from_dask
     from placeopt.bridges.importers.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
     from placeopt.bridges.importers.imported import Imported as Imported
     from placeopt.bridges.importers.onnx_model import from_onnx as from_onnx
+    from placeopt.bridges.running.dask_cluster import DaskRun as DaskRun
+    from placeopt.bridges.running.dask_cluster import run_on_dask as run_on_dask
     from placeopt.bridges.running.execution import run_onnx as run_onnx
     from placeopt.bridges.running.report import RunReport as RunReport
     from placeopt.errors import DocumentError as DocumentError
@@ -118,6 +122,8 @@ _NAMES = {
     "placeopt.io.catalogue": "DeviceInfo LinkInfo device_info device_names link_info link_names",
     "placeopt.io.compiler": "compile_spec=compile load",
     "placeopt.io.files": "size_limit",
+    "placeopt.bridges.importers.dask_graph": "DaskImport from_dask",
+    "placeopt.bridges.running.dask_cluster": "DaskRun run_on_dask",
     "placeopt.bridges.importers.dnn_partitioning": "read_dnn_partitioning",
     "placeopt.bridges.importers.imported": "Imported",
     "placeopt.bridges.importers.onnx_model": "from_onnx",

@@ -93,18 +93,22 @@ def read_json(text: str) -> tuple[Any, list[Fault]]:
     """
     if not text.strip(" \t\r\n"):
         return None, []
+    data: Any = _DUPLICATE
     try:
-        data = json.loads(text, object_pairs_hook=_unique)
+        try:
+            data = json.loads(text, object_pairs_hook=_unique)
+        except _DuplicateKeyError:
+            json.loads(text)  # raises the syntax errors after the duplicate key
     except json.JSONDecodeError as error:
         raise TextError(f"is not valid JSON: {error.msg}", (error.lineno, error.colno)) from None
     except RecursionError:
         raise TextError("is nested too deeply") from None
-    except _DuplicateKeyError:
+    except ValueError:
+        raise TextError("is not valid JSON: a number has thousands of digits") from None
+    if data is _DUPLICATE:
         builder = _Builder(marked=False)
         _feed_json(text, builder)
         return builder.result, builder.faults
-    except ValueError:
-        raise TextError("is not valid JSON: a number has thousands of digits") from None
     if "\\ud" in text or "\\uD" in text:
         try:
             json.dumps(data, ensure_ascii=False).encode()
@@ -125,6 +129,10 @@ def map_places(text: str, *, json_format: bool) -> Spot | None:
 
 class _DuplicateKeyError(Exception):
     pass
+
+
+_DUPLICATE: Final = object()
+"""Stands for data with a duplicate key."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -261,6 +261,11 @@ class TestJson:
     def test_syntax_errors(self, text: str, answer: str) -> None:
         assert failure(text, json_format=True) == answer
 
+    @pytest.mark.parametrize("rest", ["]", "}", ' {"b": 1}'])
+    def test_syntax_errors_after_a_duplicate_key(self, rest: str) -> None:
+        with pytest.raises(DocumentError, match=r"d:1:17: is not valid JSON: Extra data"):
+            parse_document('{"a": 1, "a": 2}' + rest.lstrip(" "), file="d", json_format=True)
+
     def test_keys_given_twice_are_found_in_json_that_is_no_yaml(self) -> None:
         text = '{"a": {"\\ud83d\\ude00": [1],\t"b": "}{][,:\\"",\r\n"\\ud83d\\ude00": {"c": 1, "c": 2}}, "a": "\\/"}'
         assert faults(text, json_format=True) == (

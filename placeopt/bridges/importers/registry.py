@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from placeopt.bridges.importers import dnn_partitioning, onnx_model
+from placeopt.bridges.importers import dnn_partitioning, dot, graphml, json_graph, onnx_model, stg, wfformat
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.sample import Sample
 from placeopt.errors import UsageError, alternatives, listing
@@ -38,6 +38,36 @@ IMPORTERS: dict[str, Importer] = {
         onnx_model.recognises,
         onnx_model.read,
         onnx_model.TAKES,
+    ),
+    dot.NAME: Importer(
+        "graphs in DOT, the language of Graphviz",
+        dot.recognises,
+        dot.read,
+        frozenset({"network"}),
+    ),
+    graphml.NAME: Importer(
+        "graphs in GraphML",
+        graphml.recognises,
+        graphml.read,
+        frozenset({"network"}),
+    ),
+    json_graph.NAME: Importer(
+        "graphs in JSON: JSON Graph Format, and node-link data of NetworkX",
+        json_graph.recognises,
+        json_graph.read,
+        frozenset({"network"}),
+    ),
+    stg.NAME: Importer(
+        "task graphs of the Standard Task Graph Set (Tobita and Kasahara 2002)",
+        stg.recognises,
+        stg.read,
+        frozenset({"network"}),
+    ),
+    wfformat.NAME: Importer(
+        "scientific workflows in WfFormat 1.5 and 1.6 (WfCommons), JSON",
+        wfformat.recognises,
+        wfformat.read,
+        frozenset({"network"}),
     ),
 }
 

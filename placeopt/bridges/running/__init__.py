@@ -1,1 +1,1 @@
-"""Run exported segments on this machine: a process for each device, tensors along the edges, measured times."""
+"""Running: plans are executed, and measured times are compared with predicted ones."""

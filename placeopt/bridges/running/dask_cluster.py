@@ -1,0 +1,406 @@
+"""Run a plan on a Dask cluster, and compare measured times with predicted ones.
+
+Each task is submitted with the address of its worker, and to no other worker. The tasks of a device run one after the
+other in the order of the plan, also on a worker with several threads, because each depends on the one before it. The
+result of a task therefore stays on its worker until the next task of the device ends.
+
+Tasks start as soon as their inputs have arrived and the task before them has ended. Starts in the plan are not waited
+for; only the order counts.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from placeopt.bridges.extras import require
+from placeopt.errors import ExecutionError, UsageError, counted, listing, suggestion, visible
+from placeopt.model.arrays import Int
+from placeopt.model.building import with_changes
+from placeopt.model.problem import Problem, check_problem
+from placeopt.model.schedule import Schedule, check_schedule, durations, makespan, sequence
+from placeopt.model.units import time_text
+from placeopt.verifier import Report, verify
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from distributed import Client, Future
+
+POLL = 0.5
+"""Seconds between two checks that all workers are alive."""
+_STORE = "_placeopt_runs"
+"""The attribute of a worker with the measured times of each run."""
+
+Function = Callable[[Mapping[str, Any]], Any]
+"""Computes a task from the results of its producers, by name."""
+
+
+class Planned(Protocol):
+    """A result or a plan."""
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The schedule to run."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DaskRun:
+    """The measured run of a plan.
+
+    Attributes
+    ----------
+    problem, planned
+        The problem and the schedule that were run.
+    schedule
+        The measured schedule. Tick 0 is the start of the first task; times are rounded down to ticks.
+    durations
+        (n,) measured ticks of each task.
+    received
+        (n,) seconds that the worker spent on receiving inputs of each task. Inputs that arrive for another task of the
+        worker count there only.
+    results
+        The results of the gathered tasks by name.
+    fitted
+        The problem with the measured durations on the planned devices and with free transfers.
+    report
+        The verification of `schedule` against `fitted`.
+    """
+
+    problem: Problem
+    planned: Schedule
+    schedule: Schedule
+    durations: Int
+    received: np.ndarray[Any, np.dtype[np.float64]]
+    results: Mapping[str, Any]
+    fitted: Problem
+    report: Report
+
+    @property
+    def makespan(self) -> int:
+        """Measured ticks from the start of the first task to the end of the last one."""
+        return makespan(self.fitted, self.schedule)
+
+    @property
+    def predicted_makespan(self) -> int:
+        """Ticks from tick 0 to the end of the last task in the plan."""
+        return makespan(self.problem, self.planned)
+
+    @property
+    def deviation(self) -> float | None:
+        """Relative deviation of the predicted from the measured makespan; None if nothing took a tick."""
+        return (self.predicted_makespan - self.makespan) / self.makespan if self.makespan else None
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each task: predicted and measured start, end and duration, and `received`, in seconds."""
+        require("pandas", "frames", "data frames")
+        import pandas
+
+        tick = float(self.problem.resolution)
+        took = durations(self.problem, self.planned.device)
+        columns: dict[str, Any] = {
+            "task": list(self.problem.task_names),
+            "device": [self.problem.device_names[d] for d in self.planned.device],
+            "predicted_start": self.planned.start * tick,
+            "start": self.schedule.start * tick,
+            "predicted_end": (self.planned.start + took) * tick,
+            "end": (self.schedule.start + self.durations) * tick,
+            "predicted_duration": took * tick,
+            "duration": self.durations * tick,
+            "received": self.received,
+        }
+        return pandas.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        name = f" of {visible(self.problem.name)}" if self.problem.name else ""
+        measured, predicted = (
+            time_text(ticks, self.problem.resolution) for ticks in (self.makespan, self.predicted_makespan)
+        )
+        off = "" if self.deviation is None else f" ({self.deviation:+.1%})"
+        verdict = "" if self.report.feasible else f", {counted(len(self.report.violations), 'violation')}"
+        tasks = counted(self.problem.n_tasks, "task")
+        return f"<DaskRun{name}: {tasks}, measured makespan {measured}, predicted {predicted}{off}{verdict}>"
+
+
+def run_on_dask(
+    client: Client,
+    problem: Problem,
+    plan: Schedule | Planned,
+    functions: Mapping[str, Function],
+    *,
+    workers: Mapping[str, str] | None = None,
+    gather: Sequence[str] | None = None,
+) -> DaskRun:
+    """Run each task on the worker that a plan names, in the order of the plan.
+
+    Placeopt must be installed on the workers.
+
+    Parameters
+    ----------
+    plan
+        A feasible schedule of the problem, or a plan or result with one.
+    functions
+        The function of each task, by name. It takes a mapping from the names of the producers to their results, and
+        returns the result of the task. `from_dask` returns the functions of a Dask graph.
+    workers
+        The name or the address of the worker of each device that the plan uses. Default: the worker with the name of
+        the device. Two devices may share a worker with two threads.
+    gather
+        The tasks whose results are returned. Default: the tasks without consumers.
+
+    Raises
+    ------
+    UsageError
+        If the plan is not feasible, a function or a worker is missing, or the client is asynchronous.
+    ExecutionError
+        If a function raises an exception, which is its cause; if a worker is lost, or the run is cancelled. No task of
+        the run is left on the cluster.
+    MissingExtraError
+        If Dask is not installed.
+    """
+    require("distributed", "dask", "run_on_dask and Dask clusters")
+    from distributed import Client
+
+    if not isinstance(client, Client) or client.asynchronous:
+        raise UsageError(f"run_on_dask takes a synchronous Client of distributed, got {type(client).__name__}")
+    schedule = _checked(problem, plan)
+    names = problem.task_names
+    gathered = _gathered(problem, gather)
+    if lacking := [name for name in names if name not in functions]:
+        raise UsageError(f"functions: {counted(len(lacking), 'task')} without a function: {listing(lacking)}")
+    addresses = _addresses(client, problem, schedule, workers)
+    run = _Run(client, problem, schedule, addresses, uuid.uuid4().hex)
+    try:
+        futures = run.submit(functions)
+        run.wait(futures)
+        results = dict(zip(gathered, client.gather([futures[name] for name in gathered]), strict=True))
+        times = run.times()
+    except BaseException:
+        run.cancel()
+        raise
+    run.release()
+    return _measured(problem, schedule, times, results)
+
+
+def _checked(problem: Problem, plan: object) -> Schedule:
+    check_problem("run_on_dask", problem)
+    schedule: Any = plan if isinstance(plan, Schedule) else getattr(plan, "schedule", plan)
+    check_schedule("run_on_dask", problem, schedule)
+    assert isinstance(schedule, Schedule)
+    found = verify(problem, schedule)
+    if not found.feasible:
+        raise UsageError(f"the plan is not feasible: {listing([str(each) for each in found.violations], 3, '; ')}")
+    return schedule
+
+
+def _gathered(problem: Problem, gather: Sequence[str] | None) -> list[str]:
+    names = problem.task_names
+    if gather is None:
+        consumed = np.zeros(problem.n_tasks, dtype=np.bool_)
+        consumed[problem.edge_source] = True
+        return [names[i] for i in np.flatnonzero(~consumed)]
+    for name in gather:
+        if name not in names:
+            raise UsageError(f'gather: no task is called "{visible(str(name))}"{suggestion(str(name), names)}')
+    return list(gather)
+
+
+def _addresses(
+    client: Client, problem: Problem, schedule: Schedule, workers: Mapping[str, str] | None
+) -> dict[int, str]:
+    """The address of the worker of each device that the schedule uses."""
+    by_name = {name: address for address, name in client.run_on_scheduler(worker_names).items()}
+    known = by_name | {address: address for address in by_name.values()}
+    found: dict[int, str] = {}
+    missing: list[str] = []
+    for d in np.unique(schedule.device).tolist():
+        device = problem.device_names[d]
+        worker = device if workers is None else workers.get(device)
+        if worker is None:
+            missing.append(f"{device} (not in workers)")
+        elif str(worker) not in known:
+            missing.append(device if workers is None else f"{device} ({worker})")
+        else:
+            found[d] = known[str(worker)]
+    if missing:
+        raise UsageError(f"no worker for the devices {listing(missing)}; workers are {listing(list(by_name))}")
+    return found
+
+
+def worker_names(dask_scheduler: Any) -> dict[str, str]:
+    """Return the name of each worker by address; runs on the scheduler."""
+    return {worker.address: str(worker.name) for worker in dask_scheduler.workers.values()}
+
+
+class _Run:
+    """The tasks of a run on the cluster."""
+
+    def __init__(
+        self, client: Client, problem: Problem, schedule: Schedule, addresses: Mapping[int, str], number: str
+    ) -> None:
+        self._client, self._problem, self._schedule = client, problem, schedule
+        self._addresses, self._number = addresses, number
+        self._futures: dict[str, Future] = {}
+
+    def submit(self, functions: Mapping[str, Function]) -> Mapping[str, Future]:
+        """Submit all tasks in the order of the plan; return their futures by name."""
+        problem, names = self._problem, self._problem.task_names
+        last: dict[int, Future] = {}
+        for rank, i in enumerate(sequence(problem, self._schedule).tolist()):
+            edges = problem.in_edge[problem.in_start[i] : problem.in_start[i + 1]]
+            producers = [names[a] for a in problem.edge_source[edges]]
+            d = int(self._schedule.device[i])
+            future = self._client.submit(
+                run_task,
+                self._number,
+                names[i],
+                functions[names[i]],
+                producers,
+                last.get(d),
+                *(self._futures[producer] for producer in producers),
+                key=f"{names[i]}-{self._number}",
+                workers=[self._addresses[d]],
+                allow_other_workers=False,
+                priority=-rank,
+                pure=False,
+            )
+            self._futures[names[i]] = last[d] = future
+        return self._futures
+
+    def wait(self, futures: Mapping[str, Future]) -> None:
+        """Wait until every task has ended; raise an ExecutionError if one fails or a worker is lost."""
+        from distributed import wait
+        from distributed.client import FutureCancelledError, FuturesCancelledError
+
+        pending = list(futures.values())
+        while pending:
+            try:
+                wait(pending, timeout=POLL)
+            except TimeoutError:
+                self._check_workers()
+            except (FutureCancelledError, FuturesCancelledError) as error:
+                raise ExecutionError(f"the run was cancelled: {error}") from None
+            if any(future.status == "error" for future in pending):
+                self._fail(futures)
+            pending = [future for future in pending if future.status == "pending"]
+        if any(future.status != "finished" for future in futures.values()):
+            self._fail(futures)
+
+    def _check_workers(self) -> None:
+        try:
+            alive = self._client.run_on_scheduler(worker_names)
+        except (OSError, ValueError) as error:  # a closed client
+            raise ExecutionError(f"the scheduler does not answer: {error}") from None
+        lost = [self._problem.device_names[d] for d, address in self._addresses.items() if address not in alive]
+        if lost:
+            raise ExecutionError(f"{counted(len(lost), 'worker')} lost during the run: {listing(lost)}")
+
+    def _fail(self, futures: Mapping[str, Future]) -> None:
+        for name, future in futures.items():
+            if future.status == "error":
+                error = future.exception()
+                if isinstance(error, TaskFailedError):
+                    raise ExecutionError(str(error)) from error.original
+                self._check_workers()
+                raise ExecutionError(f"task {visible(name)}: {type(error).__name__}: {error}") from error
+        raise ExecutionError("the run was cancelled")
+
+    def times(self) -> dict[str, tuple[float, float, float]]:
+        """The start and the end of each task in seconds, and the seconds spent on receiving its inputs."""
+        found: dict[str, tuple[float, float, float]] = {}
+        addresses = list(dict.fromkeys(self._addresses.values()))
+        for each in self._client.run(collected, self._number, workers=addresses).values() if addresses else ():
+            found |= each
+        return found
+
+    def release(self) -> None:
+        """Let the cluster forget the results."""
+        for future in self._futures.values():
+            future.release()
+
+    def cancel(self) -> None:
+        """Remove all tasks of the run from the cluster."""
+        if self._client.status == "running":
+            self._client.cancel(list(self._futures.values()), force=True)
+
+
+class TaskFailedError(Exception):
+    """A function of a run raised an exception; raised on the worker."""
+
+    def __init__(self, text: str, original: BaseException | None) -> None:
+        super().__init__(text, original)
+        self.text, self.original = text, original
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def run_task(
+    number: str, name: str, function: Function, producers: Sequence[str], _previous: object, *inputs: Any
+) -> Any:
+    """Run a task of a run and store its times on the worker; runs on the worker.
+
+    `_previous` is the result of the task before it on the same device.
+    """
+    from distributed import get_worker
+    from distributed.metrics import time
+
+    worker = get_worker()
+    given = dict(zip(producers, inputs, strict=True))
+    start = time()
+    try:
+        result = function(given)
+    except Exception as error:  # noqa: BLE001 - reported with the name of the task
+        text = f"task {visible(name)} failed on worker {worker.name}: {type(error).__name__}: {error}"
+        raise TaskFailedError(text, _portable(error)) from None
+    end = time()
+    state = worker.state.tasks.get(f"{name}-{number}")
+    transfers = [] if state is None else [each for each in state.startstops if each["action"] == "transfer"]
+    received = sum(each["stop"] - each["start"] for each in transfers)
+    shift = worker.scheduler_delay  # to the clock of the scheduler
+    worker.__dict__.setdefault(_STORE, {}).setdefault(number, {})[name] = (start + shift, end + shift, received)
+    return result
+
+
+def _portable(error: Exception) -> Exception | None:
+    """The exception if it can be sent to the client, else None."""
+    from distributed.protocol.pickle import dumps, loads
+
+    try:
+        loads(dumps(error))
+    except Exception:  # noqa: BLE001 - of any kind, from the code of others
+        return None
+    return error
+
+
+def collected(number: str, dask_worker: Any) -> dict[str, tuple[float, float, float]]:
+    """Return and forget the times of a run; runs on the worker."""
+    found: dict[str, tuple[float, float, float]] = dask_worker.__dict__.get(_STORE, {}).pop(number, {})
+    return found
+
+
+def _measured(
+    problem: Problem,
+    planned: Schedule,
+    times: Mapping[str, tuple[float, float, float]],
+    results: Mapping[str, Any],
+) -> DaskRun:
+    rows = [times[name] for name in problem.task_names]
+    first = min((start for start, _, _ in rows), default=0.0)
+    start, end = (
+        np.array([int(Fraction(row[k] - first) / problem.resolution) for row in rows], dtype=np.int64) for k in (0, 1)
+    )
+    schedule = Schedule(planned.device, start)
+    took = np.maximum(end - start, 0)
+    duration = problem.duration.copy()
+    duration[np.arange(problem.n_tasks), planned.device] = took
+    free = np.zeros((problem.n_devices, problem.n_devices), dtype=np.int64)
+    fitted = with_changes(
+        problem, duration=duration, latency=free, byte_ticks_num=free, byte_ticks_den=free + 1, contention="none"
+    )
+    received = np.array([row[2] for row in rows], dtype=np.float64)
+    return DaskRun(problem, planned, schedule, took, received, results, fitted, verify(fitted, schedule))
