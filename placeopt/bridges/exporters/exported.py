@@ -16,7 +16,7 @@ class ExportRequest:
     problem: Problem
     schedule: Schedule
     model: Path | None = None
-    """The model from which the problem was imported; formats that take it require it."""
+    """The model from which the problem was imported; None if the format does not take it, or need it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from placeopt.bridges.exporters import llama_cpp, vllm
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
 from placeopt.errors import UsageError, alternatives
 
@@ -22,9 +23,16 @@ class Exporter:
     text: Callable[[ExportRequest], Exported] | None = None
     folder: Callable[[ExportRequest, Path], Exported] | None = None
     needs_model: bool = False
+    takes_model: bool = False
+    """Whether the model is optional."""
 
 
-EXPORTERS: dict[str, Exporter] = {}
+EXPORTERS: dict[str, Exporter] = {
+    llama_cpp.NAME: Exporter(
+        "arguments of llama.cpp: -ngl, -ts and -ot; checked with --model FILE.gguf", llama_cpp.text, takes_model=True
+    ),
+    vllm.NAME: Exporter("environment and arguments of vLLM: VLLM_PP_LAYER_PARTITION", vllm.text),
+}
 
 
 def exporter(format: str) -> Exporter:

@@ -15,6 +15,7 @@ from typing import Any
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.language_models.costs import CORE, LEVELS
 from placeopt.bridges.importers.language_models.gguf_files import MAGIC, GgufFile, Skipped, Tensor, read_gguf
+from placeopt.bridges.importers.language_models.gguf_names import BLOCK, place_of
 from placeopt.bridges.importers.language_models.settings import imported
 from placeopt.bridges.importers.language_models.transformer import Attention, Block, Transformer, Weight
 from placeopt.bridges.importers.sample import Sample
@@ -23,12 +24,6 @@ from placeopt.io.files import StrPath
 from placeopt.model.units import shown
 
 NAME = "gguf"
-BLOCK = re.compile(r"blk\.(\d{1,4})\.(.+)")
-"""The name of a tensor of a block."""
-EMBEDDING = re.compile(r"(token_|position_|per_layer_).*")
-"""The name of a tensor of the input; other tensors outside blocks are of the output."""
-_FFN = re.compile(r"ffn|post_ffw|exp_probs|channel_mix|layer_output_norm")
-_EXPERTS = re.compile(r"ffn_\w+_exps\.|ffn_(gate|up|down)\.\d+\.")
 _RECURRENT = re.compile(r"ssm|time_mix|shortconv")
 _STAGES = (
     (r"attn_norm", 0),
@@ -93,13 +88,8 @@ class _Reader:
         found: dict[int, list[Tensor]] = {}
         outside: list[Tensor] = []
         for tensor in self._tensors:
-            match = BLOCK.fullmatch(tensor.name)
-            if match:
-                found.setdefault(int(match[1]), []).append(tensor)
-            elif tensor.name.startswith("rope_"):
-                found.setdefault(0, []).append(tensor)
-            else:
-                outside.append(tensor)
+            block, _ = place_of(tensor.name)
+            (outside if block is None else found.setdefault(block, [])).append(tensor)
         if not found or not outside:
             names = listing([tensor.name for tensor in self._tensors], 4)
             raise self._wrong(f"holds no language model; expected tensors token_embd.weight and blk.0.*, got {names}")
@@ -113,8 +103,8 @@ class _Reader:
         if table is None or len(table.shape) != 2:
             raise self._wrong("the tensor token_embd.weight is missing or is not a matrix")
         hidden, vocabulary = table.shape
-        inputs = [table, *(each for each in outside if each is not table and EMBEDDING.fullmatch(each.name))]
-        outputs = [each for each in outside if each not in inputs]
+        inputs = [table, *(each for each in outside if each is not table and _part(each) == "embedding")]
+        outputs = [each for each in outside if _part(each) == "head"]
         causal = self._metadata.get(f"{self._architecture}.attention.causal", True) is not False
         experts, active = self._experts(found)
         name = self._metadata.get("general.name")
@@ -136,7 +126,7 @@ class _Reader:
     def _experts(self, blocks: dict[int, list[Tensor]]) -> tuple[int, int]:
         """The numbers of all routed experts and of those that a token uses."""
         stacked = [t.shape[-1] for block in blocks.values() for t in block if "_exps.weight" in t.name]
-        single = [t for block in blocks.values() for t in block if _is_expert(t) and "_exps." not in t.name]
+        single = [t for block in blocks.values() for t in block if _part(t) == "experts" and "_exps." not in t.name]
         if not stacked and not single:
             return 0, 0
         experts, active = self._whole("expert_count"), self._whole("expert_used_count")
@@ -160,13 +150,11 @@ class _Reader:
             )
         if any(name.startswith("nextn.") for name in names):
             self._notes.append(f"blk.{index} predicts further tokens; it is counted as a block that each token runs")
-        return Block(
-            tuple(_weight(each) for each in ordered if not _FFN.match(_base(each))),
-            tuple(_weight(each) for each in ordered if _FFN.match(_base(each)) and not _is_expert(each)),
-            tuple(_weight(each) for each in ordered if _is_expert(each)),
-            self._attention(index, {_base(tensor): tensor for tensor in tensors}, hidden, count, recurrent),
-            guessed=recurrent,
+        attention, ffn, experts = (
+            tuple(_weight(each) for each in ordered if _part(each) == part) for part in ("attention", "ffn", "experts")
         )
+        shape = self._attention(index, {_base(tensor): tensor for tensor in tensors}, hidden, count, recurrent)
+        return Block(attention, ffn, experts, shape, recurrent)
 
     def _attention(
         self, index: int, tensors: dict[str, Tensor], hidden: int, count: int, recurrent: bool
@@ -231,12 +219,12 @@ class _Reader:
 
 def _base(tensor: Tensor) -> str:
     """The name of a tensor without its block."""
-    match = BLOCK.fullmatch(tensor.name)
+    match = re.fullmatch(BLOCK, tensor.name)
     return match[2] if match else tensor.name
 
 
-def _is_expert(tensor: Tensor) -> bool:
-    return _EXPERTS.match(_base(tensor)) is not None
+def _part(tensor: Tensor) -> str:
+    return place_of(tensor.name)[1]
 
 
 def _stage(tensor: Tensor) -> int:
@@ -249,7 +237,7 @@ def _weight(tensor: Tensor) -> Weight:
     width = 0
     if len(tensor.shape) > 1 and tensor.name.endswith(".weight"):
         width = tensor.shape[1]
-        if not _is_expert(tensor):
+        if _part(tensor) != "experts":
             for size in tensor.shape[2:]:
                 width *= size
     return Weight(tensor.name, tensor.elements, tensor.size, width, _stage(tensor))
