@@ -40,7 +40,7 @@ def text(request: ExportRequest) -> Exported:
     wrong = broken_order(layers)
     if wrong is not None:
         raise UsageError(
-            f"--to {NAME}: layer {wrong} is on {names[layers[wrong]]}, which has an earlier stage, but each "
+            f"--to {NAME}: layer {wrong} is on {names[layers[wrong]]}, which has an earlier stage; each "
             "device has consecutive layers; give the layers of a stage the same `colocate`, or fix devices with `placement`"
         )
     stages = [(device, len(list(run))) for device, run in groupby(layers)]
