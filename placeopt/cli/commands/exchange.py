@@ -24,7 +24,12 @@ def import_file(
         str | None, typer.Option("--format", "-f", help="Format of the file; by default detected from its content.")
     ] = None,
     devices: Annotated[
-        Path | None, input_option("--devices", help="A problem or network file with the devices and links.")
+        str | None,
+        typer.Option(
+            "--devices",
+            metavar="FILE|DEVICES",
+            help="A problem or network file with the devices and links, or devices of the catalogue: `h100-sxm:4`.",
+        ),
     ] = None,
     batch: Annotated[int | None, typer.Option("--batch", "-b", help="Batch size of a model.")] = None,
     dim: Annotated[
@@ -50,6 +55,7 @@ def import_file(
     from placeopt.bridges.importers.registry import IMPORTERS
     from placeopt.bridges.importers.registry import import_file as read
     from placeopt.bridges.networks import network_of
+    from placeopt.io.files import STDIN
     from placeopt.model import units
 
     if file is None:
@@ -65,10 +71,11 @@ def import_file(
         if number is not None and not 1 <= number <= MOST:
             raise UsageError(f"{option} is {number}; expected a whole number from 1 to {MOST:,}")
     check_targets(("--out", out))
+    network, notes = (None, ()) if devices is None else network_of(STDIN if devices == "-" else devices)
     options = ImportOptions(
         name=name,
         resolution=resolution,
-        network=None if devices is None else network_of(devices)[0],
+        network=network,
         batch=batch,
         dims=_sizes(dim or []),
         level=level,
@@ -78,7 +85,7 @@ def import_file(
     )
     imported = read(file, format, options)
     write_document(imported.document, out)
-    print_notes(*imported.notes)
+    print_notes(*notes, *imported.notes)
 
 
 def _sizes(given: list[str]) -> dict[str, int]:
