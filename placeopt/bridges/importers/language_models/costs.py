@@ -70,6 +70,8 @@ class _Chain:
                 self._attention(index, block)
                 self._ffn(index, block)
         self._head()
+        for operator in self._found:
+            operator.precision = self._model.precision
         return self._found
 
     def _append(self, operator: Operator) -> None:

@@ -1,5 +1,8 @@
 """Bytes of weights: the number format of a model, and its quantisation.
 
+Work is in the format of the weights if that has 8 bits, else in the format of the weights that are not quantised, to
+which a runtime converts weights of 4 bits.
+
 The matrices of attention, feed-forward networks and experts are quantised; embeddings, routers, normalisations and the
 output matrix are not. Groups of `group_size` elements share a scale of 2 bytes (GPTQ and AWQ, with a zero point of the
 same bits as the weights) or of 4 bytes (bitsandbytes, 64 elements, in 4 bits).
@@ -43,6 +46,8 @@ class Formats:
     """Of weights that are not quantised, such as `bf16`."""
     element: Fraction
     """Bytes of an element of the body, its share of the scales included."""
+    work: str
+    """Of the computation."""
 
     @property
     def activation(self) -> int:
@@ -69,22 +74,27 @@ def weight_formats(config: Configuration, precision: str | None) -> tuple[Format
     if precision is not None:
         if precision not in SIZES:
             raise UsageError(f"--precision {precision} is not a number format{alternatives(precision, SIZES)}")
-        return Formats(precision if SIZES[precision] >= 2 else "fp16", SIZES[precision]), []
-    notes = []
+        plain = precision if SIZES[precision] >= 2 else "fp16"
+        return Formats(plain, SIZES[precision], plain if precision == "int4" else precision), []
+    notes: list[str] = []
     stated = config.text("dtype") or config.text("torch_dtype")
-    plain = _TORCH.get(stated.removeprefix("torch."))
-    if plain is None:
+    plain = _TORCH.get(stated.removeprefix("torch."), "")
+    if not plain:
         what = (
             f"the number format {stated!r} is not known" if stated else "the file states no number format (torch_dtype)"
         )
         notes.append(f"{what}; weights have 16 bits, --precision states another format")
         plain = "fp16"
     quantised = config.inside("quantization_config")
-    element = SIZES[plain] if quantised is None else _quantised(quantised)
-    if quantised is not None and element is None:
-        method = quantised.text("quant_method") or "unknown"
+    wide = plain if SIZES[plain] >= 2 else "fp16"
+    if quantised is None:
+        return Formats(wide, SIZES[plain], plain), notes
+    element = _quantised(quantised)
+    if element is None:
+        method = quantised.text("quant_method") or "without name"
         notes.append(f"the quantisation {method} states no number of bits; weights are counted in {plain}")
-    return Formats(plain if SIZES[plain] >= 2 else "fp16", SIZES[plain] if element is None else element), notes
+        element = SIZES[plain]
+    return Formats(wide, element, "fp8" if quantised.text("quant_method") == "fp8" else wide), notes
 
 
 def _quantised(config: Configuration) -> Fraction | None:

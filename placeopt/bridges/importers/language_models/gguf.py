@@ -63,7 +63,7 @@ def read(path: StrPath, options: ImportOptions) -> Imported:
     """
     path = Path(path)
     model = _Reader(path, read_gguf(path)).transformer()
-    return imported(model, f"{path.name}, GGUF", options, (*LEVELS, "tensor"))
+    return imported(model, path, "GGUF", options, (*LEVELS, "tensor"))
 
 
 class _Reader:

@@ -49,7 +49,7 @@ def read(path: StrPath, options: ImportOptions) -> Imported:
     """
     document = read_document(path)
     model = transformer(document, options.precision)
-    return imported(model, f"{Path(path).name}, Hugging Face configuration", options)
+    return imported(model, path, "Hugging Face configuration", options)
 
 
 def transformer(document: Document, precision: str | None = None) -> Transformer:
@@ -134,6 +134,7 @@ class _Builder:
             causal=not family.encoder,
             longest=config.optional("max_position_embeddings"),
             activation=self._formats.activation,
+            precision=self._formats.work,
             notes=tuple(notes),
         )
 

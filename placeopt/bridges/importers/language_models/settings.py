@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.language_models.costs import LEVELS, PHASES, Load, operators
 from placeopt.bridges.importers.language_models.transformer import Transformer
 from placeopt.bridges.networks import network_of
 from placeopt.bridges.operators import OperatorGraph
 from placeopt.errors import UsageError, alternatives
+from placeopt.io.files import StrPath
 
 DEFAULT_CONTEXT = 4096
 """Tokens of the context without `--context`, if the model supports them."""
 
 _LARGEST = 2**60
+"""Most bytes and FLOP of a problem."""
 
 
-def imported(model: Transformer, source: str, options: ImportOptions, levels: tuple[str, ...] = LEVELS) -> Imported:
+def imported(
+    model: Transformer, path: StrPath, format: str, options: ImportOptions, levels: tuple[str, ...] = LEVELS
+) -> Imported:
     """Return the problem of a step of inference with a model.
 
     Raises
@@ -45,15 +51,15 @@ def imported(model: Transformer, source: str, options: ImportOptions, levels: tu
     load = Load(phase, options.batch or 1, context)
     graph = OperatorGraph(
         model.name if options.name is None else options.name,
-        source,
+        f"{Path(path).name}, {format}",
         operators(model, load, level),
         f"{model.parameters:,} parameters; {phase} with batch {load.batch} and a context of {context:,} tokens",
     )
-    for operator in graph.operators:
-        if max(operator.flops, operator.traffic, operator.output, operator.resident, operator.scratch) > _LARGEST:
+    for amount in ("flops", "traffic", "output", "resident", "scratch"):
+        if sum(getattr(operator, amount) for operator in graph.operators) > _LARGEST:
             raise UsageError(
-                f"the costs of {operator.name} are out of range with batch {load.batch} and a context of {context:,} "
-                "tokens; expected a smaller batch, context or model"
+                f"{path}: the costs of the model are out of range with batch {load.batch:,} and a context of "
+                f"{context:,} tokens; expected a smaller model, batch or context"
             )
     network, about = network_of(options.network)
     document = graph.document(network, options.resolution)

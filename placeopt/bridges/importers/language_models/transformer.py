@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,9 @@ class Transformer:
     """Tokens of the longest context that the model supports."""
     activation: int = 2
     """Bytes of an element of an activation and of the KV cache."""
-    notes: tuple[str, ...] = field(default=())
+    precision: str = "fp16"
+    """Number format of the work."""
+    notes: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> int:
