@@ -40,8 +40,8 @@ def text(request: ExportRequest) -> Exported:
     wrong = broken_order(layers)
     if wrong is not None:
         raise UsageError(
-            f"--to {NAME}: layer {wrong} is on {names[layers[wrong]]}, which has an earlier stage; expected "
-            "consecutive layers for each device: give those of a stage the same `colocate`, or fix devices with `placement`"
+            f"--to {NAME}: layer {wrong} is on {names[layers[wrong]]}, which has an earlier stage, but a device has "
+            "consecutive layers; give the layers of a stage the same `colocate`, or fix devices with `placement`"
         )
     stages = [(device, len(list(run))) for device, run in groupby(layers)]
     cpus = [device for device, _ in stages if types[device].lower().startswith("cpu")]

@@ -90,15 +90,14 @@ class _Reader:
         for tensor in self._tensors:
             block, _ = place_of(tensor.name)
             (outside if block is None else found.setdefault(block, [])).append(tensor)
-        if not found or not outside:
+        if not outside or not any(tensor.name.startswith("blk.") for tensor in self._tensors):
             names = listing([tensor.name for tensor in self._tensors], 4)
             raise self._wrong(f"holds no language model; expected tensors token_embd.weight and blk.0.*, got {names}")
         count = self._whole("block_count") or max(found) + 1
-        gone = [f"blk.{index}" for index in range(count) if index not in found]
-        extra = [f"blk.{index}" for index in sorted(found) if index >= count]
-        if gone or extra:
-            what = f"there are no tensors of {listing(gone)}" if gone else f"there are tensors of {listing(extra)}"
-            raise self._wrong(f"the model has {counted(count, 'block')}, but {what}")
+        gone = next((index for index in range(count) if index not in found), None)
+        if gone is not None or max(found) >= count:
+            what = f"no tensors of blk.{gone}" if gone is not None else f"tensors of blk.{max(found)}"
+            raise self._wrong(f"the model has {counted(count, 'block')}, but there are {what}")
         table = next((tensor for tensor in outside if tensor.name == "token_embd.weight"), None)
         if table is None or len(table.shape) != 2:
             raise self._wrong("the tensor token_embd.weight is missing or is not a matrix")
