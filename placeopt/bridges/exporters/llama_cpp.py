@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
-from placeopt.bridges.exporters.layers import WHOLE, LayerPlan, layer_plan
-from placeopt.bridges.exporters.number_patterns import number_pattern
+from placeopt.bridges.exporters.layers import WHOLE, LayerPlan, is_cpu, layer_plan
+from placeopt.bridges.exporters.number_patterns import number_options
 from placeopt.bridges.importers.language_models.gguf_files import read_gguf
 from placeopt.bridges.importers.language_models.gguf_names import EMBEDDING, EXPERTS, FFN, ROPE, place_of
 from placeopt.errors import InternalError, UsageError, counted, listing
@@ -29,7 +29,13 @@ CPU = "CPU"
 BACKENDS = {
     "cann": "CANN",
     "cuda": "CUDA",
+    "m1": "MTL",
+    "m2": "MTL",
+    "m3": "MTL",
+    "m4": "MTL",
     "metal": "MTL",
+    "mi250": "ROCm",
+    "mi300": "ROCm",
     "mtl": "MTL",
     "musa": "MUSA",
     "opencl": "OpenCL",
@@ -37,7 +43,8 @@ BACKENDS = {
     "sycl": "SYCL",
     "vulkan": "Vulkan",
 }
-"""Names of buffer types, without number, of devices whose type or name begins with a word. Others are CUDA devices."""
+"""Names of buffer types, without number, of devices whose type or name begins with a word, those of the
+catalogue included. Others are CUDA devices."""
 _PARTS = ("attention", "ffn", "experts")
 _SUFFIXES = {
     ("attention",): f"(?!{FFN})",
@@ -111,7 +118,7 @@ def buffer_types(types: Sequence[str], names: Sequence[str]) -> list[str]:
     found = []
     for type, name in zip(types, names, strict=True):
         words = [type.lower(), name.lower()]
-        if any(word.startswith("cpu") for word in words):
+        if is_cpu(type, name):
             found.append(CPU)
             continue
         backend = next((full for word in words for key, full in BACKENDS.items() if word.startswith(key)), "CUDA")
@@ -135,7 +142,7 @@ def override_rules(plan: LayerPlan, buffers: Sequence[str]) -> list[Rule]:
             if suffix is not None:
                 layers.setdefault(suffix, []).append(index)
         for suffix, numbers in layers.items():
-            found.append(rf"blk\.{_grouped([number_pattern(numbers)])}\.{suffix}")
+            found.append(rf"blk\.{_grouped(number_options(numbers))}\.{suffix}")
     rules = []
     for buffer, found in patterns.items():
         if found:
@@ -160,8 +167,7 @@ def _suffix(layer: dict[str, int], parts: list[str]) -> str | None:
 
 def _grouped(patterns: Sequence[str]) -> str:
     """One pattern for several, with parentheses if they are needed."""
-    joined = "|".join(patterns)
-    return f"({joined})" if "|" in joined else joined
+    return patterns[0] if len(patterns) == 1 else f"({'|'.join(patterns)})"
 
 
 def _attention(layer: dict[str, int]) -> int:
@@ -173,19 +179,20 @@ def _layer_counts(wanted: Sequence[str], gpus: Sequence[str]) -> list[int]:
     """Return how many consecutive layers the CPU and each GPU get, so that most layers are on the wanted device.
 
     The last entry of `wanted` is the output. It counts half a layer, since it has no KV cache. llama.cpp puts it on a
-    GPU if any layer is on one. Dynamic programming over the layers, for each the last device in use.
+    GPU if any layer is on one. A tie ends with more layers on GPUs. Dynamic programming over the layers, for each the
+    last device in use.
     """
     order = [CPU, *gpus]
-    best: list[tuple[int, tuple[int, ...]]] = [(0, (0,) * len(order)) for _ in order]
+    best: list[tuple[int, int, tuple[int, ...]]] = [(0, 0, (0,) * len(order)) for _ in order]
     for index, buffer in enumerate(wanted):
         worth = 1 if index == len(wanted) - 1 else 2
-        following: list[tuple[int, tuple[int, ...]]] = []
+        following = []
         for place, device in enumerate(order):
-            score, counts = max(best[: place + 1], key=lambda each: each[0])
-            gained = score + worth * (device == buffer)
-            following.append((gained, (*counts[:place], counts[place] + 1, *counts[place + 1 :])))
+            score, offloaded, counts = max(best[: place + 1], key=lambda each: each[:2])
+            grown = (*counts[:place], counts[place] + 1, *counts[place + 1 :])
+            following.append((score + worth * (device == buffer), offloaded + (place > 0), grown))
         best = following
-    return list(max(best, key=lambda each: each[0])[1])
+    return list(max(best, key=lambda each: each[:2])[2])
 
 
 def _checked(request: ExportRequest, plan: LayerPlan, buffers: Sequence[str], rules: Sequence[Rule]) -> str:

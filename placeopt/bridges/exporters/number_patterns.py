@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def number_pattern(numbers: Iterable[int]) -> str:
-    r"""Return a regular expression for the decimal texts of numbers, such as `\d|1[0-5]` for 0 to 15.
+def number_options(numbers: Iterable[int]) -> list[str]:
+    r"""Return alternatives for the decimal texts of numbers, such as `\d` and `1[0-5]` for 0 to 15.
 
-    It uses only digits, classes, `\d`, groups, `|` and `?`, so that Python and ECMAScript read it alike. In an
-    alternation it needs parentheses of its own.
+    They use only digits, classes, `\d`, groups, `|` and `?`, so that Python and ECMAScript read them alike.
     """
     texts = sorted({str(number) for number in numbers}, key=lambda text: (len(text), text))
     options: list[str] = []
     for length in sorted({len(text) for text in texts}):
         options += _options([text for text in texts if len(text) == length])
-    return "|".join(_with_optional_digit(options))
+    return _with_optional_digit(options)
 
 
 def _options(texts: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
-from placeopt.bridges.exporters.layers import broken_order, layer_plan
+from placeopt.bridges.exporters.layers import broken_order, is_cpu, layer_plan
 from placeopt.errors import UsageError
 
 NAME = "vllm"
@@ -44,7 +44,7 @@ def text(request: ExportRequest) -> Exported:
             "consecutive layers; give the layers of a stage the same `colocate`, or fix devices with `placement`"
         )
     stages = [(device, len(list(run))) for device, run in groupby(layers)]
-    cpus = [device for device, _ in stages if types[device].lower().startswith("cpu")]
+    cpus = [device for device, _ in stages if is_cpu(types[device], names[device])]
     if cpus and len(cpus) < len(stages):
         raise UsageError(
             f"--to {NAME}: a stage is on {names[cpus[0]]}, but vLLM runs all stages on devices of one kind; limit the "
@@ -52,7 +52,7 @@ def text(request: ExportRequest) -> Exported:
         )
     notes = _displaced(request, plan.embedding, plan.head, layers)
     order = [device for device, _ in stages]
-    accelerators = [device for device, type in enumerate(types) if not type.lower().startswith("cpu")]
+    accelerators = [device for device, type in enumerate(types) if not is_cpu(type, names[device])]
     visible = "" if cpus else ",".join(str(accelerators.index(device)) for device in order)
     if visible == ",".join(map(str, range(len(order)))):
         visible = ""

@@ -145,12 +145,14 @@ class _Header:
             if count * least > left:
                 raise self._wrong(f"{count:,} {what} do not fit in the file, which has {len(self._data):,} bytes", 8)
         metadata: dict[str, Any] = {}
+        starts: dict[str, int] = {}
         for number in range(key_count):
             self._place = f"key {number + 1} of {key_count}"
             key = self._text()
             self._place = f"the key {visible(key)}"
             if key in metadata:
                 raise self._wrong("is there twice")
+            starts[key] = self._at
             metadata[key] = self._value(self._number("I"))
         tensors: dict[str, Tensor] = {}
         spans = []
@@ -164,12 +166,14 @@ class _Header:
         alignment = metadata.get("general.alignment", 32)
         if not isinstance(alignment, int) or not 0 < alignment <= 2**20 or alignment & (alignment - 1):
             self._place = "the key general.alignment"
-            raise self._wrong(f"{alignment!r} is not an alignment; expected a power of two")
+            raise self._wrong(
+                f"{alignment!r} is not an alignment; expected a power of two", starts["general.alignment"]
+            )
         begin = -(-self._at // alignment) * alignment
         for tensor, end in zip(tensors.values(), spans, strict=True):
             if begin + end > len(self._data):
                 self._place = f"the tensor {visible(tensor.name)}"
-                has = f"ends at byte {begin + end:,}, but the file has {len(self._data):,} bytes"
+                has = f"ends at byte {begin + end}, but the file has {len(self._data)} bytes"
                 raise self._wrong(f"{has}; is the download complete?", begin)
         return GgufFile(metadata, tuple(tensors.values()))
 
@@ -261,8 +265,8 @@ class _Header:
 
     def _skip(self, size: int) -> None:
         if self._at + size > len(self._data):
-            raise self._wrong(f"needs {size:,} bytes, but the file ends at byte {len(self._data):,}")
+            raise self._wrong(f"needs {size:,} bytes, but the file ends at byte {len(self._data)}")
         self._at += size
 
     def _wrong(self, message: str, at: int | None = None) -> DocumentError:
-        return _error(self._path, f"at byte {self._at if at is None else at:,}: {self._place}: {message}")
+        return _error(self._path, f"at byte {self._at if at is None else at}: {self._place}: {message}")
