@@ -262,8 +262,8 @@ class TestDevices:
 
     def test_an_embedding_on_a_gpu_is_noted(self, tmp_path: Path) -> None:
         given = problem(write_gguf(tmp_path / "tiny.gguf", dense(2)), "layer")
-        assert any("the embedding is on a GPU" in note for note in exported(given, [GPU0] * 4).notes)
-        assert not any("the embedding is on a GPU" in note for note in exported(given, [CPU] + [GPU0] * 3).notes)
+        assert any("the embedding is on gpu0" in note for note in exported(given, [GPU0] * 4).notes)
+        assert not any("the embedding is on gpu0" in note for note in exported(given, [CPU] + [GPU0] * 3).notes)
 
 
 class TestMistakes:

@@ -101,9 +101,10 @@ def text(request: ExportRequest) -> Exported:
             "and -ts give consecutive layers to each device"
         )
     if buffers[plan.embedding] != CPU:
+        name = request.problem.device_names[plan.embedding]
         notes.append(
-            "the embedding is on a GPU; llama.cpp keeps it on the CPU by default, and some GPU back ends cannot read "
-            "rows of quantised types"
+            f"the embedding is on {name}; llama.cpp keeps it on the CPU by default, and some GPU back ends cannot read "
+            "rows of quantised types; `placement: {embedding: cpu}` in the problem fixes it"
         )
     cpus = [name for name, buffer in zip(request.problem.device_names, buffers, strict=True) if buffer == CPU]
     if len(cpus) > 1:
