@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,6 @@ class _Reader:
         return experts, active
 
     def _block(self, index: int, tensors: Sequence[Tensor], hidden: int, count: int) -> Block:
-        ordered = sorted(tensors, key=_stage)
         names = [_base(tensor) for tensor in tensors]
         recurrent = any(_RECURRENT.match(name) for name in names)
         if recurrent:
@@ -149,10 +149,12 @@ class _Reader:
             )
         if any(name.startswith("nextn.") for name in names):
             self._notes.append(f"blk.{index} predicts further tokens; it is counted as a block that each token runs")
-        attention, ffn, experts = (
-            tuple(_weight(each) for each in ordered if _part(each) == part) for part in ("attention", "ffn", "experts")
-        )
-        shape = self._attention(index, {_base(tensor): tensor for tensor in tensors}, hidden, count, recurrent)
+        weights = sorted(map(_weight, tensors), key=lambda weight: weight.stage)
+        parts: dict[str, list[Weight]] = {"attention": [], "ffn": [], "experts": []}
+        for weight in weights:
+            parts[place_of(weight.name)[1]].append(weight)
+        attention, ffn, experts = map(tuple, parts.values())
+        shape = self._attention(index, dict(zip(names, tensors, strict=True)), hidden, count, recurrent)
         return Block(attention, ffn, experts, shape, recurrent)
 
     def _attention(
@@ -226,8 +228,9 @@ def _part(tensor: Tensor) -> str:
     return place_of(tensor.name)[1]
 
 
-def _stage(tensor: Tensor) -> int:
-    base = _base(tensor)
+@lru_cache(maxsize=4096)
+def _stage(base: str) -> int:
+    """The stage of a tensor by its name in the block; all blocks have the same names."""
     return next((stage for pattern, stage in _STAGES if re.match(pattern, base)), 3)
 
 
@@ -239,4 +242,4 @@ def _weight(tensor: Tensor) -> Weight:
         if _part(tensor) != "experts":
             for size in tensor.shape[2:]:
                 width *= size
-    return Weight(tensor.name, tensor.elements, tensor.size, width, _stage(tensor))
+    return Weight(tensor.name, tensor.elements, tensor.size, width, _stage(_base(tensor)))

@@ -126,6 +126,10 @@ class _Header:
     """Reads the header of one file; every read is checked against the end of the file."""
 
     def __init__(self, path: Path, data: mmap.mmap) -> None:
+        from gguf import GGML_QUANT_SIZES
+
+        self._types = {kind.value: (kind.name, *sizes) for kind, sizes in GGML_QUANT_SIZES.items()}
+        """Name, elements of a block and its bytes, by number."""
         self._path = path
         self._data = data
         self._at = 4
@@ -179,33 +183,30 @@ class _Header:
 
     def _tensor(self) -> tuple[Tensor, int]:
         """A tensor, and the offset of its data."""
-        from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
-
         name = self._text()
         self._place = f"the tensor {visible(name)}"
         begin = self._at
         dimensions = self._number("I")
         if not 1 <= dimensions <= _MOST_DIMENSIONS:
             raise self._wrong(f"has {dimensions} dimensions; expected 1 to {_MOST_DIMENSIONS}", begin)
-        shape = tuple(self._number("Q") for _ in range(dimensions))
+        shape = struct.unpack(f"{self._order}{dimensions}Q", self._take(8 * dimensions))
         elements = math.prod(shape)
         if not 0 < elements <= _LARGEST:
             raise self._wrong(f"has the shape {' x '.join(map(str, shape))}, which is out of range", begin)
         begin = self._at
         number = self._number("I")
         try:
-            type = GGMLQuantizationType(number)
-            block, size = GGML_QUANT_SIZES[type]
-        except (ValueError, KeyError):
+            type, block, size = self._types[number]
+        except KeyError:
             hint = "the package gguf may be too old for it"
             raise self._wrong(f"type {number} is not known; {hint}", begin) from None
         if shape[0] % block:
-            raise self._wrong(f"rows of {shape[0]} elements are not whole blocks of {block} ({type.name})", begin)
+            raise self._wrong(f"rows of {shape[0]} elements are not whole blocks of {block} ({type})", begin)
         begin = self._at
         offset = self._number("Q")
         if offset > len(self._data):
             raise self._wrong(f"offset {offset:,} is beyond the end of the file", begin)
-        return Tensor(name, shape, type.name, elements // block * size), offset
+        return Tensor(name, shape, type, elements // block * size), offset
 
     def _value(self, type: int) -> Any:
         if type == _STRING:

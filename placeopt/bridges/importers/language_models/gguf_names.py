@@ -6,6 +6,7 @@ The patterns are regular expressions in the common subset of Python and ECMAScri
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 BLOCK = r"blk\.(\d{1,4})\.(.+)"
 """A tensor of a block, with its number and its name in the block."""
@@ -26,7 +27,10 @@ def place_of(name: str) -> tuple[int | None, str]:
         if name.startswith(ROPE):
             return 0, "attention"
         return None, "embedding" if re.match(EMBEDDING, name) else "head"
-    for part, pattern in (("experts", EXPERTS), ("ffn", FFN)):
-        if re.match(pattern, match[2]):
-            return int(match[1]), part
-    return int(match[1]), "attention"
+    return int(match[1]), _part_of_block(match[2])
+
+
+@lru_cache(maxsize=4096)
+def _part_of_block(name: str) -> str:
+    """The part of a tensor by its name in the block; all blocks have the same names."""
+    return "experts" if re.match(EXPERTS, name) else "ffn" if re.match(FFN, name) else "attention"
