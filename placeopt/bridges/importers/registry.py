@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 from placeopt.bridges.importers import dnn_partitioning, dot, graphml, json_graph, onnx_model, stg, wfformat
 from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.language_models import gguf, hf_config
 from placeopt.bridges.importers.sample import Sample
 from placeopt.errors import UsageError, alternatives, listing
 from placeopt.io.files import StrPath, descriptor
@@ -68,6 +69,18 @@ IMPORTERS: dict[str, Importer] = {
         wfformat.recognises,
         wfformat.read,
         frozenset({"network"}),
+    ),
+    gguf.NAME: Importer(
+        "language models of llama.cpp (extra gguf)",
+        gguf.recognises,
+        gguf.read,
+        frozenset({"network", "batch", "level", "context", "phase"}),
+    ),
+    hf_config.NAME: Importer(
+        "language models of Hugging Face, as config.json",
+        hf_config.recognises,
+        hf_config.read,
+        frozenset({"network", "batch", "level", "precision", "context", "phase"}),
     ),
 }
 
