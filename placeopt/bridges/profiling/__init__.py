@@ -5,6 +5,7 @@ and memory of each operator at a larger batch size, `fit_transfers` fits links, 
 profile, and `apply_profile` merges a profile into a problem.
 """
 
+from placeopt.bridges.profiling.efficiency import DeviceEfficiency, Reached, device_efficiency
 from placeopt.bridges.profiling.estimates import (
     Deviations,
     Estimate,
@@ -24,15 +25,18 @@ from placeopt.bridges.profiling.traces import read_kineto_trace, read_onnxruntim
 __all__ = [
     "Applied",
     "Deviations",
+    "DeviceEfficiency",
     "Estimate",
     "Line",
     "Measured",
     "Measurements",
     "Profile",
+    "Reached",
     "Runs",
     "TransferModel",
     "TransferTimes",
     "apply_profile",
+    "device_efficiency",
     "fit_profile",
     "fit_transfers",
     "profile_document",
