@@ -18,6 +18,7 @@ from placeopt.bridges.profiling import (
     device_efficiency,
     fit_profile,
     profile_document,
+    profile_torch,
     read_kineto_trace,
     read_measurements,
     read_onnxruntime_profile,
@@ -170,10 +171,10 @@ class TestKineto:
     def test_outermost_operations_without_annotations(self, tmp_path: Path) -> None:
         path = kineto(
             tmp_path, event("cpu_op", "aten::linear", 0, 10), event("cpu_op", "aten::addmm", 1, 8),
-            event("cpu_op", "aten::relu", 11, 2), event("cpu_op", "aten::linear", 20, 14),
+            event("cpu_op", "aten::relu_", 11, 2), event("cpu_op", "aten::linear", 20, 14),
         )  # fmt: skip
         found = read_kineto_trace(path)
-        assert operators(found) == ["aten::linear", "aten::relu"]
+        assert operators(found) == ["linear", "relu"]
         assert found.seconds.tolist() == pytest.approx([10e-6, 2e-6, 14e-6])
         assert "no annotations; the operators are operations of PyTorch" in found.notes[0]
 
@@ -216,6 +217,33 @@ class TestKineto:
         assert (measured.seconds > 0).all()
         (runs,) = measured.runs
         assert (runs.operators[:2] <= runs.seconds[:2]).all()
+
+
+class TestPrograms:
+    def test_the_times_of_tasks_of_several_nodes(self) -> None:
+        torch = pytest.importorskip("torch", reason="pip install 'placeopt[torch]'")
+        layers = [torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)]
+        module = torch.nn.Sequential(*layers).eval()
+        program = torch.export.export(module, (torch.ones(8, 16),))
+        nodes = [node.name for node in program.graph.nodes if node.op == "call_function"]
+        assert nodes == ["linear", "relu", "linear_1"]
+        tasks = {"ends": {"nodes": ["linear", "linear_1"]}, 'mid"dle\\': {"nodes": ["relu"]}, "back": {"module": ""}}
+        document = {"x-torch": {"tasks": tasks}}
+        found = profile_torch(program, (torch.ones(8, 16),), document, runs=3, batch=8, device="cpu")
+        assert found.series == (("ends", "cpu"), ('mid"dle\\', "cpu"))
+        assert found.member.tolist() == [0, 1] * 3
+        assert (found.seconds > 0).all()
+        (runs,) = found.runs
+        assert runs.operators.tolist() == pytest.approx(found.seconds.reshape(3, 2).sum(axis=1).tolist())
+        assert (runs.operators <= runs.seconds).all()
+        for wrong, message in (
+            ({}, "the problem has no section x-torch"),
+            ({"x-torch": {"tasks": {"a": {"nodes": ["conv"]}}}}, r"does not have 1 node of the problem \(conv\)"),
+        ):
+            with pytest.raises(UsageError, match=message):
+                profile_torch(program, (torch.ones(8, 16),), wrong)
+        with pytest.raises(UsageError, match="0 runs after 1 for warm-up; expected at least 1 run"):
+            profile_torch(program, (torch.ones(8, 16),), document, runs=0)
 
 
 class TestSources:

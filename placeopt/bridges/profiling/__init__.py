@@ -18,6 +18,7 @@ from placeopt.bridges.profiling.estimates import (
 )
 from placeopt.bridges.profiling.fragments import Applied, apply_profile, profile_document, read_profile
 from placeopt.bridges.profiling.measurements import Measurements, Runs, TransferTimes
+from placeopt.bridges.profiling.programs import profile_torch
 from placeopt.bridges.profiling.sources import read_measurements
 from placeopt.bridges.profiling.tables import read_transfers
 from placeopt.bridges.profiling.traces import read_kineto_trace, read_onnxruntime_profile
@@ -40,6 +41,7 @@ __all__ = [
     "fit_profile",
     "fit_transfers",
     "profile_document",
+    "profile_torch",
     "read_kineto_trace",
     "read_measurements",
     "read_onnxruntime_profile",
