@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from placeopt.bridges.importers.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
     from placeopt.bridges.importers.imported import Imported as Imported
     from placeopt.bridges.importers.onnx_model import from_onnx as from_onnx
+    from placeopt.bridges.running.execution import run_onnx as run_onnx
+    from placeopt.bridges.running.report import RunReport as RunReport
     from placeopt.errors import DocumentError as DocumentError
     from placeopt.errors import ExecutionError as ExecutionError
     from placeopt.errors import InternalError as InternalError
@@ -101,6 +103,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "placeopt.bounding.portfolio": "bounds",
     "placeopt.bounding.quick": "Bound",
+    "placeopt.bridges.running.execution": "run_onnx",
+    "placeopt.bridges.running.report": "RunReport",
     "placeopt.errors": (
         "DocumentError ExecutionError InternalError Issue MissingExtraError PlaceoptError PlanError SpecError "
         "UnsupportedError UsageError"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
-from placeopt.bridges.onnx_models.submodels import Split, Writer, split_model
+from placeopt.bridges.onnx_models.submodels import Split, Writer, split_model, whole_part
 from placeopt.errors import UsageError, alternatives, counted, listing, visible
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import durations
@@ -31,28 +31,25 @@ MANIFEST = "manifest.json"
 VERSION = 1
 """Version of the manifest."""
 
+CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 PROVIDERS: Mapping[str, str] = {
-    "cpu": "CPUExecutionProvider",
-    "gpu": "CUDAExecutionProvider",
-    "cuda": "CUDAExecutionProvider",
-    "nvidia": "CUDAExecutionProvider",
+    **dict.fromkeys(("cpu", "core", "xeon", "epyc"), CPU),
+    **dict.fromkeys(("gpu", "cuda", "nvidia", "jetson", "rtx", "h100", "h200", "a100", "v100", "t4", "l4"), CUDA),
+    **dict.fromkeys(("amd", "rocm", "mi"), "MIGraphXExecutionProvider"),
     "tensorrt": "TensorrtExecutionProvider",
-    "amd": "MIGraphXExecutionProvider",
-    "rocm": "MIGraphXExecutionProvider",
     "openvino": "OpenVINOExecutionProvider",
     "dml": "DmlExecutionProvider",
-    "coreml": "CoreMLExecutionProvider",
-    "npu": "QNNExecutionProvider",
-    "qnn": "QNNExecutionProvider",
+    **dict.fromkeys(("coreml", "apple"), "CoreMLExecutionProvider"),
+    **dict.fromkeys(("npu", "qnn"), "QNNExecutionProvider"),
     "xnnpack": "XnnpackExecutionProvider",
 }
-"""Execution providers by the first word of the type or name of a device."""
+"""Execution providers by a word in the type or name of a device: `gpu` in `gpu0`, `h100` in `h100-sxm`."""
 
 ANNOTATION, SETTINGS = "layer_ann", "session.layer_assignment_settings"
 RECORD = "session.record_ep_graph_assignment_info"
 _DESIGNATORS = {
-    "CPUExecutionProvider": "cpu",
-    "CUDAExecutionProvider": "cuda",
+    CPU: "cpu",
+    CUDA: "cuda",
     "DmlExecutionProvider": "dml",
     "QNNExecutionProvider": "npu",
 }
@@ -73,6 +70,7 @@ def export_segments(request: ExportRequest, folder: Path) -> Exported:
         If the model or its external data cannot be read.
     """
     assert request.model is not None
+    check_providers(request.problem, request.providers)
     writer = Writer(request.model, request.batch, request.dims)
     split = split_model(request.problem, request.schedule, writer.model)
     files = writer.write_parts(split, folder)
@@ -147,14 +145,14 @@ def file_hash(path: Path) -> str:
 
 
 def provider_of(name: str, kind: str, stated: Mapping[str, str]) -> str | None:
-    """Return the execution provider of a device: stated for its name or type, else by the first word of these."""
+    """Return the execution provider of a device: stated for its name or type, else by the words of these."""
     for key in (name, kind):
         if key in stated:
             return stated[key]
-    for key in (kind, name):
-        word = re.match(r"[A-Za-z]*", key)
-        if word and word[0].lower() in PROVIDERS:
-            return PROVIDERS[word[0].lower()]
+    for key in (kind.lower(), name.lower()):
+        for word in (*re.findall("[a-z]+", key), *re.findall("[a-z0-9]+", key)):
+            if word in PROVIDERS:
+                return PROVIDERS[word]
     return None
 
 
@@ -185,6 +183,7 @@ def export_session(request: ExportRequest, folder: Path) -> Exported:
     writer = Writer(request.model, request.batch, request.dims)
     split = split_model(problem, request.schedule, writer.model)
     model = writer.model
+    whole = whole_part(model)
     labels = {d: f"device{d}" for d in used}
     segment_device = split.segments.device.tolist()
     node_label: dict[int, str] = {}
@@ -194,18 +193,18 @@ def export_session(request: ExportRequest, folder: Path) -> Exported:
 
     def annotate(made: ModelProto) -> None:
         made.ir_version = max(made.ir_version, _ANNOTATED_IR)
-        for node, index in zip(made.graph.node, split.whole.nodes, strict=True):
+        for node, index in zip(made.graph.node, whole.nodes, strict=True):
             kept = [entry for entry in node.metadata_props if entry.key != ANNOTATION]
             del node.metadata_props[:]
             node.metadata_props.extend(kept)
             node.metadata_props.add(key=ANNOTATION, value=node_label[index])
 
-    writer.write(folder / "model.onnx", split.whole, annotate)
+    writer.write(folder / "model.onnx", whole, annotate)
     settings = ";".join(f"{_DESIGNATORS.get(providers[d], providers[d])}(={labels[d]})" for d in used)
-    order = [providers[d] for d in used if providers[d] != PROVIDERS["cpu"]]
+    order = [providers[d] for d in used if providers[d] != CPU]
     options = {
         "model": "model.onnx",
-        "providers": [*order, PROVIDERS["cpu"]],
+        "providers": [*order, CPU],
         "session_config_entries": {SETTINGS: settings, RECORD: "1"},
         "devices": {problem.device_names[d]: {"provider": providers[d], "annotation": labels[d]} for d in used},
     }
@@ -243,7 +242,7 @@ def _distinct_providers(problem: Problem, used: list[int], stated: Mapping[str, 
 
 def _tensor(split: Split, name: str) -> dict[str, Any]:
     tensor = split.model.tensors[name]
-    shape = None if tensor.shape is None else list(tensor.shape)
+    shape = None if tensor.shape is None or tensor.assumed else list(tensor.shape)
     return {"name": name, "type": tensor.element or None, "shape": shape, "bytes": tensor.bytes}
 
 

@@ -65,7 +65,6 @@ class Split:
         self.segments = segments
         segment = segments.member.tolist()
         self._of_node = {node.task: segment[task_index[node.task]] for node in model.nodes}
-        self._check_edges()
         self.parts = tuple(self._parts())
 
     @cached_property
@@ -88,16 +87,6 @@ class Split:
         return tuple(name for name in self.writer if name in self.readers)
 
     @property
-    def whole(self) -> Submodel:
-        """The whole model as one part, in topological order."""
-        nodes = dict.fromkeys(index for part in self.parts for index in part.nodes)
-        weights = dict.fromkeys(name for part in self.parts for name in part.weights)
-        outputs = tuple(name for name in self.model.outputs if name not in self.model.inputs)
-        constants = dict.fromkeys(name for part in self.parts for name in part.constants)
-        tasks = tuple(self.model.tasks)
-        return Submodel(tasks, tuple(nodes), tuple(weights), tuple(constants), self.model.inputs, outputs)
-
-    @property
     def weight_bytes(self) -> tuple[int, ...]:
         """Bytes of the constants of each segment."""
         return tuple(self._bytes(part.constants) for part in self.parts)
@@ -111,20 +100,6 @@ class Split:
 
     def _bytes(self, names: Iterable[str]) -> int:
         return sum(self.model.tensors[name].bytes for name in names)
-
-    def _check_edges(self) -> None:
-        """Reject a problem that lacks edges of the model where the segments need them."""
-        number, producers = self.segments.number.tolist(), self.model.producers
-        for node in self.model.nodes:
-            target = self._of_node[node.task]
-            for name in node.reads:
-                if name in producers:
-                    source = self._of_node[producers[name]]
-                    if source != target and number[source] >= number[target]:
-                        raise UsageError(
-                            f"the problem lacks the edge {producers[name]} -> {node.task}, on which the model moves "
-                            f"{name}; import the model again"
-                        )
 
     def _parts(self) -> Iterator[Submodel]:
         model = self.model
@@ -195,6 +170,16 @@ class _Constants:
         return tuple(nodes), tuple(weights)
 
 
+def whole_part(model: OnnxModel) -> Submodel:
+    """Return the whole model as one part, without nodes that no output needs."""
+    needed = dict.fromkeys(name for node in model.nodes for name in node.constants)
+    needed |= dict.fromkeys(name for name in model.outputs if name in model.constants)
+    folded, weights = _Constants(model).needed(needed)
+    nodes = (*folded, *(node.index for node in model.nodes))
+    outputs = tuple(name for name in model.outputs if name not in model.inputs)
+    return Submodel(tuple(model.tasks), nodes, weights, tuple(needed), model.inputs, outputs)
+
+
 def split_model(problem: Problem, schedule: Schedule, model: OnnxModel, *, keep_order: bool = True) -> Split:
     """Cut a model into the segments of a schedule of its problem.
 
@@ -220,6 +205,15 @@ def task_index(problem: Problem, model: OnnxModel) -> dict[str, int]:
     missing = [name for name in model.tasks if name not in index]
     if unknown or missing:
         raise UsageError(_mismatch(model, unknown, missing))
+    known = set(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True))
+    for node in model.nodes:
+        for name in node.reads:
+            source = model.producers.get(name)
+            if source is not None and (index[source], index[node.task]) not in known:
+                raise UsageError(
+                    f"{model.file or 'the model'} is not the model of the problem: the problem lacks the edge {source} "
+                    f"-> {node.task}, on which the model moves {name}; import the model again"
+                )
     return index
 
 
@@ -235,7 +229,7 @@ def _mismatch(model: OnnxModel, unknown: Sequence[str], missing: Sequence[str]) 
 
 
 class Writer:
-    """Writes the parts of a model as models of their own, each with the weights that it reads."""
+    """Writes each part of a model as a separate model, with the weights that it reads."""
 
     def __init__(self, source: Path, batch: int | None = None, dims: Mapping[str, int] | None = None) -> None:
         """Read a model: `model` is its light view, with the given sizes of its dimensions.
@@ -290,7 +284,7 @@ class Writer:
     ) -> None:
         """Write a part as a model; live nodes get the names of their tasks.
 
-        Weights in external files are copied to a file beside it, the others are inside.
+        Weights in external files are copied to a separate file in the same folder, the others are inside.
 
         Parameters
         ----------

@@ -55,6 +55,18 @@ class Job:
     """Cores to which the process is pinned; empty if that is not possible."""
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How workers run their parts."""
+
+    threads: int = 1
+    """Threads within an operator, each on a separate core if there are enough."""
+    optimization: str = "none"
+    """Level of graph optimizations, a key of `worker.LEVELS`."""
+    timeout: float = 600.0
+    """Seconds within which workers must answer."""
+
+
 def core_shares(count: int, threads: int) -> list[tuple[int, ...]]:
     """Return `threads` cores for each of `count` processes, round-robin; empty where processes cannot be pinned."""
     if not hasattr(os, "sched_getaffinity"):
@@ -69,22 +81,13 @@ class Pool:
     Used as a context manager: at its end, also after an exception, no process is left.
     """
 
-    def __init__(
-        self,
-        jobs: Sequence[Job],
-        folder: Path,
-        *,
-        threads: int,
-        optimization: str,
-        timeout: float,
-        profile: bool = False,
-    ) -> None:
+    def __init__(self, jobs: Sequence[Job], folder: Path, settings: Settings, *, profile: bool = False) -> None:
         if os.name != "posix":
             raise UsageError("plans can be run on Linux and macOS only: workers inherit connected sockets")
         self._jobs = jobs
         self._folder = folder
-        self._settings = {"threads": threads, "optimization": optimization, "profile": profile}
-        self._timeout = timeout
+        self._settings = {"threads": settings.threads, "optimization": settings.optimization, "profile": profile}
+        self._timeout = settings.timeout
         self._processes: list[subprocess.Popen[str]] = []
         self._listeners: list[threading.Thread] = []
         self._messages: queue.Queue[tuple[int, dict[str, Any] | None]] = queue.Queue()

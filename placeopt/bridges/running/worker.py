@@ -105,7 +105,10 @@ def receive_tensor(link: socket.socket) -> tuple[str, Any] | None:
     if lengths is None:
         return None
     text, size = LENGTHS.unpack(lengths)
-    header = json.loads(_read(link, bytearray(text)) or b"")
+    header = _read(link, bytearray(text))
+    if header is None:
+        return None
+    header = json.loads(header)
     # `empty` does not touch the memory that the data fill.
     data = np.empty(size, dtype=np.uint8)
     if size and _read(link, data.data) is None:
