@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from broken import broken_files
 from commandline import run
 
 import placeopt as po
@@ -307,6 +308,27 @@ class TestSources:
             read_measurements(path, batch=1)
         for message in messages:
             assert message in str(caught.value)
+
+    def test_50_mutations_of_each_format_end_in_measurements_or_located_errors(self, tmp_path: Path) -> None:
+        valid = {
+            "ort.json": list(TestOnnxRuntime.RUNS),
+            "kineto.json": {"traceEvents": [event("cpu_op", "a", 0, 5), event("cpu_op", "b", 6, 5)]},
+        }
+        refused: list[DocumentError] = []
+        for name, data in valid.items():
+            for mutation, content in broken_files(json.dumps(data, indent=1).encode(), 50):
+                path = tmp_path / f"{mutation}-{name}"
+                path.write_bytes(content)
+                try:
+                    measured = read_measurements(path, batch=1)
+                except DocumentError as error:
+                    refused.append(error)
+                else:
+                    assert np.isfinite(measured.seconds).all()
+        assert len(refused) > 50
+        for error in refused:
+            assert error.issues
+            assert all(Path(issue.file or "").parent == tmp_path and issue.message for issue in error.issues)
 
     def test_compressed_files(self, tmp_path: Path) -> None:
         path = tmp_path / "trace.json.gz"
