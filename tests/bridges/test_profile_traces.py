@@ -269,9 +269,10 @@ class TestSources:
         with pytest.raises(UsageError, match=r"batch: [03] batch sizes for 2 traces; expected one for each trace"):
             read_measurements(path, path, batch=batch)
 
-    def test_a_batch_size_is_positive(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="batch: 0 is not a batch size"):
-            read_measurements(saved(tmp_path, [node("a", 0, 10)]), batch=0)
+    @pytest.mark.parametrize("batch", [0, 10**30])
+    def test_a_batch_size_is_positive_and_finite(self, tmp_path: Path, batch: int) -> None:
+        with pytest.raises(UsageError, match=r"batch: \d+ is not a batch size; expected a whole number from 1 to"):
+            read_measurements(saved(tmp_path, [node("a", 0, 10)]), batch=batch)
 
     @pytest.mark.parametrize(
         ("data", "messages"),
