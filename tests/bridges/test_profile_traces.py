@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -427,6 +428,13 @@ class TestEfficiency:
             device_efficiency(self.problem(), {"tasks": {"fixed": {"time": "1 ms"}}})
         with pytest.raises(UsageError, match="no task with flops or bytes was measured on a device that states rates"):
             device_efficiency({"devices": {"cpu": {}}, "tasks": {"a": {"flops": 5}}}, {"tasks": {"a": {"time": "1 s"}}})
+
+    def test_the_example_of_the_documentation(self, tmp_path: Path) -> None:
+        page = (Path(__file__).parents[2] / "docs" / "profile.md").read_text(encoding="utf-8")
+        section = page[page.index("### Efficiency of devices") :]
+        problem, profile, printed = re.findall(r"```\w+\n(.*?)```", section, re.DOTALL)[:3]
+        done = run("profile", "efficiency", saved(tmp_path, profile, "m.yaml"), saved(tmp_path, problem, "p.yaml"))
+        assert (done.code, done.out) == (0, printed)
 
     def test_the_command_line(self, tmp_path: Path) -> None:
         tasks = {**self.PROFILE["tasks"], "Copy": {"time": "16 ms"}}

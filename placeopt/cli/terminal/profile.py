@@ -157,9 +157,7 @@ def print_efficiency(console: Console, found: Sequence[DeviceEfficiency]) -> Non
                     _percent(each.deviation),
                 )
     console.print(table)
-    console.print(
-        "off: median deviation of the estimated time of a task from the measured one, with these efficiencies"
-    )
+    console.print("off: median deviation of estimated from measured times, with these efficiencies")
     console.print("\ndevices:")
     for each in found:
         shares = ", ".join(f"{rate}: {share}" for rate, share in each.spec().items())
