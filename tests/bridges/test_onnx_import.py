@@ -45,8 +45,9 @@ class TestPublishedFigures:
       in the 1x1 convolutions; `test_resnet50_by_hand` counts both.
     - VGG-19: 143.67 M parameters and 19.6 G multiply-adds (Simonyan and Zisserman 2015, arXiv:1409.1556, table 2:
       144 M; torchvision: 143,667,240 and 19.63 G).
-    - GoogLeNet: 7 M weights and 1.43 G multiply-adds (Sze et al. 2017, arXiv:1703.09039, table II). Szegedy et al. 2015
-      (arXiv:1409.4842) round to 1.5 G.
+    - GoogLeNet: 7 M weights and 1.43 G multiply-adds (Sze et al. 2017, arXiv:1703.09039, table II). The light model
+      rounds the sizes of pooled grids down: they are 55, 27, 13 and 6 instead of 56, 28, 14 and 7 as in table 1 of
+      Szegedy et al. 2015 (arXiv:1409.4842). `test_googlenet_by_hand` counts both.
     - DenseNet-121: 7,978,856 parameters and 2.83 G multiply-adds (torchvision).
 
     Parameters exclude the means and variances of batch normalisation. The constants of the light model of DenseNet-121
@@ -104,28 +105,36 @@ class TestPublishedFigures:
         assert products == 2 * multiply_adds(strides_in_1x1=False)
 
     def test_googlenet_by_hand(self) -> None:
-        """Table 1 of Szegedy et al. 2015: the filters of each inception module."""
-        products = 112**2 * 64 * 3 * 49 + 56**2 * 64 * 64 + 56**2 * 192 * 64 * 9
-        parameters = 64 * 3 * 49 + 64 + 64 * 64 + 64 + 192 * 64 * 9 + 192
-        channels = 192
+        """Table 1 of Szegedy et al. 2015: the filters of each inception module, and the sizes of the grids.
+
+        The column "ops" of that table adds up to 1.50 G. It has 34 M for the first convolution, which has 118 M.
+        """
         modules = [
-            (28, 64, 96, 128, 16, 32, 32),
-            (28, 128, 128, 192, 32, 96, 64),
-            (14, 192, 96, 208, 16, 48, 64),
-            (14, 160, 112, 224, 24, 64, 64),
-            (14, 128, 128, 256, 24, 64, 64),
-            (14, 112, 144, 288, 32, 64, 64),
-            (14, 256, 160, 320, 32, 128, 128),
-            (7, 256, 160, 320, 32, 128, 128),
-            (7, 384, 192, 384, 48, 128, 128),
+            (1, 64, 96, 128, 16, 32, 32),
+            (1, 128, 128, 192, 32, 96, 64),
+            (2, 192, 96, 208, 16, 48, 64),
+            (2, 160, 112, 224, 24, 64, 64),
+            (2, 128, 128, 256, 24, 64, 64),
+            (2, 112, 144, 288, 32, 64, 64),
+            (2, 256, 160, 320, 32, 128, 128),
+            (3, 256, 160, 320, 32, 128, 128),
+            (3, 384, 192, 384, 48, 128, 128),
         ]
-        for size, ones, before3, threes, before5, fives, pooled in modules:
-            weights = channels * (ones + before3 + before5 + pooled) + 9 * before3 * threes + 25 * before5 * fives
-            products += size**2 * weights
-            parameters += weights + ones + before3 + threes + before5 + fives + pooled
-            channels = ones + threes + fives + pooled
-        products += channels * 1000
-        parameters += channels * 1000 + 1000
+
+        def count(*grids: int) -> tuple[int, int]:
+            """Multiply-adds and parameters."""
+            products = 112**2 * 64 * 3 * 49 + grids[0] ** 2 * (64 * 64 + 192 * 64 * 9)
+            parameters = 64 * 3 * 49 + 64 + 64 * 64 + 64 + 192 * 64 * 9 + 192
+            channels = 192
+            for grid, ones, before3, threes, before5, fives, pooled in modules:
+                weights = channels * (ones + before3 + before5 + pooled) + 9 * before3 * threes + 25 * before5 * fives
+                products += grids[grid] ** 2 * weights
+                parameters += weights + ones + before3 + threes + before5 + fives + pooled
+                channels = ones + threes + fives + pooled
+            return products + channels * 1000, parameters + channels * 1000 + 1000
+
+        assert count(56, 28, 14, 7)[0] == pytest.approx(1.502e9 + 118e6 - 34e6, rel=0.003)
+        products, parameters = count(55, 27, 13, 6)
         tasks = tasks_of(light("inception_v1"))
         assert sum(task["flops"] for task in tasks.values() if task["op"] in ("Conv", "Gemm")) == 2 * products
         assert resident(tasks) == 4 * parameters + 2 * 16  # the shapes of two Reshapes
