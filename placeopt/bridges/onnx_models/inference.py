@@ -225,13 +225,28 @@ class Inference:
             return {}
         if not schema.has_type_and_shape_inference_function:
             found |= own_types(node, scope.types)
-        if node.op_type == "Reshape" and node.output[0] in found:
-            before, after = (shape_of(kind) for kind in (scope.types[node.input[0]], found[node.output[0]]))
-            wrong = before is not None and after is not None and math.prod(before) != math.prod(after)
-            if wrong and node.input[0] not in scope.assumed:
-                self._add(f"Reshape: {list(before or ())} has not as many elements as {list(after or ())}", place)
-                return {}
+        problem = self._contradiction(node, found, scope)
+        if problem is not None:
+            self._add(f"{node.op_type}: {problem}", place)
+            return {}
         return found
+
+    @staticmethod
+    def _contradiction(node: NodeProto, found: Mapping[str, TypeProto], scope: _Scope) -> str | None:
+        """State why shapes do not fit each other in a way that onnx does not check."""
+        if node.op_type not in ("Conv", "Reshape") or any(name in scope.assumed for name in node.input):
+            return None
+        shapes_read = [shape_of(scope.types[name]) for name in node.input[:2] if name]
+        written = shape_of(found[node.output[0]]) if node.output[0] in found else None
+        if node.op_type == "Reshape" and shapes_read[0] is not None and written is not None:
+            if math.prod(shapes_read[0]) != math.prod(written):
+                return f"the shapes {list(shapes_read[0])} and {list(written)} differ in their number of elements"
+        elif node.op_type == "Conv" and len(shapes_read) == 2:
+            data, kernel = shapes_read
+            if data is not None and kernel is not None and data[1] != kernel[1] * attribute(node, "group", 1):
+                wanted = kernel[1] * attribute(node, "group", 1)
+                return f"the input has {data[1]} channels, and the weights are for {wanted}"
+        return None
 
     def _schema(self, node: NodeProto) -> OpSchema | None:
         from onnx import defs
