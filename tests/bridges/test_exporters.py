@@ -153,7 +153,8 @@ def small_model(folder: Path) -> Path:
 
 
 def on_devices(folder: Path, devices: dict[str, Any], device: list[int], **options: Any) -> ExportRequest:
-    tasks: dict[str, Any] = {name: {"time": 1} for name in TASKS}
+    before = (None, *TASKS[:5], "join", "join")
+    tasks = {name: {"time": 1} | ({"after": after} if after else {}) for name, after in zip(TASKS, before, strict=True)}
     document = {"placeopt": 1, "devices": devices, "tasks": tasks}
     return request(document, device, list(range(len(TASKS))), model=small_model(folder), **options)
 
