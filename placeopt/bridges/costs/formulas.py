@@ -197,7 +197,7 @@ def contraction(operands: Sequence[Mapping[str, int]], kept: Collection[str]) ->
     Parameters
     ----------
     operands
-        The size of each index of each operand.
+        The size of each index of each operand; an index of size 1 is broadcast.
     kept
         Indices of the result.
     """
@@ -206,7 +206,7 @@ def contraction(operands: Sequence[Mapping[str, int]], kept: Collection[str]) ->
     flops = 0
     left = dict(operands[0])
     for place, right in enumerate(operands[1:], start=2):
-        both = left | dict(right)
+        both = left | {index: max(size, left.get(index, 1)) for index, size in right.items()}
         later = {index for operand in operands[place:] for index in operand} | set(kept)
         summed = any(index not in later for index in both)
         flops += _product(both) * (2 if summed else 1)

@@ -29,17 +29,14 @@ def cost_of(node: SizedNode) -> Cost:
         return _control(node)
     rule = FLOPS.get(name)
     guessed = rule is None and name not in MOVES
-    flops = 0
+    flops, moved = 0, _all(node)
     try:
         if rule is not None:
             flops = rule(node)
-    except (UnknownSizeError, IndexError):
-        guessed = True
-    traffic = TRAFFIC.get(name, _all)
-    try:
-        moved = traffic(node)
-    except (UnknownSizeError, IndexError):
-        moved = _all(node)
+        if name in TRAFFIC:
+            moved = TRAFFIC[name](node)
+    except (UnknownSizeError, ArithmeticError, LookupError, TypeError, ValueError):
+        guessed = True  # a size is unknown, or the node has a form that the rule does not expect
     return Cost(flops, moved, guessed)
 
 

@@ -16,15 +16,15 @@ _BATCH = frozenset({"n", "b", "bs", "bsz"})
 
 def state_dims(
     graph: GraphProto, inputs: list[ValueInfoProto], batch: int | None, dims: Mapping[str, int], file: str | None
-) -> bool:
+) -> dict[str, tuple[int, int]]:
     """Set the sizes of all dimensions of the inputs, in place.
 
     A dimension without a name is named by its input and axis: `data[0]`.
 
     Returns
     -------
-    bool
-        Whether a stated size changes a fixed dimension, so that other sizes stated in the model do not hold.
+    dict[str, tuple[int, int]]
+        The old and new size of each fixed dimension that a stated size changes: other sizes in the model do not hold.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def state_dims(
                 raise UsageError(
                     f"--dim {name}={sizes[name]} and --batch {batch} state different sizes of one dimension"
                 )
-    changed = False
+    changed: dict[str, tuple[int, int]] = {}
     used = set()
     for value in inputs:
         for axis, dim in _axes(value):
@@ -55,7 +55,8 @@ def state_dims(
                             "of one dimension"
                         )
                 else:
-                    changed |= _is_fixed(dim) and dim.dim_value != given
+                    if _is_fixed(dim) and dim.dim_value != given:
+                        changed[place] = dim.dim_value, given
                     dim.dim_value = given
     for value in (*graph.input, *graph.output, *graph.value_info):
         for _, dim in _axes(value):

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placeopt.bridges.onnx_models.contrib import contrib_types
+from placeopt.bridges.onnx_models.control import inputs_of_bodies, is_known, outputs_of_bodies
 from placeopt.bridges.onnx_models.loading import SMALL, bodies, is_small, read_by
+from placeopt.bridges.onnx_models.operator_shapes import own_types
 from placeopt.bridges.onnx_models.sizes import shape_of, shapes, tensor_of, tensor_type
 from placeopt.bridges.onnx_models.view import Body, Tensor, Values, attribute, operator_name
 from placeopt.errors import DocumentError, Issue, visible
@@ -35,8 +36,6 @@ RANDOM = frozenset(
     {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
 )
 """Operators whose outputs differ from run to run, so that they are never folded."""
-
-_BOOL, _INT64 = 9, 7  # of TensorProto.DataType
 
 _SHAPE_ONLY = frozenset({"Shape", "Size"})
 """Operators whose result depends only on the shape of the input."""
@@ -102,13 +101,16 @@ class Inference:
         """All tensors of the graph."""
         return self._scope.tensors()
 
-    def run(self, inputs: Iterable[ValueInfoProto], order: Iterable[int], *, keep_stated: bool) -> None:
+    def run(
+        self, inputs: Iterable[ValueInfoProto], order: Iterable[int], changed: Mapping[str, tuple[int, int]]
+    ) -> None:
         """Infer the types of all nodes in topological order.
 
         Parameters
         ----------
-        keep_stated
-            Whether sizes that the model states hold.
+        changed
+            The old and new sizes of dimensions of the inputs that the model fixes. With such, the sizes that the model
+            states for other tensors do not hold.
 
         Raises
         ------
@@ -116,7 +118,7 @@ class Inference:
             If shapes or types do not fit an operator; lists every node.
         """
         graph, scope = self._graph, self._scope
-        stated = _stated(graph) if keep_stated else {}
+        stated = {} if changed else _stated(graph)
         for value in inputs:
             scope.types[value.name] = value.type
             self._complete_input(value.name, scope)
@@ -125,8 +127,25 @@ class Inference:
             found = self._node(graph.node[index], scope, stated, ("nodes", self._labels[index]))
             if found:
                 self.bodies[index] = found
+        if changed:
+            self._check_outputs(changed)
         if self._issues:
             raise DocumentError(self._issues)
+
+    def _check_outputs(self, changed: Mapping[str, tuple[int, int]]) -> None:
+        """Report that the model fixes a size that was changed: if shapes do not fit, or an output keeps its batch."""
+        batches = dict(sizes for place, sizes in changed.items() if place.endswith("[0]"))
+        for value in self._graph.output:
+            before, after = shape_of(value.type), shape_of(self._scope.types[value.name])
+            if before is None or after is None or len(before) < 2 or len(after) != len(before):
+                continue
+            if before[0] in batches and after[0] == before[0]:
+                self._add(f"the first dimension of the output remains {after[0]}", ("output", value.name))
+        names = ", ".join(f"{place} from {old} to {new}" for place, (old, new) in changed.items())
+        if self._issues:
+            first = self._issues[0]
+            hint = f"the model does not allow another size of {names}; export it with a symbolic dimension"
+            self._issues[0] = Issue(f"{first.message} ({hint})", first.path, first.file)
 
     @staticmethod
     def _complete_input(name: str, scope: _Scope) -> None:
@@ -160,22 +179,25 @@ class Inference:
         self, node: NodeProto, scope: _Scope, stated: Mapping[str, TypeProto], place: tuple[str, str]
     ) -> dict[str, Body]:
         """Add the types and values of the outputs of a node; return the bodies of control flow."""
-        missing = [name for name in read_by(node) if name not in scope.types]
+        names = tuple(dict.fromkeys(read_by(node)))
+        missing = [name for name in names if name not in scope.types]
         if missing:  # in a body; those of the graph are checked before
             self._add(f"reads {visible(missing[0])}, which no node before it writes", place)
         found: dict[str, Body] = {}
         kinds: dict[str, TypeProto] = {}
         if not missing:
             found, kinds = self._control(node, scope, place)
-            kinds = kinds or self._inferred(node, scope, place)
-        certain = not any(name in scope.assumed for name in (*read_by(node), *node.output))
+            kinds = kinds or self._inferred(node, names, scope, place)
+        certain = not any(name in scope.assumed for name in (*names, *node.output))
         for name in filter(None, node.output):
             self._write(node, name, kinds.get(name), stated.get(name), scope, place if certain else None)
-        if not missing:
+        if kinds:
             self._evaluate(node, scope)
         return found
 
-    def _inferred(self, node: NodeProto, scope: _Scope, place: tuple[str, str]) -> dict[str, TypeProto]:
+    def _inferred(
+        self, node: NodeProto, names: tuple[str, ...], scope: _Scope, place: tuple[str, str]
+    ) -> dict[str, TypeProto]:
         """Types of the outputs as onnx infers them; empty without a schema or after an assumption that does not fit."""
         from onnx import shape_inference
         from onnx.checker import ValidationError
@@ -184,10 +206,10 @@ class Inference:
 
         schema = self._schema(node)
         if schema is None:
-            return contrib_types(node, scope.types)
-        names = list(dict.fromkeys(read_by(node)))
+            return own_types(node, scope.types)
+        found: dict[str, TypeProto]
         try:
-            return shape_inference.infer_node_outputs(
+            found = shape_inference.infer_node_outputs(
                 schema,
                 node,
                 {name: scope.types[name] for name in names},
@@ -196,11 +218,35 @@ class Inference:
                 self._imports,
                 self._ir_version,
             )
-        except (InferenceError, ValidationError, SchemaError, RuntimeError, ValueError) as error:
+        except (InferenceError, ValidationError, SchemaError, MemoryError, RuntimeError, ValueError) as error:
             if not any(name in scope.assumed for name in names):
                 text = str(error).strip().removeprefix("[ShapeInferenceError] ")
                 self._add(f"{operator_name(node)}: {visible(text, 400)}", place)
             return {}
+        if not schema.has_type_and_shape_inference_function:
+            found |= own_types(node, scope.types)
+        problem = self._contradiction(node, found, scope)
+        if problem is not None:
+            self._add(f"{node.op_type}: {problem}", place)
+            return {}
+        return found
+
+    @staticmethod
+    def _contradiction(node: NodeProto, found: Mapping[str, TypeProto], scope: _Scope) -> str | None:
+        """State why shapes do not fit each other in a way that onnx does not check."""
+        if node.op_type not in ("Conv", "Reshape") or any(name in scope.assumed for name in node.input):
+            return None
+        shapes_read = [shape_of(scope.types[name]) for name in node.input[:2] if name]
+        written = shape_of(found[node.output[0]]) if node.output[0] in found else None
+        if node.op_type == "Reshape" and shapes_read[0] is not None and written is not None:
+            if math.prod(shapes_read[0]) != math.prod(written):
+                return f"the shapes {list(shapes_read[0])} and {list(written)} differ in their number of elements"
+        elif node.op_type == "Conv" and len(shapes_read) == 2:
+            data, kernel = shapes_read
+            if data is not None and kernel is not None and data[1] != kernel[1] * attribute(node, "group", 1):
+                wanted = kernel[1] * attribute(node, "group", 1)
+                return f"the input has {data[1]} channels, and the weights are for {wanted}"
+        return None
 
     def _schema(self, node: NodeProto) -> OpSchema | None:
         from onnx import defs
@@ -291,27 +337,36 @@ class Inference:
         """Compute the values of small outputs that do not depend on the values of the inputs of the model."""
         if node.op_type not in _EVALUATED or node.domain not in ("", "ai.onnx"):
             return
-        names = [name for name in node.output if name]
-        tensors = [scope.tensor(name) for name in names]
-        if any(
-            tensor.shape is None or tensor.elements > SMALL or name in scope.assumed
-            for name, tensor in zip(names, tensors, strict=True)
-        ):
+        if node.op_type in _SHAPE_ONLY:
+            self._measure(node, scope)
             return
-        inputs: dict[str, Values] = {}
-        for name in filter(None, node.input):
-            if node.op_type in _SHAPE_ONLY:
-                shape = scope.tensor(name).shape
-                if shape is None or name in scope.assumed:
-                    return
-                inputs[name] = np.broadcast_to(np.zeros((), np.bool_), shape)  # occupies one byte
-            elif name in scope.values:
-                inputs[name] = scope.values[name]
-            else:
+        inputs = [name for name in node.input if name]
+        if not all(name in scope.values for name in inputs):
+            return
+        for name in filter(None, node.output):
+            tensor = scope.tensor(name)
+            if tensor.shape is None or tensor.elements > SMALL or name in scope.assumed:
                 return
-        self._store(node, inputs, scope)
+        self._compute(node, {name: scope.values[name] for name in inputs}, scope)
 
-    def _store(self, node: NodeProto, inputs: dict[str, Values], scope: _Scope) -> None:
+    @staticmethod
+    def _measure(node: NodeProto, scope: _Scope) -> None:
+        """Store the result of a Shape or a Size."""
+        from onnx import numpy_helper
+
+        source = node.input[0]
+        shape = scope.tensor(source).shape
+        if shape is None or source in scope.assumed:
+            return
+        if node.op_type == "Size":
+            value = np.array(math.prod(shape), dtype=np.int64)
+        else:
+            value = np.array(shape[attribute(node, "start", 0) : attribute(node, "end", len(shape))], dtype=np.int64)
+        scope.values[node.output[0]] = value
+        scope.data[node.output[0]] = numpy_helper.from_array(value, node.output[0])
+
+    def _compute(self, node: NodeProto, inputs: dict[str, Values], scope: _Scope) -> None:
+        """Store the results of a node with known inputs."""
         from onnx import numpy_helper
         from onnx.reference import ReferenceEvaluator
 
@@ -333,14 +388,15 @@ class Inference:
         graphs = dict(bodies(node))
         if not graphs:
             return {}, {}
-        if node.domain not in ("", "ai.onnx") or node.op_type not in _CONTROL:
+        schema = self._schema(node)
+        if schema is None or not is_known(node, schema.since_version):
             return {key: self._body(graph, (), scope, None, place)[0] for key, graph in graphs.items()}, {}
-        kinds, repeats = _CONTROL[node.op_type](node, scope)
+        kinds, repeats = inputs_of_bodies(node, scope.types, scope.values)
         found, results = {}, []
         for key, graph in graphs.items():
             found[key], written = self._body(graph, kinds, scope, repeats, place)
             results.append(written)
-        outputs = _RESULTS[node.op_type](node, results, repeats)
+        outputs = outputs_of_bodies(node, results, repeats)
         if repeats is None:
             for name in filter(None, node.output):
                 scope.assumed[name] = None
@@ -396,68 +452,6 @@ def _shown(lengths: Sequence[int | None]) -> str:
     return f"[{', '.join('?' if length is None else str(length) for length in lengths)}]"
 
 
-def _branches(_node: NodeProto, _scope: _Scope) -> tuple[list[TypeProto | None], int | None]:
-    """Types of the inputs of the bodies of an If, and how often they run."""
-    return [], 1
-
-
-def _loop(node: NodeProto, scope: _Scope) -> tuple[list[TypeProto | None], int | None]:
-    """The same of a Loop: it has a counter, a condition, and the carried values."""
-    count = scope.values.get(node.input[0]) if node.input else None
-    carried: list[TypeProto | None] = [scope.types.get(name) for name in node.input[2:]]
-    repeats = None if count is None or count.size != 1 else max(int(count.reshape(-1)[0]), 0)
-    return [tensor_type(_INT64, ()), tensor_type(_BOOL, ()), *carried], repeats
-
-
-def _scan(node: NodeProto, scope: _Scope) -> tuple[list[TypeProto | None], int | None]:
-    """The same of a Scan: it has the states, and a slice of each scanned input."""
-    count = attribute(node, "num_scan_inputs", 1)
-    axes = attribute(node, "scan_input_axes", [0] * count)
-    inputs = list(node.input)
-    states, scanned = inputs[: len(inputs) - count], inputs[len(inputs) - count :]
-    kinds: list[TypeProto | None] = [scope.types.get(name) for name in states]
-    repeats = None
-    for name, axis in zip(scanned, axes, strict=False):
-        kind = scope.types[name]
-        shape = shape_of(kind)
-        if shape is None or not -len(shape) <= axis < len(shape):
-            kinds.append(None)
-            continue
-        repeats = shape[axis]
-        rest = [length for place, length in enumerate(shape) if place != axis % len(shape)]
-        kinds.append(tensor_type(kind.tensor_type.elem_type, rest))
-    return kinds, repeats
-
-
-def _result_of_branches(_node: NodeProto, results: list[list[TypeProto]], _repeats: int | None) -> Iterable[TypeProto]:
-    """Types of the outputs of an If: those of the branch with the larger output."""
-    return [max(kinds, key=lambda kind: tensor_of("", kind).bytes) for kinds in zip(*results, strict=False)]
-
-
-def _result_of_loop(node: NodeProto, results: list[list[TypeProto]], repeats: int | None) -> Iterable[TypeProto]:
-    """The same of a Loop: the carried values, and one element of a scan output for each iteration."""
-    carried = max(len(node.input) - 2, 0)
-    kinds = results[0][1:]
-    return kinds[:carried] + [_stacked(kind, repeats, 0) for kind in kinds[carried:]]
-
-
-def _result_of_scan(node: NodeProto, results: list[list[TypeProto]], repeats: int | None) -> Iterable[TypeProto]:
-    """The same of a Scan: the states, and the scan outputs."""
-    states = len(node.input) - attribute(node, "num_scan_inputs", 1)
-    kinds = results[0]
-    axes = attribute(node, "scan_output_axes", [0] * len(kinds))
-    return kinds[:states] + [_stacked(kind, repeats, axis) for kind, axis in zip(kinds[states:], axes, strict=False)]
-
-
-def _stacked(kind: TypeProto, repeats: int | None, axis: int) -> TypeProto:
-    """The type of many tensors of one type, stacked along an axis."""
-    shape = shape_of(kind)
-    if shape is None:
-        return kind
-    place = axis % (len(shape) + 1)
-    return tensor_type(kind.tensor_type.elem_type, (*shape[:place], 1 if repeats is None else repeats, *shape[place:]))
-
-
 def _most_elements(_node: NodeProto, shape: tuple[int, ...], _values: Mapping[str, Values]) -> int:
     """Most elements that NonZero finds."""
     return math.prod(shape)
@@ -485,6 +479,3 @@ _LONGEST = {
     "NonMaxSuppression": _most_boxes,
 }
 """Most elements of the open dimension of a result, from the node, the shape of the first input, and known values."""
-
-_CONTROL = {"If": _branches, "Loop": _loop, "Scan": _scan}
-_RESULTS = {"If": _result_of_branches, "Loop": _result_of_loop, "Scan": _result_of_scan}

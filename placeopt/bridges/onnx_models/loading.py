@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from placeopt.bridges.extras import require
-from placeopt.errors import DocumentError, Issue
+from placeopt.bridges.onnx_models.sizes import shapes
+from placeopt.errors import DocumentError, Issue, visible
 from placeopt.io.files import StrPath, UnreadableError, read_file
 
 if TYPE_CHECKING:
@@ -46,7 +47,35 @@ def load_proto(path: StrPath) -> ModelProto:
         raise DocumentError([Issue(message, (), str(path))]) from None
     if not model.HasField("graph"):
         raise DocumentError([Issue("is not an ONNX model: it has no graph", (), str(path))])
+    issues = text_issues(model, str(path))
+    if issues:
+        raise DocumentError(issues)
     return model
+
+
+def text_issues(model: ModelProto, file: str) -> list[Issue]:
+    """Report names that are not UTF-8 text, which the format requires."""
+    places = [("opset_import", each.domain) for each in model.opset_import]
+    places += [("functions", text) for each in model.functions for text in (each.name, each.domain)]
+    graphs = [model.graph]
+    while graphs:
+        graph = graphs.pop()
+        places.append(("graph", graph.name))
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            places.append(("values", value.name))
+            places += [("values", dim.dim_param) for shape in shapes(value.type) for dim in shape.dim]
+        places += [("initializers", tensor.name) for tensor in graph.initializer]
+        places += [("initializers", sparse.values.name) for sparse in graph.sparse_initializer]
+        for node in graph.node:
+            texts = (node.name, node.op_type, node.domain, *node.input, *node.output)
+            places += [("nodes", text) for text in texts]
+            places += [("nodes", each.name) for each in node.attribute]
+            graphs += [body for _, body in bodies(node)]
+    for function in model.functions:
+        for node in function.node:
+            places += [("nodes", text) for text in (node.name, node.op_type, node.domain, *node.input, *node.output)]
+    wrong = list(dict.fromkeys((where, text) for where, text in places if isinstance(text, bytes)))
+    return [Issue(f"a name is not UTF-8 text: {visible(repr(text)[1:])}", (where,), file) for where, text in wrong]
 
 
 def inlined(model: ModelProto) -> ModelProto:

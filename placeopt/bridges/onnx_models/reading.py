@@ -14,6 +14,7 @@ from placeopt.bridges.onnx_models.inference import RANDOM, Inference
 from placeopt.bridges.onnx_models.loading import inlined, load_proto, read_by, without_weights
 from placeopt.bridges.onnx_models.view import LiveNode, OnnxModel
 from placeopt.errors import DocumentError, Issue, listing
+from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def read_model(
         proto = inlined(without_weights(source))
     except DocumentError as error:
         raise DocumentError([Issue(issue.message, issue.path, file) for issue in error.issues]) from None
-    return _Reader(proto, file).read(batch, dims or {})
+    with collection_paused():
+        return _Reader(proto, file).read(batch, dims or {})
 
 
 class _Reader:
@@ -77,29 +79,30 @@ class _Reader:
         self._raise()
         changed = state_dims(graph, inputs, batch, dims, file)
         inference = Inference(self._proto, opsets, self._labels, file)
-        inference.run(inputs, order, keep_stated=not changed)
+        inference.run(inputs, order, changed)
+        every = list(graph.node)
         live_tensors = {value.name for value in inputs}
         live: set[int] = set()
         for index in order:
-            node = graph.node[index]
+            node = every[index]
             if node.op_type in RANDOM or any(name in live_tensors for name in reads[index]):
                 live.add(index)
                 live_tensors.update(name for name in node.output if name)
         needed_tensors = {value.name for value in graph.output}
         needed: set[int] = set()
         for index in reversed(order):
-            if any(name in needed_tensors for name in graph.node[index].output):
+            if any(name in needed_tensors for name in every[index].output):
                 needed.add(index)
                 needed_tensors.update(reads[index])
-        constants = frozenset(initial | {name for i in order if i not in live for name in graph.node[i].output if name})
+        constants = frozenset(initial | {name for i in order if i not in live for name in every[i].output if name})
         nodes = tuple(
             LiveNode(
                 self._labels[i],
                 i,
-                graph.node[i],
+                every[i],
                 tuple(name for name in reads[i] if name in live_tensors),
                 tuple(name for name in reads[i] if name in constants),
-                tuple(name for name in graph.node[i].output if name and name in needed_tensors),
+                tuple(name for name in every[i].output if name and name in needed_tensors),
                 inference.bodies.get(i, {}),
             )
             for i in order
@@ -132,8 +135,12 @@ class _Reader:
             found[""] = 1
         newest = defs.onnx_opset_version()
         version = found.get("")
+        if version is None and any(node.domain in ("", "ai.onnx") for node in self._graph.node):
+            self._add("the version of the standard operators is missing", ("opset_import",))
         if version is not None and not 1 <= version <= newest:
-            self._add(f"operator set {version} is not known; onnx {__version__} knows 1 to {newest}", ("opset_import",))
+            self._add(
+                f"operator set {version} is not supported; onnx {__version__} supports 1 to {newest}", ("opset_import",)
+            )
         return found
 
     def _writers(self, given: set[str]) -> dict[str, int]:

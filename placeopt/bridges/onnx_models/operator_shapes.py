@@ -1,7 +1,8 @@
-"""Shapes of the operators of ONNX Runtime, which onnx does not infer."""
+"""Shapes that onnx does not infer: operators of ONNX Runtime, and old versions of standard operators."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,13 @@ from placeopt.bridges.onnx_models.view import attribute
 if TYPE_CHECKING:
     from onnx import NodeProto, TypeProto
 
-DOMAINS = frozenset({"com.microsoft", "com.microsoft.nchwc"})
+_RUNTIME = frozenset({"com.microsoft", "com.microsoft.nchwc"})
+"""Domains of ONNX Runtime."""
 
 Shape = tuple[int, ...]
 Results = list[Shape | None]
 
-_FLOAT, _INT32, _UINT8 = 1, 6, 2  # of TensorProto.DataType
+_FLOAT, _UINT8, _INT32, _BOOL = 1, 2, 6, 9  # of TensorProto.DataType
 
 
 class _Inputs:
@@ -44,16 +46,19 @@ class _Inputs:
         return self._types[self.node.input[place]].tensor_type.elem_type
 
 
-def contrib_types(node: NodeProto, types: Mapping[str, TypeProto]) -> dict[str, TypeProto]:
-    """Types of the outputs of an operator of ONNX Runtime; empty if it is not in the list or a shape is unknown."""
-    rule = _SHAPES.get(node.op_type)
-    if rule is None or node.domain not in DOMAINS:
+def own_types(node: NodeProto, types: Mapping[str, TypeProto]) -> dict[str, TypeProto]:
+    """Types of the outputs of an operator; empty if it is not listed here or a shape is unknown."""
+    of_runtime = node.domain in _RUNTIME
+    table = _SHAPES if of_runtime else _OLD if node.domain in ("", "ai.onnx") else {}
+    rule = table.get(node.op_type)
+    if rule is None:
         return {}
     inputs = _Inputs(node, types)
+    elements = _ELEMENTS if of_runtime else _OLD_ELEMENTS
     try:
         shapes = rule(inputs)
-        element = _ELEMENTS[node.op_type](inputs) if node.op_type in _ELEMENTS else inputs.element(0)
-    except (LookupError, ValueError, ZeroDivisionError):
+        element = elements[node.op_type](inputs) if node.op_type in elements else inputs.element(0)
+    except (LookupError, ValueError, TypeError, ArithmeticError):
         return {}
     return {
         name: tensor_type(_INT32 if shape is None else element, shape or ())
@@ -65,6 +70,11 @@ def contrib_types(node: NodeProto, types: Mapping[str, TypeProto]) -> dict[str, 
 def _same(inputs: _Inputs) -> Results:
     """Every output is like the first input."""
     return [inputs.shape(0)] * len(inputs.node.output)
+
+
+def _first(inputs: _Inputs) -> Results:
+    """The first output is like the first input; others are those of training."""
+    return [inputs.shape(0)]
 
 
 def _broadcast(left: int, right: int) -> Callable[[_Inputs], Results]:
@@ -136,6 +146,56 @@ def _global_pooling(inputs: _Inputs) -> Results:
     if attribute(inputs.node, "channels_last", 0):
         return [(shape[0], *(1 for _ in shape[1:-1]), shape[-1])]
     return [(*shape[:2], *(1 for _ in shape[2:]))]
+
+
+def _reshape(inputs: _Inputs) -> Results:
+    """The attribute `shape`: 0 keeps a size, -1 takes the rest."""
+    shape = inputs.shape(0)
+    target = [shape[axis] if size == 0 else size for axis, size in enumerate(attribute(inputs.node, "shape", ()))]
+    if -1 in target:
+        known = math.prod(size for size in target if size != -1)
+        target[target.index(-1)] = math.prod(shape) // known
+    return [tuple(target)]
+
+
+def _join(inputs: _Inputs) -> Results:
+    shapes = [inputs.shape(place) for place in range(len(inputs.node.input))]
+    axis = attribute(inputs.node, "axis", 1) % len(shapes[0])
+    total = sum(shape[axis] for shape in shapes)
+    return [tuple(total if place == axis else size for place, size in enumerate(shapes[0]))]
+
+
+def _split(inputs: _Inputs) -> Results:
+    shape, count = inputs.shape(0), len(inputs.node.output)
+    axis = attribute(inputs.node, "axis", 0) % len(shape)
+    lengths = attribute(inputs.node, "split", None) or [shape[axis] // count] * count
+    return [tuple(length if place == axis else size for place, size in enumerate(shape)) for length in lengths]
+
+
+def _pad(inputs: _Inputs) -> Results:
+    shape = inputs.shape(0)
+    pads = attribute(inputs.node, "paddings", ())
+    return [tuple(size + pads[axis] + pads[axis + len(shape)] for axis, size in enumerate(shape))]
+
+
+def _upsample(inputs: _Inputs) -> Results:
+    batch, channels, height, width = inputs.shape(0)
+    scales = [attribute(inputs.node, f"{side}_scale", 1.0) for side in ("height", "width")]
+    return [(batch, channels, int(height * scales[0]), int(width * scales[1]))]
+
+
+def _gru(inputs: _Inputs) -> Results:
+    steps, batch, _ = inputs.shape(0)
+    directions, _, hidden = inputs.shape(2)
+    return [(steps, directions, batch, hidden), (directions, batch, hidden)]
+
+
+def _element_of_cast(inputs: _Inputs) -> int:
+    """The attribute `to`, which was a name before version 6."""
+    from onnx import TensorProto
+
+    number: int = TensorProto.DataType.Value(attribute(inputs.node, "to", b"FLOAT").decode())
+    return number
 
 
 def _reduction(inputs: _Inputs) -> Results:
@@ -301,3 +361,32 @@ _ELEMENTS: Mapping[str, Callable[[_Inputs], int]] = {
     "ReduceSumInteger": lambda _inputs: _INT32,
 }
 """The type of the elements of the outputs, where it is not that of the first input."""
+
+_OLD: Mapping[str, Callable[[_Inputs], Results]] = {
+    **dict.fromkeys(
+        """
+        Abs Add BatchNormalization Cast Ceil Clip Div Dropout Elu Exp Floor GroupNormalization HardSigmoid
+        InstanceNormalization LeakyRelu Log Max Mean MeanVarianceNormalization Min Mul Neg PRelu Reciprocal Relu Selu
+        Sigmoid Sqrt Sub Sum Tanh
+        """.split(),  # noqa: SIM905
+        _first,
+    ),
+    "Concat": _join,
+    "GRU": _gru,
+    "Gemm": _product(0, 1),
+    "GlobalLpPool": _global_pooling,
+    "GreaterOrEqual": _broadcast(0, 1),
+    "LessOrEqual": _broadcast(0, 1),
+    "LpPool": _pooling(last=False),
+    "Pad": _pad,
+    "Reshape": _reshape,
+    "Split": _split,
+    "Upsample": _upsample,
+}
+"""Versions of standard operators whose shapes onnx does not infer."""
+
+_OLD_ELEMENTS: Mapping[str, Callable[[_Inputs], int]] = {
+    "Cast": _element_of_cast,
+    "GreaterOrEqual": lambda _inputs: _BOOL,
+    "LessOrEqual": lambda _inputs: _BOOL,
+}
