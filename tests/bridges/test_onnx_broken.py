@@ -211,6 +211,10 @@ BROKEN: dict[str, tuple[Callable[[ModelProto], None], str]] = {
     "a negative size": (shape_of_input(1, 3, -4, 4), r"dimensions are unknown: x\[2\]; state --dim x\[2\]=SIZE"),
     "another rank": (shape_of_input(1, 3, 4), r"nodes\.conv: Conv: "),
     "an input that is too small": (shape_of_input(1, 3, 2, 2), r"nodes\.dense: Gemm: "),
+    "weights without channels": (
+        weights(0, weight("k", 8)),
+        r"nodes\.conv: Conv: the input has 4 dimensions, and .* 1$",
+    ),
     "channels that do not match": (
         shape_of_input(1, 4, 4, 4),
         r"nodes\.conv: Conv: the input has 4 channels, and the weights are for 3",

@@ -243,9 +243,13 @@ class Inference:
                 return f"the shapes {list(shapes_read[0])} and {list(written)} differ in their number of elements"
         elif node.op_type == "Conv" and len(shapes_read) == 2:
             data, kernel = shapes_read
-            if data is not None and kernel is not None and data[1] != kernel[1] * attribute(node, "group", 1):
-                wanted = kernel[1] * attribute(node, "group", 1)
-                return f"the input has {data[1]} channels, and the weights are for {wanted}"
+            if data is None or kernel is None:
+                return None
+            if len(data) != len(kernel) or len(data) < 3:
+                return f"the input has {len(data)} dimensions, and the weights have {len(kernel)}"
+            channels = kernel[1] * attribute(node, "group", 1)
+            if data[1] != channels:
+                return f"the input has {data[1]} channels, and the weights are for {channels}"
         return None
 
     def _schema(self, node: NodeProto) -> OpSchema | None:
