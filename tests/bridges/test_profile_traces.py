@@ -151,6 +151,26 @@ class TestOnnxRuntime:
         assert (runs.operators <= runs.seconds).all()
         assert runs.operators.sum() == pytest.approx(found.seconds.sum())
 
+    def test_each_task_of_an_imported_model_is_measured(self, tmp_path: Path) -> None:
+        onnx = pytest.importorskip("onnx", reason="pip install 'placeopt[onnxruntime]'")
+        ort = pytest.importorskip("onnxruntime", reason="pip install 'placeopt[onnxruntime]'")
+        model = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"
+        options = ort.SessionOptions()
+        options.enable_profiling = True
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.profile_file_prefix = str(tmp_path / "ort")
+        opened = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        opened.run(None, {opened.get_inputs()[0].name: np.ones(opened.get_inputs()[0].shape, np.float32)})
+        profile = fit_profile(read_onnxruntime_profile(opened.end_profiling()), 1)
+        document = po.from_onnx(model).document
+        applied = apply_profile(document, profile_document(profile))
+        assert (applied.by_name, applied.by_op, applied.left) == (len(document["tasks"]), 0, ())
+        assert all(name.startswith("ConstantOfShape_") for name in applied.unused)
+        assert 0 < (applied.unused_share or 0) < 1
+        problem = po.compile(applied.document)
+        whole = sum(each.best.seconds for each in profile.estimates if each.operator not in applied.unused)
+        assert float(problem.duration[:, 0].sum() * problem.resolution) == pytest.approx(whole, rel=1e-3)
+
 
 class TestKineto:
     def test_innermost_annotations_are_the_operators(self, tmp_path: Path) -> None:
