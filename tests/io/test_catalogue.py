@@ -18,14 +18,17 @@ from placeopt.io.catalogue import (
     MEMORY_EFFICIENCY,
     CatalogueDevice,
     CatalogueFile,
+    _files,
     catalogue_devices,
     catalogue_links,
     hint,
 )
 from placeopt.io.compiler import compile_spec
 from placeopt.io.compiler.durations import WIDER
+from placeopt.io.formats.problems import problem_document
 from placeopt.io.spec import NumberFormat
 from placeopt.model.building import with_changes
+from placeopt.passes.rebuilding import rebuilt
 
 DEVICES, LINKS = list(catalogue_devices()), list(catalogue_links())
 
@@ -89,6 +92,15 @@ class TestEntries:
         info = po.link_info(name)
         assert "bandwidth" in info.sources
         assert ("latency" in info.sources) == (info.latency is not None)
+
+    def test_sources_belong_to_their_file(self) -> None:
+        assert po.device_info("gaudi-3").sources["memory"].startswith("R. Kaplan, Intel Gaudi 3")
+        assert po.link_info("gaudi-3-ethernet").sources["bandwidth"].startswith("Intel Gaudi Network Configuration")
+
+    def test_every_source_is_used(self) -> None:
+        for file in _files():
+            used = {key for entry in (*file.devices.values(), *file.links.values()) for key in entry.source.values()}
+            assert used == set(file.sources), file.title
 
     def test_narrower_formats_are_not_slower(self) -> None:
         for name in DEVICES:
@@ -311,9 +323,13 @@ class TestEfficiency:
         found = [(each.devices, each.like, each.tasks) for each in made.efficiency]
         assert found == [("a", "t4", 2), ("b", "l4", 2), ("c", "t4", 1)]
 
-    def test_it_survives_changes_but_not_a_document(self) -> None:
+    def test_changes_keep_it_and_smaller_problems_and_documents_lose_it_like_the_rounding(self) -> None:
         made = problem({"like": "t4"}, {"flops": "1 TFLOP"})
         assert with_changes(made, name="x").efficiency == made.efficiency != ()
+        for other in (rebuilt(made)[0], po.compile(problem_document(made))):
+            assert other.duration.tolist() == made.duration.tolist()
+            assert other.fingerprint() == made.fingerprint()
+            assert other.efficiency == ()
         assert made.efficiency[0].to_dict() == {
             "devices": "d", "like": "t4", "compute": 0.5, "memory": 0.8, "tasks": 1,
         }  # fmt: skip
