@@ -1,7 +1,7 @@
 """Bytes of weights: the number format of a model, and its quantisation.
 
-Work is in the format of the weights if that has 8 bits, else in the format of the weights that are not quantised, to
-which a runtime converts weights of 4 bits.
+Work is in 8 bits if `--precision` or the method fp8 states it. Runtimes convert other quantised weights to the format of
+the weights that are not quantised.
 
 The matrices of attention, feed-forward networks and experts are quantised; embeddings, routers, normalisations and the
 output matrix are not. Groups of `group_size` elements share a scale of 2 bytes (GPTQ and AWQ, with a zero point of the
