@@ -3,9 +3,10 @@
 Work is in 8 bits if `--precision` or the method fp8 states it. Runtimes convert other quantised weights to the format
 of the weights that are not quantised.
 
-The matrices of attention, feed-forward networks and experts are quantised; embeddings, routers, normalisations and the
-output matrix are not; mxfp4 quantises routed experts only. Groups of `group_size` elements share a scale of 2 bytes (GPTQ and AWQ, with a zero point of the
-same bits as the weights) or of 4 bytes (bitsandbytes, 64 elements, in 4 bits).
+The matrices of attention, feed-forward networks and experts are quantised. Embeddings, routers, normalisations and the
+output matrix are not. The method mxfp4 quantises routed experts only. Groups of `group_size` elements share a scale of
+2 bytes (GPTQ and AWQ, with a zero point of the same bits as the weights). Groups of 64 elements share one of 4 bytes
+(bitsandbytes, in 4 bits).
 """
 
 from __future__ import annotations
