@@ -135,6 +135,7 @@ def _read(path: StrPath) -> dict[str, Any]:
     problem = isinstance(data, dict) and ("tasks" in data or "graph" in data)
     if problem:
         document.data = {key: data[key] for key in ("placeopt", "devices", "links") if key in data}
+        document.faults = tuple(fault for fault in document.faults if fault.path and fault.path[0] in document.data)
     checked = validate(document, NetworkFile)
     issues = list(checked.issues)
     if problem and checked.model is not None:
@@ -162,7 +163,8 @@ def _bare_amounts(document: Document, network: NetworkFile, also: tuple[str, ...
             for amount in stated.values() if isinstance(stated, dict) else [stated]:
                 value = amount.value if isinstance(amount, Quantity) and amount.bare else amount
                 if value and not isinstance(value, Quantity):
-                    message = f"{shown(value)} has no unit and depends on the units of this problem; state a unit"
+                    number = f"{float(value):.10g}"
+                    message = f"{number} has no unit and depends on the units of this problem; state a unit"
                     issue = document.issue(message, (*path, key))
                     found[issue.path] = issue
     return list(found.values())
