@@ -1,4 +1,4 @@
-"""`placeopt import model.gguf`: tensors, blocks, costs worked out by hand, and broken files."""
+"""`placeopt import model.gguf`: tensors, blocks, costs computed by hand, and broken files."""
 
 from __future__ import annotations
 

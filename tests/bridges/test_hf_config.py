@@ -1,4 +1,4 @@
-"""`placeopt import config.json`: numbers of parameters, costs worked out by hand, and mistakes."""
+"""`placeopt import config.json`: numbers of parameters, costs computed by hand, and mistakes."""
 
 from __future__ import annotations
 
