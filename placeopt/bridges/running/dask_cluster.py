@@ -5,11 +5,13 @@ other in the order of the plan, also on a worker with several threads, because e
 result of a task therefore stays on its worker until the next task of the device ends.
 
 Tasks start as soon as their inputs have arrived and the task before them has ended. Starts in the plan are not waited
-for; only the order counts.
+for; only the order counts. Times are those of the clocks of the workers' machines, which must agree: Dask's own
+estimate of their difference is off by milliseconds.
 """
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -213,7 +215,8 @@ def _addresses(
     client: Client, problem: Problem, schedule: Schedule, workers: Mapping[str, str] | None
 ) -> dict[int, str]:
     """The address of the worker of each device that the schedule uses."""
-    by_name = {name: address for address, name in client.run_on_scheduler(worker_names).items()}
+    alive = client.run_on_scheduler(worker_names)
+    by_name = {name: address for address, name in sorted(alive.items(), key=lambda pair: pair[1])}
     known = by_name | {address: address for address in by_name.values()}
     found: dict[int, str] = {}
     missing: list[str] = []
@@ -347,22 +350,20 @@ def run_task(
     `_previous` is the result of the task before it on the same device.
     """
     from distributed import get_worker
-    from distributed.metrics import time
 
     worker = get_worker()
     given = dict(zip(producers, inputs, strict=True))
-    start = time()
+    start = time.time()
     try:
         result = function(given)
     except Exception as error:  # noqa: BLE001 - reported with the name of the task
         text = f"task {visible(name)} failed on worker {worker.name}: {type(error).__name__}: {error}"
         raise TaskFailedError(text, _portable(error)) from None
-    end = time()
+    end = time.time()
     state = worker.state.tasks.get(f"{name}-{number}")
     transfers = [] if state is None else [each for each in state.startstops if each["action"] == "transfer"]
     received = sum(each["stop"] - each["start"] for each in transfers)
-    shift = worker.scheduler_delay  # to the clock of the scheduler
-    worker.__dict__.setdefault(_STORE, {}).setdefault(number, {})[name] = (start + shift, end + shift, received)
+    worker.__dict__.setdefault(_STORE, {}).setdefault(number, {})[name] = (start, end, received)
     return result
 
 
