@@ -23,18 +23,28 @@ if TYPE_CHECKING:
     from placeopt.bridges.importers.dask_graph import DaskImport as DaskImport
     from placeopt.bridges.importers.dask_graph import from_dask as from_dask
     from placeopt.bridges.importers.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
+    from placeopt.bridges.importers.imported import Imported as Imported
+    from placeopt.bridges.importers.onnx_model import from_onnx as from_onnx
     from placeopt.bridges.running.dask_cluster import DaskRun as DaskRun
     from placeopt.bridges.running.dask_cluster import run_on_dask as run_on_dask
+    from placeopt.bridges.running.execution import run_onnx as run_onnx
+    from placeopt.bridges.running.report import RunReport as RunReport
     from placeopt.errors import DocumentError as DocumentError
+    from placeopt.errors import ExecutionError as ExecutionError
     from placeopt.errors import InternalError as InternalError
     from placeopt.errors import Issue as Issue
     from placeopt.errors import MissingExtraError as MissingExtraError
     from placeopt.errors import PlaceoptError as PlaceoptError
     from placeopt.errors import PlanError as PlanError
-    from placeopt.errors import RunError as RunError
     from placeopt.errors import SpecError as SpecError
     from placeopt.errors import UnsupportedError as UnsupportedError
     from placeopt.errors import UsageError as UsageError
+    from placeopt.io.catalogue import DeviceInfo as DeviceInfo
+    from placeopt.io.catalogue import LinkInfo as LinkInfo
+    from placeopt.io.catalogue import device_info as device_info
+    from placeopt.io.catalogue import device_names as device_names
+    from placeopt.io.catalogue import link_info as link_info
+    from placeopt.io.catalogue import link_names as link_names
     from placeopt.io.compiler import compile_spec as compile
     from placeopt.io.compiler import load as load
     from placeopt.io.files import size_limit as size_limit
@@ -103,15 +113,20 @@ if TYPE_CHECKING:
 _NAMES = {
     "placeopt.bounding.portfolio": "bounds",
     "placeopt.bounding.quick": "Bound",
+    "placeopt.bridges.running.execution": "run_onnx",
+    "placeopt.bridges.running.report": "RunReport",
     "placeopt.errors": (
-        "DocumentError InternalError Issue MissingExtraError PlaceoptError PlanError RunError SpecError "
+        "DocumentError ExecutionError InternalError Issue MissingExtraError PlaceoptError PlanError SpecError "
         "UnsupportedError UsageError"
     ),
+    "placeopt.io.catalogue": "DeviceInfo LinkInfo device_info device_names link_info link_names",
     "placeopt.io.compiler": "compile_spec=compile load",
     "placeopt.io.files": "size_limit",
     "placeopt.bridges.importers.dask_graph": "DaskImport from_dask",
     "placeopt.bridges.running.dask_cluster": "DaskRun run_on_dask",
     "placeopt.bridges.importers.dnn_partitioning": "read_dnn_partitioning",
+    "placeopt.bridges.importers.imported": "Imported",
+    "placeopt.bridges.importers.onnx_model": "from_onnx",
     "placeopt.io.formats.graphs": "from_networkx to_networkx",
     "placeopt.io.plan": "Plan plan_document read_plan write_plan",
     "placeopt.io.spec": "Spec",

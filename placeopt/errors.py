@@ -6,7 +6,7 @@
     │   └── PlanError       a plan does not fit its problem
     ├── UsageError          an option or argument is wrong
     ├── UnsupportedError    a solver cannot handle this problem; names solvers that can
-    ├── RunError            the execution of a plan failed
+    ├── ExecutionError      a process that runs a plan fails
     ├── MissingExtraError   an optional dependency is not installed; names the command that installs it
     └── InternalError       placeopt contradicts itself: a bug; please report it
 
@@ -75,8 +75,8 @@ class UnsupportedError(PlaceoptError):
     """The solver cannot handle a property of this problem."""
 
 
-class RunError(PlaceoptError):
-    """The execution of a plan failed; the exception of a task is the cause."""
+class ExecutionError(PlaceoptError):
+    """A plan cannot be run to its end: a process of a runtime fails, ends or does not answer."""
 
 
 class MissingExtraError(PlaceoptError):

@@ -219,4 +219,5 @@ def test_the_wheel_holds_exactly_the_tree(tmp_path: Path) -> None:
     tree |= {
         f"placeopt/views/page/{path.name}" for path in (CORE / "views" / "page").iterdir() if path.suffix in ASSETS
     }
+    tree |= {f"placeopt/io/catalogue/{path.name}" for path in (CORE / "io" / "catalogue").glob("*.yaml")}
     assert names == tree | {"placeopt/py.typed", "placeopt_solvers/py.typed"}

@@ -46,8 +46,11 @@ def same(one: object, other: object) -> bool:
     return np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
 
 
-# `rounding` describes the document that a problem was compiled from.
-@pytest.mark.parametrize("field", [field.name for field in fields(po.Problem) if field.name != "rounding"])
+DESCRIPTIVE = {"rounding", "efficiency"}
+"""Fields that describe the document that a problem was compiled from."""
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(po.Problem) if field.name not in DESCRIPTIVE])
 class TestFields:
     def test_the_example_has_no_default(self, field: str) -> None:
         if field not in DERIVED | {"task_names", "device_names", "duration"}:

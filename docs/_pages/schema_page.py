@@ -10,6 +10,7 @@ TITLES = {
     "BestKnown": "best_known",
     "CurrentSpec": "current",
     "DeviceSpec": "a device",
+    "EfficiencySpec": "efficiency of a device",
     "GraphSpec": "graph",
     "LinkOverride": "an override of links",
     "LinkSpec": "a link",

@@ -1,9 +1,10 @@
 """The command line: `placeopt solve problem.yaml`.
 
 Data goes to stdout, progress and messages to stderr. Exit codes: 0 done; 1 negative answer (infeasible, verification
-failed, required gap missed, no schedule found); 2 wrong usage, spec or plan, or a file that cannot be written; 3 time
-limit without a schedule; 70 internal error, a bug; 129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM, with the best result
-saved and printed; 141 the reader of stdout has closed it, with all files written.
+failed, required gap missed, no schedule found, different outputs); 2 wrong usage, spec or plan, a file that cannot be
+written, or a process that fails; 3 time limit without a schedule; 70 internal error, a bug; 129, 130, 143 ended by
+SIGHUP, Ctrl-C, SIGTERM, with the best result saved and printed; 141 the reader of stdout has closed it, with all files
+written.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from placeopt.cli.commands import (
     problems,
     profile,
     replace,
+    run,
     solve,
     submodular,
     warm,
@@ -76,6 +77,7 @@ app.command("replace")(replace.replace)
 app.command("compare")(compare.compare)
 app.command("verify")(plans.verify)
 app.command("export")(exchange.export)
+app.command("run")(run.run)
 app.command("simulate")(plans.simulate)
 app.command("plot")(plot.plot)
 app.command("inspect")(problems.inspect)
@@ -86,6 +88,7 @@ app.command("warm")(warm.warm)
 app.command("whatif")(whatif.whatif)
 app.command("solvers")(catalog.solvers)
 app.command("passes")(catalog.passes)
+app.command("devices")(catalog.devices)
 app.command("schema")(catalog.schema)
 app.command("import")(exchange.import_file)
 app.add_typer(generate.app, name="generate")

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = 60.0
 """Default time limit, in seconds, of solvers that run until they are stopped."""
 
+LARGEST_COUNT = 2**31
+"""Largest batch size, context, or size of a dimension."""
+
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _NAMES = {"time_limit": "--time-limit", "gap_limit": "--gap", "seed": "--seed", "workers": "--workers"}
 """Options that correspond to arguments of the library."""
@@ -51,6 +54,38 @@ def assignments(pairs: Sequence[str] | None) -> dict[str, str]:
             raise UsageError(f'--set "{pair}": {key} is set twice')
         found[key] = value.strip()
     return found
+
+
+def pairs(option: str, given: Sequence[str] | None, expected: str) -> dict[str, str]:
+    """Parse a repeated option NAME=VALUE; the last equals sign separates them."""
+    found: dict[str, str] = {}
+    for text in given or ():
+        name, sign, value = (part.strip() for part in text.rpartition("="))
+        if not (sign and name and value):
+            raise UsageError(f"{option} {visible(text)}: expected {expected}")
+        if name in found:
+            raise UsageError(f"{option} {visible(name)} is given twice")
+        found[name] = value
+    return found
+
+
+def sizes(given: Sequence[str] | None) -> dict[str, int]:
+    """Parse the sizes of `--dim NAME=SIZE` by name."""
+    found: dict[str, int] = {}
+    for name, size in pairs("--dim", given, "NAME=SIZE, such as seq=128").items():
+        shown = f"--dim {visible(f'{name}={size}')}"
+        if not (size.isascii() and size.isdigit()):
+            raise UsageError(f"{shown} is not a size; expected NAME=SIZE, such as seq=128")
+        if len(size) > len(str(LARGEST_COUNT)) or not 1 <= int(size) <= LARGEST_COUNT:
+            raise UsageError(f"{shown}: the size is out of range; expected 1 to {LARGEST_COUNT:,}")
+        found[name] = int(size)
+    return found
+
+
+def check_count(option: str, number: int | None) -> None:
+    """Reject a number that is below 1 or very large."""
+    if number is not None and not 1 <= number <= LARGEST_COUNT:
+        raise UsageError(f"{option} is {number}; expected a whole number from 1 to {LARGEST_COUNT:,}")
 
 
 def checked_options(

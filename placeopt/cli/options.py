@@ -26,6 +26,11 @@ Out = Annotated[Path | None, output_option("--out", "-o", help="Also write the p
 DocumentFile = Annotated[
     Path | None, output_option("--out", "-o", help="Write to this file: JSON if it ends in .json, else YAML.")
 ]
+BatchSize = Annotated[int | None, typer.Option("--batch", "-b", help="Batch size of a model.")]
+Dimensions = Annotated[
+    list[str] | None,
+    typer.Option("--dim", metavar="NAME=SIZE", help="Value of a named dimension of a model; may be repeated."),
+]
 Trace = Annotated[
     Path | None,
     output_option("--trace", metavar="FILE.json", help="Write the schedule as a trace for ui.perfetto.dev."),

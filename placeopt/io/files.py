@@ -71,6 +71,11 @@ def size_limit(max_bytes: int | None) -> Iterator[None]:
         _most.reset(token)
 
 
+def largest(default: int = LARGEST) -> int:
+    """The size limit of files in bytes: that of `size_limit`, or else the given default."""
+    return _most.get() or default
+
+
 def checked_path(path: StrPath) -> str:
     """Return the path of a file as text; anything but a path is a UsageError."""
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else path
@@ -139,8 +144,13 @@ def read_start(path: StrPath, size: int) -> bytes:
 
 def read_text(path: StrPath, most: Callable[[bytes], int] = lambda _start: LARGEST) -> str:
     """Read a file as UTF-8 text; see `read_file`."""
+    return text_of(read_file(path, most))
+
+
+def text_of(content: bytes) -> str:
+    """Decode the content of a file as UTF-8; raises an UnreadableError otherwise."""
     try:
-        return read_file(path, most).decode()
+        return content.decode()
     except UnicodeDecodeError as error:
         at = error.object[error.start]
         raise UnreadableError(f"is not UTF-8 text (byte {error.start} is {at:#04x})") from None
@@ -173,7 +183,7 @@ def _read(path: StrPath, most: Callable[[bytes], int]) -> bytes:
                 continue
             content += chunk
             if limit is None:
-                limit = _most.get() or most(bytes(content))
+                limit = largest(most(bytes(content)))
             if len(content) > limit or status.st_size > limit:
                 raise UnreadableError(_too_large(limit, status.st_size))
             if not chunk:

@@ -77,6 +77,12 @@ def _positive(value: Any) -> Fraction:
     return _moderate(value)
 
 
+def _share(value: Any) -> Fraction:
+    if not is_number(value) or not 0 < value <= 1:
+        raise ValueError(f"{units.shown(value)} is not an efficiency; expected a number above 0 and at most 1")
+    return _moderate(value)
+
+
 def _moderate(value: Number) -> Fraction:
     """The exact number; beyond EXTREME and its inverse, floats of objectives would overflow."""
     if value and not 1 / EXTREME <= _near(value) <= EXTREME:
@@ -134,4 +140,7 @@ Whole = Annotated[int, BeforeValidator(_whole, json_schema_input_type=int)]
 NotNegative = Annotated[float, BeforeValidator(_number), Field(ge=0), WithJsonSchema({"type": "number", "minimum": 0})]
 Version = Annotated[Literal[1], BeforeValidator(_whole, json_schema_input_type=Literal[1])]
 Weight = Annotated[Fraction, PlainValidator(_weight), WithJsonSchema({"type": "number", "minimum": 0})]
+Share = Annotated[
+    Fraction, PlainValidator(_share), WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+]
 Positive = Annotated[Fraction, PlainValidator(_positive), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
@@ -23,6 +23,7 @@ from placeopt.io.scalars import (
     Payload,
     Positive,
     Power,
+    Share,
     Speed,
     Time,
     UnitOf,
@@ -41,6 +42,9 @@ ANY = "*"
 
 MOST_DEVICES = 4096
 """Limit of the number of devices: links are stored as tables of devices by devices, with 134 MB each at this limit."""
+
+NumberFormat = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "int4"]
+"""Format of the numbers of a computation."""
 
 Count = Annotated[
     Whole, Field(ge=1, le=MOST_DEVICES), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_DEVICES})
@@ -63,6 +67,16 @@ def _as_list(value: Any) -> Any:
 def _under(key: str) -> Callable[[Any], Any]:
     """Widens a single value to a mapping with this key."""
     return lambda value: value if isinstance(value, dict | BaseModel) else {key: value}
+
+
+def _as_speeds(value: Any) -> Any:
+    """A single speed holds for all number formats."""
+    return value if isinstance(value, dict) else dict.fromkeys(get_args(NumberFormat), value)
+
+
+def _as_efficiency(value: Any) -> Any:
+    """A single factor holds for the speed and the memory bandwidth."""
+    return value if isinstance(value, dict | BaseModel) else {"compute": value, "memory": value}
 
 
 def _as_after(value: Any) -> Any:
@@ -107,6 +121,9 @@ Names = Annotated[list[Name], _widen(_as_list, Name | list[Name])]
 SomeNames = Annotated[Names, Field(min_length=1)]
 Durations = Annotated[dict[Name, Time], _widen(_under(ANY), Time | dict[str, Time])]
 After = Annotated[dict[Name, Payload | None], _widen(_as_after, str | list[str] | dict[str, Payload | None])]
+Speeds = Annotated[
+    dict[NumberFormat, Speed], _widen(_as_speeds, Speed | dict[NumberFormat, Speed]), Field(min_length=1)
+]
 Placement = Annotated[dict[Name, Name], _widen(_as_placement, dict[Name, Name] | None)]
 Level = dict[Metric, Weight]
 ObjectiveSpec = Annotated[
@@ -165,6 +182,8 @@ class TaskSpec(_Model):
     bytes: Payload | None = None
     """Memory traffic, divided by the `memory_bandwidth` of the device. With `flops`, the duration is the larger of the
     two quotients (roofline)."""
+    precision: NumberFormat | None = None
+    """Number format of `flops`, which selects the `speed` of the device. Default: the `precision` of the problem."""
     output: Payload | None = None
     """Data that the task produces: the payload of every outgoing edge without its own payload, and memory until it is
     consumed."""
@@ -193,19 +212,38 @@ class TaskSpec(_Model):
     """Labels of separation groups: all tasks with the same label run on pairwise different devices."""
 
 
+class EfficiencySpec(_Model):
+    """Fractions of the rates of a device that tasks reach."""
+
+    compute: Share | None = None
+    """Factor of `speed`."""
+    memory: Share | None = None
+    """Factor of `memory_bandwidth`."""
+
+
+Efficiency = Annotated[EfficiencySpec, _widen(_as_efficiency, Share | EfficiencySpec)]
+
+
 class DeviceSpec(_Model):
     """A device, or `count` identical devices."""
 
+    like: Name | None = None
+    """A device of the catalogue, which provides `speed`, `memory`, `memory_bandwidth` and `power` where this entry does
+    not state them."""
     type: Name | None = None
     """Type of the device, for use in durations, placement constraints and links. Default: the key of the device."""
     count: Count | None = None
     """Number of devices: with a count of 2, `core` defines core0 and core1."""
     memory: Memory | None = None
     """Memory capacity. Default: unlimited."""
-    speed: Speed | None = None
-    """Work per time, for tasks with `flops`."""
+    speed: Speeds | None = None
+    """Work per time, for tasks with `flops`: one speed for all number formats, or by number format. Without a speed for
+    the format of a task, the next wider format applies."""
     memory_bandwidth: Bandwidth | None = None
     """Memory traffic per time, for tasks with `bytes`."""
+    efficiency: Efficiency | None = None
+    """Fraction of `speed` and of `memory_bandwidth` that tasks reach: one factor for both, or by key. Default: 1 for
+    rates that this entry states, the default of the catalogue for rates from there."""
     overhead: Time | None = None
     """Added to the duration of every task with `flops` or `bytes`, such as the time of a kernel launch."""
     features: Names = Field(default_factory=list)
@@ -217,6 +255,8 @@ class DeviceSpec(_Model):
 class LinkSpec(_Model):
     """Cost of a transfer between two different devices. Its duration is latency + payload / bandwidth."""
 
+    like: Name | None = None
+    """A link of the catalogue, which provides the values that this entry does not state."""
     bandwidth: Bandwidth | None = None
     """Bandwidth. Default: infinite."""
     latency: Time | None = None
@@ -354,6 +394,8 @@ class Spec(_Model):
     """Length of a tick, the unit of all times in the compiled problem. Default: 1 ns."""
     units: UnitsSpec = Field(default_factory=UnitsSpec)
     """Units of bare numbers."""
+    precision: NumberFormat = "fp32"
+    """Number format of the `flops` of tasks that state no `precision`."""
     operations: dict[Name, Durations] = Field(default_factory=dict)
     """Durations by operation and device (names, keys or types). Types without a device are ignored."""
     devices: Devices

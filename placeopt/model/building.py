@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from placeopt.errors import UsageError, listing, visible
 from placeopt.model.arrays import Bool, Int, choice, flags, names, task_pairs, whole_numbers
 from placeopt.model.graph import find_cycle, topological_order
-from placeopt.model.problem import NANO, UNLIMITED, Contention, MemoryModel, Objective, Problem, Rounding
+from placeopt.model.problem import NANO, UNLIMITED, Contention, Efficiency, MemoryModel, Objective, Problem, Rounding
 
 
 def build_problem(
@@ -51,6 +51,7 @@ def build_problem(
     contention: Contention = "none",
     memory_model: MemoryModel = "sum",
     rounding: Rounding | None = None,
+    efficiency: tuple[Efficiency, ...] = (),
 ) -> Problem:
     """Build a Problem from its essential arrays; the derived ones are computed, all are read-only.
 
@@ -176,6 +177,7 @@ def build_problem(
         contention=contention,
         memory_model=memory_model,
         rounding=rounding,
+        efficiency=efficiency,
         out_start=out_start,
         in_start=in_start,
         in_edge=in_edge,

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from placeopt.errors import UsageError, counted, visible
+from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.arrays import Bool, Int, choice
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.units import exact, is_number, size_text, time_text
@@ -70,6 +70,39 @@ class Rounding:
     def to_dict(self) -> dict[str, Any]:
         """The rounding as plain data."""
         return {"share": self.share, "where": self.where}
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiency:
+    """The fractions of a device's rates that its tasks reach, where durations depend on them.
+
+    Attributes
+    ----------
+    devices
+        Key of the devices in the document.
+    like
+        The device of the catalogue; None if the document states all rates.
+    compute, memory
+        Factors of the speed and of the memory bandwidth.
+    tasks
+        Number of tasks whose duration on these devices depends on a factor below 1.
+    """
+
+    devices: str
+    like: str | None
+    compute: Fraction
+    memory: Fraction
+    tasks: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The efficiency as plain data."""
+        return {
+            "devices": self.devices,
+            "like": self.like,
+            "compute": float(self.compute),
+            "memory": float(self.memory),
+            "tasks": self.tasks,
+        }
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -196,6 +229,9 @@ class Problem:
     rounding
         The time that was rounded most at compilation; None if all times are whole ticks or none were stated. The
         fingerprint does not include it.
+    efficiency
+        The efficiencies below 1 on which durations depend, by key of devices in the document. The durations contain
+        them. The fingerprint does not include them.
     out_start, in_start, in_edge
         The edges as CSR in both directions: task i has the out-edges out_start[i]..out_start[i+1] and the in-edges
         in_edge[in_start[i]:in_start[i+1]].
@@ -240,6 +276,7 @@ class Problem:
     contention: Contention
     memory_model: MemoryModel
     rounding: Rounding | None
+    efficiency: tuple[Efficiency, ...]
     out_start: Int
     in_start: Int
     in_edge: Int
@@ -302,7 +339,7 @@ class Problem:
         Unused relocation is left out, so that such a problem keeps the hash of versions without relocation.
         """
         digest = hashlib.sha256()
-        idle = {"name", "description", "forward", "rounding"}
+        idle = {"name", "description", "forward", "rounding", "efficiency"}
         idle |= set() if self.relocation.any() else {"relocation"}
         idle |= set() if self.runs_before_next_change != 1 else {"runs_before_next_change"}
         for field in fields(self):
@@ -338,6 +375,22 @@ def rounding_text(problem: Problem) -> str | None:
     share = f"{rounding.share:,.0%}" if rounding.share < 1e4 else "more than 1,000,000%"
     tick = time_text(1, problem.resolution)
     return f"times are rounded to the {tick} tick, by up to {share} ({rounding.where}); a finer resolution avoids it"
+
+
+def efficiency_facts(problem: Problem) -> list[tuple[str, str]]:
+    """Labels and texts of the efficiencies on which durations depend: one text for all devices with the same ones."""
+    alike: dict[tuple[object, ...], list[Efficiency]] = {}
+    for found in problem.efficiency:
+        alike.setdefault((found.like, found.compute, found.memory, found.tasks), []).append(found)
+    texts = []
+    for members in alike.values():
+        first = members[0]
+        like = "" if first.like is None else f" (like {visible(first.like)})"
+        rates = ((first.compute, "speed"), (first.memory, "memory bandwidth"))
+        reached = " and ".join(f"{float(factor):.4g} of the {rate}" for factor, rate in rates if factor < 1)
+        names = listing([member.devices for member in members])
+        texts.append(f"{names}{like}: {reached}, in the durations of {counted(first.tasks, 'task')}")
+    return [("" if place else "efficiency", text) for place, text in enumerate(texts)]
 
 
 def group_memory(problem: Problem) -> Int:
@@ -381,6 +434,7 @@ def _html(problem: Problem) -> str:
         ("memory model", problem.memory_model),
         ("a tick", time_text(1, problem.resolution)),
         *(("rounding", text) for text in [rounding_text(problem)] if text is not None),
+        *efficiency_facts(problem),
         ("memory of the tasks", size_text(int(problem.memory.sum()))),
     ]
     if problem.n_groups < problem.n_tasks:

@@ -25,7 +25,7 @@ ticks, starts and ends are rounded down, so that slices do not overlap; the argu
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,6 +84,48 @@ def write_trace(path: StrPath, problem: Problem, schedule: Schedule) -> None:
     """
     check_schedule("write_trace", problem, schedule)
     write_whole(path, trace_text(problem, schedule))
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A slice of a trace; times in seconds."""
+
+    name: str
+    start: float
+    end: float
+    args: Mapping[str, Any]
+
+
+def write_spans(path: StrPath, processes: Mapping[str, Mapping[str, Sequence[Span]]], other: Mapping[str, Any]) -> None:
+    """Write spans as a trace, by name of the process and the thread; processes are one above the other.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    events: list[str] = []
+    rows: list[tuple[int, str]] = []
+    thread = len(processes)
+    for process, (title, threads) in enumerate(processes.items(), start=1):
+        events += _named("process", process, None, title, process)
+        for name, spans in threads.items():
+            given = sorted(
+                ((int(span.start * NANO), max(int(span.end * NANO), int(span.start * NANO)), span) for span in spans),
+                key=lambda each: each[:2],
+            )
+            found = lanes([(0, start, end) for start, end, _ in given])
+            for lane in range(max((lane for _, lane in found), default=0) + 1):
+                events += _named(
+                    "thread", process, thread + 1 + lane, name + (f", overlapping {lane}" if lane else ""), thread
+                )
+            for (start, end, span), (_, lane) in zip(given, found, strict=True):
+                place = f'"pid":{process},"tid":{thread + 1 + lane},"ts":{_micro(start)},"dur":{_micro(end - start)}'
+                rows.append((start, f'{{"ph":"X","name":{_json(span.name)},{place},"args":{_json(dict(span.args))}}}'))
+            thread += max((lane for _, lane in found), default=0) + 1
+    events += [text for _, text in sorted(rows, key=lambda row: row[0])]
+    body = ",\n".join(events)
+    write_whole(path, f'{{"displayTimeUnit":"ms","otherData":{_json(dict(other))},"traceEvents":[\n{body}\n]}}\n')
 
 
 class _Tracks:

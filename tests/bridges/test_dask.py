@@ -344,7 +344,7 @@ class TestMistakes:
 
         found = problem(DIAMOND)
         functions = {**dict.fromkeys("abcd", where), "b": fails}
-        with pytest.raises(po.RunError, match="task b failed on worker gpu: KeyError: '1 given'") as caught:
+        with pytest.raises(po.ExecutionError, match="task b failed on worker gpu: KeyError: '1 given'") as caught:
             po.run_on_dask(client, found, placed(found, "0110"), functions)
         assert isinstance(caught.value.__cause__, KeyError)
         assert forgotten(client)
@@ -358,7 +358,7 @@ class TestMistakes:
             raise OddError("odd")
 
         found = problem({"a": {"time": 1}})
-        with pytest.raises(po.RunError, match="task a failed on worker cpu: OddError: odd"):
+        with pytest.raises(po.ExecutionError, match="task a failed on worker cpu: OddError: odd"):
             po.run_on_dask(client, found, placed(found, "0"), {"a": fails})
 
     def test_a_cancelled_run(self, client: Any) -> None:
@@ -370,7 +370,7 @@ class TestMistakes:
         found = problem(DIAMOND)
         other = threading.Thread(target=cancel)
         other.start()
-        with pytest.raises(po.RunError, match="the run was cancelled"):
+        with pytest.raises(po.ExecutionError, match="the run was cancelled"):
             po.run_on_dask(client, found, placed(found, "0110"), dict.fromkeys("abcd", waits))
         other.join()
 
@@ -415,7 +415,7 @@ class TestProcesses:
 
         killer = threading.Thread(target=kill)
         killer.start()
-        with pytest.raises(po.RunError, match="1 worker lost during the run: 1"):
+        with pytest.raises(po.ExecutionError, match="1 worker lost during the run: 1"):
             po.run_on_dask(processes, found, plan, {**functions, "b": hangs})
         killer.join()
 

@@ -384,7 +384,7 @@ class TestCommand:
         return re.findall(r"```\w+\n(.*?)```", (ROOT / "docs" / "profile.md").read_text(), re.DOTALL)
 
     def test_the_example_of_the_documentation(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        measured, transfers, printed, profile, problem, applied = self.blocks()
+        measured, transfers, printed, profile, problem, applied = self.blocks()[-6:]
         monkeypatch.chdir(tmp_path)
         for name, text in (("measurements.csv", measured), ("transfers.csv", transfers), ("problem.yaml", problem)):
             Path(name).write_text(text)
@@ -426,7 +426,7 @@ class TestCommand:
         [
             ([], "nothing to fit; expected a file of measurements, or --transfers"),
             (["{m}"], "--batch is missing; expected the batch size to estimate for"),
-            (["--transfers", "{t}", "-b", 3], "--batch and --against need a file of measurements"),
+            (["--transfers", "{t}", "-b", 3], "--batch, --at, --device and --against need a file of measurements"),
             (["{m}", "-b", 3, "--out", "{m}"], "which is read; expected another file"),
             (["{m}", "-b", 0], "batch: 0 is not a batch size"),
             (["{t}", "-b", 3], "t.csv:1: column operator: is missing; the file has bytes, seconds"),

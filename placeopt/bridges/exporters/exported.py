@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from placeopt.model.problem import Problem
@@ -17,6 +18,13 @@ class ExportRequest:
     schedule: Schedule
     model: Path | None = None
     """The model from which the problem was imported; formats that take it require it."""
+    batch: int | None = None
+    """Size of the first dimension of the inputs of the model, as at the import."""
+    dims: Mapping[str, int] = field(default_factory=dict)
+    """Sizes of named dimensions of the model, as at the import."""
+    providers: Mapping[str, str] = field(default_factory=dict)
+    """Devices of the runtime by name or type of device, such as execution providers of ONNX Runtime; other devices have
+    a default."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from placeopt.bridges.exporters import dot, model_explorer, openvino
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
+from placeopt.bridges.exporters.onnxruntime import export_segments, export_session
 from placeopt.errors import UsageError, alternatives
 
 
@@ -22,9 +24,31 @@ class Exporter:
     text: Callable[[ExportRequest], Exported] | None = None
     folder: Callable[[ExportRequest, Path], Exported] | None = None
     needs_model: bool = False
+    takes_providers: bool = False
+    """Whether `ExportRequest.providers` has an effect."""
 
 
-EXPORTERS: dict[str, Exporter] = {}
+EXPORTERS: dict[str, Exporter] = {
+    "onnxruntime": Exporter(
+        "ONNX models for each segment, and a manifest", folder=export_segments, needs_model=True, takes_providers=True
+    ),
+    "onnxruntime-session": Exporter(
+        "an ONNX model for one session, nodes annotated with devices",
+        folder=export_session,
+        needs_model=True,
+        takes_providers=True,
+    ),
+    openvino.NAME: Exporter(
+        "affinities of an ONNX model for HETERO of OpenVINO, JSON",
+        text=openvino.export,
+        needs_model=True,
+        takes_providers=True,
+    ),
+    model_explorer.NAME: Exporter(
+        "node data of Model Explorer: device, start and duration, JSON", folder=model_explorer.export
+    ),
+    dot.NAME: Exporter("the task graph with devices as colours, for Graphviz", text=dot.export),
+}
 
 
 def exporter(format: str) -> Exporter:

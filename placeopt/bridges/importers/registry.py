@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from placeopt.bridges.importers import dnn_partitioning, dot, graphml, json_graph, stg, wfformat
+from placeopt.bridges.importers import dnn_partitioning, dot, graphml, json_graph, onnx_model, stg, wfformat
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.sample import Sample
 from placeopt.errors import UsageError, alternatives, listing
@@ -62,6 +62,12 @@ IMPORTERS: dict[str, Importer] = {
         wfformat.recognises,
         wfformat.read,
         frozenset({"network"}),
+    ),
+    onnx_model.NAME: Importer(
+        "ONNX models (.onnx)",
+        onnx_model.recognises,
+        onnx_model.read,
+        onnx_model.TAKES,
     ),
 }
 

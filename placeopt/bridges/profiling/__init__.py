@@ -16,7 +16,10 @@ from placeopt.bridges.profiling.estimates import (
     fit_transfers,
 )
 from placeopt.bridges.profiling.fragments import Applied, apply_profile, profile_document, read_profile
-from placeopt.bridges.profiling.measurements import Measurements, TransferTimes, read_measurements, read_transfers
+from placeopt.bridges.profiling.measurements import Measurements, Runs, TransferTimes
+from placeopt.bridges.profiling.sources import read_measurements
+from placeopt.bridges.profiling.tables import read_transfers
+from placeopt.bridges.profiling.traces import read_kineto_trace, read_onnxruntime_profile
 
 __all__ = [
     "Applied",
@@ -26,13 +29,16 @@ __all__ = [
     "Measured",
     "Measurements",
     "Profile",
+    "Runs",
     "TransferModel",
     "TransferTimes",
     "apply_profile",
     "fit_profile",
     "fit_transfers",
     "profile_document",
+    "read_kineto_trace",
     "read_measurements",
+    "read_onnxruntime_profile",
     "read_profile",
     "read_transfers",
 ]

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt.bridges.profiling.measurements import Measurements, TransferTimes
+from placeopt.bridges.profiling.measurements import Measurements, Runs, TransferTimes
 from placeopt.errors import UsageError, listing, visible
 from placeopt.model.arrays import Float, Int
 
@@ -53,7 +53,8 @@ class Measured:
     """Average measurements at one batch size."""
 
     seconds: float
-    bytes: float
+    bytes: float | None
+    """None if memory was not measured."""
     output_bytes: float | None
 
 
@@ -67,7 +68,8 @@ class Estimate:
     batches: tuple[int, ...]
     """The fitted batch sizes, ascending."""
     time: Line
-    memory: Line
+    memory: Line | None
+    """None if memory was not measured."""
     output: Line | None
     estimated: Measured
     """Values of the lines at the target batch size."""
@@ -98,6 +100,24 @@ class Deviations:
 
 
 @dataclass(frozen=True, slots=True)
+class WholeRuns:
+    """Averages of the whole runs of a model in one trace."""
+
+    batch: int
+    count: int
+    """Number of runs."""
+    seconds: float
+    """Duration of a run."""
+    operators: float
+    """Sum of the durations of its operators, in seconds."""
+
+    @property
+    def outside(self) -> float:
+        """Seconds outside of the operators; negative if operators run at the same time."""
+        return self.seconds - self.operators
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """All operators at one batch size, in the order of their first measurements."""
 
@@ -109,6 +129,10 @@ class Profile:
     file: str = ""
     unmatched: int = 0
     """Operators of the compared file that are not in the fitted file."""
+    runs: tuple[WholeRuns, ...] = ()
+    """Whole runs of each trace that contains them."""
+    notes: tuple[str, ...] = ()
+    """What the traces cannot state: one sentence each."""
 
     @property
     def constant(self) -> tuple[Estimate, ...]:
@@ -118,7 +142,7 @@ class Profile:
     @property
     def falling(self) -> tuple[Estimate, ...]:
         """Operators whose memory or time falls with the batch size: noise, or not linear."""
-        return tuple(e for e in self.estimates if e.time.slope < 0 or e.memory.slope < 0)
+        return tuple(e for e in self.estimates if e.time.slope < 0 or (e.memory is not None and e.memory.slope < 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +151,8 @@ class _Means:
 
     series: Int
     batch: Int
-    columns: tuple[Float, ...]
-    """Seconds, bytes and, if measured, output bytes."""
+    columns: tuple[Float | None, ...]
+    """Seconds, bytes and output bytes; None for what was not measured."""
 
 
 def fit_profile(
@@ -162,7 +186,12 @@ def fit_profile(
     at_target = means.batch == batch
     others = np.bincount(means.series[~at_target], minlength=count)
     fitted = ~at_target | (others == 0)[means.series]
-    lines = [_lines(means.series[fitted], means.batch[fitted], column[fitted], count) for column in means.columns]
+    lines: list[list[Line | None]] = [
+        [None] * count
+        if column is None
+        else [*_lines(means.series[fitted], means.batch[fitted], column[fitted], count)]
+        for column in means.columns
+    ]
     batches = np.split(means.batch[fitted], np.cumsum(np.bincount(means.series[fitted], minlength=count))[:-1])
     measured: list[Measured | None] = [None] * count
     for row in np.flatnonzero(at_target & ~fitted).tolist():
@@ -172,10 +201,9 @@ def fit_profile(
         reference, unmatched = _references(measurements, against, batch, discard)
     estimates = []
     for s, (operator, device) in enumerate(measurements.series):
-        of_series = [column[s] for column in lines]
-        time, memory = of_series[:2]
-        output = of_series[2] if len(of_series) > 2 else None
-        estimated = Measured(time.at(batch), memory.at(batch), None if output is None else output.at(batch))
+        time, memory, output = (column[s] for column in lines)
+        assert time is not None
+        estimated = Measured(time.at(batch), *(None if line is None else line.at(batch) for line in (memory, output)))
         sizes = tuple(batches[s].tolist())
         estimates.append(Estimate(operator, device, sizes, time, memory, output, estimated, measured[s], reference[s]))
     compared = [(e.estimated, e.reference) for e in estimates if e.reference is not None]
@@ -183,10 +211,21 @@ def fit_profile(
         batch,
         tuple(estimates),
         _deviations([(ours.seconds, theirs.seconds) for ours, theirs in compared]),
-        _deviations([(ours.bytes, theirs.bytes) for ours, theirs in compared]),
+        _deviations([
+            (ours.bytes, theirs.bytes)
+            for ours, theirs in compared
+            if ours.bytes is not None and theirs.bytes is not None
+        ]),
         measurements.file,
         unmatched,
-    )
+        tuple(_whole(runs, discard) for runs in measurements.runs if len(runs.seconds) > discard),
+        measurements.notes,
+    )  # fmt: skip
+
+
+def _whole(runs: Runs, discard: int) -> WholeRuns:
+    seconds, operators = runs.seconds[discard:], runs.operators[discard:]
+    return WholeRuns(runs.batch, len(seconds), float(seconds.mean()), float(operators.mean()))
 
 
 def relative_deviation(estimated: float, measured: float) -> float | None:
@@ -216,12 +255,11 @@ def _averaged(measurements: Measurements, discard: int) -> _Means:
         )
     group = np.repeat(np.arange(len(starts)), sizes)
     kept = np.arange(len(order)) - starts[group] >= discard
-    columns = [measurements.seconds, measurements.bytes]
-    if measurements.output_bytes is not None:
-        columns.append(measurements.output_bytes)
     averages = tuple(
-        np.bincount(group[kept], weights=column[order][kept], minlength=len(starts)) / (sizes - discard)
-        for column in columns
+        None
+        if column is None
+        else np.bincount(group[kept], weights=column[order][kept], minlength=len(starts)) / (sizes - discard)
+        for column in (measurements.seconds, measurements.bytes, measurements.output_bytes)
     )
     return _Means(series[starts], batch[starts], averages)
 
@@ -252,8 +290,9 @@ def _lines(series: Int, batch: Int, amount: Float, count: int) -> list[Line]:
 
 
 def _measured(means: _Means, row: int) -> Measured:
-    amounts = [float(column[row]) for column in means.columns]
-    return Measured(amounts[0], amounts[1], amounts[2] if len(amounts) > 2 else None)
+    seconds, memory, output = (None if column is None else float(column[row]) for column in means.columns)
+    assert seconds is not None
+    return Measured(seconds, memory, output)
 
 
 def _references(

@@ -16,13 +16,13 @@ from typing import Any
 from pydantic import Field
 
 from placeopt.bridges.profiling.estimates import Estimate, Profile, TransferModel, time_text
+from placeopt.bridges.profiling.rooflines import WORK, Rooflines
 from placeopt.errors import DocumentError, SpecError, UsageError, in_file_order, listing
 from placeopt.io.document import Document, NamedFiles, read_document
 from placeopt.io.files import check_input
 from placeopt.io.spec import ANY, GraphFile, LinksSpec, Spec, Tasks
 from placeopt.io.validation import validate
-
-_WORK = ("flops", "bytes")
+from placeopt.model.units import TIME, QuantityError, parse
 
 
 class ProfileFile(GraphFile):
@@ -49,13 +49,19 @@ class Applied:
     """Operators that match no task."""
     restricted: tuple[str, ...]
     """Tasks stated by `flops` or `bytes` before, which now run only on the devices where they were measured."""
+    estimated: tuple[str, ...]
+    """Tasks stated by `flops` or `bytes` before, which keep the times by work on devices without measurements."""
+    uniform: tuple[str, ...]
+    """Types of devices that now have the same times, since the profile states no device; empty for a single type."""
+    unused_share: float | None = None
+    """Share of these operators in the time of all operators of the profile; None if it is zero or not stated."""
 
 
 def profile_document(profile: Profile | None, transfers: TransferModel | None = None) -> dict[str, Any]:
     """Return the profile file of fitted operators and transfers, as plain data.
 
-    A task's `time` is by device if the measurements state devices. Its memory is the largest of all devices; measured
-    `bytes` include the output, which is therefore subtracted.
+    A task's `time` is by device if the measurements state devices. Its memory, if measured, is the largest of all
+    devices; measured `bytes` include the output, which is therefore subtracted.
     """
     document: dict[str, Any] = {"placeopt": 1}
     if profile is not None:
@@ -74,8 +80,11 @@ def profile_document(profile: Profile | None, transfers: TransferModel | None = 
 def _task(estimates: Sequence[Estimate]) -> dict[str, Any]:
     """Return the task entry of an operator measured on one or several devices."""
     times = {estimate.device: time_text(estimate.best.seconds) for estimate in estimates}
-    memory = max(whole_bytes(estimate.best.bytes) for estimate in estimates)
     task: dict[str, Any] = {"time": times.get(None, times)}
+    amounts = [whole_bytes(e.best.bytes) for e in estimates if e.best.bytes is not None]
+    if not amounts:
+        return task
+    memory = max(amounts)
     outputs = [e.best.output_bytes for e in estimates if e.best.output_bytes is not None]
     if outputs:
         output = whole_bytes(max(outputs))
@@ -130,8 +139,9 @@ def self_contained(path: str | Path, out: Path | None = None) -> dict[str, Any]:
 def apply_profile(problem: Mapping[str, Any], profile: Mapping[str, Any]) -> Applied:
     """Merge a profile into a problem that contains its tasks (see `self_contained`); both are plain data.
 
-    A task's duration and memory are replaced, and its output if the profile has one. Durations by device replace only
-    those of the same devices; `flops` and `bytes` are removed. The default link is replaced, overrides are kept.
+    A task's duration and memory are replaced if the profile has them, and its output if the profile has one. Durations
+    by device replace only those of the same devices. `flops`, `bytes` and `precision` are removed; the durations that
+    they state on other devices are written out. The default link is replaced, overrides are kept.
 
     Raises
     ------
@@ -143,7 +153,12 @@ def apply_profile(problem: Mapping[str, Any], profile: Mapping[str, Any]) -> App
     if not tasks:
         raise UsageError("the problem has no tasks to apply a profile to")
     merged: dict[str, Any] = {}
-    names, ops, left, restricted = 0, 0, [], []
+    names, ops = 0, 0
+    left: list[str] = []
+    restricted: list[str] = []
+    estimated: list[str] = []
+    everywhere = False
+    rooflines = Rooflines(problem)
     used: dict[str, None] = {}
     for name, written in tasks.items():
         task = written or {}
@@ -155,9 +170,14 @@ def apply_profile(problem: Mapping[str, Any], profile: Mapping[str, Any]) -> App
             continue
         used[key] = None
         names, ops = names + (key == str(name)), ops + (key != str(name))
-        merged[name] = _merged(task, known[key] or {}, operations.get(op))
-        if isinstance(merged[name].get("time"), dict) and any(given in task for given in _WORK):
-            restricted.append(name)
+        time = (known[key] or {}).get("time")
+        stated: Any = operations.get(op)
+        if any(given in task for given in WORK):
+            stated = rooflines.beside(str(name), map(str, time)) if isinstance(time, dict) else None
+            if isinstance(time, dict):
+                (estimated if stated else restricted).append(name)
+        everywhere |= time is not None and not isinstance(time, dict)
+        merged[name] = _merged(task, known[key] or {}, stated)
     links = (profile.get("links") or {}).get("default")
     if known and not used:
         raise UsageError(
@@ -170,19 +190,48 @@ def apply_profile(problem: Mapping[str, Any], profile: Mapping[str, Any]) -> App
         document["links"] = {**stated, "default": {**(stated.get("default") or {}), **links}}
     document["tasks"] = merged
     unused = tuple(operator for operator in known if operator not in used)
-    return Applied(_in_order(document), names, ops, tuple(left), unused, tuple(restricted))
+    share = _share(known, unused)
+    types = [str((device or {}).get("type", key)) for key, device in (problem.get("devices") or {}).items()]
+    uniform = tuple(dict.fromkeys(types)) if everywhere and len(set(types)) > 1 else ()
+    return Applied(
+        _in_order(document), names, ops, tuple(left), unused, tuple(restricted), tuple(estimated), uniform, share
+    )
 
 
-def _merged(task: Mapping[str, Any], measured: Mapping[str, Any], operation: Any) -> dict[str, Any]:
-    """Return a task merged with its measurements; `operation` are the durations of its op, or None."""
+def _share(entries: Mapping[str, Any], some: Sequence[str]) -> float | None:
+    """Return the share of some entries of a profile in the time of all; None if it is zero or not stated.
+
+    The time of an entry with times by device is the longest.
+    """
+    seconds: dict[str, float] = {}
+    for name, entry in entries.items():
+        time = (entry or {}).get("time")
+        try:
+            found = [
+                parse(each, TIME) for each in (time.values() if isinstance(time, dict) else [time] if time else [])
+            ]
+        except QuantityError:
+            return None
+        if any(each.bare for each in found):
+            return None
+        seconds[name] = max((float(each.value) for each in found), default=0.0)
+    part, whole = sum(seconds[name] for name in some), sum(seconds.values())
+    return part / whole if part else None
+
+
+def _merged(task: Mapping[str, Any], measured: Mapping[str, Any], other: Any) -> dict[str, Any]:
+    """Return a task merged with its measurements.
+
+    `other` are the durations of its op or by its work, or None; a `time` of the task has precedence.
+    """
     kept, found = dict(task), dict(measured)
     time = found.pop("time", None)
     if time is None:  # a profile written by hand may state only memory
         return {**kept, **found}
-    stated = kept.pop("time", None if any(key in task for key in _WORK) else operation)
-    for key in _WORK:
+    stated = kept.pop("time", other)
+    for key in (*WORK, "precision"):
         kept.pop(key, None)
-    if isinstance(time, dict) and stated is not None:
+    if isinstance(time, dict) and stated:
         time = {**(stated if isinstance(stated, dict) else {ANY: stated}), **time}
     operator = {"op": kept.pop("op")} if "op" in kept else {}
     return {**operator, "time": time, **kept, **found}

@@ -1,1 +1,1 @@
-"""Running: plans are executed, and measured times are compared with predicted ones."""
+"""Plans are executed, and measured times are compared with predicted ones."""

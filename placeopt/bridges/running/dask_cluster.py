@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from placeopt.bridges.extras import require
-from placeopt.errors import RunError, UsageError, counted, listing, suggestion, visible
+from placeopt.errors import ExecutionError, UsageError, counted, listing, suggestion, visible
 from placeopt.model.arrays import Int
 from placeopt.model.building import with_changes
 from placeopt.model.problem import Problem, check_problem
@@ -158,7 +158,7 @@ def run_on_dask(
     ------
     UsageError
         If the plan is not feasible, a function or a worker is missing, or the client is asynchronous.
-    RunError
+    ExecutionError
         If a function raises an exception, which is its cause; if a worker is lost, or the run is cancelled. No task of
         the run is left on the cluster.
     MissingExtraError
@@ -275,7 +275,7 @@ class _Run:
         return self._futures
 
     def wait(self, futures: Mapping[str, Future]) -> None:
-        """Wait until every task has ended; raise a RunError if one fails or a worker is lost."""
+        """Wait until every task has ended; raise a ExecutionError if one fails or a worker is lost."""
         from distributed import wait
         from distributed.client import FutureCancelledError, FuturesCancelledError
 
@@ -286,7 +286,7 @@ class _Run:
             except TimeoutError:
                 self._check_workers()
             except (FutureCancelledError, FuturesCancelledError) as error:
-                raise RunError(f"the run was cancelled: {error}") from None
+                raise ExecutionError(f"the run was cancelled: {error}") from None
             if any(future.status == "error" for future in pending):
                 self._fail(futures)
             pending = [future for future in pending if future.status == "pending"]
@@ -297,20 +297,20 @@ class _Run:
         try:
             alive = self._client.run_on_scheduler(worker_names)
         except (OSError, ValueError) as error:  # a closed client
-            raise RunError(f"the scheduler does not answer: {error}") from None
+            raise ExecutionError(f"the scheduler does not answer: {error}") from None
         lost = [self._problem.device_names[d] for d, address in self._addresses.items() if address not in alive]
         if lost:
-            raise RunError(f"{counted(len(lost), 'worker')} lost during the run: {listing(lost)}")
+            raise ExecutionError(f"{counted(len(lost), 'worker')} lost during the run: {listing(lost)}")
 
     def _fail(self, futures: Mapping[str, Future]) -> None:
         for name, future in futures.items():
             if future.status == "error":
                 error = future.exception()
                 if isinstance(error, TaskFailedError):
-                    raise RunError(str(error)) from error.original
+                    raise ExecutionError(str(error)) from error.original
                 self._check_workers()
-                raise RunError(f"task {visible(name)}: {type(error).__name__}: {error}") from error
-        raise RunError("the run was cancelled")
+                raise ExecutionError(f"task {visible(name)}: {type(error).__name__}: {error}") from error
+        raise ExecutionError("the run was cancelled")
 
     def times(self) -> dict[str, tuple[float, float, float]]:
         """The start and the end of each task in seconds, and the seconds spent on receiving its inputs."""

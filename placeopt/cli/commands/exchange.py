@@ -7,15 +7,12 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli.arguments import quantity
+from placeopt.cli.arguments import check_count, pairs, quantity, sizes
 from placeopt.cli.files import check_targets, new_folder, write_document, written
-from placeopt.cli.options import DocumentFile, Report, Trace
+from placeopt.cli.options import BatchSize, Dimensions, DocumentFile, Report, Trace
 from placeopt.cli.output import note_violations, print_notes
 from placeopt.cli.parameters import input_argument, input_option, output_option, time_option
 from placeopt.errors import UsageError
-
-MOST = 2**31
-"""Largest batch size, context, or size of a dimension."""
 
 
 def import_file(
@@ -24,13 +21,15 @@ def import_file(
         str | None, typer.Option("--format", "-f", help="Format of the file; by default detected from its content.")
     ] = None,
     devices: Annotated[
-        Path | None, input_option("--devices", help="A problem or network file with the devices and links.")
+        str | None,
+        typer.Option(
+            "--devices",
+            metavar="FILE|DEVICES",
+            help="A problem or network file with the devices and links, or devices of the catalogue: `h100-sxm:4`.",
+        ),
     ] = None,
-    batch: Annotated[int | None, typer.Option("--batch", "-b", help="Batch size of a model.")] = None,
-    dim: Annotated[
-        list[str] | None,
-        typer.Option("--dim", metavar="NAME=SIZE", help="Value of a named dimension of a model; may be repeated."),
-    ] = None,
+    batch: BatchSize = None,
+    dim: Dimensions = None,
     level: Annotated[str | None, typer.Option("--level", help="Granularity of the tasks of a model.")] = None,
     precision: Annotated[
         str | None, typer.Option("--precision", help="Number format of the computation, such as `fp16`.")
@@ -50,6 +49,7 @@ def import_file(
     from placeopt.bridges.importers.registry import IMPORTERS
     from placeopt.bridges.importers.registry import import_file as read
     from placeopt.bridges.networks import network_of
+    from placeopt.io.files import STDIN
     from placeopt.model import units
 
     if file is None:
@@ -61,16 +61,16 @@ def import_file(
         if tick.bare or not tick.value:
             text = units.shown(resolution)
             raise UsageError(f"--resolution: {text} is not a length of a tick; expected one such as 10 ns")
-    for option, number in (("--batch", batch), ("--context", context)):
-        if number is not None and not 1 <= number <= MOST:
-            raise UsageError(f"{option} is {number}; expected a whole number from 1 to {MOST:,}")
+    check_count("--batch", batch)
+    check_count("--context", context)
     check_targets(("--out", out))
+    network, notes = (None, ()) if devices is None else network_of(STDIN if devices == "-" else devices)
     options = ImportOptions(
         name=name,
         resolution=resolution,
-        network=None if devices is None else network_of(devices)[0],
+        network=network,
         batch=batch,
-        dims=_sizes(dim or []),
+        dims=sizes(dim),
         level=level,
         precision=precision,
         context=context,
@@ -78,24 +78,7 @@ def import_file(
     )
     imported = read(file, format, options)
     write_document(imported.document, out)
-    print_notes(*imported.notes)
-
-
-def _sizes(given: list[str]) -> dict[str, int]:
-    """The sizes of `--dim NAME=SIZE` by name."""
-    from placeopt.model.units import shown
-
-    sizes: dict[str, int] = {}
-    for text in given:
-        name, sign, size = text.rpartition("=")
-        if not (sign and name.strip() and size.strip().isascii() and size.strip().isdigit()):
-            raise UsageError(f"--dim {shown(text)} is not a size; expected NAME=SIZE, such as seq=128")
-        if not 1 <= int(size) <= MOST:
-            raise UsageError(f"--dim {shown(text)}: the size is out of range; expected 1 to {MOST:,}")
-        if name.strip() in sizes:
-            raise UsageError(f"--dim {shown(name.strip())} is given twice")
-        sizes[name.strip()] = int(size)
-    return sizes
+    print_notes(*notes, *imported.notes)
 
 
 def export(
@@ -106,6 +89,17 @@ def export(
     to: Annotated[str | None, typer.Option("--to", help="Format of a runtime.")] = None,
     model: Annotated[
         Path | None, input_option("--model", help="The model from which the problem was imported, for formats with it.")
+    ] = None,
+    batch: BatchSize = None,
+    dim: Dimensions = None,
+    provider: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--provider",
+            metavar="DEVICE=NAME",
+            help="Execution provider of ONNX Runtime, or device of OpenVINO, for a device or a type of device; may be "
+            "repeated.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -124,7 +118,7 @@ def export(
 
     if problem is None:
         for known, listed in EXPORTERS.items():
-            typer.echo(f"{known:<18} {listed.description}")
+            typer.echo(f"{known:<20} {listed.description}")
         return
     if plan is None:
         raise UsageError("the plan is missing; expected placeopt export PROBLEM PLAN")
@@ -137,6 +131,13 @@ def export(
         raise UsageError(f"--to {to} needs --model FILE, the model from which the problem was imported")
     if chosen is not None and not chosen.needs_model and model is not None:
         raise UsageError(f"--to {to} takes no --model")
+    if (batch is not None or dim) and model is None:
+        raise UsageError("--batch and --dim need --model FILE")
+    if provider and (chosen is None or not chosen.takes_providers):
+        takers = [name for name, each in EXPORTERS.items() if each.takes_providers]
+        raise UsageError(f"--provider needs --to {' or '.join(takers)}")
+    check_count("--batch", batch)
+    dims, providers = sizes(dim), pairs("--provider", provider, "DEVICE=NAME, such as gpu0=CUDAExecutionProvider")
     as_folder = chosen is not None and chosen.folder is not None
     if as_folder and out is None:
         raise UsageError(f"--to {to} writes several files; state the folder with --out")
@@ -147,7 +148,7 @@ def export(
     note_violations(found.violations)
     done = True
     if chosen is not None:
-        request = ExportRequest(compiled, read.schedule, model)
+        request = ExportRequest(compiled, read.schedule, model, batch=batch, dims=dims, providers=providers)
         if chosen.folder is not None:
             assert out is not None
             with new_folder(out) as folder:

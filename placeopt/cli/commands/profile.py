@@ -22,14 +22,32 @@ app = typer.Typer(
 @app.command()
 def fit(
     measurements: Annotated[
-        Path | None, input_argument("FILE", "CSV with the columns operator, batch, milliseconds, bytes.")
+        list[Path] | None,
+        input_argument(
+            "FILE",
+            "CSV with the columns operator, batch, milliseconds, bytes; or a trace of ONNX Runtime or torch.profiler.",
+        ),
     ] = None,
     batch: Annotated[int | None, typer.Option("--batch", "-b", help="The batch size to estimate for.")] = None,
+    at: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--at",
+            metavar="BATCH",
+            help="Batch size of the traces; with several, repeat it for each in order. Default: --batch.",
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device", help="The device of the traces, by name or type. Default: times apply to all devices."
+        ),
+    ] = None,
     transfers: Annotated[
         Path | None, input_option("--transfers", help="CSV with the columns bytes, microseconds.")
     ] = None,
     against: Annotated[
-        Path | None, input_option("--against", help="CSV measured at that batch size, for comparison.")
+        Path | None, input_option("--against", help="A file measured at that batch size, for comparison.")
     ] = None,
     discard: Annotated[
         int, typer.Option("--discard", metavar="N", help="Discard the first N measurements of each operator and batch.")
@@ -40,7 +58,7 @@ def fit(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate time and memory of operators at a larger batch size, and of transfers, by linear regression."""
+    """Estimate time and memory of operators at a batch size, and of transfers, by linear regression."""
     from placeopt.bridges.profiling import (
         fit_profile,
         fit_transfers,
@@ -50,23 +68,25 @@ def fit(
     )
     from placeopt.cli.terminal import profile as report
 
-    if measurements is None and transfers is None:
+    if not measurements and transfers is None:
         raise UsageError("nothing to fit; expected a file of measurements, or --transfers FILE")
-    if measurements is None and (batch is not None or against is not None):
-        raise UsageError("--batch and --against need a file of measurements")
-    if measurements is not None and batch is None:
+    if not measurements and any(given is not None for given in (batch, at, device, against)):
+        raise UsageError("--batch, --at, --device and --against need a file of measurements")
+    if measurements and batch is None:
         raise UsageError("--batch is missing; expected the batch size to estimate for, such as --batch 512")
     check_targets(("--out", out))
     profile, model = None, None
-    ignored: dict[Path, tuple[str, ...]] = {}
-    if measurements is not None and batch is not None:
-        found = read_measurements(measurements)
-        ignored[measurements] = found.ignored
-        compared = None if against is None else read_measurements(against)
+    ignored: dict[str, tuple[str, ...]] = {}
+    if measurements and batch is not None:
+        found = read_measurements(*measurements, batch=at or batch, device=device)
+        if device is not None and not any(own == device for _, own in found.series):
+            raise UsageError(f"--device {device}: no file is a trace; a CSV file states devices in a column")
+        ignored[found.file] = found.ignored
+        compared = None if against is None else read_measurements(against, batch=batch, device=device)
         profile = fit_profile(found, batch, against=compared, discard=discard)
     if transfers is not None:
         times = read_transfers(transfers)
-        ignored[transfers] = times.ignored
+        ignored[str(transfers)] = times.ignored
         model = fit_transfers(times)
     if out is not None:
         write_document(profile_document(profile, model), out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -9,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from placeopt.bridges.profiling import Applied, Deviations, Estimate, Line, Profile, TransferModel
+from placeopt.bridges.profiling import Applied, Deviations, Estimate, Line, Measured, Profile, TransferModel
 from placeopt.bridges.profiling.estimates import relative_deviation, time_text
 from placeopt.cli.terminal.console import new_table
 from placeopt.errors import counted, listing, visible
@@ -29,11 +30,12 @@ def profile_data(profile: Profile) -> dict[str, Any]:
         },
         "total": {
             which: {
-                unit: sum(getattr(getattr(each, which), unit) for each in profile.estimates)
-                for unit in ("seconds", "bytes")
+                "seconds": _seconds([getattr(each, which) for each in profile.estimates]),
+                "bytes": _memory([getattr(each, which) for each in profile.estimates]),
             }
             for which in ("estimated", "best")
         },
+        "runs": [{**asdict(runs), "outside": runs.outside} for runs in profile.runs],
         "constant": [_name(estimate) for estimate in profile.constant],
         "falling": [_name(estimate) for estimate in profile.falling],
     }
@@ -45,22 +47,29 @@ def transfers_data(model: TransferModel) -> dict[str, Any]:
 
 
 def print_profile(console: Console, profile: Profile) -> None:
-    """Print the operators with the largest memory, the totals, and deviations from measurements."""
-    estimates = sorted(profile.estimates, key=lambda e: -e.best.bytes)
+    """Print the operators with the largest memory or time, the totals, and deviations from measurements."""
+    memory = _memory([estimate.best for estimate in profile.estimates])
+    largest = "time" if memory is None else "memory"
+    estimates = sorted(profile.estimates, key=lambda e: -(e.best.seconds if e.best.bytes is None else e.best.bytes))
     compared = profile.memory is not None or profile.time is not None
     quality = "off" if compared else "fit"  # measurements at the requested batch size replace the quality of the fit
-    table = new_table(
-        "operator", "batches", "memory", "/sample", quality, "time", "/sample", quality, wrap=["operator"]
-    )
+    columns = [] if memory is None else ["memory", "/sample", quality]
+    table = new_table("operator", "batches", *columns, "time", "/sample", quality, wrap=["operator"])
     for estimate in estimates[:_SHOWN]:
         table.add_row(*_row(estimate, compared))
     console.print(f"[bold]at batch size {profile.batch:,}[/bold]")
     console.print(table)
     if len(estimates) > _SHOWN:
-        console.print(f"  and {len(estimates) - _SHOWN:,} with less memory; --json lists all of them")
-    memory = sum(e.best.bytes for e in estimates)
-    seconds = sum(e.best.seconds for e in estimates)
-    console.print(f"together {_size(memory)} and {_time(seconds)}")
+        console.print(f"  and {len(estimates) - _SHOWN:,} with less {largest}; --json lists all of them")
+    seconds = _seconds([estimate.best for estimate in estimates])
+    console.print(f"together {'' if memory is None else f'{_size(memory)} and '}{_time(seconds)}")
+    for runs in profile.runs:
+        outside = "" if runs.outside < 0 else f", {_percent(runs.outside / runs.seconds)} outside of operators"
+        console.print(
+            f"{counted(runs.count, 'run')} at batch size {runs.batch:,}: {_time(runs.seconds)} on average, operators "
+            f"{_time(runs.operators)}{outside}",
+            soft_wrap=True,
+        )
     if compared:
         console.print(f"\n[bold]deviation of estimates from measurements at batch size {profile.batch:,}[/bold]")
         console.print(_deviation_table({"memory": profile.memory, "time": profile.time}))
@@ -81,6 +90,8 @@ def print_notes(console: Console, profile: Profile) -> None:
         if found:
             names = listing([_name(estimate) for estimate in found], 5)
             console.print(Text(f"note: {operators(len(found))}: {message}: {names}"))
+    for note in profile.notes:
+        console.print(Text(f"note: {note}"))
     if profile.unmatched:
         console.print(f"note: {operators(profile.unmatched)} not compared: not measured at other batch sizes")
 
@@ -107,36 +118,44 @@ def print_applied(console: Console, applied: Applied) -> None:
     )
     for found, message in (
         (applied.left, "no measurements for these tasks"),
-        (applied.unused, "no task has the name or op of these operators"),
+        (applied.unused, f"no task has the name or op of these operators{_share(applied)}"),
         (applied.restricted, "stated by flops or bytes before, these tasks now run only where they were measured"),
+        (applied.estimated, "on devices without measurements, these tasks keep the times from flops and bytes"),
+        (applied.uniform, "the profile states no device, so that times are the same on devices of these types"),
     ):
         if found:
             console.print(Text(f"note: {message}: {listing(found, 5)}"))
 
 
+def _share(applied: Applied) -> str:
+    return "" if applied.unused_share is None else f", {_percent(applied.unused_share)} of the measured time"
+
+
 def _row(estimate: Estimate, compared: bool) -> tuple[str | Text, ...]:
     low, high = estimate.batches[0], estimate.batches[-1]
     sizes = str(low) if low == high else f"{low}-{high}"
-    best, reference = estimate.best, estimate.reference
-    memory, time = estimate.memory.residual, estimate.time.residual
-    off = [_percent(memory), _percent(time)]
-    if compared and reference is not None:
-        off = [
-            _percent(relative_deviation(estimate.estimated.bytes, reference.bytes)),
-            _percent(relative_deviation(estimate.estimated.seconds, reference.seconds)),
-        ]
-    elif compared:
-        off = ["-", "-"]
-    return (
-        Text(visible(_name(estimate), 40)),
-        sizes,
-        _size(best.bytes),
-        _per_sample(estimate.memory, _size),
-        off[0],
-        _time(best.seconds),
-        _per_sample(estimate.time, _time),
-        off[1],
-    )
+    quantities = (("bytes", estimate.memory, _size), ("seconds", estimate.time, _time))
+    cells: list[str | Text] = [Text(visible(_name(estimate), 40)), sizes]
+    for unit, line, shown in quantities:
+        best, estimated = getattr(estimate.best, unit), getattr(estimate.estimated, unit)
+        if line is None or best is None:
+            continue
+        measured = None if estimate.reference is None else getattr(estimate.reference, unit)
+        off = line.residual
+        if compared:
+            off = None if measured is None else relative_deviation(estimated, measured)
+        cells += [shown(best), _per_sample(line, shown), _percent(off)]
+    return tuple(cells)
+
+
+def _memory(measured: Sequence[Measured]) -> float | None:
+    """Return the sum of the measured bytes; None if memory was not measured."""
+    amounts = [each.bytes for each in measured if each.bytes is not None]
+    return sum(amounts) if amounts or not measured else None
+
+
+def _seconds(measured: Sequence[Measured]) -> float:
+    return sum(each.seconds for each in measured)
 
 
 def _per_sample(line: Line, shown: Any) -> str:

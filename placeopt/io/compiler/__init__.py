@@ -12,6 +12,7 @@ import numpy as np
 from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file_order, listing
 from placeopt.io.compiler.checks import TaskMemory, check_groups, check_ranges, check_windows
 from placeopt.io.compiler.durations import DurationTable, feasibility, time_windows
+from placeopt.io.compiler.figures import completed_devices, completed_links
 from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.network import DeviceIndex, link_arrays
 from placeopt.io.compiler.placement import Current, FixedPlacement
@@ -137,8 +138,8 @@ class Compilation:
     """Compiles one spec to a problem.
 
     Faulty parts of the document are missing from `spec`. Checks that depend on them are skipped, so that each error is
-    reported once. If the devices were replaced, `network` is the document of the new ones, and `former` contains the
-    names, pools and types of the old ones; references to these are ignored.
+    reported once. `spec` contains the figures of the catalogue. If the devices were replaced, `network` is the document
+    of the new ones, and `former` contains the names, pools and types of the old ones; references to these are ignored.
     """
 
     def __init__(
@@ -151,12 +152,18 @@ class Compilation:
         network: Document | None = None,
         former: frozenset[str] = frozenset(),
     ) -> None:
-        self.spec, self.document, self.named, self._former = spec, document, named, former
+        self.document, self.named, self._former = document, named, former
+        self.spec = spec
         graph_document, graph, graph_issues = self._graph(document)
         self.issues = Issues(document, graph_document, network)
         for issue in [*issues, *graph_issues]:
             self.issues.keep(issue)
         self.gaps = Gaps.left_by(self.issues, graph_missing=spec.graph is not None and graph is None)
+        figures = {
+            "devices": completed_devices(spec.devices, self.issues),
+            "links": completed_links(spec.links, self.issues),
+        }
+        self.spec = spec.model_copy(update=figures)
         self.tasks: dict[str, TaskSpec] = {}
         self.operations = dict(spec.operations)
         if graph is not None:
@@ -203,7 +210,7 @@ class Compilation:
         separation = separation_pairs(tasks, labels, len(index), issues)
         table = DurationTable(index, scales, feasibility(tasks, index, gaps, issues), gaps, issues)
         allowed = table.feasible.copy()
-        table.fill(tasks, self.operations)
+        table.fill(tasks, self.operations, spec.precision)
         known = not (gaps.devices or gaps.operations or issues.touch("devices") or issues.touch("operations"))
         if known:
             self._check_feasible(index, allowed, table)
@@ -254,6 +261,7 @@ class Compilation:
             contention=spec.contention,
             memory_model=spec.memory_model,
             rounding=scales.rounding,
+            efficiency=table.efficiency(),
         )
 
     def _resolution(self) -> Fraction:
@@ -273,8 +281,8 @@ class Compilation:
             stated, path = device.spec, ("devices", device.pool)
             if stated.memory is not None:
                 capacity[d] = scales.capacity(stated.memory, (*path, "memory"))
-            if stated.speed is not None:
-                scales.speed(stated.speed, (*path, "speed"))
+            for speed, precision in {speed: precision for precision, speed in (stated.speed or {}).items()}.items():
+                scales.speed(speed, (*path, "speed", precision))
             if stated.memory_bandwidth is not None:
                 scales.bandwidth(stated.memory_bandwidth, (*path, "memory_bandwidth"))
             if stated.overhead is not None:

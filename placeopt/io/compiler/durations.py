@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +11,25 @@ from numpy.typing import NDArray
 from placeopt.errors import listing
 from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.network import DeviceIndex
-from placeopt.io.compiler.scales import LARGEST, Scales
-from placeopt.io.spec import Durations, TaskSpec
+from placeopt.io.compiler.scales import LARGEST, Scales, scaled
+from placeopt.io.spec import DeviceSpec, Durations, EfficiencySpec, NumberFormat, TaskSpec
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.problem import UNLIMITED, ratio_ceil
+from placeopt.model.problem import UNLIMITED, Efficiency, ratio_ceil
 from placeopt.model.units import shown
+
+WIDER: dict[NumberFormat, tuple[NumberFormat, ...]] = {
+    "fp64": (),
+    "fp32": ("fp64",),
+    "tf32": ("fp32", "fp64"),
+    "bf16": ("tf32", "fp32", "fp64"),
+    "fp16": ("tf32", "fp32", "fp64"),
+    "fp8": ("fp16", "bf16", "tf32", "fp32", "fp64"),
+    "fp4": ("fp8", "fp16", "bf16", "tf32", "fp32", "fp64"),
+    "int8": ("fp16", "bf16", "tf32", "fp32", "fp64"),
+    "int4": ("int8", "fp16", "bf16", "tf32", "fp32", "fp64"),
+}
+"""The wider formats of each number format, which represent all of its values: the next one first."""
 
 
 def feasibility(tasks: dict[str, TaskSpec], index: DeviceIndex, gaps: Gaps, issues: Issues) -> Bool:
@@ -102,16 +116,18 @@ class DurationTable:
         self.duration: Int = np.zeros(allowed.shape, dtype=np.int64)
         self.feasible: Bool = allowed.copy()
         self._rows: dict[object, tuple[Int, Bool]] = {}
-        doubtful = {device.pool for device in index.devices if issues.touch("devices", device.pool)}
-        self._reported = {"speed": doubtful, "memory_bandwidth": set(doubtful)}
-        """Pools whose missing rate was reported, or that have other issues."""
+        self._scaled: list[tuple[DeviceSpec, list[int], Int]] = []
+        """Devices with equal rates, and the tasks whose durations there depend on an efficiency below 1."""
+        self._doubtful = {device.pool for device in index.devices if issues.touch("devices", device.pool)}
+        self._reported: set[tuple[str, str]] = set()
+        """Pools and their missing rates that were reported."""
 
-    def fill(self, tasks: dict[str, TaskSpec], operations: dict[str, Durations]) -> None:
-        """Fill in the durations of all tasks without issues."""
-        skip, known_operations = self._broken(), list(operations)
+    def fill(self, tasks: dict[str, TaskSpec], operations: dict[str, Durations], precision: NumberFormat) -> None:
+        """Fill in the durations of all tasks without issues; `precision` is the default of the tasks."""
+        skip, known_operations, unknown_default = self._broken(), list(operations), self._issues.touch("precision")
         work: list[tuple[int, str, TaskSpec]] = []
         for row, (name, task) in enumerate(tasks.items()):
-            if name in skip:
+            if name in skip or (unknown_default and task.flops is not None and task.precision is None):
                 continue
             given_by_work = task.flops is not None or task.bytes is not None
             if task.time is not None:
@@ -127,7 +143,22 @@ class DurationTable:
             elif not self._gaps.operations:
                 self._issues.unknown("operation", task.op, known_operations, ("tasks", name, "op"))
         if work:
-            self._roofline(work)
+            self._roofline(work, precision)
+
+    def efficiency(self) -> tuple[Efficiency, ...]:
+        """Return the efficiencies below 1 on which durations depend, by pool in the order of the document."""
+        found: dict[str, Efficiency] = {}
+        for spec, places, rows in self._scaled:
+            pools: dict[str, list[int]] = {}
+            for d in places:
+                pools.setdefault(self._index.devices[d].pool, []).append(d)
+            for pool, members in pools.items():
+                count = int(self.feasible[np.ix_(rows, np.array(members))].any(axis=1).sum())
+                if count:
+                    compute, memory = _factors(spec)
+                    like = self._index.devices[members[0]].spec.like
+                    found[pool] = Efficiency(pool, like, compute, memory, count)
+        return tuple(found[pool] for pool in dict.fromkeys(d.pool for d in self._index.devices) if pool in found)
 
     def restrict(self, fixed: Int) -> None:
         """Restrict fixed tasks to their device; `fixed` (n,) is -1 for a free task."""
@@ -138,7 +169,7 @@ class DurationTable:
 
     def _broken(self) -> set[str | int]:
         """Return tasks with an issue that may concern the duration, such as an unknown key."""
-        harmless = set(TaskSpec.model_fields) - {"time", "op", "flops", "bytes"}
+        harmless = set(TaskSpec.model_fields) - {"time", "op", "flops", "bytes", "precision"}
         about_tasks = [path for path in self._issues.paths if len(path) > 1 and path[0] == "tasks"]
         return {path[1] for path in about_tasks if len(path) < 3 or path[2] not in harmless}
 
@@ -152,8 +183,11 @@ class DurationTable:
         self.duration[row] = found[0]
         self.feasible[row] &= found[1]
 
-    def _roofline(self, work: list[tuple[int, str, TaskSpec]]) -> None:
-        """max(flops / speed, bytes / memory_bandwidth) + overhead, each quotient rounded up to a tick."""
+    def _roofline(self, work: list[tuple[int, str, TaskSpec]], precision: NumberFormat) -> None:
+        """max(flops / speed, bytes / memory_bandwidth) + overhead, each quotient rounded up to a tick.
+
+        Both rates are multiplied by their efficiencies.
+        """
         rows = np.array([row for row, _, _ in work])
         scales = self._scales
         flops = np.array(
@@ -162,29 +196,43 @@ class DurationTable:
         traffic = np.array(
             [0 if task.bytes is None else scales.size(task.bytes, ("tasks", name, "bytes")) for _, name, task in work]
         )
+        formats = [task.precision or precision for _, _, task in work]
+        of_format = {known: np.array([each == known for each in formats]) for known in dict.fromkeys(formats)}
         profiles: dict[tuple[object, ...], list[int]] = {}
         for d, device in enumerate(self._index.devices):
-            profile = (device.spec.speed, device.spec.memory_bandwidth, device.spec.overhead)
+            spec = device.spec
+            speeds = None if spec.speed is None else tuple(spec.speed.items())
+            profile = (speeds, spec.memory_bandwidth, spec.overhead, _factors(spec))
             profiles.setdefault(profile, []).append(d)
         for places in profiles.values():
             device = self._index.devices[places[0]]
-            path = ("devices", device.pool)
+            spec, path = device.spec, ("devices", device.pool)
+            compute, memory = _factors(spec)
             ticks = np.zeros(len(rows), dtype=np.int64)
             exact = np.zeros(len(rows))
-            if device.spec.speed is None:
-                self._no_rate(rows[flops > 0], places, work, "speed", "flops")
-            else:
-                rate = scales.speed(device.spec.speed, (*path, "speed"))
-                ticks, exact = self._quotient(flops, rate, path), flops * (rate[0] / rate[1])
-            if device.spec.memory_bandwidth is not None:
-                rate = scales.bandwidth(device.spec.memory_bandwidth, (*path, "memory_bandwidth"))
-                ticks = np.maximum(ticks, self._quotient(traffic, rate, path))
+            for known, mask in of_format.items():
+                used = _used_format(spec.speed or {}, known)
+                if spec.speed is None or used is None:
+                    self._no_speed(known, rows[mask & (flops > 0)], places, work)
+                else:
+                    rate = scales.speed(scaled(spec.speed[used], compute), (*path, "speed", used))
+                    ticks[mask] = self._quotient(flops[mask], rate, path)
+                    exact[mask] = flops[mask] * (rate[0] / rate[1])
+            depends = (ticks > 0) & (compute < 1)
+            if spec.memory_bandwidth is not None:
+                rate = scales.bandwidth(scaled(spec.memory_bandwidth, memory), (*path, "memory_bandwidth"))
+                moving = self._quotient(traffic, rate, path)
+                depends = (depends & (ticks >= moving)) | ((moving > 0) & (moving >= ticks) & (memory < 1))
+                ticks = np.maximum(ticks, moving)
                 exact = np.maximum(exact, traffic * (rate[0] / rate[1]))
             else:
-                self._no_rate(rows[(flops == 0) & (traffic > 0)], places, work, "memory_bandwidth", "bytes only")
-            if device.spec.overhead is not None:
-                ticks = ticks + scales.ticks(device.spec.overhead, (*path, "overhead"), counts=False)
-                exact = exact + float(min(scales.exact_ticks(device.spec.overhead), LARGEST))
+                lacking = rows[(flops == 0) & (traffic > 0)]
+                self._no_rate(lacking, places, work, "has no memory_bandwidth", "stated by bytes only,", "state it")
+            if depends.any():
+                self._scaled.append((spec, places, rows[depends]))
+            if spec.overhead is not None:
+                ticks = ticks + scales.ticks(spec.overhead, (*path, "overhead"), counts=False)
+                exact = exact + float(min(scales.exact_ticks(spec.overhead), LARGEST))
             self.duration[np.ix_(rows, np.array(places))] = ticks[:, None]
             self._count_rounding(work, exact, ticks, self.feasible[np.ix_(rows, np.array(places))].any(axis=1))
 
@@ -209,18 +257,41 @@ class DurationTable:
             return np.zeros_like(amounts)
         return np.asarray(ratio_ceil(amounts, num, den))
 
+    def _no_speed(
+        self, precision: NumberFormat, rows: Int, places: list[int], work: list[tuple[int, str, TaskSpec]]
+    ) -> None:
+        """Report devices that may run a task but state no speed for its number format."""
+        if self._index.devices[places[0]].spec.speed is None:
+            self._no_rate(rows, places, work, "has no speed", "stated by flops,", "state it")
+            return
+        wider = WIDER[precision]
+        formats = f"{precision} or a wider format ({', '.join(wider)})" if wider else precision
+        remedy = "state one, change the task's precision"
+        self._no_rate(rows, places, work, f"has no speed for {formats}", f"with flops in {precision},", remedy)
+
     def _no_rate(
-        self, rows: Int, places: list[int], work: list[tuple[int, str, TaskSpec]], rate: str, given: str
+        self, rows: Int, places: list[int], work: list[tuple[int, str, TaskSpec]], lack: str, given: str, remedy: str
     ) -> None:
         """Report devices that may run a task but state no rate for its work."""
         names = {row: name for row, name, _ in work}
         for d in places:
             device = self._index.devices[d]
             needing = rows[self.feasible[rows, d]]
-            if len(needing) and device.pool not in self._reported[rate]:
-                self._reported[rate].add(device.pool)
+            if len(needing) and device.pool not in self._doubtful and (device.pool, lack) not in self._reported:
+                self._reported.add((device.pool, lack))
                 self._issues.add(
-                    f"has no {rate}, and task {shown(names[int(needing[0])])}, stated by {given}, may run on it; "
-                    f"state it, or restrict the task's devices",
+                    f"{lack}, and task {shown(names[int(needing[0])])}, {given} may run on it; "
+                    f"{remedy}, or restrict the task's devices",
                     ("devices", device.pool),
                 )
+
+
+def _used_format(speeds: Collection[NumberFormat], precision: NumberFormat) -> NumberFormat | None:
+    """Return the format whose speed applies to a number format: itself or the next wider one; None without one."""
+    return next((known for known in (precision, *WIDER[precision]) if known in speeds), None)
+
+
+def _factors(device: DeviceSpec) -> tuple[Fraction, Fraction]:
+    """Return the factors of the speed and of the memory bandwidth of a device with all figures."""
+    stated = device.efficiency or EfficiencySpec()
+    return stated.compute or Fraction(1), stated.memory or Fraction(1)

@@ -33,6 +33,11 @@ def _value(amount: Amount) -> Fraction | int:
     return amount if isinstance(amount, int) else amount.value
 
 
+def scaled(rate: Amount, factor: Fraction) -> Amount:
+    """Return a rate times a factor, exactly."""
+    return Quantity(_value(rate) * factor, bare=isinstance(rate, int) or rate.bare)
+
+
 class Scales:
     """The length of a tick and the units of bare numbers in a document.
 

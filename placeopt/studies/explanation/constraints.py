@@ -112,7 +112,7 @@ class System:
         scales = Scales(problem.resolution, compilation.spec.units, self._scratch)
         anywhere = np.ones((problem.n_tasks, problem.n_devices), dtype=np.bool_)
         table = DurationTable(index, scales, anywhere, compilation.gaps, self._scratch)
-        table.fill(compilation.tasks, compilation.operations)
+        table.fill(compilation.tasks, compilation.operations, compilation.spec.precision)
         slow = {path[1] for path in self._scratch.paths if path[:1] == ("devices",)}
         for row, task in enumerate(compilation.tasks.values()):
             if task.time is None and (task.flops is not None or task.bytes is not None) and slow:

@@ -1,0 +1,233 @@
+"""Costs of the operators of ONNX Runtime in the domain com.microsoft: fused, quantised and attention operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from placeopt.bridges.costs import formulas
+from placeopt.bridges.costs.formulas import ELEMENTWISE
+from placeopt.bridges.costs.onnx_nodes import SizedNode, UnknownSizeError
+
+Rule = Callable[[SizedNode], int]
+
+_DEQUANTISE = 2
+"""FLOP to convert a quantised element: subtract the zero point, scale."""
+_REQUANTISE = 5
+"""FLOP to quantise an element: scale, round, add the zero point, clip at both ends."""
+
+
+def _fused_convolution(node: SizedNode) -> int:
+    """A convolution, an activation, and perhaps a sum."""
+    kernel, result = node.shape(1), node.result()
+    flops = formulas.convolution(result[0], result[1], math.prod(result[2:]), kernel[1], math.prod(kernel[2:]))
+    return flops + node.results * (bool(node.attribute("activation", b"")) + node.has(3))
+
+
+def _channels_last(node: SizedNode) -> int:
+    """A convolution of N x H x W x C, with an activation and perhaps a sum."""
+    kernel, result = node.shape(1), node.result()
+    flops = formulas.convolution(result[0], result[-1], math.prod(result[1:-1]), kernel[1], math.prod(kernel[2:]))
+    return flops + node.results * (bool(node.attribute("activation", b"")) + node.has(3))
+
+
+def _quantised_convolution(node: SizedNode) -> int:
+    kernel, result = node.shape(3), node.result()
+    if node.attribute("channels_last", 0):
+        result = (result[0], result[-1], *result[1:-1])
+    flops = formulas.convolution(result[0], result[1], math.prod(result[2:]), kernel[1], math.prod(kernel[2:]))
+    return flops + _REQUANTISE * node.results
+
+
+def _matmul(more: int = 0) -> Rule:
+    """A rule for a product, and so many FLOP for each element of the result."""
+
+    def rule(node: SizedNode) -> int:
+        left = node.shape(0)
+        inner = left[-2 if node.attribute("transA", 0) and len(left) > 1 else -1]
+        return formulas.matmul(1, inner, node.results) + more * node.results
+
+    return rule
+
+
+def _weights_in_blocks(node: SizedNode) -> int:
+    """A product with weights that are dequantised as they are read."""
+    inner: int = node.attribute("K", 0)
+    columns: int = node.attribute("N", 0)
+    return formulas.matmul(1, inner, node.results) + _DEQUANTISE * inner * columns
+
+
+def _projected_attention(node: SizedNode) -> int:
+    """Attention of which the operator computes the queries, keys and values from its input."""
+    batch, length, width = node.shape(0)
+    heads, projected = node.attribute("num_heads", 1), node.shape(1)[1]
+    queries, _, values = node.attribute("qkv_hidden_sizes", None) or [projected // 3] * 3
+    place = 8 if node.proto.op_type == "QAttention" else 4
+    past = node.shape(place)[3] if node.has(place) else 0
+    return formulas.matmul(batch * length, width, projected) + formulas.attention(
+        batch, heads, length, length + past, queries // heads, values // heads
+    )
+
+
+def _multi_head_attention(node: SizedNode) -> int:
+    """Attention of queries, keys and values, which may be packed into the first input."""
+    heads = node.attribute("num_heads", 1)
+    queries = node.shape(0)
+    past_place = 5 if node.proto.op_type == "DecoderMaskedMultiHeadAttention" else 6
+    past = node.shape(past_place)[2] if node.has(past_place) else 0
+    if len(queries) == 5:  # batch, length, heads, 3, head size
+        batch, length, _, _, size = queries
+        return formulas.attention(batch, heads, length, length + past, size)
+    batch, length, width = queries
+    if not node.has(1):
+        raise UnknownSizeError("key")
+    keys = node.shape(1)
+    if len(keys) == 5:  # batch, length, heads, 2, head size
+        return formulas.attention(batch, heads, length, keys[1] + past, keys[4])
+    kept = keys[2] if len(keys) == 4 else keys[1]
+    values = node.shape(2)
+    value_size = values[3] if len(values) == 4 else values[2] // heads
+    return formulas.attention(batch, heads, length, kept + past, width // heads, value_size)
+
+
+def _group_query_attention(node: SizedNode) -> int:
+    """Attention in which several heads share keys and values, with a cache of earlier tokens."""
+    batch, length, width = node.shape(0)
+    heads, kept = node.attribute("num_heads", 1), node.attribute("kv_num_heads", 1)
+    size = width // heads if node.has(1) else width // (heads + 2 * kept)
+    cached = node.result(1)[2] if len(node.proto.output) > 1 and node.proto.output[1] else 0
+    before = node.shape(3)[2] if node.has(3) else 0
+    rotary = 3 * batch * length * size * (heads + kept) if node.attribute("do_rotary", 0) else 0
+    return formulas.attention(batch, heads, length, max(cached, before, length), size) + rotary
+
+
+def _expert_sizes(node: SizedNode) -> tuple[int, int, int, int, int]:
+    """Tokens, experts per token, experts, columns of the first product, and columns after its activation."""
+    experts, columns, _ = node.shape(2)
+    inner = columns // 2 if node.attribute("swiglu_fusion", 0) else columns
+    return math.prod(node.shape(0)[:-1]), node.attribute("k", 1), experts, columns, inner
+
+
+def _experts(third: int) -> Rule:
+    """A rule for a mixture of experts: each token passes through k of them; the input `third` adds a product."""
+
+    def rule(node: SizedNode) -> int:
+        tokens, chosen, _, columns, inner = _expert_sizes(node)
+        products = columns + inner + (columns if node.has(third) else 0)
+        width = node.shape(0)[-1]
+        return tokens * chosen * (formulas.matmul(1, width, products) + inner * ELEMENTWISE["swish"])
+
+    return rule
+
+
+def _expert_traffic(node: SizedNode) -> int:
+    """Traffic of a mixture of experts: the weights of no more experts than are chosen are read."""
+    tokens, chosen, experts, _, _ = _expert_sizes(node)
+    activations = node.bytes(0) + node.bytes(1)
+    weights = node.read - activations
+    return activations + weights * min(experts, tokens * chosen) // max(experts, 1) + node.written
+
+
+def _recurrent(node: SizedNode) -> int:
+    steps, batch, inputs = node.shape(0)
+    directions, hidden = node.shape(2)[0], node.attribute("hidden_size", 0)
+    return formulas.recurrent(steps, batch, inputs, hidden, 4, directions)
+
+
+def _pooling(node: SizedNode) -> int:
+    return formulas.pooling(node.results, math.prod(node.attribute("kernel_shape", (1,))))
+
+
+def _requantised(flops: int) -> Rule:
+    """A rule for so many FLOP for each element between dequantisation and quantisation."""
+    return lambda node: node.results * (_DEQUANTISE + flops + _REQUANTISE)
+
+
+def _each(flops: int) -> Rule:
+    """A rule for so many FLOP for each element of the result."""
+    return lambda node: node.results * flops
+
+
+def _embedding(node: SizedNode) -> int:
+    """Traffic of an embedding: indices, one row of each table for each token, and the results."""
+    tables = sum(node.has(place) for place in (2, 3, 4))
+    rows = node.results * node.bytes(2) // max(node.elements(2), 1)
+    return node.bytes(0) + node.bytes(1) + tables * rows + node.written
+
+
+def _rows(node: SizedNode) -> int:
+    """Traffic of a selection from quantised rows: the selected rows and the indices are read."""
+    rows = node.results * node.bytes(0) // max(node.elements(0), 1)
+    return rows + node.bytes(1) + node.written
+
+
+_SKIP_NORM = 7 + 1
+_SKIP_RMS = 4 + 1
+
+FLOPS: dict[str, Rule] = {
+    "Attention": _projected_attention,
+    "BiasAdd": _each(2),
+    "BiasGelu": _each(1 + ELEMENTWISE["gelu"]),
+    "BiasSoftmax": lambda node: formulas.softmax_of(node.results) + node.results,
+    "BiasSplitGelu": _each(3 + ELEMENTWISE["gelu"]),
+    "ComplexMul": _each(3),
+    "DecoderMaskedMultiHeadAttention": _multi_head_attention,
+    "DecoderMaskedSelfAttention": _projected_attention,
+    "DequantizeLinear": _each(_DEQUANTISE),
+    "DynamicQuantizeLSTM": _recurrent,
+    "DynamicQuantizeMatMul": _matmul(_DEQUANTISE),
+    "EmbedLayerNormalization": lambda node: formulas.layer_norm(node.results) + 2 * node.results,
+    "FastGelu": _each(1 + ELEMENTWISE["gelu_tanh"]),
+    "FusedConv": _fused_convolution,
+    "FusedGemm": _matmul(1),
+    "FusedMatMul": _matmul(),
+    "FusedMatMulActivation": _matmul(1),
+    "GatherBlockQuantized": _each(_DEQUANTISE),
+    "Gelu": _each(ELEMENTWISE["gelu"]),
+    "GemmFastGelu": _matmul(ELEMENTWISE["gelu_tanh"]),
+    "GroupNorm": lambda node: formulas.layer_norm(node.results),
+    "GroupQueryAttention": _group_query_attention,
+    "MatMulBnb4": _weights_in_blocks,
+    "MatMulInteger16": _matmul(),
+    "MatMulIntegerToFloat": _matmul(_DEQUANTISE),
+    "MatMulNBits": _weights_in_blocks,
+    "MoE": _experts(6),
+    "MulInteger": _each(3),
+    "MultiHeadAttention": _multi_head_attention,
+    "NhwcConv": _channels_last,
+    "NhwcFusedConv": _channels_last,
+    "NhwcMaxPool": _pooling,
+    "QAttention": _projected_attention,
+    "QGemm": _matmul(_REQUANTISE),
+    "QLinearAdd": _requantised(1 + _DEQUANTISE),
+    "QLinearAveragePool": _pooling,
+    "QLinearConv": _quantised_convolution,
+    "QLinearGlobalAveragePool": lambda node: node.elements(0),
+    "QLinearLeakyRelu": _requantised(ELEMENTWISE["leaky_relu"]),
+    "QLinearMul": _requantised(1 + _DEQUANTISE),
+    "QLinearReduceMean": lambda node: node.elements(0),
+    "QLinearSigmoid": _requantised(ELEMENTWISE["sigmoid"]),
+    "QLinearSoftmax": lambda node: formulas.softmax_of(node.results) + node.results * (_DEQUANTISE + _REQUANTISE),
+    "QMoE": _experts(8),
+    "QuantizeLinear": _each(_REQUANTISE),
+    "QuickGelu": _each(ELEMENTWISE["swish"]),
+    "ReduceSumInteger": lambda node: node.elements(0),
+    "RotaryEmbedding": _each(3),
+    "SkipGroupNorm": _each(_SKIP_NORM),
+    "SkipLayerNormalization": _each(_SKIP_NORM),
+    "SkipSimplifiedLayerNormalization": _each(_SKIP_RMS),
+    "TransposeMatMul": _matmul(),
+}
+"""The FLOP of each operator."""
+
+MOVES = frozenset({"ExpandDims", "Pad", "QLinearConcat", "Range", "Trilu"})
+"""Operators that only move data."""
+
+TRAFFIC: dict[str, Rule] = {
+    "EmbedLayerNormalization": _embedding,
+    "ExpandDims": lambda _node: 0,
+    "GatherBlockQuantized": _rows,
+    "MoE": _expert_traffic,
+    "QMoE": _expert_traffic,
+}
+"""The traffic of operators that read less than their inputs."""

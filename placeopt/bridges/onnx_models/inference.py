@@ -1,0 +1,466 @@
+"""Sizes of all tensors: shape inference node by node, with the values of small constants."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placeopt.bridges.onnx_models.control import inputs_of_bodies, is_known, outputs_of_bodies
+from placeopt.bridges.onnx_models.loading import SMALL, bodies, is_small, read_by
+from placeopt.bridges.onnx_models.operator_shapes import own_types
+from placeopt.bridges.onnx_models.sizes import shape_of, shapes, tensor_of, tensor_type
+from placeopt.bridges.onnx_models.view import Body, Tensor, Values, attribute, operator_name
+from placeopt.errors import DocumentError, Issue, visible
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+    from onnx.defs import OpSchema
+
+_EVALUATED = frozenset(
+    """
+    Abs Add And Cast CastLike Ceil Concat Constant ConstantOfShape Div Equal Expand Floor Gather GatherElements
+    GatherND Greater GreaterOrEqual Identity Less LessOrEqual Max Min Mod Mul Neg Not Or Pow Range ReduceMax ReduceMin
+    ReduceProd ReduceSum Reshape Round ScatterElements ScatterND Shape Sign Size Slice Split Sqrt Squeeze Sub Tile
+    Transpose Unsqueeze Where Xor
+    """.split()  # noqa: SIM905
+)
+"""Operators of the standard domain that compute shapes. Their small results are computed by onnx's reference."""
+
+RANDOM = frozenset(
+    {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
+)
+"""Operators whose outputs differ from run to run, so that they are never folded."""
+
+_SHAPE_ONLY = frozenset({"Shape", "Size"})
+"""Operators whose result depends only on the shape of the input."""
+
+
+@dataclass(slots=True)
+class _Scope:
+    """What is known about the tensors of a graph and of the graphs around it."""
+
+    types: MutableMapping[str, TypeProto] = field(default_factory=dict)
+    values: MutableMapping[str, Values] = field(default_factory=dict)
+    data: MutableMapping[str, TensorProto] = field(default_factory=dict)
+    """The same values as messages."""
+    sequences: MutableMapping[str, int] = field(default_factory=dict)
+    """Bytes of sequences."""
+    assumed: MutableMapping[str, None] = field(default_factory=dict)
+    """Tensors whose size is assumed."""
+
+    def child(self) -> _Scope:
+        """The scope of a body."""
+        return _Scope(
+            ChainMap({}, self.types),
+            ChainMap({}, self.values),
+            ChainMap({}, self.data),
+            ChainMap({}, self.sequences),
+            ChainMap({}, self.assumed),
+        )
+
+    def tensor(self, name: str) -> Tensor:
+        """The size of a tensor."""
+        found = tensor_of(name, self.types[name], self.sequences.get(name, 0))
+        if name in self.assumed and not found.assumed:
+            return Tensor(name, found.element, found.shape, found.bytes, assumed=True)
+        return found
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The sizes of all tensors."""
+        return {name: self.tensor(name) for name in self.types}
+
+
+class Inference:
+    """Infers the types of all tensors of a model whose inputs have known sizes."""
+
+    def __init__(self, proto: ModelProto, opsets: Mapping[str, int], labels: Sequence[str], file: str | None) -> None:
+        self._graph = proto.graph
+        self._opsets = opsets
+        self._imports = list(proto.opset_import)
+        self._ir_version = proto.ir_version
+        self._labels = labels
+        self._file = file
+        self._schemas: dict[tuple[str, str], OpSchema | None] = {}
+        self._issues: list[Issue] = []
+        self._scope = _Scope()
+        self.bodies: dict[int, dict[str, Body]] = {}
+        """Bodies of control flow by index of the node and attribute."""
+
+    @property
+    def values(self) -> dict[str, Values]:
+        """Values of small tensors that do not depend on the values of the inputs."""
+        return dict(self._scope.values)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All tensors of the graph."""
+        return self._scope.tensors()
+
+    def run(
+        self, inputs: Iterable[ValueInfoProto], order: Iterable[int], changed: Mapping[str, tuple[int, int]]
+    ) -> None:
+        """Infer the types of all nodes in topological order.
+
+        Parameters
+        ----------
+        changed
+            The old and new sizes of dimensions of the inputs that the model fixes. With such, the sizes that the model
+            states for other tensors do not hold.
+
+        Raises
+        ------
+        DocumentError
+            If shapes or types do not fit an operator; lists every node.
+        """
+        graph, scope = self._graph, self._scope
+        stated = {} if changed else _stated(graph)
+        for value in inputs:
+            scope.types[value.name] = value.type
+            self._complete_input(value.name, scope)
+        self._add_constants(graph, scope)
+        for index in order:
+            found = self._node(graph.node[index], scope, stated, ("nodes", self._labels[index]))
+            if found:
+                self.bodies[index] = found
+        if changed:
+            self._check_outputs(changed)
+        if self._issues:
+            raise DocumentError(self._issues)
+
+    def _check_outputs(self, changed: Mapping[str, tuple[int, int]]) -> None:
+        """Report that the model fixes a size that was changed: if shapes do not fit, or an output keeps its batch."""
+        batches = dict(sizes for place, sizes in changed.items() if place.endswith("[0]"))
+        for value in self._graph.output:
+            before, after = shape_of(value.type), shape_of(self._scope.types[value.name])
+            if before is None or after is None or len(before) < 2 or len(after) != len(before):
+                continue
+            if before[0] in batches and after[0] == before[0]:
+                self._add(f"the first dimension of the output remains {after[0]}", ("output", value.name))
+        names = ", ".join(f"{place} from {old} to {new}" for place, (old, new) in changed.items())
+        if self._issues:
+            first = self._issues[0]
+            hint = f"the model does not allow another size of {names}; export it with a symbolic dimension"
+            self._issues[0] = Issue(f"{first.message} ({hint})", first.path, first.file)
+
+    @staticmethod
+    def _complete_input(name: str, scope: _Scope) -> None:
+        """Mark an input whose size is not stated, such as a sequence."""
+        if shape_of(scope.types[name]) is None:
+            scope.assumed[name] = None
+
+    def _add_constants(self, graph: GraphProto, scope: _Scope) -> list[str]:
+        """Add the initializers of a graph, and return their names."""
+        from onnx import numpy_helper
+
+        names = []
+        for tensor in graph.initializer:
+            names.append(tensor.name)
+            scope.types[tensor.name] = tensor_type(tensor.data_type, tensor.dims)
+            if any(length < 0 for length in tensor.dims):
+                self._add(f"the initializer has the negative size {min(tensor.dims)}", ("initializer", tensor.name))
+            elif is_small(tensor):
+                try:
+                    scope.values[tensor.name] = numpy_helper.to_array(tensor)
+                except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
+                    self._add(f"the values do not fit the type and shape: {error}", ("initializer", tensor.name))
+                else:
+                    scope.data[tensor.name] = tensor
+        for sparse in graph.sparse_initializer:
+            names.append(sparse.values.name)
+            scope.types[sparse.values.name] = tensor_type(sparse.values.data_type, sparse.dims)
+        return names
+
+    def _node(
+        self, node: NodeProto, scope: _Scope, stated: Mapping[str, TypeProto], place: tuple[str, str]
+    ) -> dict[str, Body]:
+        """Add the types and values of the outputs of a node; return the bodies of control flow."""
+        names = tuple(dict.fromkeys(read_by(node)))
+        missing = [name for name in names if name not in scope.types]
+        if missing:  # in a body; those of the graph are checked before
+            self._add(f"reads {visible(missing[0])}, which no node before it writes", place)
+        found: dict[str, Body] = {}
+        kinds: dict[str, TypeProto] = {}
+        if not missing:
+            found, kinds = self._control(node, scope, place)
+            kinds = kinds or self._inferred(node, names, scope, place)
+        certain = not any(name in scope.assumed for name in (*names, *node.output))
+        for name in filter(None, node.output):
+            self._write(node, name, kinds.get(name), stated.get(name), scope, place if certain else None)
+        if kinds:
+            self._evaluate(node, scope)
+        return found
+
+    def _inferred(
+        self, node: NodeProto, names: tuple[str, ...], scope: _Scope, place: tuple[str, str]
+    ) -> dict[str, TypeProto]:
+        """Types of the outputs as onnx infers them; empty without a schema or after an assumption that does not fit."""
+        from onnx import shape_inference
+        from onnx.checker import ValidationError
+        from onnx.defs import SchemaError
+        from onnx.shape_inference import InferenceError
+
+        schema = self._schema(node)
+        if schema is None:
+            return own_types(node, scope.types)
+        found: dict[str, TypeProto]
+        try:
+            found = shape_inference.infer_node_outputs(
+                schema,
+                node,
+                {name: scope.types[name] for name in names},
+                {name: scope.data[name] for name in names if name in scope.data},
+                None,
+                self._imports,
+                self._ir_version,
+            )
+        except (InferenceError, ValidationError, SchemaError, MemoryError, RuntimeError, ValueError) as error:
+            if not any(name in scope.assumed for name in names):
+                text = str(error).strip().removeprefix("[ShapeInferenceError] ")
+                self._add(f"{operator_name(node)}: {visible(text, 400)}", place)
+            return {}
+        if not schema.has_type_and_shape_inference_function:
+            found |= own_types(node, scope.types)
+        if node.op_type == "Reshape" and node.output[0] in found:
+            before, after = (shape_of(kind) for kind in (scope.types[node.input[0]], found[node.output[0]]))
+            wrong = before is not None and after is not None and math.prod(before) != math.prod(after)
+            if wrong and node.input[0] not in scope.assumed:
+                self._add(f"Reshape: {list(before or ())} has not as many elements as {list(after or ())}", place)
+                return {}
+        return found
+
+    def _schema(self, node: NodeProto) -> OpSchema | None:
+        from onnx import defs
+
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        key = (node.op_type, domain)
+        if key not in self._schemas:
+            version = self._opsets.get(domain)
+            try:
+                self._schemas[key] = None if version is None else defs.get_schema(node.op_type, version, domain)
+            except defs.SchemaError:
+                self._schemas[key] = None
+        return self._schemas[key]
+
+    def _write(
+        self,
+        node: NodeProto,
+        name: str,
+        kind: TypeProto | None,
+        stated: TypeProto | None,
+        scope: _Scope,
+        place: tuple[str, str] | None,
+    ) -> None:
+        """Set the type of an output: as inferred, as the model states it, or as assumed.
+
+        `place` is None if the inferred type depends on an assumption, so that the stated one holds.
+        """
+        if stated is not None and shape_of(stated) is not None and (place is None or kind is None):
+            scope.assumed.pop(name, None)
+            scope.types[name] = stated
+            return
+        if kind is None or not any(shapes(kind)):
+            kind = stated if stated is not None and stated.WhichOneof("value") else kind
+        elif stated is not None and place is not None:
+            self._merge(name, kind, stated, place)
+        if kind is None or shape_of(kind) is None:
+            scope.assumed[name] = None
+            kind = self._assumed(node, name, kind, scope)
+        elif place is None:
+            scope.assumed[name] = None
+        scope.types[name] = kind
+
+    def _merge(self, name: str, kind: TypeProto, stated: TypeProto, place: tuple[str, str]) -> None:
+        """Add the sizes that only the model states to an inferred type."""
+        for shape, other in zip(shapes(kind), shapes(stated), strict=False):
+            lengths = [dim.dim_value if dim.HasField("dim_value") else None for dim in shape.dim]
+            others = [dim.dim_value if dim.HasField("dim_value") else None for dim in other.dim]
+            if len(lengths) != len(others) or any(
+                a is not None and b is not None and a != b for a, b in zip(lengths, others, strict=True)
+            ):
+                self._add(
+                    f"writes {visible(name)} of the shape {_shown(lengths)}, but the model states {_shown(others)}",
+                    place,
+                )
+                continue
+            for dim, length in zip(shape.dim, others, strict=True):
+                if not dim.HasField("dim_value") and length is not None:
+                    dim.dim_value = length
+
+    @staticmethod
+    def _assumed(node: NodeProto, name: str, kind: TypeProto | None, scope: _Scope) -> TypeProto:
+        """A type of known size in place of one that inference leaves open.
+
+        A result whose number of elements depends on data has the most elements that it can have. Another open
+        dimension is 1, and a tensor of unknown rank is like the first input.
+        """
+        from onnx import TypeProto
+
+        read = [scope.tensor(other) for other in node.input if other and other in scope.types]
+        if kind is not None and kind.WhichOneof("value") in ("sequence_type", "map_type", "optional_type"):
+            scope.sequences[name] = sum(tensor.bytes for tensor in read)
+            return kind
+        like = next((tensor for tensor in read if tensor.shape is not None), None)
+        shape = () if like is None or like.shape is None else like.shape
+        if kind is None or kind.WhichOneof("value") is None:
+            return tensor_type(1, ()) if like is None else scope.types[like.name]
+        if not kind.tensor_type.HasField("shape"):
+            return tensor_type(kind.tensor_type.elem_type, shape)
+        found = TypeProto()
+        found.CopyFrom(kind)
+        longest = _LONGEST.get(node.op_type, lambda _node, _shape, _values: 1)(node, shape, scope.values)
+        for dim in found.tensor_type.shape.dim:
+            if not dim.HasField("dim_value"):
+                dim.dim_value = longest
+        return found
+
+    def _evaluate(self, node: NodeProto, scope: _Scope) -> None:
+        """Compute the values of small outputs that do not depend on the values of the inputs of the model."""
+        if node.op_type not in _EVALUATED or node.domain not in ("", "ai.onnx"):
+            return
+        if node.op_type in _SHAPE_ONLY:
+            self._measure(node, scope)
+            return
+        inputs = [name for name in node.input if name]
+        if not all(name in scope.values for name in inputs):
+            return
+        for name in filter(None, node.output):
+            tensor = scope.tensor(name)
+            if tensor.shape is None or tensor.elements > SMALL or name in scope.assumed:
+                return
+        self._compute(node, {name: scope.values[name] for name in inputs}, scope)
+
+    @staticmethod
+    def _measure(node: NodeProto, scope: _Scope) -> None:
+        """Store the result of a Shape or a Size."""
+        from onnx import numpy_helper
+
+        source = node.input[0]
+        shape = scope.tensor(source).shape
+        if shape is None or source in scope.assumed:
+            return
+        if node.op_type == "Size":
+            value = np.array(math.prod(shape), dtype=np.int64)
+        else:
+            value = np.array(shape[attribute(node, "start", 0) : attribute(node, "end", len(shape))], dtype=np.int64)
+        scope.values[node.output[0]] = value
+        scope.data[node.output[0]] = numpy_helper.from_array(value, node.output[0])
+
+    def _compute(self, node: NodeProto, inputs: dict[str, Values], scope: _Scope) -> None:
+        """Store the results of a node with known inputs."""
+        from onnx import numpy_helper
+        from onnx.reference import ReferenceEvaluator
+
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                results = ReferenceEvaluator(node, opsets={"": self._opsets.get("", 1)}).run(None, inputs)
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+            return  # not supported by the reference; the values remain unknown
+        for name, value in zip(filter(None, node.output), results, strict=False):
+            if isinstance(value, np.ndarray | np.generic):
+                scope.values[name] = np.asarray(value)
+                scope.data[name] = numpy_helper.from_array(np.asarray(value), name)
+
+    def _control(
+        self, node: NodeProto, scope: _Scope, place: tuple[str, str]
+    ) -> tuple[dict[str, Body], dict[str, TypeProto]]:
+        """Bodies of control flow, and the types of the outputs that follow from them."""
+        graphs = dict(bodies(node))
+        if not graphs:
+            return {}, {}
+        schema = self._schema(node)
+        if schema is None or not is_known(node, schema.since_version):
+            return {key: self._body(graph, (), scope, None, place)[0] for key, graph in graphs.items()}, {}
+        kinds, repeats = inputs_of_bodies(node, scope.types, scope.values)
+        found, results = {}, []
+        for key, graph in graphs.items():
+            found[key], written = self._body(graph, kinds, scope, repeats, place)
+            results.append(written)
+        outputs = outputs_of_bodies(node, results, repeats)
+        if repeats is None:
+            for name in filter(None, node.output):
+                scope.assumed[name] = None
+        return found, dict(zip(node.output, outputs, strict=False))
+
+    def _body(
+        self,
+        graph: GraphProto,
+        kinds: Sequence[TypeProto | None],
+        scope: _Scope,
+        repeats: int | None,
+        place: tuple[str, str],
+    ) -> tuple[Body, list[TypeProto]]:
+        """A body whose inputs have these types, and the types of its outputs."""
+        inner = scope.child()
+        for position, value in enumerate(graph.input):
+            kind = kinds[position] if position < len(kinds) else None
+            inner.types[value.name] = value.type if kind is None else kind
+            self._complete_input(value.name, inner)
+        constants = set(self._add_constants(graph, inner))
+        stated = _stated(graph)
+        nodes: list[NodeProto] = []
+        nested: dict[int, dict[str, Body]] = {}
+        for node in graph.node:
+            found = self._node(node, inner, stated, place)
+            if all(name in constants for name in read_by(node)) and node.op_type not in RANDOM:
+                constants.update(filter(None, node.output))
+                continue
+            if found:
+                nested[len(nodes)] = found
+            nodes.append(node)
+        written = []
+        for value in graph.output:
+            if value.name in inner.types:
+                written.append(inner.types[value.name])
+            else:
+                self._add(f"no node of its body writes {visible(value.name)}", place)
+        return (
+            Body(tuple(nodes), inner.tensors(), dict(inner.values), frozenset(constants), nested, repeats),
+            written,
+        )
+
+    def _add(self, message: str, path: tuple[str | int, ...]) -> None:
+        self._issues.append(Issue(message, path, self._file))
+
+
+def _stated(graph: GraphProto) -> dict[str, TypeProto]:
+    """Types that the model states for tensors."""
+    return {value.name: value.type for value in (*graph.output, *graph.value_info)}
+
+
+def _shown(lengths: Sequence[int | None]) -> str:
+    return f"[{', '.join('?' if length is None else str(length) for length in lengths)}]"
+
+
+def _most_elements(_node: NodeProto, shape: tuple[int, ...], _values: Mapping[str, Values]) -> int:
+    """Most elements that NonZero finds."""
+    return math.prod(shape)
+
+
+def _most_along(node: NodeProto, shape: tuple[int, ...], _values: Mapping[str, Values]) -> int:
+    """Most slices that Unique or Compress selects."""
+    axis = attribute(node, "axis", None)
+    return math.prod(shape) if axis is None or not -len(shape) <= axis < len(shape) else shape[axis]
+
+
+def _most_boxes(node: NodeProto, shape: tuple[int, ...], values: Mapping[str, Values]) -> int:
+    """Most boxes that NonMaxSuppression selects from boxes of the shape [batch, boxes, 4], for one class."""
+    limit = values.get(node.input[2]) if len(node.input) > 2 else None
+    if len(shape) != 3:
+        return 1
+    most = shape[1] if limit is None or limit.size != 1 else min(shape[1], max(int(limit.reshape(-1)[0]), 0))
+    return shape[0] * most
+
+
+_LONGEST = {
+    "NonZero": _most_elements,
+    "Unique": _most_along,
+    "Compress": _most_along,
+    "NonMaxSuppression": _most_boxes,
+}
+"""Most elements of the open dimension of a result, from the node, the shape of the first input, and known values."""

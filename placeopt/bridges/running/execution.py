@@ -1,0 +1,248 @@
+"""Run a plan of an ONNX model with ONNX Runtime on this machine, and compare predicted with measured times."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from placeopt.bridges.extras import require
+from placeopt.bridges.onnx_models.submodels import Split, Writer, split_model, whole_part
+from placeopt.bridges.running.fitting import node_seconds, transfers
+from placeopt.bridges.running.folding import folded
+from placeopt.bridges.running.pool import Job, Part, Pool, Settings, core_shares
+from placeopt.bridges.running.prediction import fitted_problem, predict
+from placeopt.bridges.running.report import Fit, RunReport
+from placeopt.bridges.running.tensors import TYPES, Difference, checked_inputs, difference, random_inputs, read_inputs
+from placeopt.bridges.running.worker import LEVELS, write_array
+from placeopt.errors import UsageError, alternatives, counted
+from placeopt.io.files import StrPath
+from placeopt.model.problem import NANO, Problem
+from placeopt.model.schedule import Schedule, check_schedule
+from placeopt.simulation import retime
+
+LARGEST_RUNS = 100_000
+
+
+def run_onnx(
+    problem: Problem,
+    schedule: Schedule,
+    model: StrPath,
+    *,
+    runs: int = 5,
+    warmup: int = 1,
+    fit: bool = False,
+    inputs: Mapping[str, Any] | StrPath | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    optimization: str = "none",
+    batch: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    timeout: float = 600.0,
+) -> RunReport:
+    """Run a plan of an ONNX model on the cores of this machine, and return its outputs' differences and its times.
+
+    Each device of the plan is a process, pinned to a core where that is possible. It runs its segments in the order of
+    the plan, each as soon as its inputs are there. The unsplit model runs in one process of the same kind.
+
+    Parameters
+    ----------
+    problem, schedule
+        The problem that was imported from the model, and a plan of it.
+    model
+        The model file.
+    runs, warmup
+        Measured runs, and runs before them.
+    fit
+        Whether to measure each node of the unsplit model and transfers between processes, and predict times from that.
+    inputs
+        An array for each input of the model, or an .npz file of them; by default, random ones.
+    seed
+        Seed of random inputs: floats are uniform in [0, 1), integers 0, booleans true.
+    threads
+        Threads of each process.
+    optimization
+        Graph optimizations of ONNX Runtime: "none", "basic", "extended" or "all". Constants are always computed before.
+    batch, dims
+        Sizes of the dimensions of the model, as at the import.
+    timeout
+        Seconds within which processes must load their models, and then finish each run.
+
+    Raises
+    ------
+    UsageError
+        If an argument is wrong, the model is not that of the problem, or a tensor cannot pass between processes.
+    DocumentError
+        If the model or the inputs cannot be read or are not valid.
+    ExecutionError
+        If ONNX Runtime fails, a process ends, or the time limit passes.
+    MissingExtraError
+        If onnxruntime is not installed.
+    """
+    check_schedule("run_onnx", problem, schedule)
+    _check_numbers(runs, warmup, threads, timeout)
+    if optimization not in LEVELS:
+        raise UsageError(f"optimization: {optimization} is not a level{alternatives(optimization, LEVELS)}")
+    require("onnxruntime", "onnxruntime", "runs of ONNX models")
+    settings = Settings(threads, optimization, float(timeout))
+    source = Path(model).resolve()
+    writer = Writer(source, batch, dims)
+    split = split_model(problem, schedule, writer.model)
+    given = _inputs(inputs, writer, seed)
+    _check_types(split, writer)
+    with tempfile.TemporaryDirectory(prefix="placeopt-run-", ignore_cleanup_errors=True) as made:
+        folder = Path(made)
+        files = {name: f"input-{k}.npy" for k, name in enumerate(given)}
+        for name, value in given.items():
+            write_array(folder / files[name], value)
+        reference = _reference(source, writer, files, folder, settings)
+        writer = folded(writer, folder)
+        split = split_model(problem, schedule, writer.model)
+        whole = whole_part(writer.model)
+        writer.write(folder / "whole.onnx", whole)
+        unsplit = Part("whole.onnx", whole.inputs, whole.outputs, results=whole.outputs)
+        (cores,) = core_shares(1, threads)
+        with Pool([Job("the unsplit model", (unsplit,), _used(files, (unsplit,)), cores)], folder, settings) as pool:
+            one_device = _measured(pool, runs, warmup)[..., 1].max(axis=1)
+        fitted, found = None, None
+        if fit:
+            seconds = node_seconds(unsplit, _used(files, (unsplit,)), folder, settings, runs)
+            moved = [writer.model.tensors[name].bytes for name in split.crossing]
+            link, overhead = transfers(moved, folder, settings, runs)
+            model_of_here = fitted_problem(problem, seconds, link)
+            again = retime(model_of_here, Schedule(schedule.device, schedule.start))
+            fitted = predict(model_of_here, again, split, round(overhead * NANO))
+            known = sum(name in seconds for name in problem.task_names)
+            several = len(np.unique(split.segments.device)) > 1
+            found = Fit(problem.n_tasks, known, link if several else None, overhead)
+        names = writer.write_parts(split, folder)
+        devices = list(dict.fromkeys(split.segments.device.tolist()))
+        jobs = _jobs(problem, split, names, files, devices, threads)
+        with Pool(jobs, folder, settings) as pool:
+            times = _measured(pool, runs, warmup)
+            outputs = pool.outputs()
+    place = np.concatenate([split.segments.on_device(d) for d in devices])
+    ordered = np.empty_like(times)
+    ordered[:, place] = times
+    return RunReport(
+        problem=problem.name,
+        device_names=problem.device_names,
+        segment_device=split.segments.device,
+        segment_tasks=tuple(part.tasks for part in split.parts),
+        predicted=predict(problem, schedule, split),
+        fitted=fitted,
+        fit=found,
+        start=ordered[..., 0],
+        end=ordered[..., 1],
+        one_device=one_device,
+        differences=_differences(writer, outputs, reference),
+        cores={job.name: job.cores for job in jobs},
+        notes=tuple(_notes(jobs, threads)),
+    )
+
+
+def _check_numbers(runs: int, warmup: int, threads: int, timeout: float) -> None:
+    for name, number, least, most in (
+        ("runs", runs, 1, LARGEST_RUNS),
+        ("warmup", warmup, 0, LARGEST_RUNS),
+        ("threads", threads, 1, 4096),
+    ):
+        if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
+            raise UsageError(f"{name}: {number!r} is out of range; expected a whole number from {least} to {most:,}")
+    if not 0 < timeout < float("inf"):
+        raise UsageError(f"timeout: {timeout!r} is not a time; expected a positive number of seconds")
+
+
+def _inputs(inputs: Mapping[str, Any] | StrPath | None, writer: Writer, seed: int) -> dict[str, Any]:
+    if inputs is None:
+        return random_inputs(writer.model, seed)
+    if isinstance(inputs, Mapping):
+        return checked_inputs(inputs, writer.model)
+    return read_inputs(Path(inputs), writer.model)
+
+
+def _check_types(split: Split, writer: Writer) -> None:
+    """Reject tensors that processes cannot exchange."""
+    model = split.model
+    for name in dict.fromkeys((*split.crossing, *model.outputs)):
+        kind = writer.value(name).type.WhichOneof("value")
+        element = model.tensors[name].element if kind == "tensor_type" else kind
+        if element not in TYPES:
+            raise UsageError(
+                f"processes cannot exchange {name}, because NumPy has no arrays of type {element or 'unknown'}"
+            )
+
+
+def _reference(
+    source: Path, writer: Writer, files: Mapping[str, str], folder: Path, settings: Settings
+) -> dict[str, Any]:
+    """Return the outputs of the model file itself."""
+    model = writer.model
+    outputs = tuple(name for name in model.outputs if name not in model.inputs)
+    part = Part(str(source), model.inputs, outputs, results=outputs)
+    with Pool([Job("the unsplit model", (part,), files)], folder, settings) as pool:
+        pool.run()
+        return pool.outputs()
+
+
+def _jobs(
+    problem: Problem, split: Split, names: Sequence[str], files: Mapping[str, str], devices: list[int], threads: int
+) -> list[Job]:
+    """Return what the worker of each device runs."""
+    segments, results = split.segments.device.tolist(), frozenset(split.model.outputs)
+    worker = {device: place for place, device in enumerate(devices)}
+    jobs = []
+    for device, cores in zip(devices, core_shares(len(devices), threads), strict=True):
+        parts = []
+        for k in split.segments.on_device(device).tolist():
+            part = split.parts[k]
+            send = {
+                name: tuple(
+                    dict.fromkeys(worker[segments[r]] for r in split.readers.get(name, ()) if segments[r] != device)
+                )
+                for name in part.outputs
+            }
+            parts.append(
+                Part(
+                    names[k],
+                    part.inputs,
+                    part.outputs,
+                    {name: peers for name, peers in send.items() if peers},
+                    tuple(name for name in part.outputs if name in results),
+                )
+            )
+        jobs.append(Job(problem.device_names[device], tuple(parts), _used(files, parts), cores))
+    return jobs
+
+
+def _used(files: Mapping[str, str], parts: Sequence[Part]) -> dict[str, str]:
+    """Return the files of the graph inputs that parts read."""
+    return {name: files[name] for part in parts for name in part.inputs if name in files}
+
+
+def _measured(pool: Pool, runs: int, warmup: int) -> Any:
+    """(runs, parts, 2) start and end in seconds, parts in the order of jobs."""
+    for _ in range(warmup):
+        pool.run()
+    times = [[span for spans in pool.run() for span in spans] for _ in range(runs)]
+    return np.array(times, dtype=np.float64) / 1e9
+
+
+def _differences(writer: Writer, outputs: Mapping[str, Any], reference: Mapping[str, Any]) -> tuple[Difference, ...]:
+    return tuple(difference(name, outputs[name], reference[name]) for name in writer.model.outputs if name in reference)
+
+
+def _notes(jobs: Sequence[Job], threads: int) -> list[str]:
+    notes = []
+    used = {core for job in jobs for core in job.cores}
+    if not used:
+        notes.append("processes cannot be pinned to cores on this system, so times vary more")
+    elif len(used) < len(jobs) * threads:
+        notes.append(
+            f"{counted(len(jobs), 'device')} share {counted(len(used), 'core')}, so segments that the plan runs at the "
+            "same time slow each other down"
+        )
+    return notes

@@ -1,0 +1,92 @@
+"""Measure what a prediction for this machine needs: durations of nodes, transfers between workers, overheads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from placeopt.bridges.profiling import TransferModel, TransferTimes, fit_transfers, read_onnxruntime_profile
+from placeopt.bridges.running.pool import Job, Part, Pool, Settings, core_shares
+from placeopt.bridges.running.worker import write_array
+from placeopt.errors import ExecutionError
+from placeopt.io.files import size_limit
+
+SIZES = 5
+"""Largest number of sizes for which transfers are measured: the smallest and largest of the plan, and some between."""
+
+_PROFILE = 1 << 32
+"""Size limit of a profile in bytes; `--max-size` is for files of the user."""
+
+
+def node_seconds(
+    part: Part, inputs: Mapping[str, str], folder: Path, settings: Settings, runs: int
+) -> dict[str, float]:
+    """Return the duration of each node of a model by name, from ONNX Runtime's profiler.
+
+    It is the median over the runs, without the first one. The time of a run that the profiler assigns to no node is
+    spread evenly over the nodes.
+    """
+    (cores,) = core_shares(1, settings.threads)
+    with Pool([Job("profiling", (part,), inputs, cores)], folder, settings, profile=True) as pool:
+        for _ in range(runs + 1):
+            pool.run()
+        file = pool.profile()
+    with size_limit(_PROFILE):
+        found = read_onnxruntime_profile(file)
+    if not found.runs:
+        raise ExecutionError("the profile of ONNX Runtime has no runs")
+    count = len(found.series)
+    order = np.argsort(found.member, kind="stable")
+    each = np.split(found.seconds[order], np.cumsum(np.bincount(found.member, minlength=count))[:-1])
+    whole = found.runs[0]
+    rest = float(np.median((whole.seconds - whole.operators)[1:])) / count
+    return {
+        name: float(np.median(times[1:] if len(times) > runs else times)) + max(0.0, rest)
+        for (name, _device), times in zip(found.series, each, strict=True)
+    }
+
+
+def transfers(moved: Sequence[int], folder: Path, settings: Settings, runs: int) -> tuple[TransferModel, float]:
+    """Return transfers between two workers as a line, and the seconds that a segment takes without work.
+
+    The first worker copies a tensor and sends it to the second one, which copies it. The transfer takes from the end
+    of the first copy to the start of the second one. The measured sizes are quantiles of `moved`, the bytes of the
+    tensors that the plan moves.
+    """
+    cores = core_shares(2, settings.threads)
+    sizes = sorted({max(4, int(size) // 4 * 4) for size in np.quantile(moved or [4], np.linspace(0, 1, SIZES))})
+    sizes = sizes if len(sizes) > 1 else [*sizes, 4 * sizes[0]]
+    seconds, overhead = [], 0.0
+    for size in sizes:
+        count = size // 4
+        files = [f"copy-{size}-{k}.onnx" for k in range(2)]
+        for file, source, target in zip(files, ("x", "y"), ("y", "z"), strict=True):
+            _write_copy(folder / file, source, target, count)
+        write_array(folder / f"copy-{size}.npy", np.ones(count, dtype=np.float32))
+        first = Part(files[0], ("x",), ("y",), {"y": (1,)})
+        second = Part(files[1], ("y",), ("z",), results=("z",))
+        jobs = [Job("sender", (first,), {"x": f"copy-{size}.npy"}, cores[0]), Job("receiver", (second,), {}, cores[1])]
+        with Pool(jobs, folder, settings) as pool:
+            pool.run()
+            times = [pool.run() for _ in range(max(runs, 5))]
+        seconds.append(float(np.median([b[0][0] - a[0][1] for a, b in times])) / 1e9)
+        if size == sizes[0]:
+            overhead = float(np.median([end - start for _, ((start, end),) in times])) / 1e9
+    return fit_transfers(TransferTimes(np.array(sizes, dtype=np.float64), np.array(seconds))), overhead
+
+
+def _write_copy(path: Path, source: str, target: str, count: int) -> None:
+    """Write a model that copies a vector."""
+    from onnx import TensorProto, helper
+
+    kind = TensorProto.FLOAT
+    graph = helper.make_graph(
+        [helper.make_node("Identity", [source], [target])],
+        "copy",
+        [helper.make_tensor_value_info(source, kind, [count])],
+        [helper.make_tensor_value_info(target, kind, [count])],
+    )
+    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
+    path.write_bytes(model.SerializeToString())

@@ -1,0 +1,265 @@
+"""Worker processes, one for each device; `worker.py` is the script that they execute."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from placeopt.errors import ExecutionError, UsageError, visible
+
+HEAD_START = 2_000_000
+"""Nanoseconds between the command and the start of a run, so that all processes have read it."""
+
+_LOG = 2000
+"""Characters of the standard error of a process that a message quotes at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A segment as its worker runs it."""
+
+    file: str
+    """The model, relative to the folder."""
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    send: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The workers that need an output, by its name."""
+    results: tuple[str, ...] = ()
+    """Outputs that are outputs of the whole model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one worker runs."""
+
+    name: str
+    """Name of the device, for messages."""
+    parts: tuple[Part, ...]
+    """In order of execution."""
+    inputs: Mapping[str, str]
+    """Files of graph inputs by name, relative to the folder."""
+    cores: tuple[int, ...] = ()
+    """Cores to which the process is pinned; empty if that is not possible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How workers run their parts."""
+
+    threads: int = 1
+    """Threads within an operator, each on a separate core if there are enough."""
+    optimization: str = "none"
+    """Level of graph optimizations, a key of `worker.LEVELS`."""
+    timeout: float = 600.0
+    """Seconds within which workers must answer."""
+
+
+def core_shares(count: int, threads: int) -> list[tuple[int, ...]]:
+    """Return `threads` cores for each of `count` processes, round-robin; empty where processes cannot be pinned."""
+    if not hasattr(os, "sched_getaffinity"):
+        return [()] * count
+    cores = sorted(os.sched_getaffinity(0))
+    return [tuple(sorted({cores[(i * threads + k) % len(cores)] for k in range(threads)})) for i in range(count)]
+
+
+class Pool:
+    """Worker processes that are connected where tensors pass between them.
+
+    Used as a context manager: at its end, also after an exception, no process is left.
+    """
+
+    def __init__(self, jobs: Sequence[Job], folder: Path, settings: Settings, *, profile: bool = False) -> None:
+        if os.name != "posix":
+            raise UsageError("plans can be run on Linux and macOS only: workers inherit connected sockets")
+        self._jobs = jobs
+        self._folder = folder
+        self._settings = {"threads": settings.threads, "optimization": settings.optimization, "profile": profile}
+        self._timeout = settings.timeout
+        self._processes: list[subprocess.Popen[str]] = []
+        self._listeners: list[threading.Thread] = []
+        self._messages: queue.Queue[tuple[int, dict[str, Any] | None]] = queue.Queue()
+
+    def __enter__(self) -> Pool:
+        try:
+            self._start()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def run(self) -> list[list[tuple[int, int]]]:
+        """Run all parts once; return start and end of each part of each job, in nanoseconds from the start of the run.
+
+        Raises
+        ------
+        ExecutionError
+            If a part fails, a process ends, or the time limit passes.
+        """
+        at = time.perf_counter_ns() + HEAD_START
+        answers = self._all({"run": at})
+        return [[(start - at, end - at) for start, end in answer["times"]] for answer in answers]
+
+    def outputs(self) -> dict[str, Any]:
+        """Return the results of the last run by name."""
+        from placeopt.bridges.running.worker import read_array
+
+        files = {name: file for answer in self._all({"save": {}}) for name, file in answer["files"].items()}
+        return {name: read_array(self._folder / file) for name, file in files.items()}
+
+    def profile(self) -> Path:
+        """End the profile of the first part of the first job and return its file."""
+        return Path(self._all({"profile": {}})[0]["file"])
+
+    def _start(self) -> None:
+        script = Path(__file__).with_name("worker.py")
+        with contextlib.ExitStack() as ours:
+            ends = self._sockets(ours)
+            for index, job in enumerate(self._jobs):
+                peers = {peer: end.fileno() for (owner, peer), end in ends.items() if owner == index}
+                with open(self._log(index), "wb") as log:
+                    process = subprocess.Popen(
+                        [sys.executable, "-I", str(script)],
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        stderr=log,
+                        encoding="utf-8",
+                        pass_fds=list(peers.values()),
+                        start_new_session=True,  # Ctrl-C reaches only the process that waits
+                    )
+                self._processes.append(process)
+                listener = threading.Thread(target=self._listen, args=(index, process), daemon=True)
+                listener.start()
+                self._listeners.append(listener)
+                self._send(index, self._configuration(job, peers))
+        self._answers()
+
+    def _sockets(self, stack: contextlib.ExitStack) -> dict[tuple[int, int], socket.socket]:
+        """Return the socket of each worker to each other one to which it is connected, by both indices."""
+        pairs = {
+            (min(index, peer), max(index, peer)): None
+            for index, job in enumerate(self._jobs)
+            for part in job.parts
+            for peers in part.send.values()
+            for peer in peers
+        }
+        ends = {}
+        for low, high in pairs:
+            made = socket.socketpair()
+            for owner, peer, end in ((low, high, made[0]), (high, low, made[1])):
+                ends[owner, peer] = stack.enter_context(end)
+        return ends
+
+    def _configuration(self, job: Job, peers: Mapping[int, int]) -> dict[str, Any]:
+        parts = [
+            {
+                "file": part.file,
+                "inputs": part.inputs,
+                "outputs": part.outputs,
+                "send": part.send,
+                "results": part.results,
+            }
+            for part in job.parts
+        ]
+        return {
+            **self._settings,
+            "path": sys.path,
+            "cores": job.cores,
+            "folder": str(self._folder.resolve()),
+            "inputs": job.inputs,
+            "peers": peers,
+            "segments": parts,
+        }
+
+    def _log(self, index: int) -> Path:
+        return self._folder / f"worker-{index}.log"
+
+    def _listen(self, index: int, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            self._messages.put((index, json.loads(line)))
+        self._messages.put((index, None))
+
+    def _send(self, index: int, message: Mapping[str, Any]) -> None:
+        stream = self._processes[index].stdin
+        assert stream is not None
+        with contextlib.suppress(OSError):  # the process has ended, which `_answers` reports
+            stream.write(json.dumps(message) + "\n")
+            stream.flush()
+
+    def _all(self, command: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Send a command to all workers and return their answers."""
+        for index in range(len(self._jobs)):
+            self._send(index, command)
+        return self._answers()
+
+    def _answers(self) -> list[dict[str, Any]]:
+        """Return one message of each worker."""
+        answers: dict[int, dict[str, Any]] = {}
+        latest = time.monotonic() + self._timeout
+        while len(answers) < len(self._jobs):
+            try:
+                index, message = self._messages.get(timeout=max(0.0, latest - time.monotonic()))
+            except queue.Empty:
+                late = [job.name for index, job in enumerate(self._jobs) if index not in answers]
+                raise ExecutionError(
+                    f"no answer within {self._timeout:g} s from the worker of {', '.join(late)}; "
+                    "a longer time limit may help"
+                ) from None
+            if message is None:
+                raise ExecutionError(self._ended(index))
+            if message.get("lost"):  # the message of the worker that ended states why
+                continue
+            if "error" in message:
+                raise ExecutionError(f"{self._where(index, message['segment'])}: {visible(message['error'], 1000)}")
+            answers[index] = message
+        return [answers[index] for index in range(len(self._jobs))]
+
+    def _where(self, index: int, part: int | None) -> str:
+        job = self._jobs[index]
+        return f"worker of {job.name}" + ("" if part is None else f", {job.parts[part].file}")
+
+    def _ended(self, index: int) -> str:
+        """Return a message for a worker that has ended by itself."""
+        code = self._processes[index].wait()
+        how = f"exit code {code}" if code >= 0 else _signal_name(-code)
+        text = self._log(index).read_text(encoding="utf-8", errors="replace").strip()[-_LOG:]
+        hint = "; perhaps the machine has too little memory" if code == -signal.SIGKILL else ""
+        return f"{self._where(index, None)}: the process has ended with {how}{hint}" + (
+            f": {visible(text, _LOG)}" if text else ""
+        )
+
+    def _close(self) -> None:
+        for process in self._processes:
+            process.kill()
+        for process, listener in zip(self._processes, self._listeners, strict=False):
+            process.wait()
+            listener.join()
+            for pipe in (process.stdin, process.stdout):
+                assert pipe is not None
+                with contextlib.suppress(OSError):  # the process has not read all
+                    pipe.close()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,191 @@
+"""What a run of a plan found: differences of outputs, predicted and measured times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from placeopt.bridges.profiling import TransferModel
+from placeopt.bridges.running.prediction import Prediction
+from placeopt.bridges.running.tensors import Difference
+from placeopt.model.arrays import Float, Int
+from placeopt.views.traces import Span
+
+TOLERANCE = 1e-4
+"""Largest relative difference of outputs that counts as equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What was measured to predict the times of this machine."""
+
+    problem_tasks: int
+    """Number of tasks of the problem."""
+    measured_tasks: int
+    """Tasks with a measured duration; the others keep that of the problem."""
+    transfer: TransferModel | None
+    """Transfers between two workers; None if the plan uses one device."""
+    overhead: float
+    """Seconds that each segment takes in addition to its tasks."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunReport:
+    """The result of `run_onnx`: r runs of a plan with s segments. Times are in seconds, arrays are read-only.
+
+    Attributes
+    ----------
+    problem
+        Name of the problem.
+    device_names
+        The devices of the problem.
+    segment_device
+        (s,) device of each segment; segments are in topological order.
+    segment_tasks
+        The names of the tasks of each segment.
+    predicted
+        Prediction of the problem.
+    fitted
+        Prediction with measured durations and links; None without `fit`.
+    fit
+        The measurements behind `fitted`; None without `fit`.
+    start, end
+        (r, s) measured start and end of each segment, from the start of the run.
+    one_device
+        (r,) measured time of the unsplit model in one worker.
+    differences
+        Differences of the outputs from those of the unsplit model.
+    cores
+        Cores of each worker by device name; empty where processes cannot be pinned.
+    notes
+        What limits the comparison: one sentence each.
+    """
+
+    problem: str
+    device_names: tuple[str, ...]
+    segment_device: Int
+    segment_tasks: tuple[tuple[str, ...], ...]
+    predicted: Prediction
+    fitted: Prediction | None
+    fit: Fit | None
+    start: Float
+    end: Float
+    one_device: Float
+    differences: tuple[Difference, ...]
+    cores: dict[str, tuple[int, ...]]
+    notes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for array in (self.start, self.end, self.one_device):
+            array.flags.writeable = False
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return len(self.start)
+
+    @property
+    def measured(self) -> Float:
+        """(s,) median duration of each segment."""
+        return np.asarray(np.median(self.end - self.start, axis=0), dtype=np.float64)
+
+    @property
+    def makespan(self) -> float:
+        """Median over the runs of the end of the last segment."""
+        return float(np.median(self.end.max(axis=1)))
+
+    @property
+    def typical_run(self) -> int:
+        """The run whose makespan is the median, or the next shorter one."""
+        order = np.argsort(self.end.max(axis=1), kind="stable")
+        return int(order[(self.runs - 1) // 2])
+
+    @property
+    def largest_difference(self) -> float:
+        """The largest relative difference of an output."""
+        return max((each.relative for each in self.differences), default=0.0)
+
+    @property
+    def equal(self) -> bool:
+        """Whether all outputs equal those of the unsplit model, up to `TOLERANCE`."""
+        return self.largest_difference <= TOLERANCE
+
+    def spans(self) -> dict[str, dict[str, list[Span]]]:
+        """The segments of the predictions and of the run with the median time, for `placeopt.views.traces`."""
+        typical = self.typical_run
+        tracks = {"predicted": (self.predicted.start, self.predicted.start + self.predicted.busy)}
+        if self.fitted is not None:
+            tracks["fitted"] = (self.fitted.start, self.fitted.start + self.fitted.busy)
+        tracks["measured"] = (self.start[typical], self.end[typical])
+        found: dict[str, dict[str, list[Span]]] = {}
+        for title, (start, end) in tracks.items():
+            threads = found.setdefault(title, {})
+            for k, tasks in enumerate(self.segment_tasks):
+                own = threads.setdefault(self.device_names[int(self.segment_device[k])], [])
+                name = tasks[0] if len(tasks) == 1 else f"{tasks[0]} .. {tasks[-1]}"
+                args = {"segment": k, "tasks": len(tasks), "measured_us": float(self.measured[k]) * 1e6}
+                own.append(Span(name, float(start[k]), float(end[k]), args))
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, for JSON."""
+        return {
+            "problem": self.problem,
+            "runs": self.runs,
+            "equal": self.equal,
+            "tolerance": TOLERANCE,
+            "outputs": [
+                {"name": each.output, "absolute": _finite(each.absolute), "relative": _finite(each.relative)}
+                for each in self.differences
+            ],
+            "makespan": {
+                "measured": self.makespan,
+                "predicted": self.predicted.makespan,
+                "fitted": None if self.fitted is None else self.fitted.makespan,
+                "plan": self.predicted.tasks,
+                "fitted_plan": None if self.fitted is None else self.fitted.tasks,
+            },
+            "one_device": {
+                "measured": float(np.median(self.one_device)),
+                "predicted": self.predicted.one_device,
+                "fitted": None if self.fitted is None else self.fitted.one_device,
+            },
+            "fit": None if self.fit is None else _fit_data(self.fit),
+            "segments": [
+                {
+                    "device": self.device_names[int(self.segment_device[k])],
+                    "tasks": list(tasks),
+                    "predicted": float(self.predicted.busy[k]),
+                    "fitted": None if self.fitted is None else float(self.fitted.busy[k]),
+                    "measured": float(self.measured[k]),
+                    "start": self.start[:, k].tolist(),
+                    "end": self.end[:, k].tolist(),
+                }
+                for k, tasks in enumerate(self.segment_tasks)
+            ],
+            "cores": {name: list(cores) for name, cores in self.cores.items()},
+            "notes": list(self.notes),
+        }
+
+
+def _finite(amount: float) -> float | None:
+    """JSON has no infinity."""
+    return amount if np.isfinite(amount) else None
+
+
+def _fit_data(fit: Fit) -> dict[str, Any]:
+    transfer = fit.transfer
+    return {
+        "measured_tasks": fit.measured_tasks,
+        "tasks": fit.problem_tasks,
+        "overhead": fit.overhead,
+        "transfer": None
+        if transfer is None
+        else {
+            "latency": transfer.latency,
+            "seconds_per_byte": transfer.seconds_per_byte,
+            "residual": transfer.residual,
+        },
+    }

@@ -1,0 +1,88 @@
+"""placeopt run: a plan of an ONNX model, executed on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from placeopt.cli.arguments import check_count, seconds, sizes
+from placeopt.cli.files import check_targets, written
+from placeopt.cli.options import AsJson, BatchSize, Dimensions, PlanPath, ProblemFile
+from placeopt.cli.output import note_violations, print_json, print_notes, stdout_console
+from placeopt.cli.parameters import input_option, output_option, time_option
+
+
+def run(
+    problem: ProblemFile,
+    plan: PlanPath,
+    model: Annotated[Path, input_option("--model", help="The ONNX model from which the problem was imported.")],
+    runs: Annotated[int, typer.Option("--runs", "-n", help="Number of measured runs; times are medians.")] = 5,
+    warmup: Annotated[int, typer.Option("--warmup", help="Number of runs before the measured ones.")] = 1,
+    fit: Annotated[
+        bool, typer.Option("--fit", help="Measure nodes and transfers first, and predict times from that, too.")
+    ] = False,
+    inputs: Annotated[
+        Path | None, input_option("--inputs", help="An .npz file with an array for each input; random by default.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of random inputs.")] = 0,
+    threads: Annotated[int, typer.Option("--threads", help="Threads of each process.")] = 1,
+    optimization: Annotated[
+        str, typer.Option("--optimization", help="Graph optimizations: `none`, `basic`, `extended` or `all`.")
+    ] = "none",
+    batch: BatchSize = None,
+    dim: Dimensions = None,
+    timeout: Annotated[
+        str, time_option("--timeout", help="Longest time to load the models, and longest time of a run.")
+    ] = "10min",
+    as_json: AsJson = False,
+    trace: Annotated[
+        Path | None,
+        output_option("--trace", metavar="FILE.json", help="Write predicted and measured times for ui.perfetto.dev."),
+    ] = None,
+) -> None:
+    """Execute a saved plan of an ONNX model on this machine's cores, and compare outputs and times.
+
+    Each device is a process with ONNX Runtime. The exit code is 1 if an output differs from that of the unsplit model.
+    """
+    from placeopt.bridges.running.execution import run_onnx
+    from placeopt.bridges.running.report import TOLERANCE
+    from placeopt.cli.terminal.running import print_run
+    from placeopt.io.compiler import load
+    from placeopt.io.plan import read_plan
+    from placeopt.verifier import verify
+    from placeopt.views.traces import write_spans
+
+    check_count("--batch", batch)
+    limit = seconds(timeout, "--timeout")
+    assert limit is not None
+    named = sizes(dim)
+    check_targets(("--trace", trace))
+    compiled = load(problem)
+    read = read_plan(plan, compiled)
+    note_violations(verify(compiled, read.schedule, read.claim).violations)
+    report = run_onnx(
+        compiled,
+        read.schedule,
+        model,
+        runs=runs,
+        warmup=warmup,
+        fit=fit,
+        inputs=inputs,
+        seed=seed,
+        threads=threads,
+        optimization=optimization,
+        batch=batch,
+        dims=named,
+        timeout=limit,
+    )
+    print_notes(*report.notes)
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        print_run(stdout_console(), report)
+    done = written(trace, lambda path: write_spans(path, report.spans(), {"problem": report.problem}))
+    if not report.equal:
+        print_notes(f"an output differs from that of the unsplit model by more than {TOLERANCE:g}")
+    raise typer.Exit(2 if not done else 0 if report.equal else 1)

@@ -1,0 +1,128 @@
+"""Print what a run of a plan found."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from placeopt.bridges.running.prediction import Prediction
+from placeopt.bridges.running.report import TOLERANCE, RunReport
+from placeopt.cli.terminal.console import facts_table, new_table
+from placeopt.errors import counted, visible
+from placeopt.model.arrays import Float
+from placeopt.model.units import time_text
+
+SHOWN = 20
+"""Most segments that are printed: those with the longest measured times."""
+
+
+def print_run(console: Console, report: RunReport) -> None:
+    """Print the segments with predicted and measured times, the whole run, and whether outputs are equal."""
+    measured = report.measured
+    table = new_table("segment", "device", "tasks", "predicted", *_fitted("fitted", report), "measured", "off", left=2)
+    best = report.fitted or report.predicted
+    longest = np.sort(np.argsort(-measured, kind="stable")[:SHOWN])
+    for k in longest.tolist():
+        table.add_row(
+            *map(Text, (
+                str(k),
+                visible(report.device_names[int(report.segment_device[k])], 30),
+                f"{len(report.segment_tasks[k]):,}",
+                _time(float(report.predicted.busy[k])),
+                *_fitted(None if report.fitted is None else _time(float(report.fitted.busy[k])), report),
+                _time(float(measured[k])),
+                _off(float(best.busy[k]), float(measured[k])),
+            ))
+        )  # fmt: skip
+    console.print(table)
+    if len(measured) > SHOWN:
+        console.print(f"  and {len(measured) - SHOWN:,} segments with shorter times; --json lists all of them")
+    console.print()
+    whole = new_table("", "predicted", *_fitted("fitted", report), "measured", "off")
+    one = float(np.median(report.one_device))
+    for label, value, time in (
+        ("whole run, segments", lambda p: p.makespan, report.makespan),
+        ("whole run, task by task", lambda p: p.tasks, None),
+        ("unsplit model, one device", lambda p: p.one_device, one),
+    ):
+        whole.add_row(*map(Text, _row(label, report, value, time)))
+    console.print(whole)
+    console.print()
+    console.print(facts_table(_facts(report)))
+
+
+def _row(label: str, report: RunReport, value: object, measured: float | None) -> list[str]:
+    assert callable(value)
+
+    def shown(prediction: Prediction | None) -> str:
+        found = None if prediction is None else value(prediction)
+        return "" if found is None else _time(found)
+
+    best = value(report.fitted or report.predicted)
+    return [
+        label,
+        shown(report.predicted),
+        *_fitted(shown(report.fitted), report),
+        "" if measured is None else _time(measured),
+        "" if measured is None or best is None else _off(best, measured),
+    ]
+
+
+def _fitted(cell: str | None, report: RunReport) -> list[str]:
+    """A cell of the column of fitted times, which exists only with a fit."""
+    return [] if report.fitted is None else [cell or ""]
+
+
+def _facts(report: RunReport) -> list[tuple[str, str]]:
+    worst = max(report.differences, key=lambda each: each.relative, default=None)
+    facts = []
+    if worst is not None:
+        verdict = "equal" if report.equal else "different"
+        facts.append((
+            "outputs",
+            f"{verdict}: largest difference {worst.relative:.2g} relative, {worst.absolute:.2g} absolute "
+            f"({visible(worst.output, 40)}); the limit is {TOLERANCE:g}",
+        ))  # fmt: skip
+    ends = report.end.max(axis=1)
+    facts.append(("runs", f"{report.runs:,}, of {_time(float(ends.min()))} to {_time(float(ends.max()))}"))
+    ratio = float(np.median(report.one_device)) / report.makespan if report.makespan else math.nan
+    facts.append(("speedup", f"{ratio:.2f} over the unsplit model"))
+    facts.append(("error", _error(report)))
+    if report.fit is not None:
+        measured = f"{report.fit.measured_tasks:,} of {counted(report.fit.problem_tasks, 'task')}"
+        link = report.fit.transfer
+        if link is not None:
+            rate = "" if link.bandwidth is None else f" and {link.bandwidth / 1e9:.3g} GB/s"
+            measured += f"; a transfer takes {_time(link.latency)}{rate}"
+        facts.append(("measured", f"{measured}; a segment adds {_time(report.fit.overhead)}"))
+    if any(report.cores.values()):
+        shown = ", ".join(
+            f"{visible(name, 30)} on core {'+'.join(map(str, cores))}" for name, cores in list(report.cores.items())[:8]
+        )
+        facts.append(("processes", shown + (", ..." if len(report.cores) > 8 else "")))
+    return facts
+
+
+def _error(report: RunReport) -> str:
+    def of(busy: Float) -> str:
+        known = report.measured > 0
+        return f"{float(np.median(np.abs(busy[known] / report.measured[known] - 1))):.1%}"
+
+    text = f"predicted times of segments differ from measured ones by {of(report.predicted.busy)} (median)"
+    return text if report.fitted is None else f"{text}, fitted ones by {of(report.fitted.busy)}"
+
+
+def _off(predicted: float, measured: float) -> str:
+    """The deviation of a prediction from a measurement."""
+    if measured <= 0:
+        return ""
+    deviation = predicted / measured - 1
+    return f"{deviation:+.0%}" if abs(deviation) < 10 else f"x {predicted / measured:,.0f}"
+
+
+def _time(seconds: float) -> str:
+    return time_text(seconds, Fraction(1))

@@ -1,0 +1,495 @@
+"""Plans run with ONNX Runtime: equal outputs, sound times, and clear errors when a process fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+import placeopt as po
+
+onnx = pytest.importorskip("onnx", reason="pip install 'placeopt[onnxruntime]'")
+pytest.importorskip("onnxruntime", reason="pip install 'placeopt[onnxruntime]'")
+
+from commandline import run  # noqa: E402
+from onnx_cases import hand_made, light_model, problem_of  # noqa: E402
+
+from placeopt.bridges.onnx_models import read_model  # noqa: E402
+from placeopt.bridges.running.pool import Job, Part, Pool, Settings, core_shares  # noqa: E402
+from placeopt.bridges.running.tensors import difference, random_inputs, read_inputs  # noqa: E402
+from placeopt.bridges.running.worker import receive_tensor, send_tensor, write_array  # noqa: E402
+from placeopt.io.formats.documents import to_yaml  # noqa: E402
+from placeopt.io.formats.problems import problem_document  # noqa: E402
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="workers inherit connected sockets")
+
+CASES = hand_made()
+FUNCTIONS = "functions of the model"
+
+
+def saved(name: str, folder: Path) -> Path:
+    path = folder / "model.onnx"
+    path.write_bytes(CASES[name].SerializeToString())
+    return path
+
+
+def files(model: Path, folder: Path, device: list[int] | None = None) -> tuple[Path, Path]:
+    """A problem file and a plan file for a model."""
+    problem = problem_of(model)
+    result = po.solve(problem, "heft")
+    schedule = result.schedule if device is None else po.simulate(problem, device)
+    paths = folder / "problem.yaml", folder / "plan.json"
+    paths[0].write_text(to_yaml(problem_document(problem)))
+    po.write_plan(paths[1], po.plan_document(problem, schedule, solver="by-hand"))
+    return paths
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_outputs_of_hand_made_models_are_equal(name: str, tmp_path: Path) -> None:
+    model = saved(name, tmp_path)
+    problem = problem_of(model, 3)
+    schedule = po.simulate(problem, np.random.default_rng(2).integers(0, 3, problem.n_tasks))
+    report = po.run_onnx(problem, schedule, model, runs=2)
+    outputs = [each for each in read_model(model).outputs if each not in read_model(model).inputs]
+    assert [each.output for each in report.differences] == outputs
+    assert report.equal
+    assert report.largest_difference <= 1e-6
+
+
+def test_the_report_of_a_light_model() -> None:
+    model = light_model("squeezenet")
+    problem = problem_of(model)
+    schedule = po.simulate(problem, np.arange(problem.n_tasks) % 7 // 4)
+    report = po.run_onnx(problem, schedule, model, runs=3, fit=True)
+    assert report.equal
+    assert report.start.shape == report.end.shape == (3, len(report.segment_device))
+    assert (report.start >= 0).all()
+    assert (report.start <= report.end).all()
+    assert sorted(task for tasks in report.segment_tasks for task in tasks) == sorted(problem.task_names)
+    assert report.fit is not None
+    assert report.fitted is not None
+    assert (report.fit.measured_tasks, report.fit.problem_tasks) == (66, 66)
+    assert report.fit.transfer is not None
+    assert report.fitted.busy.min() > 0
+    assert report.predicted.one_device == pytest.approx(66e-6)
+    for device in range(2):  # a device runs one segment at a time
+        own = np.flatnonzero(report.segment_device == device)
+        assert (report.start[:, own[1:]] >= report.end[:, own[:-1]]).all()
+    data = report.to_dict()
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+
+
+def test_a_segment_starts_after_its_inputs(tmp_path: Path) -> None:
+    model = saved("weights that several nodes read, one of them also an input", tmp_path)
+    problem = problem_of(model)
+    report = po.run_onnx(problem, po.simulate(problem, [0, 1, 0, 1, 0]), model, runs=4)
+    assert report.segment_device.tolist() == [0, 1, 0, 1, 0]
+    assert (report.start[:, 1:] >= report.end[:, :-1]).all()
+    assert report.predicted.busy.tolist() == pytest.approx([1e-6] * 5)
+    assert report.predicted.makespan == pytest.approx(5e-6)
+
+
+def test_a_segment_waits_for_all_its_inputs_in_the_prediction(tmp_path: Path) -> None:
+    """Split, then Neg on device 0 and Exp on device 1, then Concat on device 0."""
+    model = saved("several outputs of a node", tmp_path)
+    base = problem_of(model)
+    problem = po.build_problem(
+        task_names=base.task_names,
+        device_names=base.device_names,
+        duration=np.array([[2], [3], [10], [1]]) * np.ones((1, 2), dtype=np.int64),
+        edges=np.column_stack((base.edge_source, base.edge_target)),
+        payload=base.payload,
+        latency=[[0, 5], [5, 0]],
+    )
+    assert problem.task_names == ("Split_a", "Neg_c", "Exp_d", "Concat_y")
+    report = po.run_onnx(problem, po.simulate(problem, [0, 0, 1, 0]), model, runs=1)
+    # {Split, Neg} end at 5, the transfer at 10, {Exp} at 20, the transfer at 25, {Concat} at 26; the plan: Exp from 7.
+    assert list(report.segment_tasks) == [("Split_a", "Neg_c"), ("Exp_d",), ("Concat_y",)]
+    assert report.predicted.makespan == pytest.approx(26e-9)
+    assert report.predicted.tasks == pytest.approx(23e-9)
+    assert (report.predicted.start * 1e9).round().tolist() == [0, 10, 25]
+
+
+@pytest.mark.parametrize("optimization", ["basic", "extended", "all"])
+def test_optimized_segments(optimization: str) -> None:
+    model = light_model("squeezenet")
+    problem = problem_of(model)
+    schedule = po.simulate(problem, np.arange(problem.n_tasks) // 40)
+    report = po.run_onnx(problem, schedule, model, runs=1, warmup=0, optimization=optimization)
+    assert report.equal
+
+
+def test_inputs_of_a_file_and_of_a_mapping(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem = problem_of(model)
+    schedule = po.simulate(problem, [0, 1, 0, 1])
+    x = np.arange(32, dtype=np.float32).reshape(4, 8)
+    np.savez(tmp_path / "inputs.npz", x=x)
+    for inputs in (tmp_path / "inputs.npz", {"x": x}):
+        assert po.run_onnx(problem, schedule, model, runs=1, inputs=inputs).equal
+
+
+def test_random_inputs_depend_on_the_seed_alone() -> None:
+    from onnx import TensorProto, helper
+
+    kinds = {"f": "FLOAT", "d": "DOUBLE", "h": "FLOAT16", "i": "INT64", "b": "BOOL", "s": "STRING"}
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.DataType.Value(kind), [3]) for name, kind in kinds.items()
+    ]
+    nodes = [helper.make_node("Identity", [name], [f"{name}2"]) for name in kinds]
+    outputs = [
+        helper.make_tensor_value_info(f"{name}2", TensorProto.DataType.Value(kind), [3]) for name, kind in kinds.items()
+    ]
+    graph = helper.make_graph(nodes, "g", inputs, outputs)
+    made = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+    view = read_model(made)
+    first, again, other = (random_inputs(view, seed) for seed in (1, 1, 2))
+    assert {name: value.dtype.name for name, value in first.items()} == {
+        "f": "float32", "d": "float64", "h": "float16", "i": "int64", "b": "bool", "s": "object",
+    }  # fmt: skip
+    for name in kinds:
+        assert (first[name] == again[name]).all()
+    assert (first["f"] != other["f"]).any()
+    assert first["i"].tolist() == [0, 0, 0]
+    assert first["b"].all()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({}, "x: the input is missing; the file has none"),
+        ({"X": np.zeros((4, 8), np.float32)}, "X: the model has no such input; did you mean x?"),
+        ({"x": np.zeros((4, 8))}, "x: has elements of type float64; expected float"),
+        ({"x": np.zeros((8, 4), np.float32)}, r"x: has the shape \[8, 4\]; expected \[4, 8\]"),
+        ({"x": np.array(["a", None], dtype=object)}, "is not an .npz file of arrays: Object arrays cannot be loaded"),
+    ],
+)
+def test_wrong_inputs(arrays: dict[str, Any], message: str, tmp_path: Path) -> None:
+    model = read_model(saved(FUNCTIONS, tmp_path))
+    np.savez(tmp_path / "inputs.npz", **arrays)
+    with pytest.raises(po.DocumentError, match=message):
+        read_inputs(tmp_path / "inputs.npz", model)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 short", b"hello", b"\x93NUMPY"])
+def test_files_of_inputs_that_are_broken(content: bytes, tmp_path: Path) -> None:
+    model = read_model(saved(FUNCTIONS, tmp_path))
+    (tmp_path / "inputs.npz").write_bytes(content)
+    with pytest.raises(po.DocumentError, match=r"inputs\.npz: is not an \.npz file of arrays"):
+        read_inputs(tmp_path / "inputs.npz", model)
+
+
+@pytest.mark.parametrize(
+    ("found", "reference", "absolute", "relative"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], 0, 0),
+        ([0.0, 101.0], [0.001, 100.0], 1, 0.01),  # below 1, the relative difference is the absolute one
+        ([np.nan, np.inf, -np.inf], [np.nan, np.inf, -np.inf], 0, 0),
+        ([np.nan], [1.0], np.inf, np.inf),
+        ([np.inf], [-np.inf], np.inf, np.inf),
+        ([1.0], [1.0, 2.0], np.inf, np.inf),
+        ([1], [1.0], np.inf, np.inf),
+        ([True, False], [True, True], 1, 1),
+        ([3, 200], [3, 100], 100, 1),
+        (["a"], ["b"], np.inf, np.inf),
+        (["a"], ["a"], 0, 0),
+        (2.5, 2.0, 0.5, 0.25),
+        ([], [], 0, 0),
+    ],
+)
+def test_differences(found: Any, reference: Any, absolute: float, relative: float) -> None:
+    compared = difference("y", np.array(found), np.array(reference))
+    assert (compared.absolute, compared.relative) == pytest.approx((absolute, relative))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(6, dtype=np.float32).reshape(2, 3),
+        np.arange(6, dtype=np.int64).reshape(3, 2).T,  # not contiguous
+        np.float64(2.5),
+        np.zeros((0, 4), dtype=np.float16),
+        np.array([True, False]),
+        np.array([1 + 2j], dtype=np.complex64),
+        np.array([["a", "größer"], ["", "中"]], dtype=object),
+        np.array([], dtype=object),
+        np.random.default_rng(0).random(1 << 20),
+    ],
+    ids=lambda value: f"{value.dtype}{list(value.shape)}",
+)
+def test_tensors_travel_through_sockets(value: Any) -> None:
+    left, right = socket.socketpair()
+    with left, right:
+        sender = threading.Thread(target=lambda: (send_tensor(left, "näme", value), left.close()))
+        sender.start()
+        received = receive_tensor(right)
+        assert receive_tensor(right) is None
+        sender.join()
+    assert received is not None
+    name, found = received
+    assert name == "näme"
+    assert found.dtype == value.dtype
+    assert np.array_equal(found, value)
+    assert found.shape == value.shape
+
+
+def test_a_stream_that_ends_within_a_tensor() -> None:
+    left, right = socket.socketpair()
+    with left, right:
+        send_tensor(left, "x", np.arange(10))
+        whole = right.recv(1 << 16)
+        for length in (3, 20, len(whole) - 1):
+            one, other = socket.socketpair()
+            with one, other:
+                one.sendall(whole[:length])
+                one.close()
+                assert receive_tensor(other) is None
+
+
+def copies(folder: Path) -> list[Job]:
+    """Two workers, each with a model that copies a tensor."""
+    from onnx import TensorProto, helper
+
+    for k, (source, target) in enumerate(("xy", "yz")):
+        graph = helper.make_graph(
+            [helper.make_node("Identity", [source], [target])],
+            "copy",
+            [helper.make_tensor_value_info(source, TensorProto.FLOAT, [2])],
+            [helper.make_tensor_value_info(target, TensorProto.FLOAT, [2])],
+        )
+        made = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
+        (folder / f"{k}.onnx").write_bytes(made.SerializeToString())
+    write_array(folder / "x.npy", np.float32([1, 2]))
+    first = Part("0.onnx", ("x",), ("y",), {"y": (1,)})
+    second = Part("1.onnx", ("y",), ("z",), results=("z",))
+    cores = core_shares(2, 1)
+    return [Job("left", (first,), {"x": "x.npy"}, cores[0]), Job("right", (second,), {}, cores[1])]
+
+
+def test_a_pool_leaves_no_process(tmp_path: Path) -> None:
+    with Pool(copies(tmp_path), tmp_path, Settings()) as pool:
+        pool.run()
+        assert pool.outputs()["z"].tolist() == [1, 2]
+        pids = [process.pid for process in pool._processes]
+        assert all(psutil.pid_exists(pid) for pid in pids)
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_worker_that_dies_is_an_error(killed: int, tmp_path: Path) -> None:
+    with Pool(copies(tmp_path), tmp_path, Settings(timeout=60)) as pool:
+        pool.run()
+        os.kill(pool._processes[killed].pid, signal.SIGKILL)
+        message = f"worker of {('left', 'right')[killed]}: the process has ended with SIGKILL"
+        with pytest.raises(po.ExecutionError, match=message):
+            pool.run()
+
+
+def test_a_worker_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
+    with Pool(copies(tmp_path), tmp_path, Settings(timeout=1)) as pool:
+        os.kill(pool._processes[1].pid, signal.SIGSTOP)
+        with pytest.raises(po.ExecutionError, match="no answer within 1 s from the worker of right"):
+            pool.run()
+
+
+def test_a_model_that_cannot_be_loaded_names_its_file(tmp_path: Path) -> None:
+    jobs = copies(tmp_path)
+    (tmp_path / "1.onnx").write_bytes(b"nothing")
+    with (
+        pytest.raises(po.ExecutionError, match=r"worker of right, 1\.onnx: .*"),
+        Pool(jobs, tmp_path, Settings()),
+    ):
+        raise AssertionError("not reached")
+
+
+def test_an_operator_that_fails_names_the_model(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Gather", ["a", "i"], ["y"])],
+        "g",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [3]),
+            helper.make_tensor_value_info("i", TensorProto.INT64, [1]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
+    )
+    model = tmp_path / "model.onnx"
+    made = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+    model.write_bytes(made.SerializeToString())
+    problem = problem_of(model)
+    inputs = {"x": np.zeros(3, np.float32), "i": np.int64([7])}
+    message = "worker of the unsplit model, .*model.onnx: .*Gather.*indices element out of data bounds"
+    with pytest.raises(po.ExecutionError, match=message):
+        po.run_onnx(problem, po.simulate(problem, [0, 1]), model, inputs=inputs)
+
+
+def test_values_that_processes_cannot_exchange(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    node = helper.make_node
+    nodes = [node("SequenceConstruct", ["x", "x"], ["s"]), node("ConcatFromSequence", ["s"], ["y"], axis=0)]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, [2])], [value("y", TensorProto.FLOAT, [4])])
+    model = tmp_path / "model.onnx"
+    made = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+    model.write_bytes(made.SerializeToString())
+    problem = problem_of(model)
+    with pytest.raises(
+        po.UsageError, match="processes cannot exchange s, because NumPy has no arrays of type sequence"
+    ):
+        po.run_onnx(problem, po.simulate(problem, [0, 1]), model)
+    assert po.run_onnx(problem, po.simulate(problem, [1, 1]), model, runs=1).equal
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"runs": 0}, "runs: 0 is out of range; expected a whole number from 1 to 100,000"),
+        ({"runs": True}, "runs: True is out of range"),
+        ({"warmup": -1}, "warmup: -1 is out of range"),
+        ({"threads": 0}, "threads: 0 is out of range"),
+        ({"timeout": 0.0}, "timeout: 0.0 is not a time"),
+        ({"timeout": float("nan")}, "timeout: nan is not a time"),
+        ({"optimization": "al"}, "optimization: al is not a level; did you mean all?"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem = problem_of(model)
+    with pytest.raises(po.UsageError, match=message):
+        po.run_onnx(problem, po.simulate(problem, [0, 0, 0, 0]), model, **options)
+
+
+def test_more_devices_than_cores_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not hasattr(os, "sched_getaffinity"):
+        pytest.skip("processes cannot be pinned on this system")
+    core = min(os.sched_getaffinity(0))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {core})
+    model = saved(FUNCTIONS, tmp_path)
+    problem = problem_of(model)
+    report = po.run_onnx(problem, po.simulate(problem, [0, 1, 0, 1]), model, runs=1)
+    assert report.cores == {"cpu0": (core,), "cpu1": (core,)}
+    assert report.notes == (
+        "2 devices share 1 core, so segments that the plan runs at the same time slow each other down",
+    )
+
+
+def test_the_command_prints_tables_and_writes_a_trace(tmp_path: Path) -> None:
+    model = light_model("squeezenet")
+    problem, plan = files(model, tmp_path)
+    done = run("run", problem, plan, "--model", model, "--runs", 2, "--fit", "--trace", tmp_path / "trace.json")
+    assert done.code == 0, done.err
+    header = done.out.splitlines()[0].split()
+    assert header == ["segment", "device", "tasks", "predicted", "fitted", "measured", "off"]
+    assert "whole run, segments" in done.out
+    assert "equal: largest difference" in done.out
+    assert max(len(line.rstrip()) for line in done.out.splitlines()) <= 140
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    titles = [each["args"]["name"] for each in trace["traceEvents"] if each["name"] == "process_name"]
+    assert titles == ["predicted", "fitted", "measured"]
+    slices = [each for each in trace["traceEvents"] if each["ph"] == "X"]
+    assert sum(each["args"]["tasks"] for each in slices) == 3 * 66
+    assert [each["ts"] for each in slices] == sorted(each["ts"] for each in slices)
+
+
+def test_the_command_prints_json(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem, plan = files(model, tmp_path, [0, 1, 0, 1])
+    done = run("run", problem, plan, "--model", model, "--runs", 3, "--json")
+    assert done.code == 0, done.err
+    data = json.loads(done.out)
+    assert data["equal"] is True
+    assert [each["device"] for each in data["segments"]] == ["cpu0", "cpu1", "cpu0", "cpu1"]
+    assert len(data["segments"][0]["start"]) == 3
+    assert data["outputs"] == [{"name": "y", "absolute": 0.0, "relative": 0.0}]
+
+
+def test_different_outputs_have_exit_code_1(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    nodes = [helper.make_node("RandomNormalLike", ["x"], ["a"]), helper.make_node("Add", ["a", "x"], ["y"])]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, [9])], [value("y", TensorProto.FLOAT, [9])])
+    model = tmp_path / "model.onnx"
+    made = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+    model.write_bytes(made.SerializeToString())
+    problem, plan = files(model, tmp_path, [0, 1])
+    done = run("run", problem, plan, "--model", model)
+    assert done.code == 1
+    assert "different: largest difference" in done.out
+    assert "an output differs from that of the unsplit model by more than 0.0001" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--model", "missing.onnx"), "missing.onnx: no such file"),
+        (("--runs", "0"), "runs: 0 is out of range"),
+        (("--dim", "x"), "--dim x: expected NAME=SIZE"),
+        (("--dim", "x=3"), "--dim x: the model has no such dimension"),
+        (("--batch", "0"), "--batch is 0; expected a whole number from 1"),
+        (("--timeout", "0s"), '--timeout: "0s" is zero'),
+        (("--inputs", "missing.npz"), "missing.npz: is not an .npz file of arrays: No such file"),
+        (("--optimization", "much"), "optimization: much is not a level; known are none, basic, extended, all"),
+        (("--trace", "no/such/folder.json"), "there is no folder"),
+    ],
+)
+def test_the_command_with_wrong_arguments(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem, plan = files(model, tmp_path, [0, 1, 0, 1])
+    given = arguments if arguments[0] == "--model" else ("--model", str(model), *arguments)
+    done = run("run", problem, plan, *given)
+    assert done.code == 2, done.out
+    assert message in done.err
+
+
+def test_the_command_with_another_model_or_plan(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem, plan = files(model, tmp_path, [0, 1, 0, 1])
+    done = run("run", problem, plan, "--model", light_model("squeezenet"))
+    assert done.code == 2
+    assert "light_squeezenet.onnx is not the model of the problem: it has no nodes for 4 tasks" in done.err
+    (tmp_path / "other").mkdir()
+    _, other = files(light_model("squeezenet"), tmp_path / "other")
+    done = run("run", problem, other, "--model", model)
+    assert done.code == 2
+    assert "plan.json" in done.err
+
+
+def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem, plan = files(model, tmp_path, [0, 1, 0, 1])
+    command = [sys.executable, "-m", "placeopt", "run", problem, plan, "--model", model, "--runs", "100000"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(
+        list(map(str, command)), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        own = psutil.Process(process.pid)
+        workers: list[psutil.Process] = []
+        latest = time.monotonic() + 60
+        while not workers and time.monotonic() < latest:
+            time.sleep(0.05)
+            workers = own.children()
+        assert workers
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130
+    assert "interrupted" in err
+    assert not any(worker.is_running() for worker in workers)
+    assert not list(tmp_path.glob("placeopt-run-*"))
