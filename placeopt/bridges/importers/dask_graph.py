@@ -264,6 +264,8 @@ class _Past:
         """What the scheduler of a client has measured; nothing without a client."""
         if client is None:
             return cls()
+        if getattr(client, "asynchronous", True):
+            raise UsageError(f"from_dask takes a synchronous Client of distributed, got {type(client).__name__}")
         from dask.utils import natural_sort_key
 
         workers, bandwidth, seconds, sizes = client.run_on_scheduler(measured_runs)

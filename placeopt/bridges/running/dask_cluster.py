@@ -14,6 +14,8 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait as wait_in_threads
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
@@ -179,8 +181,8 @@ def run_on_dask(
     try:
         futures = run.submit(functions)
         run.wait(futures)
-        results = dict(zip(gathered, client.gather([futures[name] for name in gathered]), strict=True))
-        times = run.times()
+        results = dict(zip(gathered, run.watched(client.gather, [futures[name] for name in gathered]), strict=True))
+        times = run.watched(run.times)
     except BaseException:
         run.cancel()
         raise
@@ -292,6 +294,21 @@ class _Run:
             pending = [future for future in pending if future.status == "pending"]
         if any(future.status != "finished" for future in futures.values()):
             self._fail(futures)
+
+    def watched(self, call: Callable[..., Any], *arguments: object) -> Any:
+        """Return the result of a call that waits for workers; raise an ExecutionError if one is lost meanwhile."""
+        with ThreadPoolExecutor(1) as thread:
+            waiting = thread.submit(call, *arguments)
+            try:
+                while not waiting.done():
+                    wait_in_threads([waiting], timeout=POLL)
+                    self._check_workers()
+                return waiting.result()
+            except BaseException as error:
+                self.cancel()  # which ends the call
+                if isinstance(error, OSError):
+                    self._check_workers()
+                raise
 
     def _check_workers(self) -> None:
         try:
