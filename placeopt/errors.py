@@ -6,7 +6,7 @@
     │   └── PlanError       a plan does not fit its problem
     ├── UsageError          an option or argument is wrong
     ├── UnsupportedError    a solver cannot handle this problem; names solvers that can
-    ├── ExecutionError      a process that runs a plan fails
+    ├── ExecutionError      a plan cannot be run to its end
     ├── MissingExtraError   an optional dependency is not installed; names the command that installs it
     └── InternalError       placeopt contradicts itself: a bug; please report it
 
@@ -76,7 +76,10 @@ class UnsupportedError(PlaceoptError):
 
 
 class ExecutionError(PlaceoptError):
-    """A plan cannot be run to its end: a process of a runtime fails, ends or does not answer."""
+    """A plan cannot be run to its end: a task or a process of the runtime fails, ends or does not answer.
+
+    The exception of a task is its cause.
+    """
 
 
 class MissingExtraError(PlaceoptError):

@@ -20,6 +20,7 @@ from placeopt.errors import UsageError
 
 ROOT = Path(__file__).parents[2]
 NEEDS_OPENVINO = "pip install openvino"
+RATES = {"speed": "50 GFLOP/s", "memory_bandwidth": "10 GB/s"}
 
 
 def request(document: dict[str, Any], device: list[int], start: list[int], **options: Any) -> ExportRequest:
@@ -153,7 +154,8 @@ def small_model(folder: Path) -> Path:
 
 
 def on_devices(folder: Path, devices: dict[str, Any], device: list[int], **options: Any) -> ExportRequest:
-    tasks: dict[str, Any] = {name: {"time": 1} for name in TASKS}
+    before = (None, *TASKS[:5], "join", "join")
+    tasks = {name: {"time": 1} | ({"after": after} if after else {}) for name, after in zip(TASKS, before, strict=True)}
     document = {"placeopt": 1, "devices": devices, "tasks": tasks}
     return request(document, device, list(range(len(TASKS))), model=small_model(folder), **options)
 
@@ -208,6 +210,25 @@ class TestOpenVino:
             assert np.abs(placed[name] - whole[name]).max() <= 1e-5
         with pytest.raises(UsageError, match="no operation of the model writes one of the tensors"):
             openvino.set_affinities(core.read_model(exported.model), {"other": "CPU"})
+
+    def test_an_imported_model_runs_with_a_random_placement(self) -> None:
+        ov = pytest.importorskip("openvino", reason=NEEDS_OPENVINO)
+        onnx = pytest.importorskip("onnx", reason="pip install 'placeopt[onnx]'")
+        path = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"
+        problem = po.compile(po.from_onnx(path, devices={"devices": {"gpu": {"count": 2, **RATES}}}).document)
+        device = np.random.default_rng(0).integers(0, 2, problem.n_tasks)
+        schedule = po.Schedule(device, np.zeros(problem.n_tasks, dtype=np.int64))
+        affinity = json.loads(openvino.export(ExportRequest(problem, schedule, path)).text)["affinity"]
+        core = ov.Core()
+        model = core.read_model(path)
+        openvino.set_affinities(model, affinity)
+        found = [operation.get_rt_info()["affinity"].astype(str) for operation in model.get_ordered_ops()]
+        assert set(found) == {"GPU.0", "GPU.1"}
+        openvino.set_affinities(model, dict.fromkeys(affinity, "CPU"))
+        inputs = [np.ones([size.get_length() for size in model.input(0).partial_shape], np.float32)]
+        placed = core.compile_model(model, "HETERO:CPU")(inputs)[0]
+        whole = core.compile_model(core.read_model(path), "CPU")(inputs)[0]
+        assert np.abs(placed - whole).max() <= 1e-5
 
     def test_operations_without_a_tensor_follow_their_reader(self, tmp_path: Path) -> None:
         ov = pytest.importorskip("openvino", reason=NEEDS_OPENVINO)

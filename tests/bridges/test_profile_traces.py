@@ -5,18 +5,22 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from broken import broken_files
 from commandline import run
 
 import placeopt as po
 from placeopt.bridges.profiling import (
     apply_profile,
+    device_efficiency,
     fit_profile,
     profile_document,
+    profile_torch,
     read_kineto_trace,
     read_measurements,
     read_onnxruntime_profile,
@@ -147,6 +151,26 @@ class TestOnnxRuntime:
         assert (runs.operators <= runs.seconds).all()
         assert runs.operators.sum() == pytest.approx(found.seconds.sum())
 
+    def test_each_task_of_an_imported_model_is_measured(self, tmp_path: Path) -> None:
+        onnx = pytest.importorskip("onnx", reason="pip install 'placeopt[onnxruntime]'")
+        ort = pytest.importorskip("onnxruntime", reason="pip install 'placeopt[onnxruntime]'")
+        model = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"
+        options = ort.SessionOptions()
+        options.enable_profiling = True
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.profile_file_prefix = str(tmp_path / "ort")
+        opened = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        opened.run(None, {opened.get_inputs()[0].name: np.ones(opened.get_inputs()[0].shape, np.float32)})
+        profile = fit_profile(read_onnxruntime_profile(opened.end_profiling()), 1)
+        document = po.from_onnx(model).document
+        applied = apply_profile(document, profile_document(profile))
+        assert (applied.by_name, applied.by_op, applied.left) == (len(document["tasks"]), 0, ())
+        assert all(name.startswith("ConstantOfShape_") for name in applied.unused)
+        assert 0 < (applied.unused_share or 0) < 1
+        problem = po.compile(applied.document)
+        whole = sum(each.best.seconds for each in profile.estimates if each.operator not in applied.unused)
+        assert float(problem.duration[:, 0].sum() * problem.resolution) == pytest.approx(whole, rel=1e-3)
+
 
 class TestKineto:
     def test_innermost_annotations_are_the_operators(self, tmp_path: Path) -> None:
@@ -169,10 +193,10 @@ class TestKineto:
     def test_outermost_operations_without_annotations(self, tmp_path: Path) -> None:
         path = kineto(
             tmp_path, event("cpu_op", "aten::linear", 0, 10), event("cpu_op", "aten::addmm", 1, 8),
-            event("cpu_op", "aten::relu", 11, 2), event("cpu_op", "aten::linear", 20, 14),
+            event("cpu_op", "aten::relu_", 11, 2), event("cpu_op", "aten::linear", 20, 14),
         )  # fmt: skip
         found = read_kineto_trace(path)
-        assert operators(found) == ["aten::linear", "aten::relu"]
+        assert operators(found) == ["linear", "relu"]
         assert found.seconds.tolist() == pytest.approx([10e-6, 2e-6, 14e-6])
         assert "no annotations; the operators are operations of PyTorch" in found.notes[0]
 
@@ -217,6 +241,33 @@ class TestKineto:
         assert (runs.operators[:2] <= runs.seconds[:2]).all()
 
 
+class TestPrograms:
+    def test_the_times_of_tasks_of_several_nodes(self) -> None:
+        torch = pytest.importorskip("torch", reason="pip install 'placeopt[torch]'")
+        layers = [torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)]
+        module = torch.nn.Sequential(*layers).eval()
+        program = torch.export.export(module, (torch.ones(8, 16),))
+        nodes = [node.name for node in program.graph.nodes if node.op == "call_function"]
+        assert nodes == ["linear", "relu", "linear_1"]
+        tasks = {"ends": {"nodes": ["linear", "linear_1"]}, 'mid"dle\\': {"nodes": ["relu"]}, "back": {"module": ""}}
+        document = {"x-torch": {"tasks": tasks}}
+        found = profile_torch(program, (torch.ones(8, 16),), document, runs=3, batch=8, device="cpu")
+        assert found.series == (("ends", "cpu"), ('mid"dle\\', "cpu"))
+        assert found.member.tolist() == [0, 1] * 3
+        assert (found.seconds > 0).all()
+        (runs,) = found.runs
+        assert runs.operators.tolist() == pytest.approx(found.seconds.reshape(3, 2).sum(axis=1).tolist())
+        assert (runs.operators <= runs.seconds).all()
+        for wrong, message in (
+            ({}, "the problem has no section x-torch"),
+            ({"x-torch": {"tasks": {"a": {"nodes": ["conv"]}}}}, r"does not have 1 node of the problem \(conv\)"),
+        ):
+            with pytest.raises(UsageError, match=message):
+                profile_torch(program, (torch.ones(8, 16),), wrong)
+        with pytest.raises(UsageError, match="0 runs after 1 for warm-up; expected at least 1 run"):
+            profile_torch(program, (torch.ones(8, 16),), document, runs=0)
+
+
 class TestSources:
     def test_several_traces_at_several_batch_sizes(self, tmp_path: Path) -> None:
         small = saved(tmp_path, [node("a", 0, 10), node("b", 10, 5)], "8.json")
@@ -239,9 +290,10 @@ class TestSources:
         with pytest.raises(UsageError, match=r"batch: [03] batch sizes for 2 traces; expected one for each trace"):
             read_measurements(path, path, batch=batch)
 
-    def test_a_batch_size_is_positive(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="batch: 0 is not a batch size"):
-            read_measurements(saved(tmp_path, [node("a", 0, 10)]), batch=0)
+    @pytest.mark.parametrize("batch", [0, 10**30])
+    def test_a_batch_size_is_positive_and_finite(self, tmp_path: Path, batch: int) -> None:
+        with pytest.raises(UsageError, match=r"batch: \d+ is not a batch size; expected a whole number from 1 to"):
+            read_measurements(saved(tmp_path, [node("a", 0, 10)]), batch=batch)
 
     @pytest.mark.parametrize(
         ("data", "messages"),
@@ -279,6 +331,27 @@ class TestSources:
         for message in messages:
             assert message in str(caught.value)
 
+    def test_50_mutations_of_each_format_end_in_measurements_or_located_errors(self, tmp_path: Path) -> None:
+        valid = {
+            "ort.json": list(TestOnnxRuntime.RUNS),
+            "kineto.json": {"traceEvents": [event("cpu_op", "a", 0, 5), event("cpu_op", "b", 6, 5)]},
+        }
+        refused: list[DocumentError] = []
+        for name, data in valid.items():
+            for mutation, content in broken_files(json.dumps(data, indent=1).encode(), 50):
+                path = tmp_path / f"{mutation}-{name}"
+                path.write_bytes(content)
+                try:
+                    measured = read_measurements(path, batch=1)
+                except DocumentError as error:
+                    refused.append(error)
+                else:
+                    assert np.isfinite(measured.seconds).all()
+        assert len(refused) > 50
+        for error in refused:
+            assert error.issues
+            assert all(Path(issue.file or "").parent == tmp_path and issue.message for issue in error.issues)
+
     def test_compressed_files(self, tmp_path: Path) -> None:
         path = tmp_path / "trace.json.gz"
         content = gzip.compress(json.dumps([node("a", 0, 10)]).encode())
@@ -312,6 +385,90 @@ PROBLEM = {
         "c": {"flops": 2000, "after": "b"},
     },
 }
+
+
+class TestEfficiency:
+    DEVICES: ClassVar = {"speed": {"fp32": "100 GFLOP/s", "fp16": "200 GFLOP/s"}, "memory_bandwidth": "10 GB/s"}
+
+    def problem(self, **device: Any) -> dict[str, Any]:
+        tasks = {
+            "big": {"flops": "4 GFLOP", "bytes": "1 MB"},
+            "half": {"flops": "4 GFLOP", "precision": "fp16", "bytes": "1 MB"},
+            "copy": {"op": "Copy", "bytes": "100 MB"},
+            "both": {"flops": "100 MFLOP", "bytes": "20 MB", "after": "copy"},
+            "fixed": {"time": "1 ms"},
+            "other": {"flops": "1 GFLOP"},
+        }
+        return {"placeopt": 1, "devices": {"cpu": {"count": 2, **self.DEVICES, **device}}, "tasks": tasks}
+
+    PROFILE: ClassVar = {
+        "placeopt": 1,
+        "tasks": {
+            "big": {"time": "160 ms"}, "half": {"time": "80 ms"}, "Copy": {"time": "20 ms"}, "both": {"time": "10 ms"},
+            "fixed": {"time": "5 ms"},
+        },
+    }  # fmt: skip
+
+    def test_a_case_worked_by_hand(self) -> None:
+        # At the full rates: 40 + 20 ms bound by speed, measured 240 ms; 10 + 2 ms by bandwidth, measured 30 ms.
+        (found,) = device_efficiency(self.problem(efficiency=0.9), self.PROFILE)
+        assert (found.devices, found.spec()) == ("cpu", {"compute": 0.25, "memory": 0.4})
+        assert found.compute is not None
+        assert (found.compute.tasks, found.compute.at_peak, found.compute.measured) == (2, 0.06, pytest.approx(0.24))
+        assert found.memory is not None
+        assert (found.memory.tasks, found.memory.at_peak, found.memory.measured) == (2, 0.012, pytest.approx(0.03))
+        # The estimates are 160, 80, 25 and 5 ms; both are off by 0, 0, 25% and 50%.
+        assert found.deviation == pytest.approx(0.125)
+
+    def test_overhead_and_another_assignment(self) -> None:
+        # With both at 1, `both` is bound by bandwidth (2 ms > 1 ms). If only 1/40 of the speed is reached, by speed.
+        profile = {"tasks": {**self.PROFILE["tasks"], "big": {"time": "1601 ms"}, "half": {"time": "801 ms"}}}
+        profile["tasks"] |= {"Copy": {"time": "11 ms"}, "both": {"time": "41 ms"}}
+        (found,) = device_efficiency(self.problem(overhead="1 ms"), profile)
+        assert found.compute is not None
+        assert (found.compute.tasks, found.compute.measured) == (3, pytest.approx(2.44))
+        assert found.spec() == {"compute": 0.025, "memory": 1.0}
+        assert found.deviation == pytest.approx(0)
+
+    def test_the_efficiencies_reproduce_the_measured_total(self) -> None:
+        problem = self.problem()
+        (found,) = device_efficiency(problem, self.PROFILE)
+        compiled = po.compile(self.problem(efficiency=found.spec()))
+        estimated = float(compiled.duration[:4, 0].sum() * compiled.resolution)
+        assert estimated == pytest.approx(0.27)
+
+    def test_wrong_usage(self) -> None:
+        two = self.problem()
+        two["devices"]["gpu"] = self.DEVICES
+        with pytest.raises(UsageError, match=r"the profile states no device, .* several types \(cpu, gpu\)"):
+            device_efficiency(two, self.PROFILE)
+        (found,) = device_efficiency(two, {"tasks": {"big": {"time": {"gpu": "80 ms"}}}})
+        assert (found.devices, found.spec(), found.memory) == ("gpu", {"compute": 0.5}, None)
+        with pytest.raises(UsageError, match="no task with flops or bytes was measured on a device that states rates"):
+            device_efficiency(self.problem(), {"tasks": {"fixed": {"time": "1 ms"}}})
+        with pytest.raises(UsageError, match="no task with flops or bytes was measured on a device that states rates"):
+            device_efficiency({"devices": {"cpu": {}}, "tasks": {"a": {"flops": 5}}}, {"tasks": {"a": {"time": "1 s"}}})
+
+    def test_the_example_of_the_documentation(self, tmp_path: Path) -> None:
+        page = (Path(__file__).parents[2] / "docs" / "profile.md").read_text(encoding="utf-8")
+        section = page[page.index("### Efficiency of devices") :]
+        problem, profile, printed = re.findall(r"```\w+\n(.*?)```", section, re.DOTALL)[:3]
+        done = run("profile", "efficiency", saved(tmp_path, profile, "m.yaml"), saved(tmp_path, problem, "p.yaml"))
+        assert (done.code, done.out) == (0, printed)
+
+    def test_the_command_line(self, tmp_path: Path) -> None:
+        tasks = {**self.PROFILE["tasks"], "Copy": {"time": "16 ms"}}
+        profile = saved(tmp_path, {"placeopt": 1, "tasks": tasks}, "profile.json")
+        problem = saved(tmp_path, self.problem(), "problem.json")
+        done = run("profile", "efficiency", profile, problem)
+        assert done.code == 0, done.err
+        assert "  cpu: {efficiency: {compute: 0.25, memory: 0.4615}}" in done.out
+        assert done.err == ""
+        tasks |= {"Copy": {"time": "4 ms"}, "both": {"time": "1 ms"}}
+        profile = saved(tmp_path, {"placeopt": 1, "tasks": tasks}, "profile.json")
+        done = run("profile", "efficiency", profile, problem, "--json")
+        assert json.loads(done.out)["cpu"]["efficiency"] == {"compute": 0.2531, "memory": 1.0}
+        assert "note: cpu: tasks reach 2.5 times the stated memory bandwidth; state more" in done.err
 
 
 class TestApplied:

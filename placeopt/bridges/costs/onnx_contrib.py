@@ -40,7 +40,7 @@ def _quantised_convolution(node: SizedNode) -> int:
 
 
 def _matmul(more: int = 0) -> Rule:
-    """A rule for a product, and so many FLOP for each element of the result."""
+    """A rule for a product, with `more` FLOP for each element of the result."""
 
     def rule(node: SizedNode) -> int:
         left = node.shape(0)
@@ -139,12 +139,12 @@ def _pooling(node: SizedNode) -> int:
 
 
 def _requantised(flops: int) -> Rule:
-    """A rule for so many FLOP for each element between dequantisation and quantisation."""
+    """A rule for an operation between dequantisation and quantisation."""
     return lambda node: node.results * (_DEQUANTISE + flops + _REQUANTISE)
 
 
 def _each(flops: int) -> Rule:
-    """A rule for so many FLOP for each element of the result."""
+    """A rule with this number of FLOP for each element of the result."""
     return lambda node: node.results * flops
 
 

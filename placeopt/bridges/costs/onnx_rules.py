@@ -68,12 +68,12 @@ def _body(body: Body) -> Cost:
 
 
 def elementwise(flops: int) -> Rule:
-    """A rule for so many FLOP for each element of the result."""
+    """A rule with this number of FLOP for each element of the result."""
     return lambda node: flops * node.results
 
 
 def by_input(flops: int, place: int = 0) -> Rule:
-    """A rule for so many FLOP for each element of an input."""
+    """A rule with this number of FLOP for each element of an input."""
     return lambda node: flops * node.elements(place)
 
 

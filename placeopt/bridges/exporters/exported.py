@@ -17,7 +17,7 @@ class ExportRequest:
     problem: Problem
     schedule: Schedule
     model: Path | None = None
-    """The model from which the problem was imported; formats that take it require it."""
+    """The model from which the problem was imported; None if the format does not take it, or need it."""
     batch: int | None = None
     """Size of the first dimension of the inputs of the model, as at the import."""
     dims: Mapping[str, int] = field(default_factory=dict)

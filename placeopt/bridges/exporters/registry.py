@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from placeopt.bridges.exporters import dot, model_explorer, openvino
+from placeopt.bridges.exporters import dot, llama_cpp, model_explorer, openvino, vllm
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
 from placeopt.bridges.exporters.onnxruntime import export_segments, export_session
 from placeopt.errors import UsageError, alternatives
@@ -24,6 +24,8 @@ class Exporter:
     text: Callable[[ExportRequest], Exported] | None = None
     folder: Callable[[ExportRequest, Path], Exported] | None = None
     needs_model: bool = False
+    takes_model: bool = False
+    """Whether the model is optional."""
     takes_providers: bool = False
     """Whether `ExportRequest.providers` has an effect."""
 
@@ -48,6 +50,10 @@ EXPORTERS: dict[str, Exporter] = {
         "node data of Model Explorer: device, start and duration, JSON", folder=model_explorer.export
     ),
     dot.NAME: Exporter("the task graph with devices as colours, for Graphviz", text=dot.export),
+    llama_cpp.NAME: Exporter(
+        "arguments of llama.cpp: -ngl, -ts and -ot; checked with --model FILE.gguf", llama_cpp.text, takes_model=True
+    ),
+    vllm.NAME: Exporter("environment and arguments of vLLM: VLLM_PP_LAYER_PARTITION", vllm.text),
 }
 
 

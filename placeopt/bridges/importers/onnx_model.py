@@ -237,8 +237,8 @@ class _Converter:
         assumed = [name for node in model.nodes for name in node.writes if self._tensors[name].assumed]
         if assumed:
             yield (
-                f"the sizes of {counted(len(assumed), 'tensor')} depend on data or are unknown "
-                f"({listing(assumed, 3)}); they are assumed"
+                f"the size of {counted(len(assumed), 'tensor')} ({listing(assumed, 3)}) is assumed, "
+                f"since it depends on data or on an unknown operator"
             )
 
     def _edges(self, node: LiveNode) -> dict[str, int | None]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 from placeopt.bridges.importers import dnn_partitioning, dot, graphml, json_graph, onnx_model, stg, wfformat
 from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.language_models import gguf, hf_config
 from placeopt.bridges.importers.sample import Sample
 from placeopt.errors import UsageError, alternatives, listing
 from placeopt.io.files import StrPath, descriptor
@@ -32,6 +33,12 @@ IMPORTERS: dict[str, Importer] = {
         "graphs of Tarnawski et al. 2020 (Efficient Algorithms for Device Placement of DNN Graph Operators), JSON",
         dnn_partitioning.recognises,
         dnn_partitioning.read,
+    ),
+    onnx_model.NAME: Importer(
+        "ONNX models (.onnx)",
+        onnx_model.recognises,
+        onnx_model.read,
+        onnx_model.TAKES,
     ),
     dot.NAME: Importer(
         "graphs in DOT, the language of Graphviz",
@@ -63,11 +70,17 @@ IMPORTERS: dict[str, Importer] = {
         wfformat.read,
         frozenset({"network"}),
     ),
-    onnx_model.NAME: Importer(
-        "ONNX models (.onnx)",
-        onnx_model.recognises,
-        onnx_model.read,
-        onnx_model.TAKES,
+    gguf.NAME: Importer(
+        "language models of llama.cpp (extra gguf)",
+        gguf.recognises,
+        gguf.read,
+        frozenset({"network", "batch", "level", "context", "phase"}),
+    ),
+    hf_config.NAME: Importer(
+        "language models of Hugging Face, as config.json",
+        hf_config.recognises,
+        hf_config.read,
+        frozenset({"network", "batch", "level", "precision", "context", "phase"}),
     ),
 }
 

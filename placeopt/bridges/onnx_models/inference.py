@@ -225,13 +225,32 @@ class Inference:
             return {}
         if not schema.has_type_and_shape_inference_function:
             found |= own_types(node, scope.types)
-        if node.op_type == "Reshape" and node.output[0] in found:
-            before, after = (shape_of(kind) for kind in (scope.types[node.input[0]], found[node.output[0]]))
-            wrong = before is not None and after is not None and math.prod(before) != math.prod(after)
-            if wrong and node.input[0] not in scope.assumed:
-                self._add(f"Reshape: {list(before or ())} has not as many elements as {list(after or ())}", place)
-                return {}
+        problem = self._contradiction(node, found, scope)
+        if problem is not None:
+            self._add(f"{node.op_type}: {problem}", place)
+            return {}
         return found
+
+    @staticmethod
+    def _contradiction(node: NodeProto, found: Mapping[str, TypeProto], scope: _Scope) -> str | None:
+        """State why shapes do not fit each other in a way that onnx does not check."""
+        if node.op_type not in ("Conv", "Reshape") or any(name in scope.assumed for name in node.input):
+            return None
+        shapes_read = [shape_of(scope.types[name]) for name in node.input[:2] if name]
+        written = shape_of(found[node.output[0]]) if node.output[0] in found else None
+        if node.op_type == "Reshape" and shapes_read[0] is not None and written is not None:
+            if math.prod(shapes_read[0]) != math.prod(written):
+                return f"the shapes {list(shapes_read[0])} and {list(written)} differ in their number of elements"
+        elif node.op_type == "Conv" and len(shapes_read) == 2:
+            data, kernel = shapes_read
+            if data is None or kernel is None:
+                return None
+            if len(data) != len(kernel) or len(data) < 3:
+                return f"the input has {len(data)} dimensions, and the weights have {len(kernel)}"
+            channels = kernel[1] * attribute(node, "group", 1)
+            if data[1] != channels:
+                return f"the input has {data[1]} channels, and the weights are for {channels}"
+        return None
 
     def _schema(self, node: NodeProto) -> OpSchema | None:
         from onnx import defs

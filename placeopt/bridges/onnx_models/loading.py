@@ -79,7 +79,7 @@ def text_issues(model: ModelProto, file: str) -> list[Issue]:
 
 
 def inlined(model: ModelProto) -> ModelProto:
-    """Return the model with all functions of its own inlined; the model itself if it has none.
+    """Return the model with its local functions inlined; the model itself if it has none.
 
     Raises
     ------

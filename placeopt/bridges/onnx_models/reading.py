@@ -135,6 +135,8 @@ class _Reader:
             found[""] = 1
         newest = defs.onnx_opset_version()
         version = found.get("")
+        if version is None and any(node.domain in ("", "ai.onnx") for node in self._graph.node):
+            self._add("the version of the standard operators is missing", ("opset_import",))
         if version is not None and not 1 <= version <= newest:
             self._add(
                 f"operator set {version} is not supported; onnx {__version__} supports 1 to {newest}", ("opset_import",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from placeopt.bridges.profiling.measurements import Measurements, combined
-from placeopt.bridges.profiling.tables import table_of
+from placeopt.bridges.profiling.tables import LARGEST_BATCH, table_of
 from placeopt.bridges.profiling.traces import is_trace, trace_of
 from placeopt.errors import DocumentError, Issue, UsageError, counted, in_file_order
 from placeopt.io.files import StrPath, UnreadableError, read_file
@@ -62,8 +62,8 @@ def _sizes(batch: int | Sequence[int] | None, traces: int) -> list[int]:
             "which does not state it, and none for CSV files, which do"
         )
     for size in given:
-        if size < 1:
-            raise UsageError(f"batch: {size} is not a batch size; expected a whole number of at least 1")
+        if not 1 <= size <= LARGEST_BATCH:
+            raise UsageError(f"batch: {size} is not a batch size; expected a whole number from 1 to {LARGEST_BATCH:,}")
     return given
 
 

@@ -15,6 +15,8 @@ from placeopt.errors import DocumentError, Issue, listing, suggestion, visible
 from placeopt.io.files import StrPath, UnreadableError, read_file, text_of
 from placeopt.model.arrays import Float
 
+LARGEST_BATCH = 2**30
+
 
 @dataclass(frozen=True, slots=True)
 class _Column:
@@ -47,7 +49,7 @@ def _name(text: str) -> str | None:
 def _whole(text: str) -> int | None:
     """Parse a whole number of at least 1."""
     found = _amount(text)
-    return int(found) if found is not None and found >= 1 and found == int(found) <= 2**30 else None
+    return int(found) if found is not None and found >= 1 and found == int(found) <= LARGEST_BATCH else None
 
 
 def _amount(text: str) -> float | None:

@@ -12,7 +12,7 @@ a GPU was profiled, events of category `Kernel` follow the event of the node tha
 an event `model_run`.
 
 Kineto, the library behind torch.profiler, writes an object with `traceEvents`. Operators are the innermost annotations
-(`record_function`), or the outermost operations of PyTorch (`aten::addmm`) if there are no annotations. If the trace
+(`record_function`), or the outermost operations of PyTorch, such as `aten::addmm`, if there are none. If the trace
 contains work of a GPU, the time of an operator is that of the GPU work that it launched: a launch and its kernels share
 a correlation number. A step of `profiler.step()` is a run.
 """
@@ -142,45 +142,75 @@ def _onnxruntime(document: Document, file: str, batch: int, device: str | None) 
     )
 
 
-def _kineto(document: Document, file: str, batch: int, device: str | None) -> Measurements:
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The calls of operators in a Kineto trace, and the steps of the profiler; both in order of their starts."""
+
+    executed: Sequence[_Event]
+    duration: Sequence[int]
+    """Nanoseconds of each call."""
+    steps: Sequence[_Event]
+    around: Sequence[str]
+    """Annotations that contain others."""
+    annotated: bool
+    """Whether the calls are annotations, not operations of PyTorch."""
+
+    def runs(self, batch: int) -> tuple[Runs, ...]:
+        """The steps as whole runs."""
+        return _runs(self.steps, self.executed, self.duration, batch)
+
+
+def kineto_calls(document: Document) -> Calls:
+    """Return the calls of operators in a Kineto trace; raises a DocumentError that lists every issue."""
     data = document.data
     if not isinstance(data, dict) or not isinstance(data.get("traceEvents"), list):
         raise _refused(document, "is not a trace of torch.profiler; expected a mapping with the list traceEvents")
     events = _events(document, data["traceEvents"], ("traceEvents",), None)
-    steps = [event for event in events if event.category == "user_annotation" and _STEP.fullmatch(event.name)]
-    annotations = [event for event in events if event.category == "user_annotation" and not _STEP.fullmatch(event.name)]
-    operations = [event for event in events if event.category == "cpu_op"]
-    if not annotations and not operations:
+    by_step: dict[bool, list[_Event]] = {True: [], False: []}
+    for event in events:
+        if event.category == "user_annotation":
+            by_step[_STEP.fullmatch(event.name) is not None].append(event)
+    annotated = bool(by_step[False])
+    candidates = by_step[False] or [event for event in events if event.category == "cpu_op"]
+    if not candidates:
         raise _refused(document, "has no operators; expected record_function annotations or operations of PyTorch")
     of_thread: dict[str, list[_Event]] = {}
-    for event in annotations or operations:
+    for event in candidates:
         of_thread.setdefault(event.thread, []).append(event)
-    notes = []
-    if annotations:
-        threads = {thread: list(_nested(found)) for thread, found in of_thread.items()}
-        around = dict.fromkeys(event.name for found in threads.values() for event, _, has_inner in found if has_inner)
-        if around:
-            notes.append(
-                f"{file}: {counted(len(around), 'annotation')} around others: not operators: {listing(list(around), 5)}"
-            )
-        executed = [event for found in threads.values() for event, _, _ in found if event.name not in around]
-    else:
-        executed = [event for found in of_thread.values() for event, depth, _ in _nested(found) if depth == 0]
-        notes.append(
-            f"{file}: no annotations; the operators are operations of PyTorch, each with the mean of all its calls"
-        )
+    found = [each for events in of_thread.values() for each in _nested(events)]
+    around = dict.fromkeys(event.name for event, _, contains in found if contains) if annotated else {}
+    executed = [event for event, depth, _ in found if (event.name not in around if annotated else depth == 0)]
     executed.sort(key=lambda event: event.start)
     duration = [event.duration for event in executed]
     if any(event.category in _DEVICE_WORK for event in events):
         duration = _device_time(executed, events)
+    return Calls(executed, duration, sorted(by_step[True], key=lambda step: step.start), list(around), annotated)
+
+
+def _kineto(document: Document, file: str, batch: int, device: str | None) -> Measurements:
+    calls = kineto_calls(document)
+    notes = []
+    if calls.around:
+        number = counted(len(calls.around), "annotation")
+        notes.append(f"{file}: {number} around others: not operators: {listing(calls.around, 5)}")
+    if not calls.annotated:
+        notes.append(
+            f"{file}: no annotations; the operators are operations of PyTorch, each with the mean of all its calls"
+        )
     return Measurements.of(
-        [(event.name, device) for event in executed],
-        np.full(len(executed), batch),
-        _seconds(duration),
+        [(event.name if calls.annotated else _operation(event.name), device) for event in calls.executed],
+        np.full(len(calls.executed), batch),
+        _seconds(calls.duration),
         file=file,
-        runs=_runs(steps, executed, duration, batch),
+        runs=calls.runs(batch),
         notes=tuple(notes),
     )
+
+
+def _operation(name: str) -> str:
+    """Return `relu` for `aten::relu_`: the name without its library and the mark of the variant in place."""
+    name = name.rpartition("::")[2]
+    return name[:-1] if name.endswith("_") and not name.endswith("__") else name
 
 
 def _device_time(operators: Sequence[_Event], events: Sequence[_Event]) -> list[int]:

@@ -1,1 +1,1 @@
-"""Plans are executed, and measured times are compared with predicted ones."""
+"""Running: plans are executed, and measured times are compared with predicted ones."""

@@ -277,7 +277,7 @@ class _Run:
         return self._futures
 
     def wait(self, futures: Mapping[str, Future]) -> None:
-        """Wait until every task has ended; raise a ExecutionError if one fails or a worker is lost."""
+        """Wait until every task has ended; raise an ExecutionError if one fails or a worker is lost."""
         from distributed import wait
         from distributed.client import FutureCancelledError, FuturesCancelledError
 

@@ -14,7 +14,7 @@ from placeopt.bridges.onnx_models.submodels import Split, Writer, split_model, w
 from placeopt.bridges.running.fitting import node_seconds, transfers
 from placeopt.bridges.running.folding import folded
 from placeopt.bridges.running.pool import Job, Part, Pool, Settings, core_shares
-from placeopt.bridges.running.prediction import fitted_problem, predict
+from placeopt.bridges.running.prediction import Prediction, fitted_problem, predict
 from placeopt.bridges.running.report import Fit, RunReport
 from placeopt.bridges.running.tensors import TYPES, Difference, checked_inputs, difference, random_inputs, read_inputs
 from placeopt.bridges.running.worker import LEVELS, write_array
@@ -25,6 +25,8 @@ from placeopt.model.schedule import Schedule, check_schedule
 from placeopt.simulation import retime
 
 LARGEST_RUNS = 100_000
+WHOLE = "whole.onnx"
+"""The unsplit model with computed constants and with the names of tasks."""
 
 
 def run_onnx(
@@ -98,26 +100,16 @@ def run_onnx(
         files = {name: f"input-{k}.npy" for k, name in enumerate(given)}
         for name, value in given.items():
             write_array(folder / files[name], value)
-        reference = _reference(source, writer, files, folder, settings)
+        original, given_writer = _whole(writer, str(source)), writer
         writer = folded(writer, folder)
-        split = split_model(problem, schedule, writer.model)
-        whole = whole_part(writer.model)
-        writer.write(folder / "whole.onnx", whole)
-        unsplit = Part("whole.onnx", whole.inputs, whole.outputs, results=whole.outputs)
-        (cores,) = core_shares(1, threads)
-        with Pool([Job("the unsplit model", (unsplit,), _used(files, (unsplit,)), cores)], folder, settings) as pool:
-            one_device = _measured(pool, runs, warmup)[..., 1].max(axis=1)
-        fitted, found = None, None
-        if fit:
-            seconds = node_seconds(unsplit, _used(files, (unsplit,)), folder, settings, runs)
-            moved = [writer.model.tensors[name].bytes for name in split.crossing]
-            link, overhead = transfers(moved, folder, settings, runs)
-            model_of_here = fitted_problem(problem, seconds, link)
-            again = retime(model_of_here, Schedule(schedule.device, schedule.start))
-            fitted = predict(model_of_here, again, split, round(overhead * NANO))
-            known = sum(name in seconds for name in problem.task_names)
-            several = len(np.unique(split.segments.device)) > 1
-            found = Fit(problem.n_tasks, known, link if several else None, overhead)
+        if writer is given_writer:
+            one_device, reference = _alone(original, files, folder, settings, runs, warmup)
+        else:  # times without those of the constants
+            _, reference = _alone(original, files, folder, settings, 1, 0)
+            writer.write(folder / WHOLE, whole_part(writer.model))
+            one_device, _ = _alone(_whole(writer, WHOLE), files, folder, settings, runs, warmup)
+            split = split_model(problem, schedule, writer.model)
+        fit_found = _fit(problem, schedule, writer, split, files, folder, settings, runs) if fit else (None, None)
         names = writer.write_parts(split, folder)
         devices = list(dict.fromkeys(split.segments.device.tolist()))
         jobs = _jobs(problem, split, names, files, devices, threads)
@@ -133,8 +125,8 @@ def run_onnx(
         segment_device=split.segments.device,
         segment_tasks=tuple(part.tasks for part in split.parts),
         predicted=predict(problem, schedule, split),
-        fitted=fitted,
-        fit=found,
+        fitted=fit_found[0],
+        fit=fit_found[1],
         start=ordered[..., 0],
         end=ordered[..., 1],
         one_device=one_device,
@@ -176,16 +168,45 @@ def _check_types(split: Split, writer: Writer) -> None:
             )
 
 
-def _reference(
-    source: Path, writer: Writer, files: Mapping[str, str], folder: Path, settings: Settings
-) -> dict[str, Any]:
-    """Return the outputs of the model file itself."""
+def _whole(writer: Writer, file: str) -> Part:
+    """Return a model file as one part."""
     model = writer.model
     outputs = tuple(name for name in model.outputs if name not in model.inputs)
-    part = Part(str(source), model.inputs, outputs, results=outputs)
-    with Pool([Job("the unsplit model", (part,), files)], folder, settings) as pool:
-        pool.run()
-        return pool.outputs()
+    return Part(file, model.inputs, outputs, results=outputs)
+
+
+def _alone(
+    part: Part, files: Mapping[str, str], folder: Path, settings: Settings, runs: int, warmup: int
+) -> tuple[Any, dict[str, Any]]:
+    """Return the seconds (runs,) and the outputs of a part in one worker."""
+    (cores,) = core_shares(1, settings.threads)
+    with Pool([Job("the unsplit model", (part,), _used(files, (part,)), cores)], folder, settings) as pool:
+        return _measured(pool, runs, warmup)[:, 0, 1], pool.outputs()
+
+
+def _fit(
+    problem: Problem,
+    schedule: Schedule,
+    writer: Writer,
+    split: Split,
+    files: Mapping[str, str],
+    folder: Path,
+    settings: Settings,
+    runs: int,
+) -> tuple[Prediction, Fit]:
+    """Measure nodes and transfers, and predict times from them."""
+    if not (folder / WHOLE).exists():
+        writer.write(folder / WHOLE, whole_part(writer.model))
+    whole = _whole(writer, WHOLE)
+    seconds = node_seconds(whole, _used(files, (whole,)), folder, settings, runs)
+    moved = [writer.model.tensors[name].bytes for name in split.crossing]
+    link, overhead = transfers(moved, folder, settings, runs)
+    here = fitted_problem(problem, seconds, link)
+    again = retime(here, Schedule(schedule.device, schedule.start))
+    known = sum(name in seconds for name in problem.task_names)
+    several = len(np.unique(split.segments.device)) > 1
+    fit = Fit(problem.n_tasks, known, link if several else None, overhead)
+    return predict(here, again, split, round(overhead * NANO)), fit
 
 
 def _jobs(

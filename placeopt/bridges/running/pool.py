@@ -18,10 +18,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from placeopt.bounding.engines.signals import ended_with_us
 from placeopt.errors import ExecutionError, UsageError, visible
 
 HEAD_START = 2_000_000
 """Nanoseconds between the command and the start of a run, so that all processes have read it."""
+
+PATIENCE = 10.0
+"""Seconds that a process has to end after it has closed its output."""
 
 _LOG = 2000
 """Characters of the standard error of a process that a message quotes at most."""
@@ -238,7 +242,13 @@ class Pool:
 
     def _ended(self, index: int) -> str:
         """Return a message for a worker that has ended by itself."""
-        code = self._processes[index].wait()
+        process = self._processes[index]
+        try:
+            code = process.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+        ended_with_us(code, lambda: False)  # Slurm sends SIGTERM to all processes: this one raises soon, too
         how = f"exit code {code}" if code >= 0 else _signal_name(-code)
         text = self._log(index).read_text(encoding="utf-8", errors="replace").strip()[-_LOG:]
         hint = "; perhaps the machine has too little memory" if code == -signal.SIGKILL else ""

@@ -129,7 +129,7 @@ def export(
         raise UsageError("--out and --model need --to FORMAT")
     if chosen is not None and chosen.needs_model and model is None:
         raise UsageError(f"--to {to} needs --model FILE, the model from which the problem was imported")
-    if chosen is not None and not chosen.needs_model and model is not None:
+    if chosen is not None and not (chosen.needs_model or chosen.takes_model) and model is not None:
         raise UsageError(f"--to {to} takes no --model")
     if (batch is not None or dim) and model is None:
         raise UsageError("--batch and --dim need --model FILE")

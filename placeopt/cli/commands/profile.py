@@ -124,3 +124,22 @@ def apply(
     applied = apply_profile(self_contained(problem, out), read_profile(profile))
     write_document(applied.document, out)
     print_applied(stderr_console(), applied)
+
+
+@app.command()
+def efficiency(
+    profile: Annotated[Path, input_argument("PROFILE", "A profile, as `fit --out` writes it.")],
+    problem: Annotated[Path, input_argument("PROBLEM", "A problem file whose tasks state flops or bytes.")],
+    as_json: AsJson = False,
+) -> None:
+    """Estimate which fraction of their speed and memory bandwidth devices reach, from measured times."""
+    from placeopt.bridges.profiling import device_efficiency, read_profile
+    from placeopt.bridges.profiling.fragments import self_contained
+    from placeopt.cli.terminal.profile import efficiency_data, print_efficiency, print_low_rates
+
+    found = device_efficiency(self_contained(problem), read_profile(profile))
+    if as_json:
+        print_json(efficiency_data(found))
+    else:
+        print_efficiency(stdout_console(), found)
+    print_low_rates(stderr_console(), found)

@@ -10,7 +10,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from placeopt.bridges.profiling import Applied, Deviations, Estimate, Line, Measured, Profile, TransferModel
+from placeopt.bridges.profiling import (
+    Applied,
+    Deviations,
+    DeviceEfficiency,
+    Estimate,
+    Line,
+    Measured,
+    Profile,
+    TransferModel,
+)
 from placeopt.bridges.profiling.estimates import relative_deviation, time_text
 from placeopt.cli.terminal.console import new_table
 from placeopt.errors import counted, listing, visible
@@ -125,6 +134,43 @@ def print_applied(console: Console, applied: Applied) -> None:
     ):
         if found:
             console.print(Text(f"note: {message}: {listing(found, 5)}"))
+
+
+def efficiency_data(found: Sequence[DeviceEfficiency]) -> dict[str, Any]:
+    """Return efficiencies by the key of the devices as plain data."""
+    return {each.devices: {**asdict(each), "efficiency": each.spec()} for each in found}
+
+
+def print_efficiency(console: Console, found: Sequence[DeviceEfficiency]) -> None:
+    """Print the efficiencies and the lines for a problem."""
+    table = new_table("devices", "bound by", "tasks", "at full rate", "measured", "efficiency", "off", wrap=["devices"])
+    for each in found:
+        for rate, reached in (("speed", each.compute), ("memory bandwidth", each.memory)):
+            if reached is not None:
+                table.add_row(
+                    Text(visible(each.devices, 40)),
+                    rate,
+                    f"{reached.tasks:,}",
+                    _time(reached.at_peak),
+                    _time(reached.measured),
+                    f"{reached.efficiency:.4g}",
+                    _percent(each.deviation),
+                )
+    console.print(table)
+    console.print("off: median deviation of estimated from measured times, with these efficiencies")
+    console.print("\ndevices:")
+    for each in found:
+        shares = ", ".join(f"{rate}: {share}" for rate, share in each.spec().items())
+        console.print(Text(f"  {each.devices}: {{efficiency: {{{shares}}}}}"), soft_wrap=True)
+
+
+def print_low_rates(console: Console, found: Sequence[DeviceEfficiency]) -> None:
+    """Print a note for each rate that tasks exceed."""
+    for each in found:
+        for rate, reached in (("speed", each.compute), ("memory bandwidth", each.memory)):
+            if reached is not None and reached.efficiency > 1:
+                factor = f"{reached.efficiency:.4g}"
+                console.print(Text(f"note: {each.devices}: tasks reach {factor} times the stated {rate}; state more"))
 
 
 def _share(applied: Applied) -> str:

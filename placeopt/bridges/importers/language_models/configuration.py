@@ -1,0 +1,112 @@
+"""Access to the keys of a `config.json`, with an issue for each missing or wrong value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from placeopt.errors import Issue
+from placeopt.io.document import Document
+from placeopt.model.units import is_whole, shown
+
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "hidden_size": ("hidden_size", "n_embd", "n_embed", "d_model"),
+    "num_hidden_layers": ("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
+    "num_attention_heads": ("num_attention_heads", "n_head", "n_heads"),
+    "intermediate_size": ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
+    "max_position_embeddings": ("max_position_embeddings", "n_positions", "seq_length", "max_seq_len"),
+    "num_experts": ("num_experts", "num_local_experts", "n_routed_experts"),
+}
+"""Names that families give to a key."""
+_LARGEST = 2**31
+
+
+class Configuration:
+    """The keys of a configuration, or of an object inside it."""
+
+    def __init__(self, document: Document, path: tuple[str, ...] = ()) -> None:
+        self._document = document
+        self._path = path
+        self.issues: list[Issue] = list(document.faults)
+        self.defaults: Mapping[str, Any] = {}
+        """Values of keys that the configuration does not state."""
+        data = document.data
+        for key in path:
+            data = data[key]
+        self._data: Mapping[str, Any] = data if isinstance(data, dict) else {}
+        if not isinstance(data, dict):
+            self.wrong(f"holds {shown(data)}; expected a mapping such as config.json of a model")
+
+    def size(self, key: str) -> int | None:
+        """A positive whole number; None, with an issue, without one."""
+        value = self.optional(key)
+        if value is None:
+            names = NAMES.get(key, (key,))
+            if all(self._data.get(name) is None for name in names):
+                self.wrong(f"{' or '.join(names)} is missing; expected a positive whole number")
+        return value
+
+    def optional(self, key: str) -> int | None:
+        """A positive whole number; None if it is absent or zero, or, with an issue, wrong."""
+        for name in NAMES.get(key, (key,)):
+            value = self._data.get(name, self.defaults.get(name))
+            if value is None or (is_whole(value) and value == 0):
+                continue
+            if not is_whole(value) or not 0 < value < _LARGEST:
+                self.wrong(f"{shown(value)} is not a size; expected a positive whole number", name)
+                return None
+            return int(value)
+        return None
+
+    def flag(self, key: str, default: bool) -> bool:
+        """True or false."""
+        value = self._data.get(key, self.defaults.get(key))
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            self.wrong(f"{shown(value)} is not true or false", key)
+        return value is True
+
+    def text(self, key: str) -> str:
+        """A text; empty without one."""
+        value = self._data.get(key)
+        if value is not None and not isinstance(value, str):
+            self.wrong(f"{shown(value)} is not a text", key)
+        return value if isinstance(value, str) else ""
+
+    def values(self, key: str) -> list[Any]:
+        """A list; empty without one."""
+        value = self._data.get(key)
+        if value is not None and not isinstance(value, list):
+            self.wrong(f"{shown(value)} is not a list", key)
+        return value if isinstance(value, list) else []
+
+    def number(self, key: str) -> int | None:
+        """A whole number of any sign; None if it is absent, or, with an issue, wrong."""
+        value = self._data.get(key)
+        if value is None or (is_whole(value) and abs(value) < _LARGEST):
+            return value
+        self.wrong(f"{shown(value)} is not a whole number", key)
+        return None
+
+    def keys(self) -> tuple[str, ...]:
+        """The keys."""
+        return tuple(map(str, self._data))
+
+    def inside(self, key: str) -> Configuration | None:
+        """The object at a key of the whole document; its issues are those of this configuration."""
+        for path in ((*self._path, key), (key,)):
+            data = self._document.data
+            for part in path:
+                data = data.get(part) if isinstance(data, dict) else None
+            if isinstance(data, dict):
+                inner = Configuration(self._document, path)
+                inner.issues = self.issues
+                return inner
+        return None
+
+    def wrong(self, message: str, *keys: str) -> None:
+        """Add an issue at a key; each place has each message once."""
+        issue = self._document.issue(message, (*self._path, *keys))
+        if issue not in self.issues:
+            self.issues.append(issue)

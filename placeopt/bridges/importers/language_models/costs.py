@@ -1,0 +1,270 @@
+"""Costs of a transformer: work, memory traffic and memory of its layers for a phase of inference.
+
+A token takes two FLOP for each parameter of a matrix (Kaplan et al., Scaling Laws for Neural Language Models, 2020,
+arXiv:2001.08361, section 2.1). Attention to n tokens takes 2 n heads (key + value) FLOP more, where `key` and `value`
+are elements of a head. Normalisations, activation functions and position encodings are not counted; they are less
+than 1% of the work.
+
+Memory traffic is each weight once, the inputs and outputs of all matrices, and the KV cache, which decoding reads
+completely (Pope et al., Efficiently Scaling Transformer Inference, MLSys 2023, arXiv:2211.05102, section 2). The cache
+is resident memory. In a mixture of experts, a token uses `active` of `experts` experts. If each token chooses them
+uniformly and independently, t tokens read the expected fraction 1 - (1 - active / experts)^t of the experts' weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from placeopt.bridges.importers.language_models.transformer import Attention, Block, Transformer, Weight
+from placeopt.bridges.operators import Operator
+
+LEVELS = ("layer", "part", "expert")
+"""Granularities of the tasks that every format takes."""
+
+PHASES = ("decode", "prefill")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the model processes: a step of decoding with a full context, or a whole prompt."""
+
+    phase: str
+    batch: int
+    """Sequences."""
+    context: int
+    """Tokens of each sequence: in the KV cache, the current one included, or in the prompt."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that the step processes."""
+        return self.batch if self.phase == "decode" else self.batch * self.context
+
+
+def operators(model: Transformer, load: Load, level: str) -> list[Operator]:
+    """Return the operators of a model at a level: `layer`, `part`, `expert` or `tensor`."""
+    return _Chain(model, load, level).operators()
+
+
+class _Chain:
+    """The operators of one model in topological order."""
+
+    def __init__(self, model: Transformer, load: Load, level: str) -> None:
+        self._model = model
+        self._load = load
+        self._level = level
+        self._hidden = model.hidden * load.tokens * model.activation
+        self._found: list[Operator] = []
+        self._last: list[str] = []
+
+    def operators(self) -> list[Operator]:
+        self._embedding()
+        for index, block in enumerate(self._model.blocks):
+            if self._level == "layer":
+                parts = [self._part(f"layers.{index}", "layer", (*block.attention, *block.ffn), block, attends=True)]
+                if block.experts:
+                    parts.append(self._experts("", block))
+                self._append(_merged(parts))
+            else:
+                self._attention(index, block)
+                self._ffn(index, block)
+        self._head()
+        for operator in self._found:
+            operator.precision = self._model.precision
+        return self._found
+
+    def _append(self, operator: Operator) -> None:
+        """Append an operator that follows the current ones."""
+        operator.after = dict.fromkeys(self._last)
+        self._found.append(operator)
+        self._last = [operator.name]
+
+    def _embedding(self) -> None:
+        model = self._model
+        table = model.embedding[0]
+        rows = -(-table.size * self._load.tokens // max(model.vocabulary, 1))
+        self._append(
+            Operator(
+                "embedding",
+                "embedding",
+                traffic=rows + self._hidden,
+                output=self._hidden,
+                resident=_size(model.embedding),
+                keys=self._tie(),
+            )
+        )
+
+    def _head(self) -> None:
+        """The last normalisation and the output matrix; a prompt needs the output of its last token only."""
+        model, tokens = self._model, self._load.batch
+        if not model.head and not model.tied:
+            return
+        matrices = [weight for weight in model.head if weight.width]
+        if model.tied:
+            matrices.append(Weight("", model.hidden * model.vocabulary, model.embedding[0].size, model.vocabulary))
+        output = (matrices[-1].width if matrices else model.hidden) * tokens * model.activation
+        self._append(
+            Operator(
+                "head",
+                "head",
+                flops=2 * tokens * sum(weight.elements for weight in matrices),
+                traffic=_size(model.head)
+                + (model.embedding[0].size if model.tied else 0)
+                + sum(_activations(weight) for weight in matrices) * tokens * model.activation,
+                output=output,
+                resident=_size(model.head),
+                keys=self._tie(),
+            )
+        )
+
+    def _tie(self) -> dict[str, str]:
+        return {"colocate": "tied embedding"} if self._model.tied else {}
+
+    def _attention(self, index: int, block: Block) -> None:
+        name = f"layers.{index}.attention"
+        if self._level != "tensor":
+            self._append(self._part(name, "attention", block.attention, block, attends=True))
+            return
+        before = [weight for weight in block.attention if weight.stage < CORE]
+        self._stages(before, block)
+        if block.shape is not None:
+            core = self._part(name, "attention", (), block, attends=True)
+            core.output = block.shape.heads * block.shape.value * self._load.tokens * self._model.activation
+            self._append(core)
+        self._stages(block.attention[len(before) :], block)
+
+    def _ffn(self, index: int, block: Block) -> None:
+        if self._level == "tensor":
+            self._stages(sorted((*block.ffn, *block.experts), key=lambda weight: weight.stage), block)
+            return
+        if block.ffn or not block.experts:
+            self._append(self._part(f"layers.{index}.ffn", "ffn", block.ffn, block))
+        if not block.experts:
+            return
+        router = self._last
+        name = f"layers.{index}.experts"
+        whole = self._experts(name, block)
+        if self._level == "part":
+            self._append(whole)
+            self._last = [*router, whole.name]
+            return
+        count = self._model.experts
+        each = []
+        for expert in range(count):
+            one = Operator(
+                f"{name}.{expert}",
+                "expert",
+                flops=whole.flops // count,
+                traffic=-(-whole.traffic // count),
+                output=-(-self._hidden * self._model.active // count),
+                resident=-(-whole.resident // count),
+                scratch=-(-whole.scratch // count),
+                after=dict.fromkeys(router),
+            )
+            each.append(one)
+        self._found += each
+        self._last = [*router, *(one.name for one in each)]
+
+    def _part(self, name: str, op: str, weights: Sequence[Weight], block: Block, *, attends: bool = False) -> Operator:
+        """An operator of dense weights, with the attention and its cache if `attends`."""
+        tokens, activation = self._load.tokens, self._model.activation
+        matrices = [weight for weight in weights if weight.width]
+        operator = Operator(
+            name,
+            op,
+            flops=0 if block.guessed else 2 * tokens * sum(weight.elements for weight in matrices),
+            traffic=_size(weights) + sum(map(_activations, matrices)) * tokens * activation,
+            output=self._hidden,
+            resident=_size(weights),
+            scratch=sum(weight.width for weight in matrices) * tokens * activation,
+            guessed=block.guessed,
+        )
+        if attends and block.shape is not None:
+            flops, traffic, resident = self._attended(block.shape)
+            operator.flops += flops
+            operator.traffic += traffic
+            operator.resident += resident
+        return operator
+
+    def _attended(self, shape: Attention) -> tuple[int, int, int]:
+        """Work and traffic of attention to a context, and bytes of the cache."""
+        batch, context = self._load.batch, self._load.context
+        span = context if shape.window is None else min(context, shape.window)
+        cache = shape.cached * span * batch * self._model.activation
+        key, value = shape.key, shape.value
+        if self._load.phase == "decode":
+            key, value = shape.latent or (key, value)
+            return 2 * shape.heads * (key + value) * span * batch, cache, cache
+        pairs = span * (span + 1) // 2 + (context - span) * span if self._model.causal else context * span
+        moved = 2 * shape.cached * context * batch * self._model.activation  # written once and read once
+        return 2 * shape.heads * (key + value) * pairs * batch, moved, cache if self._model.causal else 0
+
+    def _experts(self, name: str, block: Block) -> Operator:
+        """All routed experts of a block."""
+        count, active = self._model.experts, self._model.active
+        tokens, activation = self._load.tokens, self._model.activation
+        elements = sum(weight.elements for weight in block.experts)
+        size = _size(block.experts)
+        touched = sum(_activations(weight, count) for weight in block.experts if weight.width)
+        return Operator(
+            name,
+            "experts",
+            flops=0 if block.guessed else 2 * tokens * elements * active // count,
+            traffic=self._read(size) + touched * tokens * active * activation,
+            output=self._hidden,
+            resident=size,
+            scratch=sum(weight.width for weight in block.experts) * tokens * active * activation,
+            guessed=block.guessed,
+        )
+
+    def _read(self, size: int) -> int:
+        """Expected bytes that a step reads of experts' weights."""
+        count, active = self._model.experts, self._model.active
+        if self._load.tokens == 1:
+            return -(-size * active // count)
+        return round(size * (1 - (1 - active / count) ** self._load.tokens))
+
+    def _stages(self, weights: Iterable[Weight], block: Block) -> None:
+        """Append an operator for each weight; those of a stage follow all of the previous stage."""
+        for _, stage in groupby(weights, key=lambda weight: weight.stage):
+            before, names = self._last, []
+            for weight in stage:
+                if weight in block.experts:
+                    one = self._experts(weight.name, Block((), (), (weight,), guessed=block.guessed))
+                    one.scratch = 0
+                else:
+                    one = self._part(weight.name, "weight", (weight,), block)
+                    one.scratch = 0
+                one.op = "matrix" if weight.width else "vector"
+                uses = self._model.active if weight in block.experts else 1
+                if weight.width:
+                    one.output = weight.width * self._load.tokens * uses * self._model.activation
+                one.after = dict.fromkeys(before)
+                self._found.append(one)
+                names.append(one.name)
+            self._last = names
+
+
+CORE = 10
+"""The stage of the attention itself, between the weights of its inputs and of its outputs."""
+
+
+def _merged(parts: Sequence[Operator]) -> Operator:
+    """One operator for several that run one after another."""
+    first = parts[0]
+    for other in parts[1:]:
+        first.flops += other.flops
+        first.traffic += other.traffic
+        first.resident += other.resident
+        first.scratch = max(first.scratch, other.scratch)
+    return first
+
+
+def _size(weights: Iterable[Weight]) -> int:
+    return sum(weight.size for weight in weights)
+
+
+def _activations(weight: Weight, experts: int = 1) -> int:
+    """Elements of the input and the output of a matrix for a token."""
+    return weight.elements // max(experts, 1) // weight.width + weight.width

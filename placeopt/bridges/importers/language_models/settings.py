@@ -1,0 +1,66 @@
+"""What the importers of language models share: options, defaults, and the problem document of a transformer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.language_models.costs import LEVELS, PHASES, Load, operators
+from placeopt.bridges.importers.language_models.transformer import Transformer
+from placeopt.bridges.networks import network_of
+from placeopt.bridges.operators import OperatorGraph
+from placeopt.errors import UsageError, alternatives
+from placeopt.io.files import StrPath
+
+DEFAULT_CONTEXT = 4096
+"""Tokens of the context without `--context`, if the model supports them."""
+
+_LARGEST = 2**60
+"""Most bytes and FLOP of a problem."""
+
+
+def imported(
+    model: Transformer, path: StrPath, format: str, options: ImportOptions, levels: tuple[str, ...] = LEVELS
+) -> Imported:
+    """Return the problem of a step of inference with a model.
+
+    Raises
+    ------
+    UsageError
+        If an option does not fit the model.
+    """
+    level = options.level or LEVELS[0]
+    if level not in levels:
+        raise UsageError(f"--level {level} is not a level{alternatives(level, levels)}")
+    if level == "expert" and not model.experts:
+        raise UsageError(
+            "--level expert needs a mixture of experts, and the model has no experts; expected layer or part"
+        )
+    phase = options.phase or ("decode" if model.causal else "prefill")
+    if phase not in PHASES:
+        raise UsageError(f"--phase {phase} is not a phase{alternatives(phase, PHASES)}")
+    if phase == "decode" and not model.causal:
+        raise UsageError("--phase decode needs a model that generates text, and the model is an encoder; use prefill")
+    longest = model.longest
+    context = options.context or min(DEFAULT_CONTEXT, longest or DEFAULT_CONTEXT)
+    notes = list(model.notes)
+    if options.context is None:
+        notes.append(f"the context is {context:,} tokens; --context states another")
+    elif longest is not None and context > longest:
+        notes.append(f"the context of {context:,} tokens is longer than the {longest:,} tokens that the model supports")
+    load = Load(phase, options.batch or 1, context)
+    graph = OperatorGraph(
+        model.name if options.name is None else options.name,
+        f"{Path(path).name}, {format}",
+        operators(model, load, level),
+        f"{model.parameters:,} parameters; {phase} with batch {load.batch} and a context of {context:,} tokens",
+    )
+    for amount in ("flops", "traffic", "output", "resident", "scratch"):
+        if sum(getattr(operator, amount) for operator in graph.operators) > _LARGEST:
+            raise UsageError(
+                f"{path}: the costs of the model are out of range with batch {load.batch:,} and a context of "
+                f"{context:,} tokens; expected a smaller model, batch or context"
+            )
+    network, about = network_of(options.network)
+    document = graph.document(network, options.resolution)
+    return Imported(document, (*notes, *about, *graph.notes(document)))
