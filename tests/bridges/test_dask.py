@@ -177,6 +177,7 @@ class TestImport:
             ({"x": "y", "y": "x"}, {}, "the aliases .* form a cycle"),
             ({("a", 1): 1, "('a', 1)": 2}, {}, r"two keys of the graph are called \"\('a', 1\)\""),
             ({"x": 1}, {"durations": {"xx": 3}}, 'durations: no task and no prefix is called "xx"; did you mean x'),
+            ({"x": 1}, {"client": 3}, "from_dask takes a synchronous Client of distributed, got int"),
             ({"x": 1}, {"durations": -1}, "durations: -1 is negative"),
             ({"x": 1}, {"sizes": {"x": "3 s"}}, r"sizes\['x'\]: \"3 s\" is a time"),
         ],
@@ -387,6 +388,14 @@ def processes() -> Iterator[Any]:
         yield connected
 
 
+class Deadly:
+    """A result whose transfer kills its worker."""
+
+    def __reduce__(self) -> str:
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError
+
+
 class TestProcesses:
     pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask, when a worker is killed
 
@@ -418,6 +427,12 @@ class TestProcesses:
         with pytest.raises(po.ExecutionError, match="1 worker lost during the run: 1"):
             po.run_on_dask(processes, found, plan, {**functions, "b": hangs})
         killer.join()
+
+    def test_a_worker_that_dies_while_results_are_gathered(self, processes: Any) -> None:
+        found = po.compile({"placeopt": 1, "devices": {"0": {}}, "tasks": {"a": {"time": 1}}})
+        deadly = type("Deadly", (), {"__reduce__": Deadly.__reduce__})  # sent by value
+        with pytest.raises(po.ExecutionError, match="1 worker lost during the run: 0"):
+            po.run_on_dask(processes, found, placed(found, "0"), {"a": lambda _inputs: deadly()})
 
 
 def test_without_dask(monkeypatch: pytest.MonkeyPatch) -> None:

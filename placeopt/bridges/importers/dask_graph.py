@@ -264,12 +264,16 @@ class _Past:
         """What the scheduler of a client has measured; nothing without a client."""
         if client is None:
             return cls()
+        if getattr(client, "asynchronous", True):
+            raise UsageError(f"from_dask takes a synchronous Client of distributed, got {type(client).__name__}")
+        from dask.utils import natural_sort_key
+
         workers, bandwidth, seconds, sizes = client.run_on_scheduler(measured_runs)
         by_prefix: dict[str, list[int]] = {}
         for key, size in sizes.items():
             by_prefix.setdefault(_prefix(key), []).append(size)
         return cls(
-            workers,
+            sorted(workers, key=lambda worker: natural_sort_key(worker[0])),
             bandwidth,
             {prefix: Fraction(round(average * 10**9), 10**9) for prefix, average in seconds.items()},
             {prefix: Fraction(sum(found), len(found)) for prefix, found in by_prefix.items()},

@@ -1,6 +1,6 @@
 """Task graphs with times and data, as workflows and graph files state them, and the problem documents made of them.
 
-The times of such files hold on one kind of device. On a network whose devices differ in `speed`, they hold for the
+The times of such files hold on one device class. On a network whose devices differ in `speed`, they hold for the
 slowest device, and faster devices need less time in proportion. On any other network, every device needs the same time.
 """
 

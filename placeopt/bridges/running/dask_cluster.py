@@ -5,13 +5,17 @@ other in the order of the plan, also on a worker with several threads, because e
 result of a task therefore stays on its worker until the next task of the device ends.
 
 Tasks start as soon as their inputs have arrived and the task before them has ended. Starts in the plan are not waited
-for; only the order counts.
+for; only the order counts. Times are those of the clocks of the workers' machines, which must agree: Dask's own
+estimate of their difference is off by milliseconds.
 """
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait as wait_in_threads
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
@@ -177,8 +181,8 @@ def run_on_dask(
     try:
         futures = run.submit(functions)
         run.wait(futures)
-        results = dict(zip(gathered, client.gather([futures[name] for name in gathered]), strict=True))
-        times = run.times()
+        results = dict(zip(gathered, run.watched(client.gather, [futures[name] for name in gathered]), strict=True))
+        times = run.watched(run.times)
     except BaseException:
         run.cancel()
         raise
@@ -213,7 +217,8 @@ def _addresses(
     client: Client, problem: Problem, schedule: Schedule, workers: Mapping[str, str] | None
 ) -> dict[int, str]:
     """The address of the worker of each device that the schedule uses."""
-    by_name = {name: address for address, name in client.run_on_scheduler(worker_names).items()}
+    alive = client.run_on_scheduler(worker_names)
+    by_name = {name: address for address, name in sorted(alive.items(), key=lambda pair: pair[1])}
     known = by_name | {address: address for address in by_name.values()}
     found: dict[int, str] = {}
     missing: list[str] = []
@@ -290,6 +295,21 @@ class _Run:
         if any(future.status != "finished" for future in futures.values()):
             self._fail(futures)
 
+    def watched(self, call: Callable[..., Any], *arguments: object) -> Any:
+        """Return the result of a call that waits for workers; raise an ExecutionError if one is lost meanwhile."""
+        with ThreadPoolExecutor(1) as thread:
+            waiting = thread.submit(call, *arguments)
+            try:
+                while not waiting.done():
+                    wait_in_threads([waiting], timeout=POLL)
+                    self._check_workers()
+                return waiting.result()
+            except BaseException as error:
+                self.cancel()  # which ends the call
+                if isinstance(error, OSError):
+                    self._check_workers()
+                raise
+
     def _check_workers(self) -> None:
         try:
             alive = self._client.run_on_scheduler(worker_names)
@@ -347,22 +367,20 @@ def run_task(
     `_previous` is the result of the task before it on the same device.
     """
     from distributed import get_worker
-    from distributed.metrics import time
 
     worker = get_worker()
     given = dict(zip(producers, inputs, strict=True))
-    start = time()
+    start = time.time()
     try:
         result = function(given)
     except Exception as error:  # noqa: BLE001 - reported with the name of the task
         text = f"task {visible(name)} failed on worker {worker.name}: {type(error).__name__}: {error}"
         raise TaskFailedError(text, _portable(error)) from None
-    end = time()
+    end = time.time()
     state = worker.state.tasks.get(f"{name}-{number}")
     transfers = [] if state is None else [each for each in state.startstops if each["action"] == "transfer"]
     received = sum(each["stop"] - each["start"] for each in transfers)
-    shift = worker.scheduler_delay  # to the clock of the scheduler
-    worker.__dict__.setdefault(_STORE, {}).setdefault(number, {})[name] = (start + shift, end + shift, received)
+    worker.__dict__.setdefault(_STORE, {}).setdefault(number, {})[name] = (start, end, received)
     return result
 
 
