@@ -26,7 +26,9 @@ from commandline import run  # noqa: E402
 from onnx_cases import hand_made, light_model, problem_of  # noqa: E402
 
 from placeopt.bridges.onnx_models import read_model  # noqa: E402
+from placeopt.bridges.onnx_models.submodels import split_model  # noqa: E402
 from placeopt.bridges.running.pool import Job, Part, Pool, Settings, core_shares  # noqa: E402
+from placeopt.bridges.running.prediction import predict  # noqa: E402
 from placeopt.bridges.running.tensors import difference, random_inputs, read_inputs  # noqa: E402
 from placeopt.bridges.running.worker import receive_tensor, send_tensor, write_array  # noqa: E402
 from placeopt.io.formats.documents import to_yaml  # noqa: E402
@@ -113,12 +115,29 @@ def test_a_segment_waits_for_all_its_inputs_in_the_prediction(tmp_path: Path) ->
         latency=[[0, 5], [5, 0]],
     )
     assert problem.task_names == ("Split_a", "Neg_c", "Exp_d", "Concat_y")
-    report = po.run_onnx(problem, po.simulate(problem, [0, 0, 1, 0]), model, runs=1)
+    schedule = po.simulate(problem, [0, 0, 1, 0])
+    report = po.run_onnx(problem, schedule, model, runs=1, few_segments=True)
     # {Split, Neg} end at 5, the transfer at 10, {Exp} at 20, the transfer at 25, {Concat} at 26; the plan: Exp from 7.
     assert list(report.segment_tasks) == [("Split_a", "Neg_c"), ("Exp_d",), ("Concat_y",)]
     assert report.predicted.makespan == pytest.approx(26e-9)
     assert report.predicted.tasks == pytest.approx(23e-9)
     assert (report.predicted.start * 1e9).round().tolist() == [0, 10, 25]
+    report = po.run_onnx(problem, schedule, model, runs=1)
+    assert list(report.segment_tasks) == [("Split_a",), ("Neg_c",), ("Exp_d",), ("Concat_y",)]
+    assert report.predicted.makespan == report.predicted.tasks == pytest.approx(23e-9)
+
+
+@pytest.mark.parametrize("name", ["shufflenet", "inception_v1"])
+def test_segments_cut_at_transfers_run_at_the_times_of_the_plan(name: str) -> None:
+    view = read_model(light_model(name))
+    problem = problem_of(light_model(name), 3)
+    random = np.random.default_rng(0)
+    for _ in range(10):
+        schedule = po.simulate(problem, random.integers(0, 3, problem.n_tasks))
+        found = predict(problem, schedule, split_model(problem, schedule, view))
+        assert found.makespan == found.tasks
+        few = predict(problem, schedule, split_model(problem, schedule, view, few_segments=True))
+        assert few.makespan > few.tasks
 
 
 @pytest.mark.parametrize("optimization", ["basic", "extended", "all"])

@@ -41,6 +41,7 @@ def run_onnx(
     seed: int = 0,
     threads: int = 1,
     optimization: str = "none",
+    few_segments: bool = False,
     batch: int | None = None,
     dims: Mapping[str, int] | None = None,
     timeout: float = 600.0,
@@ -68,6 +69,8 @@ def run_onnx(
         Threads of each process.
     optimization
         Graph optimizations of ONNX Runtime: "none", "basic", "extended" or "all". Constants are always computed before.
+    few_segments
+        Whether segments are not cut at transfers, so that there are fewer of them, which wait for all their inputs.
     batch, dims
         Sizes of the dimensions of the model, as at the import.
     timeout
@@ -92,7 +95,7 @@ def run_onnx(
     settings = Settings(threads, optimization, float(timeout))
     source = Path(model).resolve()
     writer = Writer(source, batch, dims)
-    split = split_model(problem, schedule, writer.model)
+    split = split_model(problem, schedule, writer.model, few_segments=few_segments)
     given = _inputs(inputs, writer, seed)
     _check_types(split, writer)
     with tempfile.TemporaryDirectory(prefix="placeopt-run-", ignore_cleanup_errors=True) as made:
@@ -108,7 +111,7 @@ def run_onnx(
             _, reference = _alone(original, files, folder, settings, 1, 0)
             writer.write(folder / WHOLE, whole_part(writer.model))
             one_device, _ = _alone(_whole(writer, WHOLE), files, folder, settings, runs, warmup)
-            split = split_model(problem, schedule, writer.model)
+            split = split_model(problem, schedule, writer.model, few_segments=few_segments)
         fit_found = _fit(problem, schedule, writer, split, files, folder, settings, runs) if fit else (None, None)
         names = writer.write_parts(split, folder)
         devices = list(dict.fromkeys(split.segments.device.tolist()))
