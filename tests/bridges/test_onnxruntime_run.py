@@ -24,6 +24,7 @@ pytest.importorskip("onnxruntime", reason="pip install 'placeopt[onnxruntime]'")
 
 from commandline import run  # noqa: E402
 from onnx_cases import hand_made, light_model, problem_of  # noqa: E402
+from trace_format import breaches  # noqa: E402
 
 from placeopt.bridges.onnx_models import read_model  # noqa: E402
 from placeopt.bridges.onnx_models.submodels import split_model  # noqa: E402
@@ -417,6 +418,7 @@ def test_the_command_prints_tables_and_writes_a_trace(tmp_path: Path) -> None:
     assert "equal: largest difference" in done.out
     assert max(len(line.rstrip()) for line in done.out.splitlines()) <= 140
     trace = json.loads((tmp_path / "trace.json").read_text())
+    assert breaches((tmp_path / "trace.json").read_text()) == []
     titles = [each["args"]["name"] for each in trace["traceEvents"] if each["name"] == "process_name"]
     assert titles == ["predicted", "fitted", "measured"]
     slices = [each for each in trace["traceEvents"] if each["ph"] == "X"]
