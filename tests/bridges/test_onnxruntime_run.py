@@ -381,6 +381,7 @@ def test_values_that_processes_cannot_exchange(tmp_path: Path) -> None:
         ({"runs": True}, "runs: True is out of range"),
         ({"warmup": -1}, "warmup: -1 is out of range"),
         ({"threads": 0}, "threads: 0 is out of range"),
+        ({"seed": -1}, "seed: -1 is out of range"),
         ({"timeout": 0.0}, "timeout: 0.0 is not a time"),
         ({"timeout": float("nan")}, "timeout: nan is not a time"),
         ({"optimization": "al"}, "optimization: al is not a level; did you mean all?"),

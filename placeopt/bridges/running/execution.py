@@ -88,7 +88,7 @@ def run_onnx(
         If onnxruntime is not installed.
     """
     check_schedule("run_onnx", problem, schedule)
-    _check_numbers(runs, warmup, threads, timeout)
+    _check_numbers(runs, warmup, threads, seed, timeout)
     if optimization not in LEVELS:
         raise UsageError(f"optimization: {optimization} is not a level{alternatives(optimization, LEVELS)}")
     require("onnxruntime", "onnxruntime", "runs of ONNX models")
@@ -139,11 +139,12 @@ def run_onnx(
     )
 
 
-def _check_numbers(runs: int, warmup: int, threads: int, timeout: float) -> None:
+def _check_numbers(runs: int, warmup: int, threads: int, seed: int, timeout: float) -> None:
     for name, number, least, most in (
         ("runs", runs, 1, LARGEST_RUNS),
         ("warmup", warmup, 0, LARGEST_RUNS),
         ("threads", threads, 1, 4096),
+        ("seed", seed, 0, 2**63),
     ):
         if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
             raise UsageError(f"{name}: {number!r} is out of range; expected a whole number from {least} to {most:,}")
