@@ -408,6 +408,29 @@ def test_more_devices_than_cores_is_a_note(tmp_path: Path, monkeypatch: pytest.M
     )
 
 
+def test_outputs_that_are_not_finite_are_a_note(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem = problem_of(model)
+    x = np.full((4, 8), np.inf, dtype=np.float32)
+    report = po.run_onnx(problem, po.simulate(problem, [0, 0, 1, 0]), model, runs=1, inputs={"x": x})
+    assert report.notes == ("outputs contain values that are not finite: y; state --inputs",)
+
+
+def test_a_core_that_stands_for_a_gpu_is_a_note(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    base = problem_of(model)
+    problem = po.build_problem(
+        task_names=base.task_names,
+        device_names=["gpu0", "cpu"],
+        device_types=["gpu", "cpu"],
+        duration=base.duration,
+        edges=np.column_stack((base.edge_source, base.edge_target)),
+    )
+    report = po.run_onnx(problem, po.simulate(problem, [0, 0, 1, 0]), model, runs=1)
+    assert report.notes[0].startswith("a CPU core stands for each of gpu0, so predicted times are not those of this")
+    assert po.run_onnx(problem, po.simulate(problem, [1, 1, 1, 1]), model, runs=1).notes == ()
+
+
 def test_the_command_prints_tables_and_writes_a_trace(tmp_path: Path) -> None:
     model = light_model("squeezenet")
     problem, plan = files(model, tmp_path)

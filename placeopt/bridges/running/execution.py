@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from placeopt.bridges.exporters.onnxruntime import CPU, provider_of
 from placeopt.bridges.extras import require
 from placeopt.bridges.onnx_models.submodels import Split, Writer, split_model, whole_part
 from placeopt.bridges.running.fitting import node_seconds, transfers
@@ -18,7 +19,7 @@ from placeopt.bridges.running.prediction import Prediction, fitted_problem, pred
 from placeopt.bridges.running.report import Fit, RunReport
 from placeopt.bridges.running.tensors import TYPES, Difference, checked_inputs, difference, random_inputs, read_inputs
 from placeopt.bridges.running.worker import LEVELS, write_array
-from placeopt.errors import UsageError, alternatives, counted
+from placeopt.errors import UsageError, alternatives, counted, listing
 from placeopt.io.files import StrPath
 from placeopt.model.problem import NANO, Problem
 from placeopt.model.schedule import Schedule, check_schedule
@@ -135,7 +136,7 @@ def run_onnx(
         one_device=one_device,
         differences=_differences(writer, outputs, reference),
         cores={job.name: job.cores for job in jobs},
-        notes=tuple(_notes(jobs, threads)),
+        notes=(*_notes(problem, jobs, threads), *_odd(reference)),
     )
 
 
@@ -260,8 +261,22 @@ def _differences(writer: Writer, outputs: Mapping[str, Any], reference: Mapping[
     return tuple(difference(name, outputs[name], reference[name]) for name in writer.model.outputs if name in reference)
 
 
-def _notes(jobs: Sequence[Job], threads: int) -> list[str]:
+def _odd(outputs: Mapping[str, Any]) -> list[str]:
+    """State outputs whose comparison says little."""
+    floats = {name: value for name, value in outputs.items() if np.asarray(value).dtype.kind in "fc"}
+    odd = [name for name, value in floats.items() if not np.isfinite(value).all()]
+    return [f"outputs contain values that are not finite: {listing(odd)}; state --inputs"] if odd else []
+
+
+def _notes(problem: Problem, jobs: Sequence[Job], threads: int) -> list[str]:
     notes = []
+    kinds = dict(zip(problem.device_names, problem.device_types, strict=True))
+    others = [job.name for job in jobs if provider_of(job.name, kinds[job.name], {}) not in (CPU, None)]
+    if others:
+        notes.append(
+            f"a CPU core stands for each of {listing(others)}, so predicted times are not those of this machine; --fit "
+            "measures it"
+        )
     used = {core for job in jobs for core in job.cores}
     if not used:
         notes.append("processes cannot be pinned to cores on this system, so times vary more")
