@@ -37,6 +37,9 @@ RANDOM = frozenset(
 )
 """Operators whose outputs differ from run to run, so that they are never folded."""
 
+_LARGEST = 2**62
+"""Largest size that is stored."""
+
 _SHAPE_ONLY = frozenset({"Shape", "Size"})
 """Operators whose result depends only on the shape of the input."""
 
@@ -204,6 +207,10 @@ class Inference:
         from onnx.defs import SchemaError
         from onnx.shape_inference import InferenceError
 
+        unsafe = self._unsafe(node, scope)
+        if unsafe is not None:
+            self._add(f"{node.op_type}: {unsafe}", place)
+            return {}
         schema = self._schema(node)
         if schema is None:
             return own_types(node, scope.types)
@@ -230,6 +237,18 @@ class Inference:
             self._add(f"{node.op_type}: {problem}", place)
             return {}
         return found
+
+    @staticmethod
+    def _unsafe(node: NodeProto, scope: _Scope) -> str | None:
+        """State why a node would end the process: onnx does not check these attributes and reads beyond an array."""
+        if node.op_type not in ("GatherND", "LayerNormalization") or not node.input:
+            return None
+        rank = len(shape_of(scope.types[node.input[0]]) or ()) if node.input[0] else 0
+        if node.op_type == "GatherND":
+            batch = attribute(node, "batch_dims", 0)
+            return None if 0 <= batch <= rank else f"batch_dims is {batch}, and the data has {rank} dimensions"
+        axis = attribute(node, "axis", -1)
+        return None if -rank <= axis < max(rank, 1) else f"axis is {axis}, and the input has {rank} dimensions"
 
     @staticmethod
     def _contradiction(node: NodeProto, found: Mapping[str, TypeProto], scope: _Scope) -> str | None:
@@ -334,7 +353,7 @@ class Inference:
         longest = _LONGEST.get(node.op_type, lambda _node, _shape, _values: 1)(node, shape, scope.values)
         for dim in found.tensor_type.shape.dim:
             if not dim.HasField("dim_value"):
-                dim.dim_value = longest
+                dim.dim_value = min(longest, _LARGEST)
         return found
 
     def _evaluate(self, node: NodeProto, scope: _Scope) -> None:
@@ -363,6 +382,8 @@ class Inference:
         if shape is None or source in scope.assumed:
             return
         if node.op_type == "Size":
+            if math.prod(shape) > _LARGEST:
+                return
             value = np.array(math.prod(shape), dtype=np.int64)
         else:
             value = np.array(shape[attribute(node, "start", 0) : attribute(node, "end", len(shape))], dtype=np.int64)
@@ -395,7 +416,11 @@ class Inference:
         schema = self._schema(node)
         if schema is None or not is_known(node, schema.since_version):
             return {key: self._body(graph, (), scope, None, place)[0] for key, graph in graphs.items()}, {}
-        kinds, repeats = inputs_of_bodies(node, scope.types, scope.values)
+        try:
+            kinds, repeats = inputs_of_bodies(node, scope.types, scope.values)
+        except ValueError as error:
+            self._add(f"{node.op_type}: {error}", place)
+            return {}, {}
         found, results = {}, []
         for key, graph in graphs.items():
             found[key], written = self._body(graph, kinds, scope, repeats, place)
