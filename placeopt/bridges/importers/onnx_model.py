@@ -127,15 +127,17 @@ def from_onnx(
     for key, number in (("batch", batch), *(dims or {}).items()):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
             raise UsageError(f"{key} is {number!r}; expected a positive whole number")
+    network, notes = (None, ()) if devices is None else network_of(devices)
     options = ImportOptions(
         name=name,
         resolution=resolution,
-        network=None if devices is None else network_of(devices)[0],
+        network=network,
         batch=batch,
         dims=dims or {},
         precision=precision,
     )
-    return _imported(model, options)
+    imported = _imported(model, options)
+    return Imported(imported.document, (*notes, *imported.notes))
 
 
 def _imported(source: StrPath | ModelProto, options: ImportOptions) -> Imported:
