@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     from placeopt.errors import SpecError as SpecError
     from placeopt.errors import UnsupportedError as UnsupportedError
     from placeopt.errors import UsageError as UsageError
+    from placeopt.io.catalogue import DeviceInfo as DeviceInfo
+    from placeopt.io.catalogue import LinkInfo as LinkInfo
+    from placeopt.io.catalogue import device_info as device_info
+    from placeopt.io.catalogue import device_names as device_names
+    from placeopt.io.catalogue import link_info as link_info
+    from placeopt.io.catalogue import link_names as link_names
     from placeopt.io.compiler import compile_spec as compile
     from placeopt.io.compiler import load as load
     from placeopt.io.files import size_limit as size_limit
@@ -104,6 +110,7 @@ _NAMES = {
         "DocumentError InternalError Issue MissingExtraError PlaceoptError PlanError SpecError UnsupportedError "
         "UsageError"
     ),
+    "placeopt.io.catalogue": "DeviceInfo LinkInfo device_info device_names link_info link_names",
     "placeopt.io.compiler": "compile_spec=compile load",
     "placeopt.io.files": "size_limit",
     "placeopt.bridges.importers.dnn_partitioning": "read_dnn_partitioning",

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
 
-from placeopt.errors import DocumentError, Issue, SpecError, UsageError, alternatives, in_file_order, listing
-from placeopt.io.catalogue import UsualLinks, catalogue_devices, device_names, link_info
+from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file_order, listing
+from placeopt.io.catalogue import UsualLinks, catalogue_devices, device_names, hint, link_info
 from placeopt.io.document import Document, read_document
 from placeopt.io.files import StrPath, descriptor
 from placeopt.io.spec import MOST_DEVICES, DeviceSpec, LinkSpec, NetworkFile
@@ -19,8 +19,13 @@ from placeopt.model.units import Quantity, shown
 DEFAULT_DEVICES = "xeon-core:2"
 """The devices of an imported model without stated ones."""
 
+DEFAULT_NOTE = "without --devices, the problem has two CPU cores of the catalogue (xeon-core); state --devices"
+
 NETWORK_LINK = "ethernet-10g"
 """The link between devices of the catalogue that have no usual link to each other."""
+
+CORE_LINK = "shared-memory"
+"""The link between processor cores of a host."""
 
 _ENTRY = re.compile(r"([^:]+?)\s*(?::\s*(\d{1,9})\s*)?")
 _ENDINGS = (".yaml", ".yml", ".json")
@@ -45,9 +50,7 @@ def network_of(given: Mapping[str, Any] | StrPath | None) -> tuple[dict[str, Any
     """
     if given is None:
         network, notes = _of_catalogue(DEFAULT_DEVICES)
-        title = catalogue_devices()["xeon-core"].title
-        note = f"without --devices, the problem has two devices of the catalogue: {title}; state --devices"
-        return network, (note, *notes)
+        return network, (DEFAULT_NOTE, *notes)
     if isinstance(given, Mapping):
         if "devices" not in given or set(given) - {"devices", "links"}:
             raise UsageError(f"the network has the keys {listing(list(map(str, given)))}; expected devices and links")
@@ -60,7 +63,7 @@ def network_of(given: Mapping[str, Any] | StrPath | None) -> tuple[dict[str, Any
 def _names_file(text: str) -> bool:
     """Whether a text is a file that exists, or has the form of a path."""
     return (
-        os.path.exists(text)
+        (os.path.exists(text) and not os.path.isdir(text))
         or descriptor(text) is not None
         or text.lower().endswith(_ENDINGS)
         or any(separator in text for separator in (os.sep, os.altsep) if separator)
@@ -74,19 +77,18 @@ def _of_catalogue(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         match = _ENTRY.fullmatch(entry.strip())
         if match is None:
             raise UsageError(
-                f"--devices {shown(text)} is neither a file nor devices of the catalogue; expected devices such as "
-                f"h100-sxm:4 or a100-40gb:2,xeon-core:8"
+                f"the devices {shown(text)} are neither a file nor devices of the catalogue; expected a file, or "
+                f"devices such as h100-sxm:4 or a100-40gb:2,xeon-core:8"
             )
         name, count = match[1], 1 if match[2] is None else int(match[2])
         if name not in catalogue_devices():
             raise UsageError(
-                f"--devices: no file and no device of the catalogue has the name {shown(name)}"
-                f"{alternatives(name, device_names(), 40)}"
+                f"no file and no device of the catalogue has the name {shown(name)}{hint(name, device_names())}"
             )
         if not 1 <= count <= MOST_DEVICES:
-            raise UsageError(f"--devices: {count} is not a number of devices; expected 1 to {MOST_DEVICES:,}")
+            raise UsageError(f"{name}:{count} is not a number of devices; expected 1 to {MOST_DEVICES:,}")
         if name in counts:
-            raise UsageError(f"--devices: {name} is given twice")
+            raise UsageError(f"the device {name} is given twice; state the sum")
         counts[name] = count
     devices = {name: {"like": name} | ({"count": count} if count > 1 else {}) for name, count in counts.items()}
     pairs = [(name, name) for name, count in counts.items() if count > 1] + list(combinations(counts, 2))
@@ -107,13 +109,17 @@ def _link(one: str, other: str) -> str:
     """The link between two devices of the catalogue.
 
     Devices of the same kind have their peer link, or else their host link. Other devices are connected through their
-    host: by the slower one of their host links. A device without host link is a part of the host.
+    host: by the slower one of their host links, or by the host link of a device to a processor core, which is a part of
+    the host.
     """
-    usual, others = (catalogue_devices()[name].link or UsualLinks() for name in (one, other))
+    usual = [catalogue_devices()[name].link or UsualLinks() for name in (one, other)]
     if one == other:
-        return usual.peer or usual.host or NETWORK_LINK
-    hosts = [link for link in (usual.host, others.host) if link is not None]
-    return min(hosts, key=lambda name: link_info(name).bandwidth, default=NETWORK_LINK)
+        return usual[0].peer or usual[0].host or NETWORK_LINK
+    hosts = [links.host for links in usual if links.peer != CORE_LINK]
+    known = [host for host in hosts if host is not None]
+    if not hosts or len(known) < len(hosts):
+        return NETWORK_LINK
+    return min(known, key=lambda name: link_info(name).bandwidth)
 
 
 def _pair_text(one: str, other: str) -> str:
@@ -129,6 +135,7 @@ def _read(path: StrPath) -> dict[str, Any]:
     problem = isinstance(data, dict) and ("tasks" in data or "graph" in data)
     if problem:
         document.data = {key: data[key] for key in ("placeopt", "devices", "links") if key in data}
+        document.faults = tuple(fault for fault in document.faults if fault.path and fault.path[0] in document.data)
     checked = validate(document, NetworkFile)
     issues = list(checked.issues)
     if problem and checked.model is not None:
@@ -156,7 +163,8 @@ def _bare_amounts(document: Document, network: NetworkFile, also: tuple[str, ...
             for amount in stated.values() if isinstance(stated, dict) else [stated]:
                 value = amount.value if isinstance(amount, Quantity) and amount.bare else amount
                 if value and not isinstance(value, Quantity):
-                    message = f"{shown(value)} has no unit and depends on the units of this problem; state a unit"
+                    number = f"{float(value):.10g}"
+                    message = f"{number} has no unit and depends on the units of this problem; state a unit"
                     issue = document.issue(message, (*path, key))
                     found[issue.path] = issue
     return list(found.values())

@@ -377,8 +377,8 @@ def rounding_text(problem: Problem) -> str | None:
     return f"times are rounded to the {tick} tick, by up to {share} ({rounding.where}); a finer resolution avoids it"
 
 
-def efficiency_text(problem: Problem) -> list[str]:
-    """Efficiencies on which durations depend: a text for all devices with the same ones."""
+def efficiency_facts(problem: Problem) -> list[tuple[str, str]]:
+    """Labels and texts of the efficiencies on which durations depend: one text for all devices with the same ones."""
     alike: dict[tuple[object, ...], list[Efficiency]] = {}
     for found in problem.efficiency:
         alike.setdefault((found.like, found.compute, found.memory, found.tasks), []).append(found)
@@ -390,7 +390,7 @@ def efficiency_text(problem: Problem) -> list[str]:
         reached = " and ".join(f"{float(factor):.4g} of the {rate}" for factor, rate in rates if factor < 1)
         names = listing([member.devices for member in members])
         texts.append(f"{names}{like}: {reached}, in the durations of {counted(first.tasks, 'task')}")
-    return texts
+    return [("" if place else "efficiency", text) for place, text in enumerate(texts)]
 
 
 def group_memory(problem: Problem) -> Int:
@@ -434,7 +434,7 @@ def _html(problem: Problem) -> str:
         ("memory model", problem.memory_model),
         ("a tick", time_text(1, problem.resolution)),
         *(("rounding", text) for text in [rounding_text(problem)] if text is not None),
-        *(("efficiency", text) for text in efficiency_text(problem)),
+        *efficiency_facts(problem),
         ("memory of the tasks", size_text(int(problem.memory.sum()))),
     ]
     if problem.n_groups < problem.n_tasks:

@@ -12,7 +12,7 @@ from placeopt.io.plan import write_plan
 from placeopt.model.metrics import DeviceUse, device_uses
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.objective import Value
-from placeopt.model.problem import Problem, efficiency_text, rounding_text
+from placeopt.model.problem import Problem, efficiency_facts, rounding_text
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Progress, Termination
 from placeopt.views.facts import (
@@ -333,7 +333,7 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
     if result.gap is not None:
         proved = ", the schedule is optimal" if result.gap <= 0 and len(problem.objective.levels) == 1 else ""
         facts.append(("gap", f"{result.gap:.2%}{proved}"))
-    facts += [("efficiency", text) for text in efficiency_text(problem)]
+    facts += efficiency_facts(problem)
     rounded = rounding_text(problem)
     return facts if rounded is None else [*facts, ("rounding", rounded)]
 

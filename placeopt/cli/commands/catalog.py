@@ -1,4 +1,4 @@
-"""placeopt solvers, passes and schema: list solvers and passes, print the schema of problem files."""
+"""placeopt solvers, passes, devices and schema: list what problems may use, print the schema of problem files."""
 
 from __future__ import annotations
 
@@ -40,6 +40,37 @@ def passes(
 
     cards = [pass_card(find_pass(known)) for known in (pass_names() if name is None else [name])]
     _print_cards(name, cards, cite, as_json, print_passes, print_pass)
+
+
+def devices(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="One device or link, with the sources of its figures.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the devices and links of the catalogue, or show one: speeds by number format, usual links, sources."""
+    from placeopt.cli.terminal.devices import print_device, print_devices, print_link
+    from placeopt.errors import UsageError
+    from placeopt.io.catalogue import device_info, device_names, hint, link_info, link_names
+
+    if name is None:
+        known = [device_info(each).to_dict() for each in device_names()]
+        links = [link_info(each).to_dict() for each in link_names()]
+        if as_json:
+            print_json({"devices": known, "links": links})
+        else:
+            print_devices(stdout_console(), known, links)
+        return
+    if name not in (*device_names(), *link_names()):
+        raise UsageError(f'unknown device or link "{name}"{hint(name, [*device_names(), *link_names()])}')
+    device = name in device_names()
+    card = device_info(name).to_dict() if device else link_info(name).to_dict()
+    if as_json:
+        print_json(card)
+    elif device:
+        print_device(stdout_console(), card)
+    else:
+        print_link(stdout_console(), card)
 
 
 def _print_cards(

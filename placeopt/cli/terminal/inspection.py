@@ -14,7 +14,7 @@ from placeopt.cli.terminal.console import facts_table, new_table, print_problem
 from placeopt.errors import counted, visible
 from placeopt.model.metrics import ccr, shape
 from placeopt.model.objective import simplified
-from placeopt.model.problem import UNLIMITED, Problem, devices_by_class, efficiency_text, rounding_text
+from placeopt.model.problem import UNLIMITED, Problem, devices_by_class, efficiency_facts, rounding_text
 from placeopt.model.units import size_text, time_text
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.solving.result import number
@@ -82,7 +82,7 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
     rounded = rounding_text(problem)
     if rounded is not None:
         facts.append(("rounding", rounded))
-    facts += [("efficiency", text) for text in efficiency_text(problem)]
+    facts += efficiency_facts(problem)
     facts.append(("shape", f"depth {found['depth']:,}, width {found['width']:,}"))
     facts.append(
         ("groups", f"{found['groups']:,} after colocation, {counted(found['separated_pairs'], 'separated pair')}")

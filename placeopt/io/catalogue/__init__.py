@@ -6,7 +6,7 @@ use and checked by the types of the spec.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cache
@@ -15,18 +15,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from placeopt.errors import InternalError, UsageError, alternatives
+from placeopt.errors import InternalError, UsageError, alternatives, meaning
 from placeopt.io.document import parse_document
 from placeopt.io.scalars import Bandwidth, Memory, Name, Power, Speed, Time, Whole
 from placeopt.io.spec import NumberFormat
 from placeopt.io.validation import validate
-from placeopt.model.units import Amount, Quantity, exact
+from placeopt.model.units import Amount, Quantity, exact, shown
 
 COMPUTE_EFFICIENCY = Fraction(1, 2)
 """Fraction of a peak speed of the catalogue that tasks reach, unless a problem states another one."""
 
 MEMORY_EFFICIENCY = Fraction(4, 5)
 """Fraction of a peak memory bandwidth of the catalogue that tasks reach, unless a problem states another one."""
+
+FILES = ("datacentre", "desktop", "edge", "processors", "links")
+"""Files of the catalogue, in the order in which devices are listed."""
 
 Figure = Literal["speed", "memory", "memory_bandwidth", "power", "bandwidth", "latency", "link"]
 
@@ -41,7 +44,7 @@ class UsualLinks(_Part):
     """The links that a device usually has, as links of the catalogue."""
 
     host: Name | None = None
-    """The link to the processor of its host. A processor core has none: it is the host."""
+    """The link to the processor of its host. A processor core has none, because it is a part of the host."""
     peer: Name | None = None
     """The link to a device of the same kind."""
 
@@ -65,7 +68,7 @@ class _Entry(_Part):
 class CatalogueDevice(_Entry):
     """A device with its peak figures."""
 
-    speed: Annotated[dict[NumberFormat, Speed], Field(min_length=1)]
+    speed: Annotated[dict[NumberFormat, Speed], Field(min_length=1)] | None = None
     memory: Memory | None = None
     memory_bandwidth: Bandwidth | None = None
     power: Power | None = None
@@ -80,8 +83,9 @@ class CatalogueLink(_Entry):
 
 
 class CatalogueFile(_Part):
-    """A file of the catalogue."""
+    """A file of the catalogue: devices of one family, or links."""
 
+    title: Name
     sources: dict[Name, Name]
     devices: dict[Name, CatalogueDevice] = Field(default_factory=dict)
     links: dict[Name, CatalogueLink] = Field(default_factory=dict)
@@ -105,6 +109,8 @@ class DeviceInfo:
 
     name: str
     title: str
+    family: str
+    """Group of devices, such as `Edge`."""
     year: int
     """Year of introduction."""
     speed: Mapping[str, int]
@@ -155,7 +161,8 @@ class LinkInfo:
 @cache
 def _files() -> tuple[CatalogueFile, ...]:
     files = []
-    for path in sorted(Path(__file__).parent.glob("*.yaml")):
+    for name in FILES:
+        path = Path(__file__).with_name(f"{name}.yaml")
         document = parse_document(path.read_text(encoding="utf-8"), file=path.name)
         checked = validate(document, CatalogueFile)
         if checked.issues or checked.model is None:
@@ -165,14 +172,9 @@ def _files() -> tuple[CatalogueFile, ...]:
 
 
 @cache
-def _sources() -> Mapping[str, str]:
-    return {key: text for file in _files() for key, text in file.sources.items()}
-
-
-@cache
 def catalogue_devices() -> Mapping[str, CatalogueDevice]:
-    """All devices of the catalogue by name, in the order of their names."""
-    return dict(sorted((name, device) for file in _files() for name, device in file.devices.items()))
+    """All devices of the catalogue by name, in the order of the files."""
+    return {name: device for file in _files() for name, device in file.devices.items()}
 
 
 @cache
@@ -182,8 +184,13 @@ def catalogue_links() -> Mapping[str, CatalogueLink]:
 
 
 def device_names() -> list[str]:
-    """Sorted names of all devices of the catalogue."""
+    """Names of all devices of the catalogue, by family and in the order of the table of `placeopt devices`."""
     return list(catalogue_devices())
+
+
+def link_names() -> list[str]:
+    """Names of all links of the catalogue."""
+    return list(catalogue_links())
 
 
 def device_info(name: str) -> DeviceInfo:
@@ -196,20 +203,22 @@ def device_info(name: str) -> DeviceInfo:
     """
     device = catalogue_devices().get(name)
     if device is None:
-        raise UsageError(f'unknown device "{name}"{alternatives(name, device_names(), 40)}')
+        raise UsageError(f"unknown device of the catalogue {shown(name)}{hint(name, device_names())}")
     usual = device.link or UsualLinks()
+    file = next(file for file in _files() if name in file.devices)
     return DeviceInfo(
         name=name,
         title=device.title,
+        family=file.title,
         year=device.year,
-        speed={key: _whole(amount) for key, amount in device.speed.items()},
+        speed={key: _whole(amount) for key, amount in (device.speed or {}).items()},
         memory=None if device.memory is None else _whole(device.memory),
         memory_bandwidth=None if device.memory_bandwidth is None else _whole(device.memory_bandwidth),
         power=None if device.power is None else float(_value(device.power)),
         host_link=usual.host,
         peer_link=usual.peer,
         note=device.note,
-        sources=_stated_sources(device),
+        sources=_stated_sources(device, file),
     )
 
 
@@ -223,14 +232,30 @@ def link_info(name: str) -> LinkInfo:
     """
     link = catalogue_links().get(name)
     if link is None:
-        raise UsageError(f'unknown link "{name}"{alternatives(name, catalogue_links(), 40)}')
-    latency = None if link.latency is None else float(_value(link.latency))
-    return LinkInfo(name, link.title, link.year, _whole(link.bandwidth), latency, link.note, _stated_sources(link))
+        raise UsageError(f"unknown link of the catalogue {shown(name)}{hint(name, link_names())}")
+    file = next(file for file in _files() if name in file.links)
+    return LinkInfo(
+        name=name,
+        title=link.title,
+        year=link.year,
+        bandwidth=_whole(link.bandwidth),
+        latency=None if link.latency is None else float(_value(link.latency)),
+        note=link.note,
+        sources=_stated_sources(link, file),
+    )
 
 
-def _stated_sources(entry: _Entry) -> dict[str, str]:
-    sources = _sources()
-    return {key: sources[entry.source[key]] for key in _FIGURES if getattr(entry, key, None) is not None}
+def hint(name: str, known: Sequence[str]) -> str:
+    """A clause for a message with the names that an unknown name probably means, or else all names.
+
+    These are the names that it begins, such as a100-40gb and a100-80gb for a100; else the closest one.
+    """
+    longer = [other for other in known if other.startswith(f"{name.casefold()}-")]
+    return meaning(longer) or alternatives(name, known, 100)
+
+
+def _stated_sources(entry: _Entry, file: CatalogueFile) -> dict[str, str]:
+    return {key: file.sources[entry.source[key]] for key in _FIGURES if getattr(entry, key, None) is not None}
 
 
 def _value(amount: Amount) -> Fraction:

@@ -281,8 +281,8 @@ class Compilation:
             stated, path = device.spec, ("devices", device.pool)
             if stated.memory is not None:
                 capacity[d] = scales.capacity(stated.memory, (*path, "memory"))
-            for speed in dict.fromkeys((stated.speed or {}).values()):
-                scales.speed(speed, (*path, "speed"))
+            for speed, precision in {speed: precision for precision, speed in (stated.speed or {}).items()}.items():
+                scales.speed(speed, (*path, "speed", precision))
             if stated.memory_bandwidth is not None:
                 scales.bandwidth(stated.memory_bandwidth, (*path, "memory_bandwidth"))
             if stated.overhead is not None:

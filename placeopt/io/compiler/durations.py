@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -16,7 +16,7 @@ from placeopt.io.spec import DeviceSpec, Durations, EfficiencySpec, NumberFormat
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import UNLIMITED, Efficiency, ratio_ceil
-from placeopt.model.units import Amount, shown
+from placeopt.model.units import shown
 
 WIDER: dict[NumberFormat, tuple[NumberFormat, ...]] = {
     "fp64": (),
@@ -124,10 +124,10 @@ class DurationTable:
 
     def fill(self, tasks: dict[str, TaskSpec], operations: dict[str, Durations], precision: NumberFormat) -> None:
         """Fill in the durations of all tasks without issues; `precision` is the default of the tasks."""
-        skip, known_operations = self._broken(), list(operations)
+        skip, known_operations, unknown_default = self._broken(), list(operations), self._issues.touch("precision")
         work: list[tuple[int, str, TaskSpec]] = []
         for row, (name, task) in enumerate(tasks.items()):
-            if name in skip:
+            if name in skip or (unknown_default and task.flops is not None and task.precision is None):
                 continue
             given_by_work = task.flops is not None or task.bytes is not None
             if task.time is not None:
@@ -169,7 +169,7 @@ class DurationTable:
 
     def _broken(self) -> set[str | int]:
         """Return tasks with an issue that may concern the duration, such as an unknown key."""
-        harmless = set(TaskSpec.model_fields) - {"time", "op", "flops", "bytes"}
+        harmless = set(TaskSpec.model_fields) - {"time", "op", "flops", "bytes", "precision"}
         about_tasks = [path for path in self._issues.paths if len(path) > 1 and path[0] == "tasks"]
         return {path[1] for path in about_tasks if len(path) < 3 or path[2] not in harmless}
 
@@ -211,11 +211,11 @@ class DurationTable:
             ticks = np.zeros(len(rows), dtype=np.int64)
             exact = np.zeros(len(rows))
             for known, mask in of_format.items():
-                speed = None if spec.speed is None else _speed(spec.speed, known)
-                if speed is None:
+                used = _used_format(spec.speed or {}, known)
+                if spec.speed is None or used is None:
                     self._no_speed(known, rows[mask & (flops > 0)], places, work)
                 else:
-                    rate = scales.speed(scaled(speed, compute), (*path, "speed"))
+                    rate = scales.speed(scaled(spec.speed[used], compute), (*path, "speed", used))
                     ticks[mask] = self._quotient(flops[mask], rate, path)
                     exact[mask] = flops[mask] * (rate[0] / rate[1])
             depends = (ticks > 0) & (compute < 1)
@@ -286,9 +286,9 @@ class DurationTable:
                 )
 
 
-def _speed(speeds: dict[NumberFormat, Amount], precision: NumberFormat) -> Amount | None:
-    """Return the speed for a number format: its own, or that of the next wider format; None without one."""
-    return next((speeds[known] for known in (precision, *WIDER[precision]) if known in speeds), None)
+def _used_format(speeds: Collection[NumberFormat], precision: NumberFormat) -> NumberFormat | None:
+    """Return the format whose speed applies to a number format: itself or the next wider one; None without one."""
+    return next((known for known in (precision, *WIDER[precision]) if known in speeds), None)
 
 
 def _factors(device: DeviceSpec) -> tuple[Fraction, Fraction]:

@@ -13,10 +13,14 @@ from placeopt.io.catalogue import (
     CatalogueLink,
     catalogue_devices,
     catalogue_links,
+    device_names,
+    hint,
+    link_names,
 )
 from placeopt.io.compiler.issues import Issues
 from placeopt.io.spec import DeviceSpec, EfficiencySpec, LinkSpec, LinksSpec
 from placeopt.io.syntax import Path
+from placeopt.model.units import shown
 
 AnyLink = TypeVar("AnyLink", bound=LinkSpec)
 
@@ -38,7 +42,7 @@ def _completed_device(device: DeviceSpec, path: Path, issues: Issues) -> DeviceS
     if device.like is not None:
         found = catalogue_devices().get(device.like)
         if found is None:
-            issues.unknown("device of the catalogue", device.like, list(catalogue_devices()), (*path, "like"))
+            _unknown("device", device.like, device_names(), path, issues)
         else:
             taken = _missing(device, found, _DEVICE_FIGURES)
     stated, one = device.efficiency or EfficiencySpec(), Fraction(1)
@@ -63,9 +67,13 @@ def _completed_link(link: AnyLink, path: Path, issues: Issues) -> AnyLink:
         return link
     found = catalogue_links().get(link.like)
     if found is None:
-        issues.unknown("link of the catalogue", link.like, list(catalogue_links()), (*path, "like"))
+        _unknown("link", link.like, link_names(), path, issues)
         return link
     return link.model_copy(update=_missing(link, found, _LINK_FIGURES))
+
+
+def _unknown(kind: str, name: str, known: list[str], path: Path, issues: Issues) -> None:
+    issues.add(f"unknown {kind} of the catalogue {shown(name)}{hint(name, known)}", (*path, "like"))
 
 
 def _missing(
