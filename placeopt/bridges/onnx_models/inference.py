@@ -105,12 +105,18 @@ class Inference:
         return self._scope.tensors()
 
     def run(
-        self, inputs: Iterable[ValueInfoProto], order: Iterable[int], changed: Mapping[str, tuple[int, int]]
+        self,
+        inputs: Iterable[ValueInfoProto],
+        order: Iterable[int],
+        reads: Sequence[Sequence[str]],
+        changed: Mapping[str, tuple[int, int]],
     ) -> None:
         """Infer the types of all nodes in topological order.
 
         Parameters
         ----------
+        reads
+            The tensors that each node reads, also in bodies.
         changed
             The old and new sizes of dimensions of the inputs that the model fixes. With such, the sizes that the model
             states for other tensors do not hold.
@@ -127,7 +133,7 @@ class Inference:
             self._complete_input(value.name, scope)
         self._add_constants(graph, scope)
         for index in order:
-            found = self._node(graph.node[index], scope, stated, ("nodes", self._labels[index]))
+            found = self._node(graph.node[index], reads[index], scope, stated, ("nodes", self._labels[index]))
             if found:
                 self.bodies[index] = found
         if changed:
@@ -179,10 +185,14 @@ class Inference:
         return names
 
     def _node(
-        self, node: NodeProto, scope: _Scope, stated: Mapping[str, TypeProto], place: tuple[str, str]
+        self,
+        node: NodeProto,
+        names: Sequence[str],
+        scope: _Scope,
+        stated: Mapping[str, TypeProto],
+        place: tuple[str, str],
     ) -> dict[str, Body]:
         """Add the types and values of the outputs of a node; return the bodies of control flow."""
-        names = tuple(dict.fromkeys(read_by(node)))
         missing = [name for name in names if name not in scope.types]
         if missing:  # in a body; those of the graph are checked before
             self._add(f"reads {visible(missing[0])}, which no node before it writes", place)
@@ -199,7 +209,7 @@ class Inference:
         return found
 
     def _inferred(
-        self, node: NodeProto, names: tuple[str, ...], scope: _Scope, place: tuple[str, str]
+        self, node: NodeProto, names: Sequence[str], scope: _Scope, place: tuple[str, str]
     ) -> dict[str, TypeProto]:
         """Types of the outputs as onnx infers them; empty without a schema or after an assumption that does not fit."""
         from onnx import shape_inference
@@ -450,8 +460,9 @@ class Inference:
         nodes: list[NodeProto] = []
         nested: dict[int, dict[str, Body]] = {}
         for node in graph.node:
-            found = self._node(node, inner, stated, place)
-            if all(name in constants for name in read_by(node)) and node.op_type not in RANDOM:
+            names = list(dict.fromkeys(read_by(node)))
+            found = self._node(node, names, inner, stated, place)
+            if all(name in constants for name in names) and node.op_type not in RANDOM:
                 constants.update(filter(None, node.output))
                 continue
             if found:

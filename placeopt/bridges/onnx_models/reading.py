@@ -79,7 +79,7 @@ class _Reader:
         self._raise()
         changed = state_dims(graph, inputs, batch, dims, file)
         inference = Inference(self._proto, opsets, self._labels, file)
-        inference.run(inputs, order, changed)
+        inference.run(inputs, order, reads, changed)
         every = list(graph.node)
         live_tensors = {value.name for value in inputs}
         live: set[int] = set()
