@@ -190,7 +190,7 @@ BROKEN: dict[str, tuple[Callable[[ModelProto], None], str]] = {
     "no nodes": (no_nodes, "no node of the model depends on an input: it has nothing to place"),
     "only constants": (only_constants, "no node of the model depends on an input: it has nothing to place"),
     "a cycle": (loop_of_two, r"nodes\.conv: closes a cycle of 2 nodes: conv, relu"),
-    "a node reads itself": (loop_of_one, r"nodes\.relu: closes a cycle of 1 node"),
+    "a node reads itself": (loop_of_one, r"nodes\.relu: closes a cycle of 1 node: relu"),
     "too few arguments": (missing_argument, r"nodes\.conv: Conv: .*input size 1 not in range"),
     "too many arguments": (additional_argument, r"nodes\.relu: Relu: .*input size 2 not in range"),
     "another operator": (wrong_operator, r"nodes\.relu: MatMul: .*input size 1 not in range"),
