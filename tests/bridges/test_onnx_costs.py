@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -422,3 +423,40 @@ class TestTorch:
         with counter:
             (queries @ keys.transpose(2, 3)).softmax(-1) @ values
         assert formulas.attention(2, 4, 10, 12, 8, softmax=False) == counter.get_total_flops()
+
+    def test_a_transformer_that_torch_exports(self, tmp_path: Path) -> None:
+        """The exporter writes dynamic sizes as chains of Shape, Gather, Concat and Reshape."""
+        torch = pytest.importorskip("torch")
+        counter = pytest.importorskip("torch.utils.flop_counter").FlopCounterMode(display=False)
+        pytest.importorskip("torch.onnx")
+
+        class Network(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.embedding = torch.nn.Embedding(100, 64)
+                layer = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.0)
+                self.encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+                self.head = torch.nn.Linear(64, 100)
+
+            def forward(self, tokens: Any) -> Any:
+                return self.head(self.encoder(self.embedding(tokens)))
+
+        network, path = Network(), tmp_path / "transformer.onnx"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                network.eval(),
+                (torch.zeros(2, 16, dtype=torch.long),),
+                path,
+                input_names=["tokens"],
+                dynamic_axes={"tokens": {0: "batch"}},
+                dynamo=False,
+            )
+        with counter, torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            network.train()(torch.zeros(3, 16, dtype=torch.long))
+        found = po.from_onnx(path, batch=3)
+        products = sum(
+            task.get("flops", 0) for task in found.document["tasks"].values() if task["op"] in ("MatMul", "Gemm")
+        )
+        assert products == counter.get_total_flops()
+        assert not any("assumed, since" in note for note in found.notes)

@@ -439,6 +439,11 @@ class TestArguments:
         with pytest.raises(po.UsageError, match="the path of a file is a int"):
             po.from_onnx(3)  # type: ignore[arg-type]
 
+    def test_devices_of_the_catalogue(self) -> None:
+        found = po.from_onnx(light("squeezenet"), devices="xeon-core:2")
+        assert found.document["devices"] == {"xeon-core": {"like": "xeon-core", "count": 2}}
+        assert any(note.startswith("the links are assumed") for note in found.notes)
+
     def test_name_and_resolution(self) -> None:
         found = po.from_onnx(light("squeezenet"), name="net", resolution="10 ns").document
         assert (found["name"], found["resolution"]) == ("net", "10 ns")

@@ -27,6 +27,7 @@ from placeopt.bridges.onnx_models import LiveNode, OnnxModel, Tensor, read_model
 from placeopt.bridges.onnx_models.sizes import size
 from placeopt.bridges.operators import Operator, OperatorGraph
 from placeopt.errors import UsageError, counted, listing
+from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
 
 if TYPE_CHECKING:
@@ -127,15 +128,17 @@ def from_onnx(
     for key, number in (("batch", batch), *(dims or {}).items()):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
             raise UsageError(f"{key} is {number!r}; expected a positive whole number")
+    network, notes = (None, ()) if devices is None else network_of(devices)
     options = ImportOptions(
         name=name,
         resolution=resolution,
-        network=None if devices is None else network_of(devices)[0],
+        network=network,
         batch=batch,
         dims=dims or {},
         precision=precision,
     )
-    return _imported(model, options)
+    imported = _imported(model, options)
+    return Imported(imported.document, (*notes, *imported.notes))
 
 
 def _imported(source: StrPath | ModelProto, options: ImportOptions) -> Imported:
@@ -144,14 +147,15 @@ def _imported(source: StrPath | ModelProto, options: ImportOptions) -> Imported:
             f"the precision {options.precision} is not known for ONNX models; expected {', '.join(_CONVERTED)}"
         )
     network, notes = network_of(options.network)
-    model = read_model(source, batch=options.batch, dims=options.dims)
-    converter = _Converter(model, options.precision)
-    graph = OperatorGraph(
-        name=options.name or (model.name if model.file is None else Path(model.file).stem),
-        source=_source(model, options),
-        operators=converter.operators(),
-    )
-    document = graph.document(network, options.resolution)
+    with collection_paused():
+        model = read_model(source, batch=options.batch, dims=options.dims)
+        converter = _Converter(model, options.precision)
+        graph = OperatorGraph(
+            name=options.name or (model.name if model.file is None else Path(model.file).stem),
+            source=_source(model, options),
+            operators=converter.operators(),
+        )
+        document = graph.document(network, options.resolution)
     return Imported(document, (*notes, *converter.notes(), *graph.notes(document)))
 
 

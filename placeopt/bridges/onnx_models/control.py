@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from placeopt.bridges.onnx_models.sizes import shape_of, tensor_of, tensor_type
 from placeopt.bridges.onnx_models.view import Values, attribute
+from placeopt.errors import counted
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TypeProto
@@ -29,7 +30,13 @@ def is_known(node: NodeProto, version: int) -> bool:
 
 
 def inputs_of_bodies(node: NodeProto, types: Types, values: Known) -> tuple[list[TypeProto | None], int | None]:
-    """Return the types of the inputs of the bodies, and how often a body runs; None if unknown."""
+    """Return the types of the inputs of the bodies, and how often a body runs; None if unknown.
+
+    Raises
+    ------
+    ValueError
+        If the node is not valid.
+    """
     return _INPUTS[node.op_type](node, types, values)
 
 
@@ -56,8 +63,10 @@ def _loop(node: NodeProto, types: Types, values: Known) -> tuple[list[TypeProto 
 def _scan(node: NodeProto, types: Types, _values: Known) -> tuple[list[TypeProto | None], int | None]:
     """The same of a Scan: it has the states, and a slice of each scanned input."""
     count = attribute(node, "num_scan_inputs", 1)
-    axes = attribute(node, "scan_input_axes", [0] * count)
     inputs = list(node.input)
+    if not 0 < count <= len(inputs) or "" in inputs:
+        raise ValueError(f"num_scan_inputs is {count}, and the node has {counted(sum(map(bool, inputs)), 'input')}")
+    axes = attribute(node, "scan_input_axes", [0] * count)
     states, scanned = inputs[: len(inputs) - count], inputs[len(inputs) - count :]
     kinds: list[TypeProto | None] = [types.get(name) for name in states]
     repeats = None

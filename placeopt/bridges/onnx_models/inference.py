@@ -37,6 +37,9 @@ RANDOM = frozenset(
 )
 """Operators whose outputs differ from run to run, so that they are never folded."""
 
+_LARGEST = 2**62
+"""Largest size that is stored."""
+
 _SHAPE_ONLY = frozenset({"Shape", "Size"})
 """Operators whose result depends only on the shape of the input."""
 
@@ -102,12 +105,18 @@ class Inference:
         return self._scope.tensors()
 
     def run(
-        self, inputs: Iterable[ValueInfoProto], order: Iterable[int], changed: Mapping[str, tuple[int, int]]
+        self,
+        inputs: Iterable[ValueInfoProto],
+        order: Iterable[int],
+        reads: Sequence[Sequence[str]],
+        changed: Mapping[str, tuple[int, int]],
     ) -> None:
         """Infer the types of all nodes in topological order.
 
         Parameters
         ----------
+        reads
+            The tensors that each node reads, also in bodies.
         changed
             The old and new sizes of dimensions of the inputs that the model fixes. With such, the sizes that the model
             states for other tensors do not hold.
@@ -124,7 +133,7 @@ class Inference:
             self._complete_input(value.name, scope)
         self._add_constants(graph, scope)
         for index in order:
-            found = self._node(graph.node[index], scope, stated, ("nodes", self._labels[index]))
+            found = self._node(graph.node[index], reads[index], scope, stated, ("nodes", self._labels[index]))
             if found:
                 self.bodies[index] = found
         if changed:
@@ -176,10 +185,14 @@ class Inference:
         return names
 
     def _node(
-        self, node: NodeProto, scope: _Scope, stated: Mapping[str, TypeProto], place: tuple[str, str]
+        self,
+        node: NodeProto,
+        names: Sequence[str],
+        scope: _Scope,
+        stated: Mapping[str, TypeProto],
+        place: tuple[str, str],
     ) -> dict[str, Body]:
         """Add the types and values of the outputs of a node; return the bodies of control flow."""
-        names = tuple(dict.fromkeys(read_by(node)))
         missing = [name for name in names if name not in scope.types]
         if missing:  # in a body; those of the graph are checked before
             self._add(f"reads {visible(missing[0])}, which no node before it writes", place)
@@ -196,7 +209,7 @@ class Inference:
         return found
 
     def _inferred(
-        self, node: NodeProto, names: tuple[str, ...], scope: _Scope, place: tuple[str, str]
+        self, node: NodeProto, names: Sequence[str], scope: _Scope, place: tuple[str, str]
     ) -> dict[str, TypeProto]:
         """Types of the outputs as onnx infers them; empty without a schema or after an assumption that does not fit."""
         from onnx import shape_inference
@@ -204,6 +217,10 @@ class Inference:
         from onnx.defs import SchemaError
         from onnx.shape_inference import InferenceError
 
+        unsafe = self._unsafe(node, scope)
+        if unsafe is not None:
+            self._add(f"{node.op_type}: {unsafe}", place)
+            return {}
         schema = self._schema(node)
         if schema is None:
             return own_types(node, scope.types)
@@ -230,6 +247,18 @@ class Inference:
             self._add(f"{node.op_type}: {problem}", place)
             return {}
         return found
+
+    @staticmethod
+    def _unsafe(node: NodeProto, scope: _Scope) -> str | None:
+        """State why a node would end the process: onnx does not check these attributes and reads beyond an array."""
+        if node.op_type not in ("GatherND", "LayerNormalization") or not node.input:
+            return None
+        rank = len(shape_of(scope.types[node.input[0]]) or ()) if node.input[0] else 0
+        if node.op_type == "GatherND":
+            batch = attribute(node, "batch_dims", 0)
+            return None if 0 <= batch <= rank else f"batch_dims is {batch}, and the data has {rank} dimensions"
+        axis = attribute(node, "axis", -1)
+        return None if -rank <= axis < max(rank, 1) else f"axis is {axis}, and the input has {rank} dimensions"
 
     @staticmethod
     def _contradiction(node: NodeProto, found: Mapping[str, TypeProto], scope: _Scope) -> str | None:
@@ -334,7 +363,7 @@ class Inference:
         longest = _LONGEST.get(node.op_type, lambda _node, _shape, _values: 1)(node, shape, scope.values)
         for dim in found.tensor_type.shape.dim:
             if not dim.HasField("dim_value"):
-                dim.dim_value = longest
+                dim.dim_value = min(longest, _LARGEST)
         return found
 
     def _evaluate(self, node: NodeProto, scope: _Scope) -> None:
@@ -363,6 +392,8 @@ class Inference:
         if shape is None or source in scope.assumed:
             return
         if node.op_type == "Size":
+            if math.prod(shape) > _LARGEST:
+                return
             value = np.array(math.prod(shape), dtype=np.int64)
         else:
             value = np.array(shape[attribute(node, "start", 0) : attribute(node, "end", len(shape))], dtype=np.int64)
@@ -395,7 +426,11 @@ class Inference:
         schema = self._schema(node)
         if schema is None or not is_known(node, schema.since_version):
             return {key: self._body(graph, (), scope, None, place)[0] for key, graph in graphs.items()}, {}
-        kinds, repeats = inputs_of_bodies(node, scope.types, scope.values)
+        try:
+            kinds, repeats = inputs_of_bodies(node, scope.types, scope.values)
+        except ValueError as error:
+            self._add(f"{node.op_type}: {error}", place)
+            return {}, {}
         found, results = {}, []
         for key, graph in graphs.items():
             found[key], written = self._body(graph, kinds, scope, repeats, place)
@@ -425,8 +460,9 @@ class Inference:
         nodes: list[NodeProto] = []
         nested: dict[int, dict[str, Body]] = {}
         for node in graph.node:
-            found = self._node(node, inner, stated, place)
-            if all(name in constants for name in read_by(node)) and node.op_type not in RANDOM:
+            names = list(dict.fromkeys(read_by(node)))
+            found = self._node(node, names, inner, stated, place)
+            if all(name in constants for name in names) and node.op_type not in RANDOM:
                 constants.update(filter(None, node.output))
                 continue
             if found:

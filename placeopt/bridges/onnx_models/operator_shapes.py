@@ -18,7 +18,7 @@ _RUNTIME = frozenset({"com.microsoft", "com.microsoft.nchwc"})
 """Domains of ONNX Runtime."""
 
 Shape = tuple[int, ...]
-Results = list[Shape | None]
+Results = list[Shape]
 
 _FLOAT, _UINT8, _INT32, _BOOL = 1, 2, 6, 9  # of TensorProto.DataType
 
@@ -61,8 +61,8 @@ def own_types(node: NodeProto, types: Mapping[str, TypeProto]) -> dict[str, Type
     except (LookupError, ValueError, TypeError, ArithmeticError):
         return {}
     return {
-        name: tensor_type(_INT32 if shape is None else element, shape or ())
-        for name, shape in zip(node.output, shapes, strict=False)
+        name: tensor_type(_INT32 if (node.op_type, place) in _INDICES else element, shape)
+        for place, (name, shape) in enumerate(zip(node.output, shapes, strict=False))
         if name
     }
 
@@ -222,7 +222,7 @@ def _skip_norm(inputs: _Inputs) -> Results:
 def _embedding(inputs: _Inputs) -> Results:
     batch, length = inputs.shape(0)
     whole = (batch, length, inputs.shape(2)[1])
-    return [whole, None if not inputs.has(7) else (batch,), whole]
+    return [whole, (batch,), whole]
 
 
 def _gather(inputs: _Inputs) -> Results:
@@ -361,6 +361,9 @@ _ELEMENTS: Mapping[str, Callable[[_Inputs], int]] = {
     "ReduceSumInteger": lambda _inputs: _INT32,
 }
 """The type of the elements of the outputs, where it is not that of the first input."""
+
+_INDICES = frozenset({("EmbedLayerNormalization", 1)})
+"""Outputs of integers, by operator and place."""
 
 _OLD: Mapping[str, Callable[[_Inputs], Results]] = {
     **dict.fromkeys(

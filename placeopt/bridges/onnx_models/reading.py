@@ -13,7 +13,7 @@ from placeopt.bridges.onnx_models.dims import state_dims
 from placeopt.bridges.onnx_models.inference import RANDOM, Inference
 from placeopt.bridges.onnx_models.loading import inlined, load_proto, read_by, without_weights
 from placeopt.bridges.onnx_models.view import LiveNode, OnnxModel
-from placeopt.errors import DocumentError, Issue, listing
+from placeopt.errors import DocumentError, Issue, counted, listing
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
 
@@ -79,7 +79,7 @@ class _Reader:
         self._raise()
         changed = state_dims(graph, inputs, batch, dims, file)
         inference = Inference(self._proto, opsets, self._labels, file)
-        inference.run(inputs, order, changed)
+        inference.run(inputs, order, reads, changed)
         every = list(graph.node)
         live_tensors = {value.name for value in inputs}
         live: set[int] = set()
@@ -193,7 +193,7 @@ class _Reader:
         if len(order) < len(reads):
             cycle = self._cycle({i for i, count in enumerate(missing) if count}, reads, writers)
             names = listing([self._labels[i] for i in cycle], 12)
-            self._add(f"closes a cycle of {len(cycle)} nodes: {names}", self._place(cycle[0]))
+            self._add(f"closes a cycle of {counted(len(cycle), 'node')}: {names}", self._place(cycle[0]))
         return order
 
     @staticmethod
