@@ -90,7 +90,7 @@ def outputs(models: Any, asked: argparse.Namespace, folder: Path) -> Table:
         heft = po.solve(problem, "heft")
         exact = po.solve(problem, "cp-sat", time_limit=asked.time_limit, workers=2)
         runs = [po.run_onnx(problem, result.schedule, path, runs=1) for result in (heft, exact)]
-        worst, count = random_placements(path, problem, asked.placements, folder)
+        worst, count = random_placements(path, problem, asked.placements, folder, asked.light)
         table.add_row(
             name, str(problem.n_tasks), f"{took:.2f} s", *(f"{each.largest_difference:.1e}" for each in runs),
             f"{exact.gap:.1%}", str(len(runs[1].segment_device)), f"{worst:.1e}", f"{count:.0f}",
@@ -109,8 +109,10 @@ def varied(path: Path, folder: Path) -> Path:
         if node.op_type == "ConstantOfShape" and shapes[node.input[0]].prod() > 1:
             shape = shapes[node.input[0]]
             fan = max(1, int(np.prod(shape[1:])))
-            values = random.standard_normal(shape, dtype=np.float32) * np.float32(np.sqrt(2 / fan))
-            model.graph.initializer.append(onnx.numpy_helper.from_array(np.abs(values), node.output[0]))
+            values = random.standard_normal(shape, dtype=np.float32)
+            # Values of a batch normalization near 1, and weights that keep the size of activations about the same.
+            values = 1 + values / 10 if len(shape) == 1 else values / np.float32(np.sqrt(fan))
+            model.graph.initializer.append(onnx.numpy_helper.from_array(values, node.output[0]))
         else:
             kept.append(node)
     del model.graph.node[:]
@@ -129,12 +131,16 @@ def session(path: Path) -> Any:
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def random_placements(path: Path, problem: po.Problem, count: int, folder: Path) -> tuple[float, float]:
+def random_placements(
+    path: Path, problem: po.Problem, count: int, folder: Path, equal_weights: bool
+) -> tuple[float, float]:
     """Largest difference over random placements, and their mean number of segments."""
     writer = Writer(path)
     names = [name for name in writer.model.outputs if name not in writer.model.inputs]
     inputs = random_inputs(writer.model, 0)
     expected = session(path).run(names, inputs)
+    assert all(np.isfinite(each).all() for each in expected), "the outputs are not finite"
+    assert equal_weights or all(np.ptp(each) > 0 for each in expected), "all values of an output are equal"
     random = np.random.default_rng(0)
     worst, segments = 0.0, 0
     for _ in range(count):

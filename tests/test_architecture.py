@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from functools import cache
 from graphlib import TopologicalSorter
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -54,7 +55,8 @@ def home(path: Path) -> str:
 MODULES = {home(path): path for path in (*modules(CORE), *modules(SOLVERS))}
 
 
-def imports(path: Path) -> set[str]:
+@cache
+def imports(path: Path) -> frozenset[str]:
     """Modules of this project that a file imports: anywhere in it, for type checkers too, relative or not."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -64,7 +66,7 @@ def imports(path: Path) -> set[str]:
             parts = home(path).split(".") + ["__init__"] * (path.name == "__init__.py")
             base = ".".join([*(parts[: -node.level] if node.level else ()), *([node.module] if node.module else ())])
             found.update(f"{base}.{alias.name}" if f"{base}.{alias.name}" in MODULES else base for alias in node.names)
-    return (found & MODULES.keys()) - {home(path)}
+    return frozenset(found & MODULES.keys()) - {home(path)}
 
 
 def room(module: str) -> str:

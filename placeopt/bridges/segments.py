@@ -17,6 +17,11 @@ With `keep_order`, paths also follow the order of each device, from each task to
 graph as well. Therefore a device can run its segments in the order of the schedule without a deadlock: segments that
 wait for each other, for data or for the device, would be a cycle in this graph. Without `keep_order` there are fewer
 segments, but a device runs its tasks by number, perhaps not in the order of the schedule.
+
+A segment waits for all its inputs, and others get its outputs at its end. With `at_transfers`, segments are also cut
+before each task that reads from another device and after each task that another device reads. Then a segment waits
+only for the inputs of its first task and ends with the output of its last one, so that segments run at the times of
+the schedule. The proof holds here, too: numbers remain, and the parts of one segment follow each other on their device.
 """
 
 from __future__ import annotations
@@ -72,7 +77,9 @@ class Segments:
         return np.flatnonzero(self.device == device)
 
 
-def cut_segments(problem: Problem, schedule: Schedule, *, keep_order: bool = False) -> Segments:
+def cut_segments(
+    problem: Problem, schedule: Schedule, *, keep_order: bool = False, at_transfers: bool = False
+) -> Segments:
     """Cut a schedule into convex segments; O((n + e) log(n + e)) for n tasks and e edges.
 
     The schedule may be infeasible: starts that contradict the edges are raised to those of the producers first.
@@ -81,6 +88,8 @@ def cut_segments(problem: Problem, schedule: Schedule, *, keep_order: bool = Fal
     ----------
     keep_order
         Whether each device runs its tasks exactly in the order of the schedule, which takes more segments.
+    at_transfers
+        Whether segments are also cut at each transfer, which takes still more of them. Implies `keep_order`.
 
     Raises
     ------
@@ -91,7 +100,7 @@ def cut_segments(problem: Problem, schedule: Schedule, *, keep_order: bool = Fal
     n, device = problem.n_tasks, schedule.device
     sequence = _sequence(problem, schedule)
     source, target = problem.edge_source, problem.edge_target
-    if keep_order:
+    if keep_order or at_transfers:
         by_device = sequence[np.argsort(device[sequence], kind="stable")]
         before, after = by_device[:-1], by_device[1:]
         chained = device[before] == device[after]
@@ -103,6 +112,12 @@ def cut_segments(problem: Problem, schedule: Schedule, *, keep_order: bool = Fal
     order = sequence[np.lexsort((device[sequence], number[sequence]))]
     first = np.ones(n, dtype=np.bool_)
     first[1:] = (np.diff(number[order]) != 0) | (np.diff(device[order]) != 0)
+    if at_transfers:
+        crosses = device[problem.edge_source] != device[problem.edge_target]
+        sends, receives = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+        sends[problem.edge_source[crosses]] = True
+        receives[problem.edge_target[crosses]] = True
+        first[1:] |= sends[order[:-1]] | receives[order[1:]]
     start = np.flatnonzero(first)
     member = np.empty(n, dtype=np.int64)
     member[order] = np.cumsum(first) - 1

@@ -31,6 +31,9 @@ Dimensions = Annotated[
     list[str] | None,
     typer.Option("--dim", metavar="NAME=SIZE", help="Value of a named dimension of a model; may be repeated."),
 ]
+FewSegments = Annotated[
+    bool, typer.Option("--few-segments", help="Do not cut segments at transfers: fewer of them, which wait longer.")
+]
 Trace = Annotated[
     Path | None,
     output_option("--trace", metavar="FILE.json", help="Write the schedule as a trace for ui.perfetto.dev."),

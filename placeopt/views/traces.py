@@ -104,26 +104,25 @@ def write_spans(path: StrPath, processes: Mapping[str, Mapping[str, Sequence[Spa
     OSError
         If the file cannot be written.
     """
-    events: list[str] = []
-    rows: list[tuple[int, str]] = []
-    thread = len(processes)
-    for process, (title, threads) in enumerate(processes.items(), start=1):
-        events += _named("process", process, None, title, process)
-        for name, spans in threads.items():
-            given = sorted(
-                ((int(span.start * NANO), max(int(span.end * NANO), int(span.start * NANO)), span) for span in spans),
-                key=lambda each: each[:2],
-            )
-            found = lanes([(0, start, end) for start, end, _ in given])
-            for lane in range(max((lane for _, lane in found), default=0) + 1):
-                events += _named(
-                    "thread", process, thread + 1 + lane, name + (f", overlapping {lane}" if lane else ""), thread
-                )
-            for (start, end, span), (_, lane) in zip(given, found, strict=True):
-                place = f'"pid":{process},"tid":{thread + 1 + lane},"ts":{_micro(start)},"dur":{_micro(end - start)}'
-                rows.append((start, f'{{"ph":"X","name":{_json(span.name)},{place},"args":{_json(dict(span.args))}}}'))
-            thread += max((lane for _, lane in found), default=0) + 1
-    events += [text for _, text in sorted(rows, key=lambda row: row[0])]
+    titles = list(processes)
+    tracks = [(process, name) for process, threads in enumerate(processes.values(), start=1) for name in threads]
+    spans = [
+        (int(span.start * NANO), int(max(span.start, span.end) * NANO), track, span)
+        for track, (process, name) in enumerate(tracks)
+        for span in processes[titles[process - 1]][name]
+    ]
+    spans.sort(key=lambda each: each[:3])
+    found = lanes((track, start, end) for start, end, track, _ in spans)
+    used = sorted({*found, *((track, 0) for track in range(len(tracks)))})
+    number = {lane: count for count, lane in enumerate(used, start=len(processes) + 1)}
+    events = [event for count, title in enumerate(titles, 1) for event in _named("process", count, None, title, count)]
+    for (track, lane), count in number.items():
+        process, name = tracks[track]
+        events += _named("thread", process, count, name + (f", overlapping {lane}" if lane else ""), count)
+    for (start, end, track, span), taken in zip(spans, found, strict=True):
+        place = f'"pid":{tracks[track][0]},"tid":{number[taken]},"ts":{_micro(start)},"dur":{_micro(end - start)}'
+        label = f'"name":{_json(span.name)},"cat":"span"'
+        events.append(f'{{"ph":"X",{label},{place},"args":{_json(dict(span.args))}}}')
     body = ",\n".join(events)
     write_whole(path, f'{{"displayTimeUnit":"ms","otherData":{_json(dict(other))},"traceEvents":[\n{body}\n]}}\n')
 

@@ -1,9 +1,12 @@
-"""`placeopt import model.gguf`: tensors, blocks, costs worked out by hand, and broken files."""
+"""`placeopt import model.gguf`: tensors, blocks, costs computed by hand, and broken files."""
 
 from __future__ import annotations
 
+import os
 import random
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -329,6 +332,7 @@ class TestMistakes:
             (dense(), {"block_count": 1}, r"the model has 1 block, but there are tensors of blk.1"),
             (dense(), {"attention.head_count": "8"}, r'llama.attention.head_count.*"8" is not a positive whole number'),
             (dense(), {"attention.head_count": [8]}, r"head_count.*a list is not a positive whole number"),
+            (dense(), {"attention.head_count": 999}, r"999 heads are more than the 256 elements of a token"),
             ({**block(0), "output.weight": ([1, 256], "F32")}, {}, r"token_embd.weight is missing or is not a matrix"),
             ({"enc.blk.0.a": ([256], "F32")}, {}, r"the architecture llama is an encoder-decoder"),
         ],
@@ -385,6 +389,29 @@ class TestMistakes:
         path.write_bytes(data)
         failed = check_import(path, "gguf")
         assert failed is not None or seed % 3 == 1  # a changed byte of a name, say
+
+
+def output(program: str, seed: int = 0) -> str:
+    environment = os.environ | {"PYTHONHASHSEED": str(seed)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    return done.stdout
+
+
+def test_the_registries_do_not_load_the_package() -> None:
+    program = (
+        "import sys\nfrom placeopt.bridges.importers import registry\n"
+        "from placeopt.bridges.exporters import registry\nprint('gguf' in sys.modules)"
+    )
+    assert output(program) == "False\n"
+
+
+def test_the_document_does_not_depend_on_hashes(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", sparse(), keys=MOE)
+    program = (
+        "from placeopt.bridges.importers.registry import ImportOptions, import_file\n"
+        f"print(import_file({str(path)!r}, options=ImportOptions(level='tensor')))"
+    )
+    assert output(program, seed=1) == output(program, seed=2)
 
 
 def test_the_numbers_of_the_small_model() -> None:

@@ -1,4 +1,4 @@
-"""`placeopt import config.json`: numbers of parameters, costs worked out by hand, and mistakes."""
+"""`placeopt import config.json`: numbers of parameters, costs computed by hand, and mistakes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ MORE: dict[str, dict[str, Any]] = {
     "gemma2": {"head_dim": 32},
     "gemma3_text": {"head_dim": 32},
     "gpt2": {"n_embd": 64, "n_layer": 4, "n_head": 4, "n_positions": 128},
+    "gpt_oss": {"head_dim": 16, "num_local_experts": 4, "num_experts_per_tok": 2},
     "mixtral": {"num_local_experts": 4, "num_experts_per_tok": 2},
+    "olmoe": {"num_experts": 4, "num_experts_per_tok": 2},
     "opt": {"ffn_dim": 96, "word_embed_proj_dim": 48},
     "qwen2_moe": _QWEN | {"shared_expert_intermediate_size": 56, "decoder_sparse_step": 2},
     "qwen3": {"head_dim": 32},
@@ -236,7 +238,6 @@ class TestFormats:
             ({"quant_method": "bitsandbytes", "load_in_4bit": True, "load_in_8bit": False}, 4.5),
             ({"quant_method": "bitsandbytes", "load_in_4bit": False, "load_in_8bit": True}, 8),
             ({"quant_method": "fp8", "weight_block_size": [128, 128]}, 8),
-            ({"quant_method": "mxfp4"}, 4.25),
             (
                 {"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": {"num_bits": 4}}}},
                 4,
@@ -251,6 +252,16 @@ class TestFormats:
         found = tasks(tmp_path, LLAMA_8B | {"quantization_config": {"bits": 4, "group_size": 128}})
         assert found["embedding"]["memory"]["resident"] == 2 * 4096 * 128256
         assert found["head"]["memory"]["resident"] == 2 * (4096 * 128256 + 4096)
+
+    def test_mxfp4_quantises_routed_experts_only(self, tmp_path: Path) -> None:
+        """17 bytes for 32 elements; the files of gpt-oss-20b have 13.76 GB."""
+        config, parameters = PUBLISHED["gpt-oss-20b"]
+        found = tasks(tmp_path, config | {"quantization_config": {"quant_method": "mxfp4"}}, context=1)
+        routed = 24 * 32 * 3 * 2880 * 2880
+        cache = 24 * 2 * 8 * 64 * 2
+        resident = sum(task["memory"]["resident"] for task in found.values())
+        assert resident - cache == routed * 17 // 32 + 2 * (parameters - routed)
+        assert round(resident / 10**9, 2) == 13.76
 
     def test_an_unknown_quantisation_is_noted(self, tmp_path: Path) -> None:
         config = LLAMA_8B | {"quantization_config": {"quant_method": "odd"}}
@@ -328,12 +339,20 @@ class TestForms:
         assert result.document["tasks"] == imported(tmp_path, LLAMA_8B).document["tasks"]
 
     def test_the_language_model_of_a_model_for_images(self, tmp_path: Path) -> None:
-        result = imported(tmp_path, {"model_type": "llava", "text_config": LLAMA_8B, "vision_config": {}})
+        outer = {key: LLAMA_8B[key] for key in ("torch_dtype", "tie_word_embeddings")}
+        inner = {key: value for key, value in LLAMA_8B.items() if key not in outer}
+        result = imported(tmp_path, {"model_type": "llava", "text_config": inner, "vision_config": {}} | outer)
         assert any("only the language model (text_config)" in note for note in result.notes)
         assert result.document["tasks"] == imported(tmp_path, LLAMA_8B).document["tasks"]
 
     def test_same_file_same_document(self, tmp_path: Path) -> None:
         assert imported(tmp_path, DEEPSEEK_V3) == imported(tmp_path, DEEPSEEK_V3)
+
+
+def test_the_documentation_lists_all_families() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "language-models.md").read_text()
+    listed = page.partition("values of `model_type`: ")[2].partition(".")[0]
+    assert listed.replace("\n", " ") == ", ".join(f"`{name}`" for name in FAMILIES)
 
 
 class TestMistakes:

@@ -359,6 +359,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert "3 segments on 2 devices" in done.out
     assert "note: weights that several segments read are present in each of them: 256 B" in done.err
+    assert run(*command, "--to", "onnxruntime", "--out", tmp_path / "few", "--few-segments").code == 0
     devices = manifest_of(tmp_path / "out")["devices"]
     assert [each["provider"] for each in devices] == ["CPUExecutionProvider", "DnnlExecutionProvider"]
     for options, message in {
@@ -366,6 +367,13 @@ def test_the_command(tmp_path: Path) -> None:
         ("--to", "onnxruntime", "--out", tmp_path / "out"): "the folder is not empty",
         ("--to", "onnxruntime", "--out", tmp_path / "x", "--provider", "a=b"): "--provider a: the problem has no such",
         ("--to", "onnxruntime", "--out", tmp_path / "x", "--provider", "cpu0"): "expected DEVICE=NAME",
+        (
+            "--to",
+            "onnxruntime-session",
+            "--out",
+            tmp_path / "x",
+            "--few-segments",
+        ): "--few-segments needs --to onnxruntime",
         ("--to", "onnxruntime-session", "--out", tmp_path / "x"): "cpu0, cpu1 all need CPUExecutionProvider",
     }.items():
         done = run(*command, *options)

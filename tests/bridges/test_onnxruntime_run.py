@@ -24,9 +24,12 @@ pytest.importorskip("onnxruntime", reason="pip install 'placeopt[onnxruntime]'")
 
 from commandline import run  # noqa: E402
 from onnx_cases import hand_made, light_model, problem_of  # noqa: E402
+from trace_format import breaches  # noqa: E402
 
 from placeopt.bridges.onnx_models import read_model  # noqa: E402
+from placeopt.bridges.onnx_models.submodels import split_model  # noqa: E402
 from placeopt.bridges.running.pool import Job, Part, Pool, Settings, core_shares  # noqa: E402
+from placeopt.bridges.running.prediction import predict  # noqa: E402
 from placeopt.bridges.running.tensors import difference, random_inputs, read_inputs  # noqa: E402
 from placeopt.bridges.running.worker import receive_tensor, send_tensor, write_array  # noqa: E402
 from placeopt.io.formats.documents import to_yaml  # noqa: E402
@@ -113,12 +116,29 @@ def test_a_segment_waits_for_all_its_inputs_in_the_prediction(tmp_path: Path) ->
         latency=[[0, 5], [5, 0]],
     )
     assert problem.task_names == ("Split_a", "Neg_c", "Exp_d", "Concat_y")
-    report = po.run_onnx(problem, po.simulate(problem, [0, 0, 1, 0]), model, runs=1)
+    schedule = po.simulate(problem, [0, 0, 1, 0])
+    report = po.run_onnx(problem, schedule, model, runs=1, few_segments=True)
     # {Split, Neg} end at 5, the transfer at 10, {Exp} at 20, the transfer at 25, {Concat} at 26; the plan: Exp from 7.
     assert list(report.segment_tasks) == [("Split_a", "Neg_c"), ("Exp_d",), ("Concat_y",)]
     assert report.predicted.makespan == pytest.approx(26e-9)
     assert report.predicted.tasks == pytest.approx(23e-9)
     assert (report.predicted.start * 1e9).round().tolist() == [0, 10, 25]
+    report = po.run_onnx(problem, schedule, model, runs=1)
+    assert list(report.segment_tasks) == [("Split_a",), ("Neg_c",), ("Exp_d",), ("Concat_y",)]
+    assert report.predicted.makespan == report.predicted.tasks == pytest.approx(23e-9)
+
+
+@pytest.mark.parametrize("name", ["shufflenet", "inception_v1"])
+def test_segments_cut_at_transfers_run_at_the_times_of_the_plan(name: str) -> None:
+    view = read_model(light_model(name))
+    problem = problem_of(light_model(name), 3)
+    random = np.random.default_rng(0)
+    for _ in range(10):
+        schedule = po.simulate(problem, random.integers(0, 3, problem.n_tasks))
+        found = predict(problem, schedule, split_model(problem, schedule, view))
+        assert found.makespan == found.tasks
+        few = predict(problem, schedule, split_model(problem, schedule, view, few_segments=True))
+        assert few.makespan > few.tasks
 
 
 @pytest.mark.parametrize("optimization", ["basic", "extended", "all"])
@@ -361,6 +381,7 @@ def test_values_that_processes_cannot_exchange(tmp_path: Path) -> None:
         ({"runs": True}, "runs: True is out of range"),
         ({"warmup": -1}, "warmup: -1 is out of range"),
         ({"threads": 0}, "threads: 0 is out of range"),
+        ({"seed": -1}, "seed: -1 is out of range"),
         ({"timeout": 0.0}, "timeout: 0.0 is not a time"),
         ({"timeout": float("nan")}, "timeout: nan is not a time"),
         ({"optimization": "al"}, "optimization: al is not a level; did you mean all?"),
@@ -387,6 +408,29 @@ def test_more_devices_than_cores_is_a_note(tmp_path: Path, monkeypatch: pytest.M
     )
 
 
+def test_outputs_that_are_not_finite_are_a_note(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem = problem_of(model)
+    x = np.full((4, 8), np.inf, dtype=np.float32)
+    report = po.run_onnx(problem, po.simulate(problem, [0, 0, 1, 0]), model, runs=1, inputs={"x": x})
+    assert report.notes == ("outputs contain values that are not finite: y; state --inputs",)
+
+
+def test_a_core_that_stands_for_a_gpu_is_a_note(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    base = problem_of(model)
+    problem = po.build_problem(
+        task_names=base.task_names,
+        device_names=["gpu0", "cpu"],
+        device_types=["gpu", "cpu"],
+        duration=base.duration,
+        edges=np.column_stack((base.edge_source, base.edge_target)),
+    )
+    report = po.run_onnx(problem, po.simulate(problem, [0, 0, 1, 0]), model, runs=1)
+    assert report.notes[0].startswith("a CPU core stands for each of gpu0, so predicted times are not those of this")
+    assert po.run_onnx(problem, po.simulate(problem, [1, 1, 1, 1]), model, runs=1).notes == ()
+
+
 def test_the_command_prints_tables_and_writes_a_trace(tmp_path: Path) -> None:
     model = light_model("squeezenet")
     problem, plan = files(model, tmp_path)
@@ -398,6 +442,7 @@ def test_the_command_prints_tables_and_writes_a_trace(tmp_path: Path) -> None:
     assert "equal: largest difference" in done.out
     assert max(len(line.rstrip()) for line in done.out.splitlines()) <= 140
     trace = json.loads((tmp_path / "trace.json").read_text())
+    assert breaches((tmp_path / "trace.json").read_text()) == []
     titles = [each["args"]["name"] for each in trace["traceEvents"] if each["name"] == "process_name"]
     assert titles == ["predicted", "fitted", "measured"]
     slices = [each for each in trace["traceEvents"] if each["ph"] == "X"]

@@ -14,6 +14,8 @@ import placeopt as po
 from placeopt.bridges.segments import Segments, cut_segments
 from placeopt.model.schedule import sequence
 
+WAYS: list[dict[str, bool]] = [{}, {"keep_order": True}, {"at_transfers": True}]
+
 
 def graph(edges: list[tuple[int, int]], n: int, m: int = 2) -> po.Problem:
     return po.build_problem(
@@ -46,11 +48,13 @@ def placed(draw: st.DrawFn) -> tuple[po.Problem, np.ndarray]:
 
 
 @settings(max_examples=300, deadline=None)
-@given(placed(), st.booleans(), st.booleans())
-def test_segments_are_convex_and_form_no_cycle(case: tuple[po.Problem, np.ndarray], keep: bool, valid: bool) -> None:
+@given(placed(), st.sampled_from(WAYS), st.booleans())
+def test_segments_are_convex_and_form_no_cycle(
+    case: tuple[po.Problem, np.ndarray], way: dict[str, bool], valid: bool
+) -> None:
     problem, device = case
     schedule = po.simulate(problem, device) if valid else po.Schedule(device, np.arange(len(device))[::-1] % 3)
-    segments = cut_segments(problem, schedule, keep_order=keep)
+    segments = cut_segments(problem, schedule, **way)
     assert sorted(segments.order.tolist()) == list(range(problem.n_tasks))
     parts = quotient(problem, segments)
     assert nx.is_directed_acyclic_graph(parts)
@@ -71,13 +75,13 @@ def test_segments_are_convex_and_form_no_cycle(case: tuple[po.Problem, np.ndarra
 
 
 @settings(max_examples=200, deadline=None)
-@given(placed())
-def test_with_keep_order_devices_run_their_tasks_in_the_order_of_the_schedule(
-    case: tuple[po.Problem, np.ndarray],
+@given(placed(), st.sampled_from(WAYS[1:]))
+def test_devices_run_their_tasks_in_the_order_of_the_schedule(
+    case: tuple[po.Problem, np.ndarray], way: dict[str, bool]
 ) -> None:
     problem, device = case
     schedule = po.simulate(problem, device)
-    segments = cut_segments(problem, schedule, keep_order=True)
+    segments = cut_segments(problem, schedule, **way)
     parts = quotient(problem, segments)
     for d in range(problem.n_devices):
         own = segments.on_device(d).tolist()
@@ -106,10 +110,25 @@ def test_the_order_of_a_device_can_need_more_segments() -> None:
     assert [in_order.tasks(k).tolist() for k in range(3)] == [[0], [2, 3], [1]]
 
 
+@settings(max_examples=200, deadline=None)
+@given(placed())
+def test_only_the_first_task_of_a_segment_receives_and_only_the_last_one_sends(
+    case: tuple[po.Problem, np.ndarray],
+) -> None:
+    problem, device = case
+    segments = cut_segments(problem, po.simulate(problem, device), at_transfers=True)
+    first = {int(segments.tasks(k)[0]) for k in range(len(segments))}
+    last = {int(segments.tasks(k)[-1]) for k in range(len(segments))}
+    for a, b in zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True):
+        if device[a] != device[b]:
+            assert a in last
+            assert b in first
+
+
 def test_one_device_needs_one_segment() -> None:
     problem = graph([(0, 1), (1, 2), (3, 2)], 4)
-    for keep in (False, True):
-        assert len(cut_segments(problem, po.simulate(problem, [1] * 4), keep_order=keep)) == 1
+    for way in WAYS:
+        assert len(cut_segments(problem, po.simulate(problem, [1] * 4), **way)) == 1
 
 
 def test_a_schedule_of_another_problem_is_an_error() -> None:

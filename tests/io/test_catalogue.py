@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -18,15 +20,19 @@ from placeopt.io.catalogue import (
     MEMORY_EFFICIENCY,
     CatalogueDevice,
     CatalogueFile,
+    _files,
     catalogue_devices,
     catalogue_links,
     hint,
 )
 from placeopt.io.compiler import compile_spec
 from placeopt.io.compiler.durations import WIDER
+from placeopt.io.formats.problems import problem_document
 from placeopt.io.spec import NumberFormat
 from placeopt.model.building import with_changes
+from placeopt.passes.rebuilding import rebuilt
 
+DOCS = Path(__file__).parents[2] / "docs"
 DEVICES, LINKS = list(catalogue_devices()), list(catalogue_links())
 
 
@@ -89,6 +95,15 @@ class TestEntries:
         info = po.link_info(name)
         assert "bandwidth" in info.sources
         assert ("latency" in info.sources) == (info.latency is not None)
+
+    def test_sources_belong_to_their_file(self) -> None:
+        assert po.device_info("gaudi-3").sources["memory"].startswith("R. Kaplan, Intel Gaudi 3")
+        assert po.link_info("gaudi-3-ethernet").sources["bandwidth"].startswith("Intel Gaudi Network Configuration")
+
+    def test_every_source_is_used(self) -> None:
+        for file in _files():
+            used = {key for entry in (*file.devices.values(), *file.links.values()) for key in entry.source.values()}
+            assert used == set(file.sources), file.title
 
     def test_narrower_formats_are_not_slower(self) -> None:
         for name in DEVICES:
@@ -179,6 +194,23 @@ tasks: {t: {time: 1 s}}
         assert made.transfer(300_000_000, 0, 1) == 1005  # the latency of the default stays
         assert made.transfer(1_000_000, 0, 2) == 1005
 
+    def test_a_spec_made_in_code(self) -> None:
+        document = {"placeopt": 1, "devices": {"d": {"like": "t4"}}, "tasks": {"t": {"flops": "1 TFLOP"}}}
+        made = po.compile(po.Spec.model_validate(document))
+        assert made.fingerprint() == po.compile(document).fingerprint()
+        assert made.efficiency == po.compile(document).efficiency != ()
+
+    def test_conflicts_are_explained_with_memory_of_the_catalogue(self) -> None:
+        tasks = {name: {"flops": "1 TFLOP", "memory": "10 GiB"} for name in "ab"}
+        document = {"placeopt": 1, "devices": {"d": {"like": "t4"}}, "tasks": tasks}
+        with pytest.raises(po.SpecError, match="all tasks together need 20 GiB of memory, and all devices have 16 GiB"):
+            po.compile(document)
+        devices = {"d": {"like": "t4", "count": 2}}
+        tasks = {name: {"flops": "1 TFLOP", "memory": "9 GiB"} for name in "abc"}
+        found = po.explain({**document, "devices": devices, "tasks": tasks})
+        assert found.status == "infeasible"
+        assert any("have 16 GiB of memory each" in member.text for member in found.members)
+
     def test_energy_may_come_from_the_catalogue(self) -> None:
         made = problem({"like": "t4"}, {"flops": "1 TFLOP"}, objective="energy")
         assert made.power_num[0] > 0
@@ -211,6 +243,11 @@ class TestFormats:
         (found,) = data_complaints({"placeopt": 1, **document})
         lack = f"has no speed for {chain[0]}" if narrow else "has no speed,"
         assert found.startswith(f"devices.d: {lack}")
+
+    def test_the_page_has_the_same_table(self) -> None:
+        page = (DOCS / "spec.md").read_text(encoding="utf-8").split("## Number formats")[1].split("\n## ")[0]
+        rows = [re.findall(r"`(\w+)`", line) for line in page.splitlines() if line.startswith("| `")]
+        assert {first: tuple(wider) for first, *wider in rows} == WIDER
 
     def test_a_wider_format_holds_every_value(self) -> None:
         """Exponent bits and significant bits, the implicit one included; an int of k bits needs k significant bits."""
@@ -249,6 +286,11 @@ class TestEfficiency:
         assert duration(device, {"flops": "3 TFLOP", "bytes": "1 TB"}) == 6 * 10**12
         assert duration(device, {"flops": "1 TFLOP", "bytes": "1 TB"}) == 4 * 10**12
         assert duration({**device, "overhead": "1 s"}, {"flops": "1 TFLOP", "bytes": "1 TB"}) == 5 * 10**12
+
+    def test_the_page_states_the_defaults(self) -> None:
+        page = (DOCS / "devices.md").read_text(encoding="utf-8")
+        assert f"| `speed` | {float(COMPUTE_EFFICIENCY):g} |" in page
+        assert f"| `memory_bandwidth` | {float(MEMORY_EFFICIENCY):g} |" in page
 
     def test_rates_without_a_unit_are_scaled_too(self) -> None:
         device = {"speed": 4, "memory_bandwidth": 2, "efficiency": 0.5}
@@ -311,9 +353,13 @@ class TestEfficiency:
         found = [(each.devices, each.like, each.tasks) for each in made.efficiency]
         assert found == [("a", "t4", 2), ("b", "l4", 2), ("c", "t4", 1)]
 
-    def test_it_survives_changes_but_not_a_document(self) -> None:
+    def test_changes_keep_it_and_smaller_problems_and_documents_lose_it_like_the_rounding(self) -> None:
         made = problem({"like": "t4"}, {"flops": "1 TFLOP"})
         assert with_changes(made, name="x").efficiency == made.efficiency != ()
+        for other in (rebuilt(made)[0], po.compile(problem_document(made))):
+            assert other.duration.tolist() == made.duration.tolist()
+            assert other.fingerprint() == made.fingerprint()
+            assert other.efficiency == ()
         assert made.efficiency[0].to_dict() == {
             "devices": "d", "like": "t4", "compute": 0.5, "memory": 0.8, "tasks": 1,
         }  # fmt: skip

@@ -193,6 +193,13 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
         15_706_484_224,
     ),
     "DeepSeek-V3": (DEEPSEEK_V3, 671_026_404_352),
+    "gpt-oss-20b": (
+        configuration(
+            "gpt_oss", 2880, 2880, 24, 64, 8, 201088, 131072, head_dim=64, num_local_experts=32, num_experts_per_tok=4,
+            attention_bias=True, sliding_window=128, tie_word_embeddings=False,
+        ),
+        20_914_757_184,
+    ),
     "gemma-2-2b": (
         configuration("gemma2", 2304, 9216, 26, 8, 4, 256000, 8192, head_dim=256, sliding_window=4096),
         2_614_341_888,

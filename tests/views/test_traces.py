@@ -18,7 +18,7 @@ from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.memory import peak_memory
 from placeopt.model.problem import Contention
 from placeopt.model.schedule import durations, edge_transfers
-from placeopt.views.traces import lanes, trace_text, write_trace
+from placeopt.views.traces import Span, lanes, trace_text, write_spans, write_trace
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 
@@ -192,3 +192,21 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     assert file.read_text() == trace_text(problem, schedule)
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
     assert Decimal(0) == events_of(file.read_text())[-1]["args"]["bytes"] - 6
+
+
+def test_spans_of_processes_one_above_the_other(tmp_path: Path) -> None:
+    spans = {
+        "predicted": {"a": [Span("x", 0.0, 1e-6, {"k": 1}), Span("y", 1e-6, 3e-6, {})], "b": []},
+        "measured": {"a": [Span("x", 0.0, 2e-6, {}), Span("y", 1e-6, 1e-6, {})]},  # overlapping, and without duration
+    }
+    path = tmp_path / "trace.json"
+    write_spans(path, spans, {"problem": "p"})
+    assert breaches(path.read_text()) == []
+    events = events_of(path.read_text())
+    names = [(each["name"], each["pid"], each["args"]["name"]) for each in events if each["name"].endswith("_name")]
+    assert names == [
+        ("process_name", 1, "predicted"), ("process_name", 2, "measured"), ("thread_name", 1, "a"),
+        ("thread_name", 1, "b"), ("thread_name", 2, "a"), ("thread_name", 2, "a, overlapping 1"),
+    ]  # fmt: skip
+    slices = [(each["pid"], each["tid"], each["name"], each["ts"], each["dur"]) for each in events if each["ph"] == "X"]
+    assert slices == [(1, 3, "x", 0, 1), (2, 5, "x", 0, 2), (2, 6, "y", 1, 0), (1, 3, "y", 1, 2)]

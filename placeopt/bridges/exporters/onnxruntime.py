@@ -72,7 +72,7 @@ def export_segments(request: ExportRequest, folder: Path) -> Exported:
     assert request.model is not None
     check_providers(request.problem, request.providers)
     writer = Writer(request.model, request.batch, request.dims)
-    split = split_model(request.problem, request.schedule, writer.model)
+    split = split_model(request.problem, request.schedule, writer.model, few_segments=request.few_segments)
     files = writer.write_parts(split, folder)
     manifest = manifest_of(request, split, files)
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")

@@ -28,11 +28,17 @@ class Exporter:
     """Whether the model is optional."""
     takes_providers: bool = False
     """Whether `ExportRequest.providers` has an effect."""
+    has_segments: bool = False
+    """Whether `ExportRequest.few_segments` has an effect."""
 
 
 EXPORTERS: dict[str, Exporter] = {
     "onnxruntime": Exporter(
-        "ONNX models for each segment, and a manifest", folder=export_segments, needs_model=True, takes_providers=True
+        "ONNX models for each segment, and a manifest",
+        folder=export_segments,
+        needs_model=True,
+        takes_providers=True,
+        has_segments=True,
     ),
     "onnxruntime-session": Exporter(
         "an ONNX model for one session, nodes annotated with devices",

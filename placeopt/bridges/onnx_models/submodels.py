@@ -180,8 +180,14 @@ def whole_part(model: OnnxModel) -> Submodel:
     return Submodel(tuple(model.tasks), nodes, weights, tuple(needed), model.inputs, outputs)
 
 
-def split_model(problem: Problem, schedule: Schedule, model: OnnxModel, *, keep_order: bool = True) -> Split:
-    """Cut a model into the segments of a schedule of its problem.
+def split_model(problem: Problem, schedule: Schedule, model: OnnxModel, *, few_segments: bool = False) -> Split:
+    """Cut a model into the segments of a schedule of its problem, which keep the order of the schedule.
+
+    Parameters
+    ----------
+    few_segments
+        Whether a segment may wait for all its inputs and send its outputs at its end; by default, segments are cut at
+        transfers.
 
     Raises
     ------
@@ -189,7 +195,7 @@ def split_model(problem: Problem, schedule: Schedule, model: OnnxModel, *, keep_
         If the tasks of the problem are not the nodes of the model, or an edge of the model is missing.
     """
     index = task_index(problem, model)
-    return Split(model, cut_segments(problem, schedule, keep_order=keep_order), index)
+    return Split(model, cut_segments(problem, schedule, keep_order=True, at_transfers=not few_segments), index)
 
 
 def task_index(problem: Problem, model: OnnxModel) -> dict[str, int]:

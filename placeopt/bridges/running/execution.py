@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from placeopt.bridges.exporters.onnxruntime import CPU, provider_of
 from placeopt.bridges.extras import require
 from placeopt.bridges.onnx_models.submodels import Split, Writer, split_model, whole_part
 from placeopt.bridges.running.fitting import node_seconds, transfers
@@ -18,7 +19,7 @@ from placeopt.bridges.running.prediction import Prediction, fitted_problem, pred
 from placeopt.bridges.running.report import Fit, RunReport
 from placeopt.bridges.running.tensors import TYPES, Difference, checked_inputs, difference, random_inputs, read_inputs
 from placeopt.bridges.running.worker import LEVELS, write_array
-from placeopt.errors import UsageError, alternatives, counted
+from placeopt.errors import UsageError, alternatives, counted, listing
 from placeopt.io.files import StrPath
 from placeopt.model.problem import NANO, Problem
 from placeopt.model.schedule import Schedule, check_schedule
@@ -41,6 +42,7 @@ def run_onnx(
     seed: int = 0,
     threads: int = 1,
     optimization: str = "none",
+    few_segments: bool = False,
     batch: int | None = None,
     dims: Mapping[str, int] | None = None,
     timeout: float = 600.0,
@@ -68,6 +70,8 @@ def run_onnx(
         Threads of each process.
     optimization
         Graph optimizations of ONNX Runtime: "none", "basic", "extended" or "all". Constants are always computed before.
+    few_segments
+        Whether segments are not cut at transfers, so that there are fewer of them, which wait for all their inputs.
     batch, dims
         Sizes of the dimensions of the model, as at the import.
     timeout
@@ -85,14 +89,14 @@ def run_onnx(
         If onnxruntime is not installed.
     """
     check_schedule("run_onnx", problem, schedule)
-    _check_numbers(runs, warmup, threads, timeout)
+    _check_numbers(runs, warmup, threads, seed, timeout)
     if optimization not in LEVELS:
         raise UsageError(f"optimization: {optimization} is not a level{alternatives(optimization, LEVELS)}")
     require("onnxruntime", "onnxruntime", "runs of ONNX models")
     settings = Settings(threads, optimization, float(timeout))
     source = Path(model).resolve()
     writer = Writer(source, batch, dims)
-    split = split_model(problem, schedule, writer.model)
+    split = split_model(problem, schedule, writer.model, few_segments=few_segments)
     given = _inputs(inputs, writer, seed)
     _check_types(split, writer)
     with tempfile.TemporaryDirectory(prefix="placeopt-run-", ignore_cleanup_errors=True) as made:
@@ -108,7 +112,7 @@ def run_onnx(
             _, reference = _alone(original, files, folder, settings, 1, 0)
             writer.write(folder / WHOLE, whole_part(writer.model))
             one_device, _ = _alone(_whole(writer, WHOLE), files, folder, settings, runs, warmup)
-            split = split_model(problem, schedule, writer.model)
+            split = split_model(problem, schedule, writer.model, few_segments=few_segments)
         fit_found = _fit(problem, schedule, writer, split, files, folder, settings, runs) if fit else (None, None)
         names = writer.write_parts(split, folder)
         devices = list(dict.fromkeys(split.segments.device.tolist()))
@@ -132,15 +136,16 @@ def run_onnx(
         one_device=one_device,
         differences=_differences(writer, outputs, reference),
         cores={job.name: job.cores for job in jobs},
-        notes=tuple(_notes(jobs, threads)),
+        notes=(*_notes(problem, jobs, threads), *_odd(reference)),
     )
 
 
-def _check_numbers(runs: int, warmup: int, threads: int, timeout: float) -> None:
+def _check_numbers(runs: int, warmup: int, threads: int, seed: int, timeout: float) -> None:
     for name, number, least, most in (
         ("runs", runs, 1, LARGEST_RUNS),
         ("warmup", warmup, 0, LARGEST_RUNS),
         ("threads", threads, 1, 4096),
+        ("seed", seed, 0, 2**63),
     ):
         if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
             raise UsageError(f"{name}: {number!r} is out of range; expected a whole number from {least} to {most:,}")
@@ -256,8 +261,22 @@ def _differences(writer: Writer, outputs: Mapping[str, Any], reference: Mapping[
     return tuple(difference(name, outputs[name], reference[name]) for name in writer.model.outputs if name in reference)
 
 
-def _notes(jobs: Sequence[Job], threads: int) -> list[str]:
+def _odd(outputs: Mapping[str, Any]) -> list[str]:
+    """State outputs whose comparison says little."""
+    floats = {name: value for name, value in outputs.items() if np.asarray(value).dtype.kind in "fc"}
+    odd = [name for name, value in floats.items() if not np.isfinite(value).all()]
+    return [f"outputs contain values that are not finite: {listing(odd)}; state --inputs"] if odd else []
+
+
+def _notes(problem: Problem, jobs: Sequence[Job], threads: int) -> list[str]:
     notes = []
+    kinds = dict(zip(problem.device_names, problem.device_types, strict=True))
+    others = [job.name for job in jobs if provider_of(job.name, kinds[job.name], {}) not in (CPU, None)]
+    if others:
+        notes.append(
+            f"a CPU core stands for each of {listing(others)}, so predicted times are not those of this machine; --fit "
+            "measures it"
+        )
     used = {core for job in jobs for core in job.cores}
     if not used:
         notes.append("processes cannot be pinned to cores on this system, so times vary more")

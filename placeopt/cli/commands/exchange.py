@@ -9,7 +9,7 @@ import typer
 
 from placeopt.cli.arguments import check_count, pairs, quantity, sizes
 from placeopt.cli.files import check_targets, new_folder, write_document, written
-from placeopt.cli.options import BatchSize, Dimensions, DocumentFile, Report, Trace
+from placeopt.cli.options import BatchSize, Dimensions, DocumentFile, FewSegments, Report, Trace
 from placeopt.cli.output import note_violations, print_notes
 from placeopt.cli.parameters import input_argument, input_option, output_option, time_option
 from placeopt.errors import UsageError
@@ -101,6 +101,7 @@ def export(
             "repeated.",
         ),
     ] = None,
+    few_segments: FewSegments = False,
     out: Annotated[
         Path | None,
         output_option("--out", "-o", metavar="PATH", help="Write the format to this file, or into this new folder."),
@@ -136,6 +137,9 @@ def export(
     if provider and (chosen is None or not chosen.takes_providers):
         takers = [name for name, each in EXPORTERS.items() if each.takes_providers]
         raise UsageError(f"--provider needs --to {' or '.join(takers)}")
+    if few_segments and (chosen is None or not chosen.has_segments):
+        formats = [known for known, listed in EXPORTERS.items() if listed.has_segments]
+        raise UsageError(f"--few-segments needs --to {' or '.join(formats)}")
     check_count("--batch", batch)
     dims, providers = sizes(dim), pairs("--provider", provider, "DEVICE=NAME, such as gpu0=CUDAExecutionProvider")
     as_folder = chosen is not None and chosen.folder is not None
@@ -148,7 +152,9 @@ def export(
     note_violations(found.violations)
     done = True
     if chosen is not None:
-        request = ExportRequest(compiled, read.schedule, model, batch=batch, dims=dims, providers=providers)
+        request = ExportRequest(
+            compiled, read.schedule, model, batch=batch, dims=dims, providers=providers, few_segments=few_segments
+        )
         if chosen.folder is not None:
             assert out is not None
             with new_folder(out) as folder:

@@ -9,7 +9,7 @@ import typer
 
 from placeopt.cli.arguments import check_count, seconds, sizes
 from placeopt.cli.files import check_targets, written
-from placeopt.cli.options import AsJson, BatchSize, Dimensions, PlanPath, ProblemFile
+from placeopt.cli.options import AsJson, BatchSize, Dimensions, FewSegments, PlanPath, ProblemFile
 from placeopt.cli.output import note_violations, print_json, print_notes, stdout_console
 from placeopt.cli.parameters import input_option, output_option, time_option
 
@@ -31,6 +31,7 @@ def run(
     optimization: Annotated[
         str, typer.Option("--optimization", help="Graph optimizations: `none`, `basic`, `extended` or `all`.")
     ] = "none",
+    few_segments: FewSegments = False,
     batch: BatchSize = None,
     dim: Dimensions = None,
     timeout: Annotated[
@@ -73,6 +74,7 @@ def run(
         seed=seed,
         threads=threads,
         optimization=optimization,
+        few_segments=few_segments,
         batch=batch,
         dims=named,
         timeout=limit,

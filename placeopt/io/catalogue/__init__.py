@@ -110,6 +110,7 @@ class DeviceInfo:
     name: str
     title: str
     family: str
+    """Group of devices, such as `Edge`."""
     year: int
     """Year of introduction."""
     speed: Mapping[str, int]
@@ -171,11 +172,6 @@ def _files() -> tuple[CatalogueFile, ...]:
 
 
 @cache
-def _sources() -> Mapping[str, str]:
-    return {key: text for file in _files() for key, text in file.sources.items()}
-
-
-@cache
 def catalogue_devices() -> Mapping[str, CatalogueDevice]:
     """All devices of the catalogue by name, in the order of the files."""
     return {name: device for file in _files() for name, device in file.devices.items()}
@@ -209,10 +205,11 @@ def device_info(name: str) -> DeviceInfo:
     if device is None:
         raise UsageError(f"unknown device of the catalogue {shown(name)}{hint(name, device_names())}")
     usual = device.link or UsualLinks()
+    file = next(file for file in _files() if name in file.devices)
     return DeviceInfo(
         name=name,
         title=device.title,
-        family=next(file.title for file in _files() if name in file.devices),
+        family=file.title,
         year=device.year,
         speed={key: _whole(amount) for key, amount in (device.speed or {}).items()},
         memory=None if device.memory is None else _whole(device.memory),
@@ -221,7 +218,7 @@ def device_info(name: str) -> DeviceInfo:
         host_link=usual.host,
         peer_link=usual.peer,
         note=device.note,
-        sources=_stated_sources(device),
+        sources=_stated_sources(device, file),
     )
 
 
@@ -236,8 +233,16 @@ def link_info(name: str) -> LinkInfo:
     link = catalogue_links().get(name)
     if link is None:
         raise UsageError(f"unknown link of the catalogue {shown(name)}{hint(name, link_names())}")
-    latency = None if link.latency is None else float(_value(link.latency))
-    return LinkInfo(name, link.title, link.year, _whole(link.bandwidth), latency, link.note, _stated_sources(link))
+    file = next(file for file in _files() if name in file.links)
+    return LinkInfo(
+        name=name,
+        title=link.title,
+        year=link.year,
+        bandwidth=_whole(link.bandwidth),
+        latency=None if link.latency is None else float(_value(link.latency)),
+        note=link.note,
+        sources=_stated_sources(link, file),
+    )
 
 
 def hint(name: str, known: Sequence[str]) -> str:
@@ -249,9 +254,8 @@ def hint(name: str, known: Sequence[str]) -> str:
     return meaning(longer) or alternatives(name, known, 100)
 
 
-def _stated_sources(entry: _Entry) -> dict[str, str]:
-    sources = _sources()
-    return {key: sources[entry.source[key]] for key in _FIGURES if getattr(entry, key, None) is not None}
+def _stated_sources(entry: _Entry, file: CatalogueFile) -> dict[str, str]:
+    return {key: file.sources[entry.source[key]] for key in _FIGURES if getattr(entry, key, None) is not None}
 
 
 def _value(amount: Amount) -> Fraction:

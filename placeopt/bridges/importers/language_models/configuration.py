@@ -18,6 +18,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "num_experts": ("num_experts", "num_local_experts", "n_routed_experts"),
 }
 """Names that families give to a key."""
+OUTER = ("dtype", "torch_dtype", "tie_word_embeddings")
+"""Keys that a model for several kinds of input may state outside the configuration of its language model."""
 _LARGEST = 2**31
 
 
@@ -34,6 +36,8 @@ class Configuration:
         for key in path:
             data = data[key]
         self._data: Mapping[str, Any] = data if isinstance(data, dict) else {}
+        if path and isinstance(document.data, dict):
+            self._data = {key: document.data[key] for key in OUTER if key in document.data} | dict(self._data)
         if not isinstance(data, dict):
             self.wrong(f"holds {shown(data)}; expected a mapping such as config.json of a model")
 

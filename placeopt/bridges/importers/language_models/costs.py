@@ -161,6 +161,7 @@ class _Chain:
                 resident=-(-whole.resident // count),
                 scratch=-(-whole.scratch // count),
                 after=dict.fromkeys(router),
+                guessed=whole.guessed,
             )
             each.append(one)
         self._found += each

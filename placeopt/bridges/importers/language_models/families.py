@@ -46,8 +46,10 @@ class Family:
     """Whether the input has a table of segments (`type_vocab_size`)."""
     encoder: bool = False
     """Whether the model is an encoder with a pooler, and no output matrix."""
-    experts: Literal["mixtral", "qwen", "deepseek"] | None = None
+    experts: Literal["mixtral", "qwen", "deepseek", "gpt_oss"] | None = None
     """The form of a mixture of experts."""
+    sinks: bool = False
+    """Whether each head has a weight for no token (attention sinks)."""
     latent: bool = False
     """Whether the attention has a compressed cache (multi-head latent attention)."""
     window: Literal["none", "stated", "qwen"] = "none"
@@ -74,6 +76,7 @@ FAMILIES: Mapping[str, Family] = {
     "bloom": Family(
         norm=2, attention_bias=True, ffn_bias=True, gated=False, tied=True, embedding_norm=True,
     ),
+    "cohere": Family(norms=1, tied=True, attention_bias="attention_bias"),
     "deepseek_v2": Family(experts="deepseek", latent=True, attention_bias="attention_bias"),
     "deepseek_v3": Family(experts="deepseek", latent=True, attention_bias="attention_bias"),
     "gemma": Family(tied=True, attention_bias="attention_bias"),
@@ -86,11 +89,15 @@ FAMILIES: Mapping[str, Family] = {
         defaults=MappingProxyType({"attention_bias": True}),
         norm=2, attention_bias="attention_bias", ffn_bias=True, gated=False,
     ),
+    "gpt_oss": Family(experts="gpt_oss", sinks=True, attention_bias="attention_bias", period=2),
     "granite": Family(attention_bias="attention_bias", ffn_bias="mlp_bias"),
     "llama": Family(attention_bias="attention_bias", ffn_bias="mlp_bias"),
     "mistral": Family(window="stated"),
     "mixtral": Family(experts="mixtral", window="stated"),
+    "nemotron": Family(norm=2, attention_bias="attention_bias", ffn_bias="mlp_bias", gated=False),
+    "olmo": Family(norm=0, attention_bias="attention_bias"),
     "olmo2": Family(query_norm="full", attention_bias="attention_bias"),
+    "olmoe": Family(query_norm="full", attention_bias="attention_bias", experts="mixtral"),
     "opt": Family(
         norm=2, attention_bias="enable_bias", ffn_bias="enable_bias", gated=False, tied=True,
         positions=2, last_norm="do_layer_norm_before", defaults=MappingProxyType({

@@ -1,11 +1,12 @@
 """Bytes of weights: the number format of a model, and its quantisation.
 
-Work is in the format of the weights if that has 8 bits, else in the format of the weights that are not quantised, to
-which a runtime converts weights of 4 bits.
+Work is in 8 bits if `--precision` or the method fp8 states it. Runtimes convert other quantised weights to the format
+of the weights that are not quantised.
 
-The matrices of attention, feed-forward networks and experts are quantised; embeddings, routers, normalisations and the
-output matrix are not. Groups of `group_size` elements share a scale of 2 bytes (GPTQ and AWQ, with a zero point of the
-same bits as the weights) or of 4 bytes (bitsandbytes, 64 elements, in 4 bits).
+The matrices of attention, feed-forward networks and experts are quantised. Embeddings, routers, normalisations and the
+output matrix are not. The method mxfp4 quantises routed experts only. Groups of `group_size` elements share a scale of
+2 bytes (GPTQ and AWQ, with a zero point of the same bits as the weights). Groups of 64 elements share one of 4 bytes
+(bitsandbytes, in 4 bits).
 """
 
 from __future__ import annotations
@@ -48,15 +49,17 @@ class Formats:
     """Bytes of an element of the body, its share of the scales included."""
     work: str
     """Of the computation."""
+    experts_only: bool = False
+    """Whether only routed experts are quantised."""
 
     @property
     def activation(self) -> int:
         """Bytes of an element of an activation and of the KV cache."""
         return 4 if self.precision == "fp32" else 2
 
-    def body(self, elements: int) -> int:
-        """Bytes of a matrix of the body."""
-        return math.ceil(elements * self.element)
+    def body(self, elements: int, *, routed: bool = False) -> int:
+        """Bytes of a matrix of the body; `routed` is whether it belongs to routed experts."""
+        return self.plain(elements) if self.experts_only and not routed else math.ceil(elements * self.element)
 
     def plain(self, elements: int) -> int:
         """Bytes of a weight that is not quantised."""
@@ -91,10 +94,11 @@ def weight_formats(config: Configuration, precision: str | None) -> tuple[Format
         return Formats(wide, SIZES[plain], plain), notes
     element = _quantised(quantised)
     if element is None:
-        method = quantised.text("quant_method") or "without name"
-        notes.append(f"the quantisation {method} states no number of bits; weights are counted in {plain}")
+        name = quantised.text("quant_method") or "without name"
+        notes.append(f"the quantisation {name} states no number of bits; weights are counted in {plain}")
         element = SIZES[plain]
-    return Formats(wide, element, "fp8" if quantised.text("quant_method") == "fp8" else wide), notes
+    method = quantised.text("quant_method")
+    return Formats(wide, element, "fp8" if method == "fp8" else wide, method == "mxfp4"), notes
 
 
 def _quantised(config: Configuration) -> Fraction | None:

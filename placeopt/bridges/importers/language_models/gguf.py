@@ -167,6 +167,8 @@ class _Reader:
         heads = self._whole("attention.head_count", index, count)
         if heads is None:
             return self._attention_of_tensors(tensors, window)
+        if heads > hidden:
+            raise self._wrong(f"{heads} heads are more than the {hidden} elements of a token")
         groups = self._whole("attention.head_count_kv", index, count) or heads
         key = self._whole("attention.key_length") or hidden // heads
         value = self._whole("attention.value_length") or hidden // heads

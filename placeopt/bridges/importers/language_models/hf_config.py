@@ -92,7 +92,7 @@ def _name(document: Document) -> str:
     stated = document.data.get("_name_or_path") if isinstance(document.data, dict) else None
     if isinstance(stated, str) and stated.strip(" ./"):
         return stated.rstrip("/").rpartition("/")[2]
-    path = Path(document.file or "model")
+    path = Path(document.file or "model").absolute()
     return path.parent.name if path.stem == "config" and path.parent.name else path.stem
 
 
@@ -202,6 +202,8 @@ class _Builder:
             found.append(
                 self._plain("query and key norms", 2 * size if family.query_norm == "head" else queries + keys)
             )
+        if family.sinks:
+            found.append(self._plain("sinks", heads))
         return found, Attention(heads, size, size, 2 * keys, window)
 
     def _latent(self, hidden: int, heads: int) -> tuple[list[Weight], Attention | None]:
@@ -240,7 +242,7 @@ class _Builder:
         """The router and the shared experts, and the routed experts."""
         config, family = self._config, self._family
         router = [self._plain("router", hidden * experts, experts)]
-        if family.experts != "mixtral":
+        if family.experts in ("qwen", "deepseek"):
             inner = config.size("moe_intermediate_size") or 0
         if family.experts == "deepseek":
             shared = (config.optional("n_shared_experts") or 0) * inner
@@ -250,10 +252,14 @@ class _Builder:
             router += self._network("shared experts", hidden, shared)
             if family.experts == "qwen":
                 router.append(self._plain("gate of the shared expert", hidden, 1))
+        elements = experts * hidden * inner
         routed = [
-            self._matrix(name, experts * rows, columns, columns)
-            for name, rows, columns in (("gate", hidden, inner), ("up", hidden, inner), ("down", inner, hidden))
+            Weight(name, elements, self._formats.body(elements, routed=True), columns)
+            for name, columns in (("gate", inner), ("up", inner), ("down", hidden))
         ]
+        if family.experts == "gpt_oss":
+            router.append(self._plain("router bias", experts))
+            routed.append(self._plain("biases", experts * (2 * inner + hidden)))
         return router, routed
 
     def _experts(self) -> tuple[int, int]:
@@ -261,8 +267,8 @@ class _Builder:
         if self._family.experts is None:
             if self._config.optional("num_experts"):
                 self._config.wrong(
-                    "a mixture of experts of an unknown form; only the model types of Mixtral, Qwen and DeepSeek are "
-                    "supported",
+                    "a mixture of experts of an unknown form; only the forms of Mixtral, Qwen, DeepSeek and gpt-oss "
+                    "are supported",
                     "model_type",
                 )
             return 0, 0
@@ -305,10 +311,9 @@ class _Builder:
     def _switch(self, switch: bool | str) -> bool:
         return switch if isinstance(switch, bool) else self._config.flag(switch, False)
 
-    def _matrix(self, name: str, rows: int, columns: int, width: int | None = None) -> Weight:
+    def _matrix(self, name: str, rows: int, columns: int) -> Weight:
         """A matrix of the body, which a quantised model has in few bits."""
-        elements = rows * columns
-        return Weight(name, elements, self._formats.body(elements), columns if width is None else width)
+        return Weight(name, rows * columns, self._formats.body(rows * columns), columns)
 
     def _plain(self, name: str, elements: int, width: int = 0) -> Weight:
         """A weight that is not quantised: a vector, an embedding, a router, or the output matrix."""
