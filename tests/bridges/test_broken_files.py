@@ -1,4 +1,4 @@
-"""Broken files of workflows and graphs: an import succeeds with a valid problem, or names the file and the places."""
+"""Broken files of graphs and workflows: an import succeeds with a valid problem, or names the file and the places."""
 
 from __future__ import annotations
 
@@ -97,7 +97,22 @@ def own() -> bytes:
     return json.dumps(nx.node_link_data(graph, edges="edges"), indent=1).encode()
 
 
+DNN = json.dumps(
+    {
+        "maxSizePerFPGA": 25.0,
+        "maxFPGAs": 2,
+        "maxCPUs": 1,
+        "nodes": [
+            {"id": k, "supportedOnFpga": 1, "cpuLatency": 5, "fpgaLatency": 0.5, "size": 10, "name": f"n{k}"}
+            for k in range(3)
+        ],
+        "edges": [{"sourceId": 0, "destId": k, "cost": 2.5} for k in (1, 2)],
+    },
+    indent=1,
+).encode()
+
 VALID = {
+    "dnn-partitioning": DNN,
     "stg": STG,
     "wfformat": WFFORMAT,
     "dot": DOT,

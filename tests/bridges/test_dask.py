@@ -32,8 +32,8 @@ Functions = Mapping[str, Callable[[Mapping[str, Any]], Any]]
 
 def cluster(*names: str, threads: int = 1) -> Any:
     """Workers with these names in threads of this process."""
-    scheduler = {"dashboard": False, "dashboard_address": None, "protocol": "inproc://"}
-    worker = {"cls": distributed.Worker, "options": {"nthreads": threads, "dashboard_address": None}}
+    scheduler = {"dashboard": False, "dashboard_address": ":0", "protocol": "inproc://"}
+    worker = {"cls": distributed.Worker, "options": {"nthreads": threads, "dashboard_address": ":0"}}
     return distributed.SpecCluster(
         workers=dict.fromkeys(names, worker),
         scheduler={"cls": distributed.Scheduler, "options": scheduler},
@@ -381,7 +381,7 @@ def processes() -> Iterator[Any]:
     """A client of two workers, 0 and 1, in processes of their own."""
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=2, processes=True, dashboard_address=":0", silence_logs=50
         ) as found,
         distributed.Client(found) as connected,
     ):

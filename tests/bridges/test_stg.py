@@ -110,7 +110,12 @@ class TestForms:
         assert graph.name == "x"
         assert graph.duration[0].tolist() == [20 * 10**6, 10 * 10**6 + 5000]
         with_costs = imported(tmp_path, COSTS, network={**alike, "links": {"default": {"bandwidth": "1 MB/s"}}})
-        assert "communication costs hold for links of 1 B/s; other links change them" in with_costs.notes
+        assert "communication costs hold for links of 1000000000 B/s; other links change them" in with_costs.notes
+        slow = compile_spec(with_costs.document)  # links of 1 MB/s are a thousand times slower
+        assert [int(slow.transfer(b, 0, 1)) for b in slow.payload] == [cost * 1000 * 10**9 for cost in (2, 1, 4)]
+        latency = {"devices": {"cpu": {"count": 2}}, "links": {"default": {"latency": "3 us"}}}
+        fast = problem(tmp_path, SAMPLE, network=latency)
+        assert (fast.duration[0, 0], int(fast.transfer(0, 0, 1))) == (20 * 10**9, 3000)
 
     def test_recognised_without_the_ending(self, tmp_path: Path) -> None:
         path = tmp_path / "rand0000"

@@ -31,22 +31,20 @@ DEEPEST = 100
 MOST_EDGES = 2**22
 """Most edges; a short file may join large subgraphs."""
 
-_SKIPPED = r"(?:\s+|//[^\n]*|/\*.*?\*/|^\#[^\n]*)"
 _BEGINS = re.compile(
     rb"(?:\s|//[^\n]*|/\*.*?\*/|^#[^\n]*)*+(?:strict\s+)?(?:di)?graph\b[^{\[=:]*\{", re.S | re.M | re.I
 )
 _TOKEN = re.compile(
-    rf"""(?P<skipped>{_SKIPPED})
+    r"""(?:(?P<skipped>\s+|//[^\n]*|/\*.*?\*/|^\#[^\n]*)
     | (?P<quoted>"(?:[^"\\]|\\.)*")
-    | (?P<edge>->|--)
+    | (?P<mark>->|--|[{}\[\]=;,:+])
     | (?P<numeral>-?(?:\.\d+|\d+(?:\.\d*)?))
     | (?P<word>[^\W\d]\w*)
-    | (?P<html><)
-    | (?P<mark>[{{}}\[\]=;,:+])""",
+    | (?P<html><))\s*+""",
     re.X | re.S | re.M,
 )
 _ANGLES = re.compile("[<>]")
-_KEYWORDS = ("strict", "graph", "digraph", "node", "edge", "subgraph")
+_KEYWORDS = frozenset({"strict", "graph", "digraph", "node", "edge", "subgraph"})
 
 
 def recognises(sample: Sample) -> bool:
@@ -230,18 +228,18 @@ class _Parser:
                 what = "a text without its end" if text[offset] == '"' else visible(text[offset])
                 self._fail(f"unexpected {what}", offset)
             kind = match.lastgroup
-            end = match.end()
+            assert kind is not None
+            word, end = match[kind], match.end()
             if kind == "quoted":
-                yield _Token("id", _unquoted(match[0]), offset)
+                yield _Token("id", _unquoted(word), offset)
             elif kind == "html":
                 end = self._html_end(offset)
                 yield _Token("id", text[offset + 1 : end - 1], offset)
-            elif kind == "word" and match[0].lower() in _KEYWORDS:
-                yield _Token(match[0].lower(), match[0], offset)
-            elif kind in ("word", "numeral"):
-                yield _Token("id", match[0], offset)
+            elif kind == "mark":
+                yield _Token(word, word, offset)
             elif kind != "skipped":
-                yield _Token(match[0], match[0], offset)
+                keyword = word.lower()
+                yield _Token(keyword if keyword in _KEYWORDS else "id", word, offset)
             offset = end
         while True:
             yield _Token("end", "the end of the file", len(text))

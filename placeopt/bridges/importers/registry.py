@@ -10,6 +10,7 @@ from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.language_models import gguf, hf_config
 from placeopt.bridges.importers.sample import Sample
 from placeopt.errors import UsageError, alternatives, listing
+from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath, descriptor
 
 
@@ -109,7 +110,8 @@ def import_file(path: StrPath, format: str | None = None, options: ImportOptions
             users = [name for name, other in IMPORTERS.items() if each.name in other.takes]
             hint = f"; formats with it are {listing(users, 20)}" if users else ""
             raise UsageError(f"the format {format} takes no {OPTIONS[each.name]}{hint}")
-    return importer.read(path, options)
+    with collection_paused():
+        return importer.read(path, options)
 
 
 OPTIONS = {

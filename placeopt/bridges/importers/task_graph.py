@@ -183,6 +183,8 @@ def timed_network(
         if slowest_speed(network) is not None:
             notes.append("times hold for the slowest device; faster ones need less time in proportion to their speed")
             exponent = max(exponent, min(exponent + 3, NANOSECONDS))
+        if "links" in network:  # whose latencies would take whole ticks
+            exponent = max(exponent, NANOSECONDS)
     if costs and "links" not in network:
         network["links"] = {"default": {"bandwidth": f"{10**exponent} B/s"}}
     elif costs:
