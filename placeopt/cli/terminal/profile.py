@@ -187,10 +187,10 @@ def _row(estimate: Estimate, compared: bool) -> tuple[str | Text, ...]:
         if line is None or best is None:
             continue
         measured = None if estimate.reference is None else getattr(estimate.reference, unit)
-        off = line.residual
+        off = line.residual if low < high else None
         if compared:
             off = None if measured is None else relative_deviation(estimated, measured)
-        cells += [shown(best), _per_sample(line, shown), _percent(off)]
+        cells += [shown(best), "-" if low == high else _per_sample(line, shown), _percent(off)]
     return tuple(cells)
 
 
