@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
@@ -27,6 +28,8 @@ class ExportRequest:
     providers: Mapping[str, str] = field(default_factory=dict)
     """Devices of the runtime by name or type of device, such as execution providers of ONNX Runtime; other devices have
     a default."""
+    document: Mapping[str, Any] = field(default_factory=dict)
+    """The document of the problem, for formats that read one of its sections `x-...`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from placeopt.bridges.exporters import dot, llama_cpp, model_explorer, openvino, vllm
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
 from placeopt.bridges.exporters.onnxruntime import export_segments, export_session
+from placeopt.bridges.exporters.pytorch import DEVICE_MAP, SPLIT_SPEC, export_device_map, export_split_spec
 from placeopt.errors import UsageError, alternatives
 
 
@@ -46,6 +47,10 @@ EXPORTERS: dict[str, Exporter] = {
         needs_model=True,
         takes_providers=True,
     ),
+    DEVICE_MAP: Exporter(
+        "the device of each module, for accelerate and transformers, JSON", export_device_map, takes_providers=True
+    ),
+    SPLIT_SPEC: Exporter("the stages for torch.distributed.pipelining, JSON", export_split_spec, takes_providers=True),
     openvino.NAME: Exporter(
         "affinities of an ONNX model for HETERO of OpenVINO, JSON",
         text=openvino.export,

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from placeopt.bridges.importers import dnn_partitioning, dot, graphml, json_graph, onnx_model, stg, wfformat
+from placeopt.bridges.importers import (
+    dnn_partitioning,
+    dot,
+    graphml,
+    json_graph,
+    onnx_model,
+    stg,
+    torch_export,
+    wfformat,
+)
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.language_models import gguf, hf_config
 from placeopt.bridges.importers.sample import Sample
@@ -40,6 +49,12 @@ IMPORTERS: dict[str, Importer] = {
         onnx_model.recognises,
         onnx_model.read,
         onnx_model.TAKES,
+    ),
+    torch_export.NAME: Importer(
+        "PyTorch models that torch.export.save wrote, .pt2 (extra: torch)",
+        torch_export.recognises,
+        torch_export.read,
+        torch_export.TAKES,
     ),
     dot.NAME: Importer(
         "graphs in DOT, the language of Graphviz",

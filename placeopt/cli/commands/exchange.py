@@ -97,8 +97,8 @@ def export(
         typer.Option(
             "--provider",
             metavar="DEVICE=NAME",
-            help="Execution provider of ONNX Runtime, or device of OpenVINO, for a device or a type of device; may be "
-            "repeated.",
+            help="Execution provider of ONNX Runtime, or device of OpenVINO or PyTorch, for a device or its type; may "
+            "be repeated.",
         ),
     ] = None,
     few_segments: FewSegments = False,
@@ -112,7 +112,7 @@ def export(
     """Write a saved plan for a runtime, or as a trace or a report."""
     from placeopt.bridges.exporters.exported import ExportRequest
     from placeopt.bridges.exporters.registry import EXPORTERS, exporter
-    from placeopt.io.compiler import load
+    from placeopt.io.compiler import compile_document, document_of
     from placeopt.io.files import write_whole
     from placeopt.io.plan import read_plan
     from placeopt.verifier import verify
@@ -146,14 +146,22 @@ def export(
     if as_folder and out is None:
         raise UsageError(f"--to {to} writes several files; state the folder with --out")
     check_targets(("--out", None if as_folder else out), ("--trace", trace), ("--report", report))
-    compiled = load(problem)
+    document = document_of(problem)
+    compiled = compile_document(document)
     read = read_plan(plan, compiled)
     found = verify(compiled, read.schedule, read.claim)
     note_violations(found.violations)
     done = True
     if chosen is not None:
         request = ExportRequest(
-            compiled, read.schedule, model, batch=batch, dims=dims, providers=providers, few_segments=few_segments
+            compiled,
+            read.schedule,
+            model,
+            batch=batch,
+            dims=dims,
+            providers=providers,
+            few_segments=few_segments,
+            document=document.data,
         )
         if chosen.folder is not None:
             assert out is not None

@@ -1,0 +1,148 @@
+"""Plans as parts of an fx graph, for `torch.fx.passes.split_module`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from placeopt.bridges.extras import require
+from placeopt.bridges.importers.imported import Imported
+from placeopt.bridges.pytorch.section import placed_model
+from placeopt.bridges.segments import cut_segments
+from placeopt.errors import UsageError, listing
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
+
+if TYPE_CHECKING:
+    from torch.fx import Graph, GraphModule, Node
+
+
+class SplitCallback:
+    """The part of each node of a graph, as `split_module` calls it.
+
+    Parts are convex segments of the plan, numbered in a topological order. See `placeopt.bridges.segments`.
+
+    Attributes
+    ----------
+    devices
+        The name of the device of each part; part k becomes the submodule `submod_k`.
+    """
+
+    def __init__(self, devices: tuple[str, ...], parts: dict[str, int]) -> None:
+        self.devices = devices
+        self._stated = parts
+        self._known: tuple[Graph, dict[str, int]] | None = None
+
+    def __call__(self, node: Node) -> int:
+        """Return the part of a node."""
+        if self._known is None or self._known[0] is not node.graph:
+            self._known = node.graph, self._parts(node.graph)
+        return self._known[1][node.name]
+
+    def split(self, module: GraphModule) -> GraphModule:
+        """Split a module, such as `program.module()`; each part owns its parameters, and parts run in their order.
+
+        A parameter that several parts use belongs to each of them.
+
+        Raises
+        ------
+        UsageError
+            If the module is not that of the imported program.
+        """
+        from torch.fx.passes.split_module import split_module
+
+        whole = split_module(module, module, self)
+        moved: dict[str, None] = {}
+        for call in [node for node in whole.graph.nodes if node.op == "call_module"]:
+            moved |= _own_weights(whole, call)
+        calls = [node for node in whole.graph.nodes if node.op == "call_module"]
+        end = next(iter(reversed(whole.graph.nodes)))
+        for call in sorted(calls, key=lambda node: int(str(node.target).rpartition("_")[2])):
+            end.prepend(call)
+            for item in list(call.users):
+                if item is not end and item.op == "call_function":
+                    end.prepend(item)
+        for node in reversed(list(whole.graph.nodes)):
+            if node.op == "get_attr" and not node.users:
+                whole.graph.erase_node(node)
+        whole.graph.set_codegen(module.graph._codegen)  # the same inputs and outputs: keywords, a tensor or a tuple
+        whole.recompile()
+        whole.delete_all_unused_submodules()
+        for name in moved:
+            if "." not in name:
+                delattr(whole, name)
+        return whole
+
+    def _parts(self, graph: Graph) -> dict[str, int]:
+        """The part of each node that is not a task: that of its inputs, or else of its first consumer."""
+        names = {node.name for node in graph.nodes}
+        missing = [name for name in self._stated if name not in names]
+        if missing:
+            raise UsageError(
+                f"the graph has no node {listing(missing)}; split the module of the imported program: program.module()"
+            )
+        parts = dict(self._stated)
+        for node in graph.nodes:
+            before = [parts[other.name] for other in node.all_input_nodes if other.name in parts]
+            if node.name not in parts and before:
+                parts[node.name] = max(before)
+        for node in reversed(graph.nodes):
+            after = [parts[other.name] for other in node.users if other.name in parts]
+            if node.name not in parts:
+                parts[node.name] = min(after, default=0)
+        return parts
+
+
+def split_callback(problem: Problem, schedule: Schedule, imported: Imported) -> SplitCallback:
+    """Return the callback with which `torch.fx.passes.split_module.split_module` splits a program as a plan states.
+
+    Parameters
+    ----------
+    imported
+        The result of `from_torch` for the program, at any level, without `training`.
+
+    Raises
+    ------
+    UsageError
+        If the problem is not that of `imported`, or of a training step.
+    MissingExtraError
+        If PyTorch is not installed.
+    """
+    require("torch", "torch", "parts of a graph")
+    model = placed_model(problem, schedule, imported.document)
+    if model.training:
+        raise UsageError("the plan is of a training step; an exported program has only its forward pass")
+    segments = cut_segments(problem, schedule)
+    parts = {
+        node: int(part)
+        for task, part in zip(model.tasks.values(), segments.member.tolist(), strict=True)
+        for node in task.nodes
+    }
+    return SplitCallback(tuple(problem.device_names[d] for d in segments.device.tolist()), parts)
+
+
+def _own_weights(whole: GraphModule, call: Node) -> dict[str, None]:
+    """Move the parameters and constants that a part receives as arguments into the part; return their names."""
+    import torch
+
+    part = whole.get_submodule(str(call.target))
+    arguments = [node for node in part.graph.nodes if node.op == "placeholder"]
+    kept = []
+    for argument, value in zip(arguments, call.args, strict=True):
+        if not (hasattr(value, "op") and value.op == "get_attr"):
+            kept.append(value)
+            continue
+        name = str(value.target).replace(".", "_")
+        owner: object = whole
+        for each in str(value.target).split("."):
+            owner = getattr(owner, each)
+        if isinstance(owner, torch.nn.Parameter):
+            part.register_parameter(name, owner)
+        else:
+            part.register_buffer(name, owner)
+        with part.graph.inserting_before(argument):
+            argument.replace_all_uses_with(part.graph.get_attr(name))
+        part.graph.erase_node(argument)
+    moved = {str(value.target): None for value in call.args if hasattr(value, "op") and value.op == "get_attr"}
+    call.args = tuple(kept)
+    part.recompile()
+    return moved

@@ -1,0 +1,284 @@
+"""Plans for PyTorch: a device map of accelerate, and stages of torch.distributed.pipelining."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from placeopt.bridges.exporters.exported import Exported, ExportRequest
+from placeopt.bridges.importers.imported import Imported
+from placeopt.bridges.pytorch.section import PlacedModel, TorchTask, placed_model, torch_devices
+from placeopt.errors import UsageError, counted, listing, visible
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
+
+DEVICE_MAP, SPLIT_SPEC = "device-map", "split-spec"
+
+
+def device_map(
+    problem: Problem, schedule: Schedule, imported: Imported, *, devices: Mapping[str, str] | None = None
+) -> dict[str, str | int]:
+    """Return the device map of a plan for `accelerate.dispatch_model` and `from_pretrained(device_map=...)`.
+
+    The map has the path of each module whose weights are all on one device, and of no module inside of it.
+
+    Parameters
+    ----------
+    imported
+        The result of `from_torch`.
+    devices
+        Names of devices in PyTorch, by the name or type of a device of the problem: `{"gpu0": "cuda:3"}`. By default,
+        devices whose type or name ends in `core` or begins with `cpu` are `cpu`, and the others `cuda:0`, `cuda:1`, ...
+        in the order of the problem.
+
+    Raises
+    ------
+    UsageError
+        If accelerate cannot execute the plan: it moves tensors only where a module of the map begins.
+    """
+    return _device_map(placed_model(problem, schedule, imported.document), torch_devices(problem, devices))[0]
+
+
+def split_spec(
+    problem: Problem, schedule: Schedule, imported: Imported, *, devices: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return the stages of a plan for `torch.distributed.pipelining`.
+
+    Parameters
+    ----------
+    imported, devices
+        As in `device_map`.
+
+    Returns
+    -------
+    `split_spec` has the modules at which a stage begins: `{"layers.4": "BEGINNING"}`. `stages` has the device of each
+    stage and its name in PyTorch.
+
+    Raises
+    ------
+    UsageError
+        If a device runs tasks before and after those of another one, or a stage begins inside a module.
+    """
+    return _split_spec(placed_model(problem, schedule, imported.document), torch_devices(problem, devices))[0]
+
+
+def export_device_map(request: ExportRequest) -> Exported:
+    """The device map as JSON."""
+    model = placed_model(request.problem, request.schedule, request.document)
+    found, notes = _device_map(model, torch_devices(request.problem, request.providers))
+    return Exported(json.dumps(found, indent=1) + "\n", notes)
+
+
+def export_split_spec(request: ExportRequest) -> Exported:
+    """The stages as JSON."""
+    model = placed_model(request.problem, request.schedule, request.document)
+    found, notes = _split_spec(model, torch_devices(request.problem, request.providers))
+    return Exported(json.dumps(found, indent=1) + "\n", notes)
+
+
+def _within(path: str, module: str) -> bool:
+    """Whether a module is another one or inside of it."""
+    return not module or path == module or path.startswith(f"{module}.")
+
+
+def _parents(path: str) -> Iterator[str]:
+    """The modules around a module, the innermost first; the last one is the model itself."""
+    while path:
+        path = path.rpartition(".")[0]
+        yield path
+
+
+def _device_map(model: PlacedModel, names: list[str]) -> tuple[dict[str, str | int], tuple[str, ...]]:
+    placed = _weight_devices(model)
+    used = {device for device in placed.values() if device is not None} or {
+        task.device for task in model.tasks.values()
+    }
+    main = min(used, key=lambda device: (names[device] == "cpu", device))
+    chosen = _modules(model, placed, main)
+    values = {path: _accelerate_name(names[device]) for path, device in chosen.items()}
+    return values, _check_moves(model, chosen, names, main)
+
+
+def _accelerate_name(device: str) -> str | int:
+    """GPUs are numbers, as in the device maps of transformers."""
+    kind, _, number = device.partition(":")
+    return int(number) if kind == "cuda" and number.isdigit() else device
+
+
+def _weight_devices(model: PlacedModel) -> dict[str, int | None]:
+    """The device of each weight; None if no task uses it."""
+    found: dict[str, int | None] = {}
+    for weight, users in model.weights.items():
+        owner = weight.rpartition(".")[0]
+        tasks = [model.tasks[name] for name in users]
+        own = [
+            task for task in tasks if _within(owner, task.path) or _within(task.path, owner)
+        ]  # not those of tied ones
+        devices = sorted({task.device for task in own or tasks})
+        if len(devices) > 1:
+            shown = listing([visible(model.problem.device_names[d]) for d in devices])
+            readers = listing([task.name for task in own or tasks])
+            raise UsageError(
+                f"the weight {visible(weight)} is used on {shown} by the tasks {readers}; a device map has one device "
+                "for it: colocate these tasks"
+            )
+        found[weight] = devices[0] if devices else None
+    return found
+
+
+def _modules(model: PlacedModel, placed: Mapping[str, int | None], main: int) -> dict[str, int]:
+    """The device of each outermost module whose weights are on one device; unused weights join their neighbours."""
+    children: dict[str, dict[str, None]] = {"": {}}
+    direct: dict[str, list[str]] = {}
+    devices: dict[str, dict[int, None]] = {"": {}}
+    for weight, device in placed.items():
+        owner = weight.rpartition(".")[0]
+        direct.setdefault(owner, []).append(weight)
+        inner = owner
+        for path in (owner, *_parents(owner)):
+            if path != inner:
+                children.setdefault(path, {})[inner] = None
+                inner = path
+            if device is not None:
+                devices.setdefault(path, {})[device] = None
+    if not devices[""]:
+        devices[""] = {task.device: None for task in model.tasks.values()}
+        if len(devices[""]) > 1:
+            raise UsageError("the model has no weights, so that a device map cannot express its placement")
+    found: dict[str, int] = {}
+    waiting = [("", main)]
+    while waiting:
+        path, default = waiting.pop()
+        here = list(devices.get(path, {}))
+        if len(here) <= 1:
+            found[path] = here[0] if here else default
+            continue
+        for weight in direct.get(path, ()):
+            device = placed[weight]
+            if path or device not in (None, main):
+                shown = listing([visible(model.problem.device_names[d]) for d in sorted(here)])
+                raise UsageError(
+                    f"{visible(path) or 'the model'} has the weight {visible(weight)}, and modules on {shown}; "
+                    "accelerate places such a module as a whole: colocate its tasks, or import the model at a "
+                    "coarser level"
+                )
+            found[weight] = main
+        waiting += [(child, here[0]) for child in reversed(children.get(path, {}))]
+    return found
+
+
+def _check_moves(model: PlacedModel, chosen: Mapping[str, int], names: list[str], main: int) -> tuple[str, ...]:
+    """Check that accelerate finds all inputs of each task on one device; return notes.
+
+    A module of the map receives its inputs on its device. Other code runs where its inputs are. Inputs of the model are
+    on the main device, the first GPU. If the map has GPUs, the CPU only stores weights: modules on it run on the main
+    device.
+    """
+    problem = model.problem
+    sources: dict[str, list[str]] = {}
+    for source, target, payload in zip(
+        problem.edge_source.tolist(), problem.edge_target.tolist(), problem.payload.tolist(), strict=True
+    ):
+        if payload:
+            sources.setdefault(problem.task_names[target], []).append(problem.task_names[source])
+    running: dict[str, int] = {}
+    offloaded = {path for path, device in chosen.items() if names[device] == "cpu" and names[main] != "cpu"}
+    elsewhere = []
+    for name, task in model.tasks.items():
+        path = next((path for path in (task.path, *_parents(task.path)) if path in chosen), None)
+        if path is not None:
+            running[name] = main if path in offloaded else chosen[path]
+        else:
+            producers = [other for other in sources.get(name, ()) if other in running]
+            at = {running[other]: other for other in reversed(producers)}
+            if len({names[device] for device in at}) > 1:
+                where = [f"{visible(problem.device_names[d])} (from {visible(at[d])})" for d in sorted(at)]
+                module = visible(task.path) or "the model"
+                raise UsageError(
+                    f"task {visible(name)} of {module} reads tensors on {listing(where)}, but accelerate moves tensors "
+                    f"only to modules that are on one device as a whole; colocate the tasks of {module}, or import the "
+                    f"model at a coarser level, such as --level {max(task.path.count('.') + 1, 1)}"
+                )
+            running[name] = next(iter(at), main)
+        if running[name] != task.device and path not in offloaded:
+            elsewhere.append(name)
+    notes = []
+    if elsewhere:
+        notes.append(
+            f"{counted(len(elsewhere), 'task')} without weights run on another device than planned "
+            f"({listing(elsewhere)}): accelerate runs them where their inputs are"
+        )
+    if offloaded:
+        notes.append(
+            f"accelerate stores the weights of {listing(sorted(offloaded))} on the CPU, but runs these modules on "
+            f"{names[main]}, unlike the plan"
+        )
+    return tuple(notes)
+
+
+def _split_spec(model: PlacedModel, names: list[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The stages, by the tasks with weights; other tasks run where the code of the model is."""
+    shown = [visible(name) for name in model.problem.device_names]
+    ordered = sorted(model.tasks.values(), key=lambda task: (task.first, task.last))
+    if not ordered:
+        raise UsageError("the problem has no task of a forward pass")
+    weighted = {name for users in model.weights.values() for name in users}
+    stages: dict[int, list[TorchTask]] = {}
+    for task in ordered:
+        if task.name in weighted or not weighted:
+            stages.setdefault(task.device, []).append(task)
+    order = list(stages)
+    ends = [max(tasks, key=lambda task: task.last) for tasks in stages.values()]
+    for k, device in enumerate(order[1:]):
+        late, early = ends[k], stages[device][0]
+        if late.last > early.first:
+            raise UsageError(
+                f"{shown[order[k]]} runs {visible(late.name)} after {shown[device]} runs {visible(early.name)}: "
+                "the devices are not stages of a pipeline. Pin tasks so that each device has consecutive ones, for "
+                f"example {visible(late.name)} to {shown[device]}"
+            )
+    starts = {
+        _stage_module(model, ordered, ends[k], stages[device][0], shown[order[k]]): device
+        for k, device in enumerate(order[1:])
+    }
+    first = _first_positions(ordered)
+    bounds = [first[path] for path in starts]
+    moved = [task.name for task in ordered if order[sum(place <= task.first for place in bounds)] != task.device]
+    notes: tuple[str, ...] = ()
+    if moved:
+        notes = (
+            f"{counted(len(moved), 'task')} without weights run on another device than planned ({listing(moved)}): in "
+            "the stage of the code around them",
+        )
+    found = {
+        "split_spec": dict.fromkeys(starts, "BEGINNING"),
+        "stages": [{"device": model.problem.device_names[d], "torch_device": names[d]} for d in order],
+    }
+    return found, notes
+
+
+def _first_positions(ordered: list[TorchTask]) -> dict[str, int]:
+    """The position of the first task of each module."""
+    first: dict[str, int] = {}
+    for task in ordered:
+        for path in (task.path, *_parents(task.path)):
+            first.setdefault(path, task.first)
+    return first
+
+
+def _stage_module(model: PlacedModel, ordered: list[TorchTask], end: TorchTask, start: TorchTask, before: str) -> str:
+    """The outermost module that begins after one task and not after another one."""
+    first = _first_positions(ordered)
+    around = [path for path in (start.path, *_parents(start.path)) if path and end.last < first[path] <= start.first]
+    if not around:
+        raise UsageError(
+            f"the stage on {visible(model.problem.device_names[start.device])} begins with {visible(start.name)}, "
+            f"inside {visible(start.path) or 'the model'}; a stage begins with a module. Import the model at a coarser "
+            f"level, or pin {visible(start.name)} to {before}"
+        )
+    module = around[-1]
+    calls = {task.module.partition("@")[2] for task in ordered if _within(task.path, module)}
+    if len(calls) > 1:
+        raise UsageError(f"the module {visible(module)} is called several times, so that no stage can begin with it")
+    return module

@@ -1,0 +1,235 @@
+"""Import PyTorch models: exported programs, saved ones, and modules with example inputs.
+
+Costs need only shapes. Therefore modules may be on the meta device, without weights.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from placeopt.bridges.extras import require
+from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.sample import Sample
+from placeopt.bridges.networks import network_of
+from placeopt.bridges.operators import OperatorGraph
+from placeopt.errors import DocumentError, Issue, SpecError, UsageError
+from placeopt.io.document import collection_paused
+from placeopt.io.files import StrPath
+from placeopt.model.units import is_whole
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+    from torch.nn import Module
+
+NAME = "torch-export"
+TAKES = frozenset({"network", "batch", "dims", "level", "precision"})
+
+
+def recognises(sample: Sample) -> bool:
+    """Whether a file looks like a saved exported program: a zip archive with a member `archive_format`."""
+    if not sample.start.startswith(b"PK\x03\x04"):
+        return False
+    try:
+        with zipfile.ZipFile(sample.path) as archive:
+            return any(name.rpartition("/")[2] == "archive_format" for name in archive.namelist())
+    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError):
+        return sample.suffix == ".pt2"
+
+
+def read(path: StrPath, options: ImportOptions) -> Imported:
+    """Read a saved exported program; see `from_torch`."""
+    require("torch", "torch", "PyTorch models")
+    from placeopt.bridges.pytorch.archives import read_program
+
+    options = replace(options, name=Path(path).stem if options.name is None else options.name)
+    with quiet():
+        program = read_program(path)
+        try:
+            source = f"{Path(path).name}, a program of torch.export"
+            return _imported(program, options, source, "op" if options.level is None else options.level)
+        except UsageError as error:
+            raise UsageError(f"{path}: {error}") from None
+        except SpecError as error:
+            raise DocumentError([Issue(f"the costs are out of range: {error}", (), str(path))]) from None
+
+
+def from_torch(
+    model: ExportedProgram | Module,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    devices: Mapping[str, Any] | StrPath | None = None,
+    level: str | int = "op",
+    training: bool = False,
+    name: str | None = None,
+    batch: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    dynamic_shapes: Any = None,
+    precision: str | None = None,
+    shared: str = "colocate",
+    optimizer_bytes_per_parameter: int = 0,
+    resolution: str | None = None,
+) -> Imported:
+    """Convert a PyTorch model to a problem document.
+
+    Parameters
+    ----------
+    model
+        A program of `torch.export.export`, or a module. No weights are needed: the meta device is enough.
+    args, kwargs
+        Example inputs of a module, also on the meta device. A program takes none.
+    devices
+        The devices: a mapping with `devices` and perhaps `links`, the path of a network or problem file, or devices of
+        the catalogue such as `"a100-40gb:4"`. Default: two CPU cores.
+    level
+        The tasks: `"op"` for each operator, `"module"` for each innermost module, or a depth of modules. The depth of
+        `layers.0` is 2.
+    training
+        Whether to add the backward pass. Gradients are resident memory. The gradients of all outputs are given, so that
+        the model need not return a loss.
+    name
+        Name of the problem. Default: the class of the module.
+    batch
+        Size of the first dimension of every input in which it is symbolic.
+    dims
+        Other symbolic sizes, by symbol (`s77`) or by input and dimension (`ids.1`).
+    dynamic_shapes
+        As in `torch.export.export`, for a module.
+    precision
+        Number format of computations in fp32, such as `tf32`. Sizes do not change.
+    shared
+        Tasks that read the same parameter are on one device with `"colocate"`, or each has a `"copy"` of it. Parameters
+        in training and buffers that change are never copied.
+    optimizer_bytes_per_parameter
+        Bytes of the state of the optimiser for each trained parameter, such as 8 for Adam in fp32.
+    resolution
+        Length of a tick, such as `"10 ns"`.
+
+    Returns
+    -------
+    The document, for `placeopt.compile`, and notes on guessed costs and shared weights. The section `x-torch` states
+    what each task is in the model.
+
+    Raises
+    ------
+    UsageError
+        If an argument is wrong, a symbolic size has no value, or PyTorch cannot export the module.
+    MissingExtraError
+        If PyTorch is not installed.
+    """
+    require("torch", "torch", "PyTorch models")
+    from torch.export import ExportedProgram
+    from torch.nn import Module
+
+    network, notes = network_of(devices)
+    if not is_whole(optimizer_bytes_per_parameter) or not 0 <= optimizer_bytes_per_parameter <= 1024:
+        given = optimizer_bytes_per_parameter
+        raise UsageError(f"optimizer_bytes_per_parameter is {given!r}; expected a whole number from 0 to 1024")
+    with quiet(), collection_paused():
+        if isinstance(model, ExportedProgram):
+            if args is not None or kwargs is not None or dynamic_shapes is not None:
+                raise UsageError("an exported program takes no example inputs and no dynamic_shapes")
+            program = model
+            title = "exported program"
+        elif isinstance(model, Module):
+            program = _exported(model, args, kwargs, dynamic_shapes)
+            title = type(model).__name__
+        else:
+            raise UsageError(f"model is of type {type(model).__name__}; expected a module or an exported program")
+        options = ImportOptions(
+            name=title if name is None else name,
+            resolution=resolution,
+            network=network,
+            batch=batch,
+            dims=dict(dims or {}),
+            precision=precision,
+        )
+        imported = _imported(
+            program,
+            options,
+            f"{title}, by torch.export",
+            level,
+            training=training,
+            shared=shared,
+            optimizer_bytes=optimizer_bytes_per_parameter,
+        )
+    return Imported(imported.document, (*notes, *imported.notes))
+
+
+def _exported(model: Module, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None, dynamic: Any) -> Any:
+    import torch
+
+    if args is None and kwargs is None:
+        raise UsageError("a module needs example inputs: from_torch(module, args)")
+    if isinstance(args, torch.Tensor):
+        raise UsageError("args is a tensor; expected a tuple of the example inputs: (tensor,)")
+    try:
+        return torch.export.export(model, tuple(args or ()), dict(kwargs or {}), dynamic_shapes=dynamic, strict=False)
+    except (
+        RuntimeError, TypeError, ValueError, AssertionError, AttributeError, LookupError,
+        torch._dynamo.exc.TorchDynamoException,
+    ) as error:  # fmt: skip
+        raise UsageError(f"torch.export cannot export {type(model).__name__}: {error}") from error
+
+
+def _imported(
+    program: ExportedProgram,
+    options: ImportOptions,
+    source: str,
+    level: str | int,
+    *,
+    training: bool = False,
+    shared: str = "colocate",
+    optimizer_bytes: int = 0,
+) -> Imported:
+    from placeopt.bridges.pytorch.operators import (
+        Sharing,
+        at_level,
+        level_of,
+        operators_of,
+        section,
+        with_stacks,
+    )
+    from placeopt.bridges.pytorch.programs import forward_kernels
+    from placeopt.bridges.pytorch.section import KEY
+    from placeopt.bridges.pytorch.sizes import Sizes, symbol_values
+    from placeopt.bridges.pytorch.training import training_kernels
+
+    chosen = level_of(level)
+    sharing = Sharing(shared)
+    sizes = Sizes(symbol_values(program, options.dims, options.batch))
+    graph = training_kernels(program, sizes) if training else forward_kernels(program, sizes)
+    if not graph.kernels:
+        raise UsageError("the model computes nothing: its graph has no operator")
+    for kernel in graph.kernels:
+        if options.precision is not None and kernel.precision == "fp32":
+            kernel.precision = options.precision
+    with_stacks(graph)
+    coarse = at_level(graph, chosen)
+    network, notes = network_of(options.network)
+    operators, shared_notes = operators_of(coarse, sharing, optimizer_bytes)
+    result = OperatorGraph(options.name or "model", source, operators)
+    document = result.document(network, options.resolution)
+    guessed: tuple[str, ...] = ()
+    if any(kernel.guessed for kernel in graph.kernels):  # the share of single operators, regardless of the level
+        fine = OperatorGraph(result.name, source, operators_of(graph, sharing)[0])
+        guessed = fine.notes(fine.document(network, options.resolution))
+    if training:
+        notes += ("the optimiser is not part of the graph; its state is optimizer_bytes_per_parameter",)
+    document[KEY] = section(coarse, chosen, {node.name: place for place, node in enumerate(program.graph.nodes)})
+    return Imported(document, (*notes, *guessed, *shared_notes))
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without the warnings of PyTorch about its own use of deprecated and experimental functions."""
+    with warnings.catch_warnings():
+        for category in (UserWarning, FutureWarning, DeprecationWarning):
+            warnings.filterwarnings("ignore", category=category, module=r"torch($|\.)|copyreg|contextlib|typing")
+        yield

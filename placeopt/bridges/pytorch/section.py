@@ -1,0 +1,136 @@
+"""The section `x-torch` of a problem file: what each task is in the PyTorch model. The compiler ignores it.
+
+    x-torch:
+      level: op
+      tasks:
+        linear_3: {module: layers.0.mlp.up, nodes: [linear_3], span: [17, 17]}
+        linear_3.backward: {module: layers.0.mlp.up}
+      weights:
+        layers.0.mlp.up.weight: [linear_3, linear_3.backward]
+
+`nodes` are the nodes of the exported graph that the task executes, and `span` the positions of the first and the last
+one in the order of execution. Tasks of a backward pass have neither. `weights` has the tasks that use each parameter
+and buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from placeopt.errors import UsageError, counted, listing, visible
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
+from placeopt.model.units import is_whole
+
+KEY = "x-torch"
+
+
+@dataclass(frozen=True, slots=True)
+class TorchTask:
+    """What a task of the forward pass is in the model."""
+
+    name: str
+    module: str
+    """The path of its module; `@1` marks the second call of a module."""
+    nodes: tuple[str, ...]
+    first: int
+    last: int
+    device: int
+
+    @property
+    def path(self) -> str:
+        """The path of its module, without calls."""
+        return self.module.partition("@")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedModel:
+    """The model of a problem with the devices of a plan."""
+
+    problem: Problem
+    tasks: Mapping[str, TorchTask]
+    """The tasks of the forward pass, in the order of the problem."""
+    weights: Mapping[str, tuple[str, ...]]
+    """The tasks of the forward pass that use each parameter and buffer."""
+    training: bool
+
+
+def placed_model(problem: Problem, schedule: Schedule, document: Mapping[str, Any] | None) -> PlacedModel:
+    """Read the section of a document together with a plan of its problem.
+
+    Raises
+    ------
+    UsageError
+        If the section is missing or damaged, or does not belong to the problem.
+    """
+    section = (document or {}).get(KEY)
+    if section is None:
+        raise UsageError(
+            f"the problem has no section {KEY}, which states the modules of its tasks; make it with placeopt import "
+            "MODEL.pt2 or po.from_torch"
+        )
+    stated = section.get("tasks") if isinstance(section, Mapping) else None
+    weights = section.get("weights") if isinstance(section, Mapping) else None
+    if not isinstance(stated, Mapping) or not isinstance(weights, Mapping):
+        raise _damaged("expected mappings tasks and weights")
+    if list(stated) != list(problem.task_names) and set(stated) != set(problem.task_names):
+        odd = sorted(set(map(str, stated)) ^ set(problem.task_names))
+        raise _damaged(f"it and the problem differ in {counted(len(odd), 'task')}: {listing(odd)}")
+    tasks = {}
+    for name, device in zip(problem.task_names, schedule.device.tolist(), strict=True):
+        entry = stated[name]
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("module"), str):
+            raise _damaged(f"task {visible(name)} has no module")
+        if "nodes" in entry:
+            nodes, span = entry["nodes"], entry.get("span")
+            if not (_texts(nodes) and isinstance(span, list) and len(span) == 2 and all(map(is_whole, span))):
+                raise _damaged(f"task {visible(name)}: expected nodes and a span of two positions")
+            tasks[name] = TorchTask(name, entry["module"], tuple(nodes), span[0], span[1], device)
+    for weight, users in weights.items():
+        if not isinstance(weight, str) or not _texts(users) or not set(users) <= set(stated):
+            raise _damaged(f"weight {visible(str(weight))}: expected a list of tasks")
+    used = {name: tuple(task for task in users if task in tasks) for name, users in weights.items()}
+    return PlacedModel(problem, tasks, used, len(tasks) < problem.n_tasks)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _damaged(reason: str) -> UsageError:
+    return UsageError(f"the section {KEY} is damaged: {reason}; import the model again")
+
+
+def torch_devices(problem: Problem, stated: Mapping[str, str] | None = None) -> list[str]:
+    """Return the name of each device in PyTorch, for example `cuda:0`.
+
+    Devices whose type or name begins with `cpu` or `core`, or ends in `core`, are `cpu`. The others are `cuda:0`,
+    `cuda:1` and so on in the order of the problem. `stated` has other names, by device or type.
+
+    Raises
+    ------
+    UsageError
+        If a name is stated for a device that the problem does not have.
+    """
+    stated = stated or {}
+    known = {*problem.device_names, *problem.device_types}
+    for name in stated:
+        if name not in known:
+            raise UsageError(
+                f"{visible(name)} is not a device of the problem; expected one of {listing(sorted(known), 20)}"
+            )
+    found = []
+    accelerators = 0
+    for name, kind in zip(problem.device_names, problem.device_types, strict=True):
+        if name in stated or kind in stated:
+            found.append(stated.get(name, stated.get(kind, "")))
+        elif any(
+            word.startswith(("cpu", "core")) or word.endswith("core") for word in (kind, name.rstrip("0123456789"))
+        ):
+            found.append("cpu")
+        else:
+            found.append(f"cuda:{accelerators}")
+            accelerators += 1
+    return found
