@@ -68,7 +68,7 @@ class TestExamples:
         for k, word in enumerate(arguments):
             if word in ("--time-limit", "-t", "--bound-time"):
                 arguments[k + 1] = f"{LIMIT}s"
-        if arguments[0] == "whatif" and "--time-limit" not in arguments:  # its default applies to every change
+        if arguments[0] in ("solve", "whatif") and not {"--time-limit", "-t"} & set(arguments):  # defaults are long
             arguments += ["--time-limit", f"{LIMIT}s"]
         done = run(*arguments)
         if missing := re.search(r".*pip install 'placeopt\[\w+\]'", done.err):
@@ -90,7 +90,7 @@ class TestExamples:
         page = tmp_path / "page.md"
         page.write_text(
             "Save it as `a.yaml`:\n\n```yaml\nx: 1\n```\n\n"
-            "    placeopt solve a.yaml \\\n        --seed 1  # exits with 3\n    placeopt solve PROBLEM\n    other\n\n"
+            "    placeopt solve a.yaml \\\n        --seed 1  # exits with 3\n    placeopt solve PROBLEM\n    other\n    python -c 'x = 1'\n\n"
             "<!-- not run: it takes all day long -->\n\n```python\nwhile True: pass\n```\n\n```python\npass\n```\n"
             "`b.csv`, a file\n\n```csv\n1\n```\nand c\n\n```yaml\ny: 1\n```\n"
         )
@@ -99,6 +99,7 @@ class TestExamples:
             ("yaml", None, "a.yaml", 0),
             ("command", None, None, 3),
             ("command", "a word in capitals stands for something", None, 0),
+            ("python", None, None, 0),
             ("python", "it takes all day long", None, 0),
             ("python", None, None, 0),
             ("csv", None, "b.csv", 0),

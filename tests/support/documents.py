@@ -1,4 +1,4 @@
-"""Examples in Markdown pages: Python in fences, `placeopt ...` commands in indented blocks, and the files they need.
+"""Examples in Markdown pages: Python in fences, `placeopt ...` and `python -c` in indented blocks, and their files.
 
 A comment `<!-- not run: why -->` before an example leaves it out, and so does a word in capitals that stands for
 something (`placeopt solve PROBLEM`). A command that is to fail says so in a comment of its own: `# exits with 1`. A
@@ -86,6 +86,8 @@ def examples(path: Path) -> list[Example]:
                 if reason is None and _PLACEHOLDER.search(command.split(" #")[0]):
                     reason = "a word in capitals stands for something"
                 found.append(Example("command", command, first, reason))
+            elif command.startswith("python -c "):
+                found.append(Example("python", shlex.split(command)[2], first, marks.get("not run")))
         elif line.strip():
             marks = {}
         if line.strip() and not line.startswith(("    ", "```")):
