@@ -89,7 +89,8 @@ class TestExamples:
     def test_examples_are_extracted(self, tmp_path: Path) -> None:
         page = tmp_path / "page.md"
         page.write_text(
-            "Save it as `a.yaml`:\n\n```yaml\nx: 1\n```\n\n    placeopt solve a.yaml \\\n        --seed 1  # exits with 3\n"
+            "Save it as `a.yaml`:\n\n```yaml\nx: 1\n```\n\n"
+            "    placeopt solve a.yaml \\\n        --seed 1  # exits with 3\n"
             "    placeopt solve PROBLEM\n    other\n    python -c 'x = 1'\n\n"
             "<!-- not run: it takes all day long -->\n\n```python\nwhile True: pass\n```\n\n```python\npass\n```\n"
             "`b.csv`, a file\n\n```csv\n1\n```\nand c\n\n```yaml\ny: 1\n```\n"
