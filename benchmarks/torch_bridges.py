@@ -24,7 +24,7 @@ import placeopt as po
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
-from torch_models import Llama  # noqa: E402
+from torch_models import Llama
 
 GPUS = "a100-40gb:4"
 
