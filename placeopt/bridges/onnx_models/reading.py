@@ -51,10 +51,7 @@ def read_model(
     if not isinstance(source, ModelProto):
         file = str(source)
         source = load_proto(source)
-    try:
-        proto = inlined(without_weights(source))
-    except DocumentError as error:
-        raise DocumentError([Issue(issue.message, issue.path, file) for issue in error.issues]) from None
+    proto = inlined(without_weights(source), file)
     with collection_paused():
         return _Reader(proto, file).read(batch, dims or {})
 
