@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from placeopt.bridges.running.report import Fit, RunReport
 from placeopt.bridges.running.tensors import TYPES, Difference, checked_inputs, difference, random_inputs, read_inputs
 from placeopt.bridges.running.worker import LEVELS, write_array
 from placeopt.errors import UsageError, alternatives, counted, listing
-from placeopt.io.files import StrPath
+from placeopt.io.files import StrPath, temporary_folder
 from placeopt.model.problem import NANO, Problem
 from placeopt.model.schedule import Schedule, check_schedule
 from placeopt.simulation import retime
@@ -99,8 +98,7 @@ def run_onnx(
     split = split_model(problem, schedule, writer.model, few_segments=few_segments)
     given = _inputs(inputs, writer, seed)
     _check_types(split, writer)
-    with tempfile.TemporaryDirectory(prefix="placeopt-run-", ignore_cleanup_errors=True) as made:
-        folder = Path(made)
+    with temporary_folder("placeopt-run-") as folder:
         files = {name: f"input-{k}.npy" for k, name in enumerate(given)}
         for name, value in given.items():
             write_array(folder / files[name], value)
