@@ -447,6 +447,22 @@ def test_outputs_that_are_not_finite_are_a_note(tmp_path: Path) -> None:
     assert report.notes == ("outputs contain values that are not finite: y; state --inputs",)
 
 
+def test_random_outputs_are_a_note(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy")
+    nodes = [helper.make_node("RandomNormalLike", ["x"], ["a"]), helper.make_node("Add", ["a", "x"], ["y"])]
+    made = helper.make_model(
+        helper.make_graph(nodes, "random", [x], [y]), ir_version=9, opset_imports=[helper.make_opsetid("", 17)]
+    )
+    model = tmp_path / "model.onnx"
+    model.write_bytes(made.SerializeToString())
+    problem = problem_of(model)
+    report = po.run_onnx(problem, po.simulate(problem, [0, 1]), model, runs=1)
+    assert not report.equal
+    assert report.notes == ("outputs differ between runs of the unsplit model, too, perhaps at random: y",)
+
+
 def test_a_core_that_stands_for_a_gpu_is_a_note(tmp_path: Path) -> None:
     model = saved(FUNCTIONS, tmp_path)
     base = problem_of(model)
