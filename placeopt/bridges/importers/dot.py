@@ -280,4 +280,4 @@ class _Parser:
 
 def _unquoted(text: str) -> str:
     """The content of a quoted text; only escaped quotes and line breaks are replaced, as in Graphviz."""
-    return re.sub(r'\\(?:(")|\r?\n)', r"\1", text[1:-1])
+    return re.sub(r'(\\\\)|\\(?:(")|\r?\n)', r"\1\2", text[1:-1])
