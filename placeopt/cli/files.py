@@ -15,7 +15,7 @@ from placeopt.cli.arguments import local_file
 from placeopt.cli.output import print_json
 from placeopt.cli.streams import is_unicode, tolerate_lost_stdout
 from placeopt.errors import UsageError, unwritable, visible
-from placeopt.io.files import LONGEST_PATH, Identity, identity, keep_apart, write_whole
+from placeopt.io.files import LONGEST_PATH, Identity, identity, keep_apart, temporary_folder, write_whole
 
 if TYPE_CHECKING:
     from placeopt.solving.result import Result
@@ -113,8 +113,8 @@ def new_folder(path: Path) -> Iterator[Path]:
         raise UsageError(f"{shown}: it is a file; expected a new folder")
     parent = Path(os.path.realpath(path)).parent
     try:
-        with tempfile.TemporaryDirectory(dir=parent, prefix=f".{path.name[:50]}-", ignore_cleanup_errors=True) as made:
-            folder = Path(made) / "new"
+        with temporary_folder(f".{path.name[:50]}-", parent) as made:
+            folder = made / "new"
             folder.mkdir()
             yield folder
             os.replace(folder, path)

@@ -7,7 +7,9 @@ import os
 import re
 import secrets
 import select
+import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -201,6 +203,20 @@ def _regular(path: str, flags: int) -> int:
 def _too_large(limit: int, size: int) -> str:
     has = f"has {size:,} bytes" if size > limit else "does not end within the limit"
     return f"{has}; the limit is {limit:,} bytes (raise it with --max-size, or max_bytes in Python)"
+
+
+@contextmanager
+def temporary_folder(prefix: str, parent: StrPath | None = None) -> Iterator[Path]:
+    """Yield a new folder that is removed at the end, also if an exception, such as a signal, ends its removal."""
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True) as made:
+        try:
+            yield Path(made)
+        finally:
+            try:
+                shutil.rmtree(made, ignore_errors=True)
+            except BaseException:
+                shutil.rmtree(made, ignore_errors=True)
+                raise
 
 
 def write_whole(path: StrPath, content: str | bytes) -> None:

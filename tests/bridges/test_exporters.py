@@ -15,8 +15,9 @@ import placeopt as po
 from placeopt.bridges.exporters import dot, model_explorer, openvino
 from placeopt.bridges.exporters.exported import ExportRequest
 from placeopt.bridges.exporters.registry import EXPORTERS
-from placeopt.bridges.importers.registry import IMPORTERS
+from placeopt.bridges.importers.registry import IMPORTERS, import_file
 from placeopt.errors import UsageError
+from placeopt.io.compiler import compile_spec
 
 ROOT = Path(__file__).parents[2]
 NEEDS_OPENVINO = "pip install openvino"
@@ -83,6 +84,15 @@ class TestDot:
         moved = edges[names[0], names[2]]
         assert (moved["payload"], moved["style"], moved["label"]) == ('"4000 B"', "dashed", '"3.906 KiB"')
         assert "style" not in edges[names[0], names[1]]
+
+    def test_names_are_the_same_after_an_import(self, tmp_path: Path) -> None:
+        names = [r"a\b", r"\\share\x", r"c\n", "line\nbreak", "two\\\\\nlines", 'a\\\\"', "$(x)", "{|}", "<b>"]
+        problem = po.build_problem(
+            task_names=names, device_names=["cpu"], duration=[[1]] * len(names), edges=[(0, 1)], payload=[3]
+        )
+        text = dot.export(ExportRequest(problem, po.simulate(problem, [0] * len(names)))).text
+        (tmp_path / "graph.dot").write_text(text)
+        assert compile_spec(import_file(tmp_path / "graph.dot").document).task_names == tuple(names)
 
     def test_the_legend_has_a_row_for_each_device(self) -> None:
         (legend,) = re.findall(r"label=<(<table.*</table>)>\];", self.text())

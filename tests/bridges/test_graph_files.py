@@ -213,6 +213,27 @@ line" + "two" -> -4.5 -> subgraph cluster_0; ü [label=<b<i>x</i>>, time=.5]
         (found,) = complaints(tmp_path, f"digraph {{ {{ {many} }} -> {{ {many.replace('a', 'b')} }} }}")
         assert "has more than 4,194,304 edges" in found
 
+    @pytest.mark.parametrize("time", ["1" + "0" * 60 + ".5", "9" * 4000 + ".5", "1e70"])
+    def test_times_out_of_range(self, tmp_path: Path, time: str) -> None:
+        (found,) = complaints(tmp_path, f'digraph {{ a [time="{time}"] }}')
+        assert "out of range" in found
+
+    @pytest.mark.parametrize("statement", ["strict", "again"])
+    def test_short_files_that_name_large_subgraphs_often(self, tmp_path: Path, statement: str) -> None:
+        nodes = " ".join(f"a{k}" for k in range(1000))
+        text = {
+            "strict": f"strict digraph {{ subgraph s {{ {nodes} }} {'subgraph s -> subgraph s ' * 1000} }}",
+            "again": f"digraph {{ subgraph s {{ {nodes} }} {'subgraph s ' * 100_000} }}",
+        }
+        (found,) = complaints(tmp_path, text[statement])
+        assert "more than 4,194,304 edges" in found
+
+    def test_texts_of_many_parts(self, tmp_path: Path) -> None:
+        parts = "+".join(['"x"'] * 100_000)
+        found = imported(tmp_path, f"digraph {{ a [op={parts}] }}")
+        assert found.document["tasks"]["a"]["op"] == "x" * 100_000
+        assert complaints(tmp_path, 'digraph { a [op="x"+] }') == ["1:21: expected a name, got ]"]
+
     @pytest.mark.filterwarnings("ignore")  # of pydot
     @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(data=st.data())

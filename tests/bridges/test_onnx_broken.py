@@ -76,6 +76,20 @@ def opset(version: int, domain: str = "") -> Callable[[ModelProto], None]:
     return change
 
 
+def format_version(made: ModelProto) -> None:
+    made.ir_version = 2**40
+
+
+def other_opset(made: ModelProto) -> None:
+    made.opset_import.add(domain="other", version=2**40)
+
+
+def huge_input(made: ModelProto) -> None:
+    shape_of_input(2**50, 3, 4, 4)(made)
+    del made.graph.node[2:]
+    made.graph.output[0].CopyFrom(helper.make_tensor_value_info("r", TensorProto.FLOAT, [2**50, 8, 4, 4]))
+
+
 def output(name: str, *sizes: int) -> Callable[[ModelProto], None]:
     def change(made: ModelProto) -> None:
         made.graph.output[0].CopyFrom(helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes))
@@ -207,6 +221,9 @@ BROKEN: dict[str, tuple[Callable[[ModelProto], None], str]] = {
     "a future version": (opset(999), r"opset_import: operator set 999 is not supported; onnx .* supports 1 to"),
     "version 0": (opset(0), "opset_import: operator set 0 is not supported"),
     "a negative version": (opset(-5), "opset_import: operator set -5 is not supported"),
+    "a huge version of the format": (format_version, "ir_version: 1099511627776 is not a version of the format"),
+    "a huge version of other operators": (other_opset, "opset_import.other: 1099511627776 is not the version of an"),
+    "sizes out of range": (huge_input, r"the costs are out of range: tasks\.conv"),
     "no standard operators": (opset(1, "other"), "opset_import: the version of the standard operators is missing"),
     "a negative size": (shape_of_input(1, 3, -4, 4), r"dimensions are unknown: x\[2\]; state --dim x\[2\]=SIZE"),
     "another rank": (shape_of_input(1, 3, 4), r"nodes\.conv: Conv: "),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from commandline import run  # noqa: E402
 from onnx_cases import hand_made, light_model, problem_of  # noqa: E402
 
 from placeopt.bridges.onnx_models import read_model  # noqa: E402
+from placeopt.bridges.onnx_models.submodels import Writer  # noqa: E402
 from placeopt.bridges.running.tensors import difference, random_inputs  # noqa: E402
 from placeopt.io.formats.documents import to_yaml  # noqa: E402
 from placeopt.io.formats.problems import problem_document  # noqa: E402
@@ -159,6 +161,7 @@ def test_external_weights_are_copied_to_the_segments_that_read_them(tmp_path: Pa
     [
         ("../weights.bin", "must be in the folder of the model"),
         ("missing.bin", "No such file"),
+        ("pipe", "it is not a file"),
         ("short.bin", "ends 2[0-9]{2} bytes early"),
     ],
 )
@@ -169,6 +172,7 @@ def test_external_weights_that_cannot_be_read(location: str, message: str, tmp_p
     save(SHARED, model, save_as_external_data=True, location="weights.bin", size_threshold=0)
     (tmp_path / "weights.bin").write_bytes((source / "weights.bin").read_bytes())
     (source / "short.bin").write_bytes(b"1234")
+    os.mkfifo(source / "pipe")
     made = onnx.load(model, load_external_data=False)
     for tensor in made.graph.initializer:
         for entry in tensor.external_data:
@@ -180,6 +184,24 @@ def test_external_weights_that_cannot_be_read(location: str, message: str, tmp_p
     request = ExportRequest(problem, po.simulate(problem, [0] * 5), model)
     with pytest.raises(po.DocumentError, match=message):
         export_segments(request, tmp_path / "out")
+
+
+def test_a_function_that_calls_itself(tmp_path: Path) -> None:
+    from onnx import helper
+
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    call = helper.make_node("F", ["x"], ["y"], domain="own")
+    value = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
+    result = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
+    made = helper.make_model(
+        helper.make_graph([call], "g", [value], [result]),
+        functions=[helper.make_function("own", "F", ["x"], ["y"], [call], opsets)],
+        opset_imports=opsets,
+        ir_version=9,
+    )
+    (tmp_path / "model.onnx").write_bytes(made.SerializeToString())
+    with pytest.raises(po.DocumentError, match=r"model\.onnx: the functions of the model cannot be inlined"):
+        Writer(tmp_path / "model.onnx")
 
 
 def test_the_dimensions_of_the_import_hold(tmp_path: Path) -> None:

@@ -210,6 +210,26 @@ def test_files_of_inputs_that_are_broken(content: bytes, tmp_path: Path) -> None
         read_inputs(tmp_path / "inputs.npz", model)
 
 
+@pytest.mark.parametrize("place", [6, 8], ids=["encrypted", "unknown compression"])
+def test_archives_of_inputs_that_cannot_be_unpacked(place: int, tmp_path: Path) -> None:
+    model = read_model(saved(FUNCTIONS, tmp_path))
+    path = tmp_path / "inputs.npz"
+    np.savez(path, x=np.zeros((4, 8), np.float32))
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\x03\x04") + place] = 99
+    content[content.index(b"PK\x01\x02") + place + 2] = 99
+    path.write_bytes(content)
+    with pytest.raises(po.DocumentError, match=r"inputs\.npz: is not an \.npz file of arrays"):
+        read_inputs(path, model)
+
+
+def test_a_pipe_of_inputs_is_rejected(tmp_path: Path) -> None:
+    model = read_model(saved(FUNCTIONS, tmp_path))
+    os.mkfifo(tmp_path / "inputs.npz")
+    with pytest.raises(po.DocumentError, match=r"inputs\.npz: .* it is not a file"):
+        read_inputs(tmp_path / "inputs.npz", model)
+
+
 @pytest.mark.parametrize(
     ("found", "reference", "absolute", "relative"),
     [
@@ -316,6 +336,17 @@ def test_a_worker_that_dies_is_an_error(killed: int, tmp_path: Path) -> None:
             pool.run()
 
 
+def test_a_worker_that_dies_while_it_answers_is_an_error(tmp_path: Path) -> None:
+    pool = Pool(copies(tmp_path), tmp_path, Settings(timeout=60))
+    pool._log(0).write_text("")
+    script = "import os, sys; sys.stdout.write('[1, 2'); sys.stdout.flush(); os.kill(os.getpid(), 9)"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        pool._processes.append(process)
+        pool._listen(0, process)
+        with pytest.raises(po.ExecutionError, match="worker of left: the process has ended with SIGKILL"):
+            pool._answers()
+
+
 def test_a_worker_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
     with Pool(copies(tmp_path), tmp_path, Settings()) as pool:
         pool._timeout = 1.0
@@ -414,6 +445,22 @@ def test_outputs_that_are_not_finite_are_a_note(tmp_path: Path) -> None:
     x = np.full((4, 8), np.inf, dtype=np.float32)
     report = po.run_onnx(problem, po.simulate(problem, [0, 0, 1, 0]), model, runs=1, inputs={"x": x})
     assert report.notes == ("outputs contain values that are not finite: y; state --inputs",)
+
+
+def test_random_outputs_are_a_note(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy")
+    nodes = [helper.make_node("RandomNormalLike", ["x"], ["a"]), helper.make_node("Add", ["a", "x"], ["y"])]
+    made = helper.make_model(
+        helper.make_graph(nodes, "random", [x], [y]), ir_version=9, opset_imports=[helper.make_opsetid("", 17)]
+    )
+    model = tmp_path / "model.onnx"
+    model.write_bytes(made.SerializeToString())
+    problem = problem_of(model)
+    report = po.run_onnx(problem, po.simulate(problem, [0, 1]), model, runs=1)
+    assert not report.equal
+    assert report.notes == ("outputs differ between runs of the unsplit model, too, perhaps at random: y",)
 
 
 def test_a_core_that_stands_for_a_gpu_is_a_note(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +12,17 @@ import pytest
 from broken import broken_files, check_import
 
 import placeopt as po
+from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.registry import import_file
 
 pytest.importorskip("torch", reason="PyTorch models need torch: pip install 'placeopt[torch]'")
 
+import sympy
 import torch
+from torch.utils._sympy import functions
 from torch_models import Mlp
+
+from placeopt.bridges.pytorch.expressions import expressions, is_safe
 
 COUNT = 50
 GRAPH = "models/model.json"
@@ -97,6 +103,91 @@ def test_pickled_objects_in_a_file_are_not_loaded(valid: bytes, tmp_path: Path) 
     path = tmp_path / "model.pt2"
     path.write_bytes(packed(contents | dict.fromkeys((inputs, *weights), b"not a pickle")))
     assert import_file(path).document["tasks"]
+
+
+@pytest.fixture(scope="module")
+def dynamic() -> dict[str, bytes]:
+    """A program with a symbolic size."""
+    buffer = io.BytesIO()
+    sizes = ({0: torch.export.Dim("n", min=2, max=64)},)
+    torch.export.save(torch.export.export(Doubled(), (torch.zeros(4, 4),), dynamic_shapes=sizes, strict=False), buffer)
+    return members(buffer.getvalue())
+
+
+class Doubled(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x * 2).reshape(-1)
+
+
+def import_graph(contents: dict[str, bytes], graph: str, tmp_path: Path) -> Imported:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(packed(contents | {graph_of(contents): graph.encode()}))
+    return import_file(path, None, ImportOptions(dims={"x.0": 4}))
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        "__import__('os').mkdir('made')",
+        "exit()",
+        "Integer(4).__class__",
+        "Symbol('__import__(\\'os\\')')",
+        "open('made')",
+        "9**9**9**9",
+        "Pow(Integer(9), Pow(Integer(9), Integer(9)))",
+        "Pow(Pow(Pow(Integer(9), Integer(64)), Integer(64)), Integer(64))",
+        "[Integer(1) for _ in 's']",
+        "Add(" * 5000,
+    ],
+)
+def test_sizes_are_not_executed(
+    size: str, dynamic: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    graph = dynamic[graph_of(dynamic)].decode()
+    symbol = next(each for each in expressions(json.loads(graph)) if each.startswith("Mul"))
+    with pytest.raises(po.DocumentError, match="is not built from symbols and numbers"):
+        import_graph(dynamic, graph.replace(json.dumps(symbol), json.dumps(size)), tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == ["model.pt2"]
+
+
+def test_sizes_that_torch_writes_are_read(dynamic: dict[str, bytes], tmp_path: Path) -> None:
+    s, t = sympy.symbols("s77 u0", positive=True, integer=True)
+    sizes = [s, 4 * s, s * t - 1, s**2, sympy.sqrt(s), s / 3, sympy.Max(s, 2), sympy.Float(0.5) * s, sympy.Eq(s, t)]
+    sizes += [functions.FloorDiv(s, 2), functions.Mod(s, 8), functions.CeilDiv(s + 1, 4), functions.ToFloat(s), s > 3]
+    assert all(is_safe(sympy.srepr(size)) for size in sizes)
+    assert import_graph(dynamic, dynamic[graph_of(dynamic)].decode(), tmp_path).document["tasks"]
+
+
+def test_no_operator_of_a_file_creates_files(dynamic: dict[str, bytes], tmp_path: Path) -> None:
+    data = json.loads(dynamic[graph_of(dynamic)])
+    node = data["graph_module"]["graph"]["nodes"][0]
+    node["target"] = "torch.ops.aten.from_file.default"
+    arguments = {"filename": {"as_string": str(tmp_path / "made")}, "shared": {"as_bool": True}, "size": {"as_int": 9}}
+    node["inputs"] = [{"name": name, "arg": value, "kind": 1} for name, value in arguments.items()]
+    found = import_graph(dynamic, json.dumps(data), tmp_path)
+    assert found.document["tasks"]
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "content"),
+    [(6, b"\x01"), (8, b"\x0e"), (8, b"\x0c"), (8, b"\x63")],
+    ids=["encrypted", "not LZMA", "not bzip2", "unknown compression"],
+)
+def test_archives_that_cannot_be_unpacked(place: int, content: bytes, valid: bytes, tmp_path: Path) -> None:
+    broken = bytearray(packed(members(valid)))
+    at = 0
+    while (at := broken.find(b"PK\x03\x04", at)) >= 0:
+        broken[at + place] = content[0]
+        at += 1
+    at = 0
+    while (at := broken.find(b"PK\x01\x02", at)) >= 0:
+        broken[at + place + 2] = content[0]
+        at += 1
+    (tmp_path / "model.pt2").write_bytes(broken)
+    with pytest.raises(po.DocumentError, match="cannot be read as a zip archive"):
+        import_file(tmp_path / "model.pt2", "torch-export")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"text"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 import stat
 import subprocess
@@ -18,7 +19,7 @@ import placeopt as po
 from placeopt.errors import DocumentError, SpecError, UsageError
 from placeopt.io import document, files, validation
 from placeopt.io.document import NamedFiles, read_document
-from placeopt.io.files import UnreadableError, read_file, size_limit, write_whole
+from placeopt.io.files import UnreadableError, read_file, size_limit, temporary_folder, write_whole
 
 FIVE = Path(__file__).parents[2] / "problems" / "five-node.yaml"
 LINE = {"placeopt": 1, "devices": {"a": {}}, "tasks": {"x": {"time": 1}}}
@@ -311,3 +312,21 @@ def test_whole_files_keep_their_mode(tmp_path: Path) -> None:
     path.chmod(0o640)
     write_whole(path, "new")
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", 0o640)
+
+
+def test_a_temporary_folder_is_removed_although_a_signal_interrupts_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove, calls = shutil.rmtree, 0
+
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise KeyboardInterrupt
+        remove(*arguments, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt, match=r"^$"), temporary_folder("made-", tmp_path) as folder:
+        (folder / "file").write_text("text")
+    assert not list(tmp_path.iterdir())

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch.utils.flop_counter import FlopCounterMode, flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
 from placeopt.bridges.costs import formulas
@@ -177,6 +178,9 @@ def _attention_backward(gradient: Any, query: Any, key: Any, value: Any, *_: Any
     return int(sdpa_backward_flop_count(gradient, query, key, value))
 
 
+_META_KEYS = ("Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd")
+"""Keys of the dispatcher under which an operator is stated that can be executed on the meta device."""
+
 _OWN_COUNTS = {
     packet: count
     for packet, count in (
@@ -249,6 +253,8 @@ def _frozen(value: Any) -> Any:
 
 def _measured(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Cost | None:
     given = list(tensors_in((args, kwargs)))
+    if not _is_operator(target, makes_tensors=not given):
+        return None
     homes = [tensor.untyped_storage()._cdata for tensor in given]
     try:
         with torch.no_grad(), FlopCounterMode(display=False, custom_mapping=_OWN_COUNTS) as counter:
@@ -266,6 +272,23 @@ def _measured(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     known = getattr(target, "namespace", "aten") in ("aten", "prims", "_operator")
     flops = counted or _elementwise(name, args, given, results)
     return Cost(flops, _traffic(name, given, results, in_place), guessed=not (counted or known))
+
+
+def _is_operator(target: Any, *, makes_tensors: bool) -> bool:
+    """Whether a function of a graph, which a saved program may state at will, is an operator that is safe to execute.
+
+    Operators of TorchScript, such as `aten::save`, are not in PyTorch's dispatcher. An operator without tensors as
+    arguments must have a kernel for the meta device: `aten::from_file` creates a file.
+    """
+    if not isinstance(target, OpOverload):
+        return False
+    try:
+        keys = _META_KEYS if makes_tensors else ()
+        return torch._C._dispatch_has_kernel(target.name()) and (
+            not keys or any(torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), key) for key in keys)
+        )
+    except RuntimeError:  # the dispatcher has no such operator
+        return False
 
 
 def mutates(target: Any) -> bool:

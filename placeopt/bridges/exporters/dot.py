@@ -3,13 +3,15 @@
 https://graphviz.org/doc/info/lang.html defines the language. Each task is a node with its name, so that other programs
 find it, and `placeopt import` reads the graph again: `time` and `payload` are the attributes that the import knows.
 
-In a quoted text, only `\\"` is an escape sequence; a backslash at the end would escape the quote. Therefore backslashes
-are doubled, which labels show as one. Labels also interpret HTML entities.
+In a quoted text, only `\\"` and a backslash before a line break are escape sequences. DOT cannot express a name with
+an odd number of backslashes before a quote, a line break or its end: it gets one more. Labels interpret more escape
+sequences and HTML entities.
 """
 
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Mapping
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
@@ -19,6 +21,8 @@ from placeopt.views.plots import palette
 
 NAME = "dot"
 _FONT = "Helvetica, Arial, sans-serif"
+_RUN = re.compile(r'(?<!\\)\\(?:\\\\)*(?="|\r?\n|\Z)')
+"""An odd number of backslashes whose last one would escape what follows."""
 
 
 def export(request: ExportRequest) -> Exported:
@@ -83,7 +87,7 @@ def _label(*lines: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    return f'"{_escaped(text)}"'
+    return '"' + _RUN.sub(r"\g<0>\\", text).replace('"', r"\"") + '"'
 
 
 def _escaped(text: str) -> str:

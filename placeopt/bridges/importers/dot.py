@@ -29,7 +29,7 @@ NAME = "dot"
 DEEPEST = 100
 """Most levels of subgraphs."""
 MOST_EDGES = 2**22
-"""Most edges; a short file may join large subgraphs."""
+"""Most edges, and most nodes of subgraphs that statements name again; a short file may name large subgraphs."""
 
 _BEGINS = re.compile(
     rb"(?:\s|//[^\n]*|/\*.*?\*/|^#[^\n]*)*+(?:strict\s+)?(?:di)?graph\b[^{\[=:]*\{", re.S | re.M | re.I
@@ -96,6 +96,7 @@ class _Parser:
         self._subgraphs: dict[str, _Scope] = {}
         self._strict = False
         self._merged: dict[tuple[str, str], Edge] = {}
+        self._left = MOST_EDGES
         self._graph = AttributedGraph("", "", self._issue)
 
     def graph(self) -> AttributedGraph:
@@ -148,6 +149,9 @@ class _Parser:
             return
         stated = {**scope.edge, **attributes}
         for sources, targets in pairwise(ends):
+            self._left -= len(sources) * len(targets)
+            if self._left < 0:
+                self._fail(f"has more than {MOST_EDGES:,} edges", begin.offset)
             for source in sources:
                 for target in targets:
                     self._join(source, target, stated, begin.offset)
@@ -158,10 +162,9 @@ class _Parser:
         if known is not None:
             known.attributes = {**known.attributes, **attributes}
             return
-        if len(self._graph.edges) == MOST_EDGES:
-            self._fail(f"has more than {MOST_EDGES:,} edges", offset)
         edge = Edge(source, target, attributes, offset)
-        self._merged[source, target] = edge
+        if self._strict:
+            self._merged[source, target] = edge
         self._graph.edges.append(edge)
 
     def _end(self, scope: _Scope, depth: int) -> list[str]:
@@ -173,6 +176,9 @@ class _Parser:
                 inner = self._subgraphs.get(name.text)
                 if inner is None:
                     self._fail(f'no subgraph has the name "{visible(name.text)}"', name.offset)
+                self._left -= len(inner.members)
+                if self._left < 0:
+                    self._fail(f"names more than {MOST_EDGES:,} edges and nodes of subgraphs", name.offset)
             else:
                 inner = _Scope(dict(scope.node), dict(scope.edge))
                 self._block(inner, depth + 1)
@@ -213,10 +219,15 @@ class _Parser:
     def _advance(self) -> _Token:
         token = self._next
         self._next = next(self._tokens)
-        if token.kind == "id" and self._text[token.offset] == '"':
+        if self._next.kind == "+" and token.kind == "id" and self._text[token.offset] == '"':
+            texts = [token.text]
             while self._next.kind == "+":
                 self._next = next(self._tokens)
-                token = token._replace(text=token.text + self._expect("id").text)
+                if self._next.kind != "id":
+                    self._fail("expected a name")
+                texts.append(self._next.text)
+                self._next = next(self._tokens)
+            token = token._replace(text="".join(texts))
         return token
 
     def _scan(self) -> Iterator[_Token]:
@@ -269,4 +280,4 @@ class _Parser:
 
 def _unquoted(text: str) -> str:
     """The content of a quoted text; only escaped quotes and line breaks are replaced, as in Graphviz."""
-    return re.sub(r'\\(?:(")|\r?\n)', r"\1", text[1:-1])
+    return re.sub(r'(\\\\)|\\(?:(")|\r?\n)', r"\1\2", text[1:-1])

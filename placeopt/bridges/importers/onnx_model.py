@@ -26,7 +26,7 @@ from placeopt.bridges.networks import network_of
 from placeopt.bridges.onnx_models import LiveNode, OnnxModel, Tensor, read_model
 from placeopt.bridges.onnx_models.sizes import size
 from placeopt.bridges.operators import Operator, OperatorGraph
-from placeopt.errors import UsageError, counted, listing
+from placeopt.errors import DocumentError, Issue, SpecError, UsageError, counted, listing
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
 
@@ -76,7 +76,14 @@ def recognises(sample: Sample) -> bool:
 
 def read(path: StrPath, options: ImportOptions) -> Imported:
     """Read a model file as a problem document."""
-    return _imported(path, options)
+    try:
+        return _imported(path, options)
+    except SpecError as error:
+        located = [
+            Issue(f"the costs are out of range: {issue}", (), str(path)) if issue.path[:1] == ("tasks",) else issue
+            for issue in error.issues
+        ]
+        raise DocumentError(located) from None
 
 
 def from_onnx(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -137,11 +136,9 @@ def slowest_speed(network: Mapping[str, Any]) -> int | None:
 
 def seconds_text(seconds: Fraction) -> str:
     """Return a time as a decimal with the unit s, to the nearest picosecond."""
-    if seconds.denominator == 1:
-        return f"{seconds.numerator} s"
-    context = Context(prec=60, rounding=ROUND_HALF_EVEN)
-    exact = context.divide(Decimal(seconds.numerator), Decimal(seconds.denominator))
-    return f"{exact.quantize(Decimal(1).scaleb(-FINEST), context=context).normalize(context):f} s"
+    whole, rest = divmod(round(seconds * 10**FINEST), 10**FINEST)
+    digits = f"{rest:0{FINEST}}".rstrip("0")
+    return f"{whole}.{digits} s" if digits else f"{whole} s"
 
 
 def decimals(times: Iterable[Fraction]) -> int:

@@ -58,6 +58,8 @@ class Store:
             offset, length = int(stated.get("offset") or 0), stated.get("length")
             if not location or not path.resolve().is_relative_to(self._source.resolve()):
                 raise ValueError("it must be in the folder of the model")
+            if path.exists() and not path.is_file():  # opening a named pipe waits for a writer
+                raise ValueError("it is not a file")
             with path.open("rb") as data:
                 size = path.stat().st_size - offset if length is None else int(length)
                 data.seek(offset)

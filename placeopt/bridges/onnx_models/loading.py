@@ -78,8 +78,10 @@ def text_issues(model: ModelProto, file: str) -> list[Issue]:
     return [Issue(f"a name is not UTF-8 text: {visible(repr(text)[1:])}", (where,), file) for where, text in wrong]
 
 
-def inlined(model: ModelProto) -> ModelProto:
+def inlined(model: ModelProto, file: str | None = None) -> ModelProto:
     """Return the model with its local functions inlined; the model itself if it has none.
+
+    `file` is the name of the model for messages.
 
     Raises
     ------
@@ -88,12 +90,12 @@ def inlined(model: ModelProto) -> ModelProto:
     """
     if not model.functions:
         return model
-    from onnx import inliner
+    from onnx import checker, inliner
 
     try:
         return inliner.inline_local_functions(model)
-    except (RuntimeError, ValueError) as error:
-        raise DocumentError([Issue(f"the functions of the model cannot be inlined: {error}")]) from None
+    except (RuntimeError, ValueError, checker.ValidationError) as error:
+        raise DocumentError([Issue(f"the functions of the model cannot be inlined: {error}", (), file)]) from None
 
 
 def without_weights(model: ModelProto) -> ModelProto:

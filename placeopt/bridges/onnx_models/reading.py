@@ -20,6 +20,9 @@ from placeopt.io.files import StrPath
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
+_INTEGERS = 2**31
+"""Limit of the integers with which onnx infers shapes."""
+
 
 def read_model(
     source: StrPath | ModelProto, *, batch: int | None = None, dims: Mapping[str, int] | None = None
@@ -51,10 +54,7 @@ def read_model(
     if not isinstance(source, ModelProto):
         file = str(source)
         source = load_proto(source)
-    try:
-        proto = inlined(without_weights(source))
-    except DocumentError as error:
-        raise DocumentError([Issue(issue.message, issue.path, file) for issue in error.issues]) from None
+    proto = inlined(without_weights(source), file)
     with collection_paused():
         return _Reader(proto, file).read(batch, dims or {})
 
@@ -133,6 +133,11 @@ class _Reader:
         found = {"" if each.domain == "ai.onnx" else each.domain: each.version for each in self._proto.opset_import}
         if not self._proto.opset_import and self._proto.ir_version < 3:
             found[""] = 1
+        for domain, number in found.items():
+            if domain and not abs(number) < _INTEGERS:
+                self._add(f"{number} is not the version of an operator set", ("opset_import", domain))
+        if not abs(self._proto.ir_version) < _INTEGERS:
+            self._add(f"{self._proto.ir_version} is not a version of the format", ("ir_version",))
         newest = defs.onnx_opset_version()
         version = found.get("")
         if version is None and any(node.domain in ("", "ai.onnx") for node in self._graph.node):

@@ -245,7 +245,7 @@ class Writer:
         DocumentError
             If the file is not a valid model.
         """
-        self.proto: ModelProto = inlined(load_proto(source))
+        self.proto: ModelProto = inlined(load_proto(source), str(source))
         self.model = read_model(source, batch=batch, dims=dims)
         self._source = source
         graph = self.proto.graph

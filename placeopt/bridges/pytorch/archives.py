@@ -2,7 +2,8 @@
 
 A file is a zip archive with `archive_format`, `models/NAME.json` and descriptions of weights and constants. Weights,
 constants and example inputs themselves are not read: they are not needed, and pickled Python objects among them could
-execute code.
+execute code. Neither are sizes evaluated that could do so (`expressions`), and of the functions in a graph, only
+operators of PyTorch are executed, on the meta device (`placeopt.bridges.costs.aten_rules`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 import zipfile
 import zlib
 from collections.abc import Mapping
+from lzma import LZMAError
 from typing import Any
 
 import torch
@@ -19,6 +21,7 @@ from torch._export.serde.serialize import SerializedArtifact, deserialize
 from torch._export.verifier import SpecViolationError
 from torch.export import ExportedProgram
 
+from placeopt.bridges.pytorch.expressions import expressions, is_safe
 from placeopt.errors import DocumentError, Issue, counted, listing
 from placeopt.io.files import StrPath
 from placeopt.model.units import excerpt
@@ -50,7 +53,7 @@ class _Archive:
         try:
             with zipfile.ZipFile(path) as archive:
                 self._read_members(archive)
-        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, ValueError) as error:
+        except (zipfile.BadZipFile, zlib.error, LZMAError, OSError, EOFError, RuntimeError, ValueError) as error:
             raise self._error(f"cannot be read as a zip archive: {_reason(error)}") from None
 
     def _read_members(self, archive: zipfile.ZipFile) -> None:
@@ -105,7 +108,9 @@ class _Archive:
 
     def program(self) -> ExportedProgram:
         """The program; raises a DocumentError if PyTorch cannot read its graph."""
-        self._json(self.model, self.content)
+        for each in expressions(self._json(self.model, self.content)):
+            if not is_safe(each):
+                raise self._error(f"the size {excerpt(each)} is not built from symbols and numbers", self.model)
         logger = logging.getLogger("torch._export.serde.serialize")
         disabled, logger.disabled = logger.disabled, True  # it prints the traceback of each failure
         try:

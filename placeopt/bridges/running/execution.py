@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,11 @@ from placeopt.bridges.running.fitting import node_seconds, transfers
 from placeopt.bridges.running.folding import folded
 from placeopt.bridges.running.pool import Job, Part, Pool, Settings, core_shares
 from placeopt.bridges.running.prediction import Prediction, fitted_problem, predict
-from placeopt.bridges.running.report import Fit, RunReport
+from placeopt.bridges.running.report import TOLERANCE, Fit, RunReport
 from placeopt.bridges.running.tensors import TYPES, Difference, checked_inputs, difference, random_inputs, read_inputs
 from placeopt.bridges.running.worker import LEVELS, write_array
 from placeopt.errors import UsageError, alternatives, counted, listing
-from placeopt.io.files import StrPath
+from placeopt.io.files import StrPath, temporary_folder
 from placeopt.model.problem import NANO, Problem
 from placeopt.model.schedule import Schedule, check_schedule
 from placeopt.simulation import retime
@@ -99,8 +98,7 @@ def run_onnx(
     split = split_model(problem, schedule, writer.model, few_segments=few_segments)
     given = _inputs(inputs, writer, seed)
     _check_types(split, writer)
-    with tempfile.TemporaryDirectory(prefix="placeopt-run-", ignore_cleanup_errors=True) as made:
-        folder = Path(made)
+    with temporary_folder("placeopt-run-") as folder:
         files = {name: f"input-{k}.npy" for k, name in enumerate(given)}
         for name, value in given.items():
             write_array(folder / files[name], value)
@@ -120,6 +118,9 @@ def run_onnx(
         with Pool(jobs, folder, settings) as pool:
             times = _measured(pool, runs, warmup)
             outputs = pool.outputs()
+        differences = _differences(writer, outputs, reference)
+        unequal = any(each.relative > TOLERANCE for each in differences)
+        _, again = _alone(original, files, folder, settings, 1, 0) if unequal else (None, reference)
     place = np.concatenate([split.segments.on_device(d) for d in devices])
     ordered = np.empty_like(times)
     ordered[:, place] = times
@@ -134,9 +135,9 @@ def run_onnx(
         start=ordered[..., 0],
         end=ordered[..., 1],
         one_device=one_device,
-        differences=_differences(writer, outputs, reference),
+        differences=differences,
         cores={job.name: job.cores for job in jobs},
-        notes=(*_notes(problem, jobs, threads), *_odd(reference)),
+        notes=(*_notes(problem, jobs, threads), *_odd(reference), *_random(_differences(writer, again, reference))),
     )
 
 
@@ -268,6 +269,16 @@ def _odd(outputs: Mapping[str, Any]) -> list[str]:
     return [f"outputs contain values that are not finite: {listing(odd)}; state --inputs"] if odd else []
 
 
+def _random(differences: Sequence[Difference]) -> list[str]:
+    """State outputs that differ between two runs of the unsplit model."""
+    random = [each.output for each in differences if each.relative > TOLERANCE]
+    return (
+        [f"outputs differ between runs of the unsplit model, too, perhaps at random: {listing(random)}"]
+        if random
+        else []
+    )
+
+
 def _notes(problem: Problem, jobs: Sequence[Job], threads: int) -> list[str]:
     notes = []
     kinds = dict(zip(problem.device_names, problem.device_types, strict=True))
@@ -281,8 +292,9 @@ def _notes(problem: Problem, jobs: Sequence[Job], threads: int) -> list[str]:
     if not used:
         notes.append("processes cannot be pinned to cores on this system, so times vary more")
     elif len(used) < len(jobs) * threads:
+        many = counted(len(jobs), "device") if threads == 1 else counted(len(jobs) * threads, "thread")
         notes.append(
-            f"{counted(len(jobs), 'device')} share {counted(len(used), 'core')}, so segments that the plan runs at the "
-            "same time slow each other down"
+            f"{many} share {counted(len(used), 'core')}, so segments that the plan runs at the same time slow each "
+            "other down"
         )
     return notes

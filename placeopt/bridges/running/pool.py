@@ -198,7 +198,8 @@ class Pool:
     def _listen(self, index: int, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
-            self._messages.put((index, json.loads(line)))
+            if line.endswith("\n"):  # else the process was killed while it wrote
+                self._messages.put((index, json.loads(line)))
         self._messages.put((index, None))
 
     def _send(self, index: int, message: Mapping[str, Any]) -> None:

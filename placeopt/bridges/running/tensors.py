@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import lzma
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,12 @@ TYPES: Mapping[str, Any] = {
     "complex128": np.complex128,
 } | {f"{sign}int{bits}": np.dtype(f"{sign}int{bits}").type for sign in ("", "u") for bits in (8, 16, 32, 64)}
 """Types of elements that NumPy has, so that processes can exchange them."""
+
+
+UNPACKING = (
+    OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
+"""What reading a broken zip archive raises; an encrypted one is a RuntimeError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +84,13 @@ def read_inputs(path: Path, model: OnnxModel) -> dict[str, Any]:
         If the file cannot be read, or its arrays are not the inputs; lists every issue.
     """
     try:
+        if path.exists() and not path.is_file():  # opening a named pipe waits for a writer
+            raise ValueError("it is not a file")
         with path.open("rb") as file, zipfile.ZipFile(file):  # else NumPy also reads a single array
             file.seek(0)
             with np.load(file, allow_pickle=False) as arrays:
                 found = {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+    except UNPACKING as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise DocumentError([Issue(f"is not an .npz file of arrays: {reason}", (), str(path))]) from None
     return checked_inputs(found, model, str(path))
