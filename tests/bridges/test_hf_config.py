@@ -125,6 +125,15 @@ class TestCosts:
         assert len(found) == 34
         assert found["layers.7"]["after"] == ["layers.6"]
 
+    def test_a_tied_output_matrix_has_the_size_of_the_table(self, tmp_path: Path) -> None:
+        """The table of OPT-350m is narrower than its hidden state."""
+        config = {
+            "model_type": "opt", "hidden_size": 1024, "ffn_dim": 4096, "num_hidden_layers": 24, "vocab_size": 50272,
+            "num_attention_heads": 16, "max_position_embeddings": 2048, "word_embed_proj_dim": 512,
+            "do_layer_norm_before": False,
+        }  # fmt: skip
+        assert tasks(tmp_path, config)["head"]["flops"] == 2 * (1024 * 512 + 512 * 50272)
+
     def test_a_prompt_attends_to_previous_tokens_and_needs_one_output(self, tmp_path: Path) -> None:
         found = tasks(tmp_path, LLAMA_8B, context=1000, batch=3, phase="prefill", level="part")
         pairs = 1000 * 1001 // 2
@@ -241,6 +250,13 @@ class TestFormats:
             (
                 {"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": {"num_bits": 4}}}},
                 4,
+            ),
+            (
+                {
+                    "quant_method": "compressed-tensors",
+                    "config_groups": {"group_0": {"weights": {"num_bits": 4, "group_size": 128}}},
+                },
+                4 + 20 / 128,
             ),
         ],
     )

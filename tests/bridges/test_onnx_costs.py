@@ -199,8 +199,8 @@ class TestAttention:
             k=2,
         )
         assert found.flops == 3 * 2 * (2 * 16 * 32 * 2 + 32 * ELEMENTWISE["swish"])
-        # Three tokens choose at most six of the eight experts.
-        assert found.traffic == 4 * (3 * 16 + 3 * 8 + 2 * 8 * 16 * 32 * 6 // 8 + 3 * 16)
+        # Three tokens choose two of eight experts each: an expert is read unless none of them chooses it.
+        assert found.traffic == 4 * (3 * 16 + 3 * 8 + 2 * 8 * 16 * 32 * (1 - 0.75**3) + 3 * 16)
 
 
 class TestElementwise:

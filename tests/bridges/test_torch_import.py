@@ -13,6 +13,7 @@ import placeopt as po
 pytest.importorskip("torch", reason="PyTorch models need torch: pip install 'placeopt[torch]'")
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -120,6 +121,35 @@ class TestCosts:
         imported = po.from_torch(Own(), (torch.zeros(1000),), devices=NETWORK)
         assert "bytes" in imported.document["tasks"]["twice"]
         assert any("no rule covers 1 operator (twice)" in note for note in imported.notes)
+
+    @pytest.mark.parametrize(
+        ("operation", "shapes", "flops"),
+        [
+            (torch.mv, [(5, 7), (7,)], 2 * 5 * 7),
+            (torch.dot, [(7,), (7,)], 2 * 7),
+            (torch.addmv, [(5,), (5, 7), (7,)], 2 * 5 * 7),
+            (lambda x: F.interpolate(x, scale_factor=2.0, mode="bilinear"), [(1, 2, 3, 3)], 2 * 36 * 4 * 2),
+            (lambda x: F.interpolate(x, scale_factor=2.0), [(1, 2, 3, 3)], 0),
+            (lambda x: x.topk(4).values, [(3, 100)], 300 * 2),
+            (lambda x: torch.stack((x, x.flip(0).roll(1))), [(3, 4)], 0),
+        ],
+    )
+    def test_other_operators(self, operation: Any, shapes: list[tuple[int, ...]], flops: int) -> None:
+        class Own(nn.Module):
+            def forward(self, *given: Tensor) -> Tensor:
+                return operation(*given)
+
+        imported = po.from_torch(Own(), tuple(torch.zeros(*shape) for shape in shapes), devices=NETWORK)
+        assert total(imported.document["tasks"], "flops") == flops
+        assert not imported.notes
+
+    def test_work_without_a_rule_is_guessed(self) -> None:
+        class Own(nn.Module):
+            def forward(self, x: Tensor) -> Tensor:
+                return torch.linalg.inv(x).relu()
+
+        imported = po.from_torch(Own(), (torch.zeros(50, 50),), devices=NETWORK)
+        assert any("no rule covers 1 operator (linalg_inv" in note for note in imported.notes)
 
     def test_control_flow_is_one_task(self) -> None:
         class Branches(nn.Module):
@@ -291,7 +321,7 @@ class TestLevels:
             po.from_torch(Mlp(2, 2), (torch.zeros(1, 2),), level=level)
 
     @given(st.data())
-    @settings(max_examples=60)
+    @settings(max_examples=60, deadline=None)
     def test_any_grouping_of_kernels_is_acyclic_and_keeps_the_amounts(self, data: st.DataObject) -> None:
         n = data.draw(st.integers(1, 12))
         tensors = [State(data.draw(st.integers(1, 9)), k) for k in range(n)]

@@ -56,6 +56,27 @@ def test_flops_are_within_one_percent_of_the_counter_of_torch(name: str) -> None
     assert counter.get_total_flops() <= flops <= 1.01 * counter.get_total_flops()
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+def test_gradients_of_a_grouped_convolution_take_its_work_twice(transposed: bool) -> None:
+    """The counter of torch takes the gradient of the weight as that of a dense convolution."""
+
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            kind = nn.ConvTranspose2d if transposed else nn.Conv2d
+            self.first = nn.Conv2d(3, 8, 1)
+            self.second = kind(8, 16, 3, stride=2, padding=1, groups=4, bias=False)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.second(self.first(x))
+
+    tasks = step(Twice(), torch.zeros(5, 3, 12, 12))
+    forward, backward = list(tasks.values())[1:3]
+    positions = 12 * 12 if transposed else 6 * 6
+    assert forward["flops"] == 2 * 5 * positions * (8 // 4) * 16 * 9
+    assert backward["flops"] == 2 * forward["flops"]
+
+
 def test_each_forward_task_has_a_backward_task_on_the_device_of_its_weights() -> None:
     tasks = step(Mlp(4, 8, 2), torch.zeros(3, 4))
     assert {name: (list(task.get("after", [])), task.get("backward_of")) for name, task in tasks.items()} == {

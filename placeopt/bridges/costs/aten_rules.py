@@ -1,13 +1,14 @@
 """Costs of the operators of PyTorch: FLOP, memory traffic, and which results are views.
 
 Each operator is executed once on the meta device, which computes shapes but no values. PyTorch's own counter
-(`torch.utils.flop_counter`) observes this and counts products, convolutions and attention. Other operators that this
-module names have the formulas of `formulas`. All other operators of `aten` and `prims` copy and rearrange data: their
-FLOP are 0. Operators of other libraries that the counter does not count are guessed.
+(`torch.utils.flop_counter`) observes this and counts products, convolutions and attention; `_OWN_COUNTS` corrects and
+completes it. Other operators that this module names have the formulas of `formulas`, or only move data. All other
+operators are guessed: only their traffic counts.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,8 +45,10 @@ _ELEMENTS: Mapping[str, int] = {name: ELEMENTWISE[name] for name in _SAME} | {
     "atan2": ELEMENTWISE["atan"] + ELEMENTWISE["div"],
     "bernoulli": 1,
     "bitwise_and": 1,
+    "bitwise_left_shift": 1,
     "bitwise_not": 1,
     "bitwise_or": 1,
+    "bitwise_right_shift": 1,
     "bitwise_xor": 1,
     "clamp": ELEMENTWISE["clip"],
     "clamp_max": 1,
@@ -56,7 +59,10 @@ _ELEMENTS: Mapping[str, int] = {name: ELEMENTWISE[name] for name in _SAME} | {
     "exp2": ELEMENTWISE["exp"],
     "expm1": ELEMENTWISE["exp"] + 1,
     "floor_divide": 2,
+    "fmax": 1,
+    "fmin": 1,
     "fmod": ELEMENTWISE["mod"],
+    "frac": 1,
     "ge": 1,
     "gelu": ELEMENTWISE["gelu"],
     "gelu_backward": ELEMENTWISE["gelu"] + ELEMENTWISE["exp"] + 4,
@@ -65,6 +71,8 @@ _ELEMENTS: Mapping[str, int] = {name: ELEMENTWISE[name] for name in _SAME} | {
     "hardsigmoid": ELEMENTWISE["hardsigmoid"],
     "hardswish": ELEMENTWISE["hardswish"],
     "hardtanh": ELEMENTWISE["clip"],
+    "isfinite": 1,
+    "isinf": 1,
     "isnan": 1,
     "le": 1,
     "lerp": 3,
@@ -75,10 +83,12 @@ _ELEMENTS: Mapping[str, int] = {name: ELEMENTWISE[name] for name in _SAME} | {
     "logical_and": 1,
     "logical_not": 1,
     "logical_or": 1,
+    "logical_xor": 1,
     "lt": 1,
     "masked_fill": 1,
     "maximum": 1,
     "minimum": 1,
+    "nan_to_num": 3,
     "native_dropout": 2,
     "native_dropout_backward": 2,
     "ne": 1,
@@ -96,19 +106,30 @@ _ELEMENTS: Mapping[str, int] = {name: ELEMENTWISE[name] for name in _SAME} | {
     "tril": 1,
     "triu": 1,
     "true_divide": 1,
+    "trunc": 1,
+    # Interpolations: a product and a sum for each point.
+    "upsample_linear1d": 4,
+    "upsample_bilinear2d": 8,
+    "upsample_bicubic2d": 32,
+    "upsample_trilinear3d": 16,
 }
 """FLOP for each element of the first result."""
 
+_DERIVATIVE = 3
+"""FLOP of the backward pass of an elementwise operator beyond those of the operator itself."""
+
 _REDUCTIONS: Mapping[str, int] = {
-    "all": 1, "amax": 1, "amin": 1, "any": 1, "argmax": 1, "argmin": 1, "cumprod": 1, "cumsum": 1, "logsumexp": 25,
-    "max": 1, "mean": 1, "min": 1, "norm": 2, "prod": 1, "std": 4, "sum": 1, "var": 4, "var_mean": 4,
-    "linalg_vector_norm": 2,
+    "all": 1, "amax": 1, "amin": 1, "aminmax": 2, "any": 1, "argmax": 1, "argmin": 1, "count_nonzero": 1, "cumprod": 1,
+    "cumsum": 1, "logsumexp": 25, "max": 1, "mean": 1, "min": 1, "norm": 2, "prod": 1, "std": 4, "std_mean": 4,
+    "sum": 1, "var": 4, "var_mean": 4, "linalg_vector_norm": 2,
     # Averages and maxima over windows read each element about once; see _POOLS for windows that overlap.
     "adaptive_avg_pool1d": 1, "adaptive_avg_pool2d": 1, "adaptive_avg_pool3d": 1, "_adaptive_avg_pool2d": 1,
     "adaptive_max_pool1d": 1, "adaptive_max_pool2d": 1, "adaptive_max_pool3d": 1,
     "avg_pool2d_backward": 1, "max_pool2d_with_indices_backward": 1, "_adaptive_avg_pool2d_backward": 1,
-    "embedding_dense_backward": 1, "embedding_bag": 1, "nll_loss_forward": 1, "nll_loss_backward": 1,
-    "mse_loss": 3, "mse_loss_backward": 3, "l1_loss": 3, "cross_entropy_loss": formulas.log_softmax_of(1) + 1,
+    "embedding_dense_backward": 1, "embedding_bag": 1, "nll_loss": 1, "nll_loss_forward": 1, "nll_loss_backward": 1,
+    "nll_loss2d_forward": 1, "nll_loss2d_backward": 1, "mse_loss": 3, "mse_loss_backward": 3, "l1_loss": 3,
+    "huber_loss": 5, "huber_loss_backward": 5, "smooth_l1_loss": 5, "smooth_l1_loss_backward": 5,
+    "cross_entropy_loss": formulas.log_softmax_of(1) + 1, "convolution_backward": 1,  # of the bias alone
     "binary_cross_entropy": 2 * ELEMENTWISE["log"] + 4,
     "binary_cross_entropy_with_logits": ELEMENTWISE["exp"] + ELEMENTWISE["log"] + 5,
 }  # fmt: skip
@@ -140,6 +161,27 @@ _NORMS: Mapping[str, Callable[[int], int]] = {
 """FLOP of operators on the elements of the first argument. Backward formulas count the terms of the derivative."""
 
 _POOLS = {"avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices"}
+
+_MOVES = frozenset(
+    """
+    alias arange as_strided as_strided_scatter broadcast_to cat channel_shuffle chunk clone col2im complex concat
+    concatenate constant_pad_nd contiguous convert_element_type copy detach diag diag_embed diagonal
+    diagonal_scatter dstack embedding empty empty_like empty_permuted empty_strided expand expand_as exponential eye
+    fill flatten flip fliplr flipud full full_like gather hstack im2col imag index index_add index_copy index_fill
+    index_put index_select lift lift_fresh lift_fresh_copy linspace masked_scatter masked_select meshgrid movedim
+    narrow new_empty new_empty_strided new_full new_ones new_zeros nonzero normal one_hot ones ones_like pad permute
+    pixel_shuffle pixel_unshuffle rand rand_like randint randint_like randn randn_like random randperm real
+    reflection_pad1d reflection_pad2d reflection_pad3d repeat repeat_interleave replication_pad1d replication_pad2d
+    replication_pad3d reshape reshape_as resolve_conj resolve_neg roll rot90 scalar_tensor scatter scatter_add
+    scatter_reduce select select_scatter slice slice_scatter split split_with_sizes squeeze stack swapaxes swapdims
+    t take take_along_dim tensor_split tile to transpose tril_indices triu_indices type_as unbind unflatten unfold
+    uniform unsafe_chunk unsafe_split unsqueeze upsample_nearest1d upsample_nearest2d upsample_nearest3d view
+    view_as view_as_complex view_as_real vstack zero zeros zeros_like _conj _local_scalar_dense _pad_circular
+    _to_copy _unsafe_index _unsafe_index_put _unsafe_view _upsample_nearest_exact1d _upsample_nearest_exact2d
+    _upsample_nearest_exact3d
+    """.split()  # noqa: SIM905
+)
+"""Operators that create, copy or rearrange data, or add values; also their variants `_copy` and `_backward`."""
 
 _READS_ROWS = {"embedding", "gather", "index", "index_select", "take", "take_along_dim"}
 """Operators that read only selected rows of their first argument: as many bytes as they write."""
@@ -181,15 +223,45 @@ def _attention_backward(gradient: Any, query: Any, key: Any, value: Any, *_: Any
 _META_KEYS = ("Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd")
 """Keys of the dispatcher under which an operator is stated that can be executed on the meta device."""
 
-_OWN_COUNTS = {
-    packet: count
-    for packet, count in (
-        (torch.ops.aten._scaled_dot_product_flash_attention_for_cpu, _attention),
-        (torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward, _attention_backward),
-    )
-    if packet not in flop_registry
+
+def _convolution_backward(gradient: Any, data: Any, weight: Any, *rest: Any, **_: Any) -> int:
+    """The gradients of the input and of the weight take the work of the convolution each, also with groups.
+
+    PyTorch's counter counts the gradient of a grouped weight as that of a dense one.
+    """
+    transposed, mask = rest[4], rest[7]
+    positions = math.prod((data if transposed else gradient)[2:])
+    return 2 * int(data[0]) * math.prod(weight) * positions * (bool(mask[0]) + bool(mask[1]))
+
+
+def _product(left: Any, right: Any, *_: Any, **__: Any) -> int:
+    """Each row of the left matrices is multiplied by one right matrix, or by its share of the columns."""
+    columns = int(right[-1]) if len(right) >= len(left) else int(right[-1]) // int(left[0])
+    return 2 * math.prod(left) * columns
+
+
+def _vector_product(left: Any, *_: Any, **__: Any) -> int:
+    return 2 * math.prod(left)
+
+
+def _added_vector_product(_: Any, matrix: Any, *__: Any, **___: Any) -> int:
+    return 2 * math.prod(matrix)
+
+
+_CORRECTED = {torch.ops.aten.convolution_backward: _convolution_backward}
+_MISSING = {
+    torch.ops.aten._grouped_mm: _product,
+    torch.ops.aten._int_mm: _product,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
+    torch.ops.aten.addmv: _added_vector_product,
+    torch.ops.aten.dot: _vector_product,
+    torch.ops.aten.mv: _vector_product,
 }
-"""The kernels of attention on a CPU. PyTorch's registry has those of GPUs only. They take shapes."""
+_OWN_COUNTS = _CORRECTED | {packet: count for packet, count in _MISSING.items() if packet not in flop_registry}
+"""Counts that replace those of PyTorch's registry, and of operators that it lacks: for example, its kernels of
+attention are those of GPUs only. The functions take shapes.
+"""
 
 
 def base_name(target: Any) -> str:
@@ -269,9 +341,8 @@ def _measured(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
             return Cost(0, 0, view_of=homes.index(first))
     counted = int(counter.get_total_flops())
     name = base_name(target)
-    known = getattr(target, "namespace", "aten") in ("aten", "prims", "_operator")
-    flops = counted or _elementwise(name, args, given, results)
-    return Cost(flops, _traffic(name, given, results, in_place), guessed=not (counted or known))
+    flops = counted or _by_formula(target, name, args, given, results)
+    return Cost(flops or 0, _traffic(name, given, results, in_place), guessed=flops is None)
 
 
 def _is_operator(target: Any, *, makes_tensors: bool) -> bool:
@@ -297,11 +368,17 @@ def mutates(target: Any) -> bool:
     return schema is not None and bool(schema.is_mutable) and base_name(target) not in _RESHAPES
 
 
-def _elementwise(name: str, args: tuple[Any, ...], given: list[torch.Tensor], results: list[torch.Tensor]) -> int:
-    """FLOP by formula; 0 for operators that only move data."""
+def _by_formula(
+    target: Any, name: str, args: tuple[Any, ...], given: list[torch.Tensor], results: list[torch.Tensor]
+) -> int | None:
+    """FLOP by formula; 0 for operators that only move data, None without a rule."""
+    if getattr(target, "namespace", "aten") not in ("aten", "prims", "_operator"):
+        return None
     made = results[0].numel() if results else 0
     if name in _ELEMENTS:
         return _ELEMENTS[name] * made
+    if name.removesuffix("_backward") in _ELEMENTS:
+        return (_ELEMENTS[name.removesuffix("_backward")] + _DERIVATIVE) * made
     read = given[0].numel() if given else 0
     if name in _REDUCTIONS:
         return _REDUCTIONS[name] * read
@@ -314,7 +391,11 @@ def _elementwise(name: str, args: tuple[Any, ...], given: list[torch.Tensor], re
         for size in list(window) * (spatial if len(window) == 1 else 1):
             kernel *= int(size)
         return formulas.pooling(made, kernel)
-    return 0
+    if name == "topk":
+        return formulas.selection(read, int(args[1]))
+    if name in ("argsort", "sort"):
+        return formulas.selection(read, read)
+    return 0 if name.removesuffix("_copy").removesuffix("_backward") in _MOVES else None
 
 
 def _traffic(name: str, given: list[torch.Tensor], results: list[torch.Tensor], in_place: bool) -> int:

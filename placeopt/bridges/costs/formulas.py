@@ -214,5 +214,16 @@ def contraction(operands: Sequence[Mapping[str, int]], kept: Collection[str]) ->
     return flops
 
 
+def experts_read(weights: int, experts: int, active: int, tokens: int) -> int:
+    """Expected bytes that a step reads of the weights of a mixture of experts, whose size is `weights` bytes.
+
+    Each token uses `active` of the experts. If tokens choose them uniformly and independently, t tokens use the
+    fraction 1 - (1 - active / experts)^t of them.
+    """
+    if tokens == 1:
+        return -(-weights * active // experts)
+    return round(weights * (1 - (1 - active / experts) ** tokens))
+
+
 def _product(sizes: Mapping[str, int]) -> int:
     return math.prod(sizes.values())

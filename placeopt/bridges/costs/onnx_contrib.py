@@ -121,11 +121,11 @@ def _experts(third: int) -> Rule:
 
 
 def _expert_traffic(node: SizedNode) -> int:
-    """Traffic of a mixture of experts: the weights of no more experts than are chosen are read."""
+    """Traffic of a mixture of experts: the weights of the experts that the tokens are expected to choose are read."""
     tokens, chosen, experts, _, _ = _expert_sizes(node)
     activations = node.bytes(0) + node.bytes(1)
     weights = node.read - activations
-    return activations + weights * min(experts, tokens * chosen) // max(experts, 1) + node.written
+    return activations + formulas.experts_read(weights, experts, min(chosen, experts), tokens) + node.written
 
 
 def _recurrent(node: SizedNode) -> int:

@@ -3,12 +3,12 @@
 A token takes two FLOP for each parameter of a matrix (Kaplan et al., Scaling Laws for Neural Language Models, 2020,
 arXiv:2001.08361, section 2.1). Attention to n tokens takes 2 n heads (key + value) FLOP more, where `key` and `value`
 are elements of a head. Normalisations, activation functions and position encodings are not counted; they are less
-than 1% of the work.
+than 1% of the work. Neither is the softmax, which is about 5% of the work of attention with heads of 128 elements.
 
 Memory traffic is each weight once, the inputs and outputs of all matrices, and the KV cache, which decoding reads
 completely (Pope et al., Efficiently Scaling Transformer Inference, MLSys 2023, arXiv:2211.05102, section 2). The cache
-is resident memory. In a mixture of experts, a token uses `active` of `experts` experts. If each token chooses them
-uniformly and independently, t tokens read the expected fraction 1 - (1 - active / experts)^t of the experts' weights.
+is resident memory. In a mixture of experts, a token uses `active` of `experts` experts, and a step
+reads the weights of those that its tokens choose (`formulas.experts_read`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from placeopt.bridges.costs.formulas import experts_read
 from placeopt.bridges.importers.language_models.transformer import Attention, Block, Transformer, Weight
 from placeopt.bridges.operators import Operator
 
@@ -102,7 +103,8 @@ class _Chain:
             return
         matrices = [weight for weight in model.head if weight.width]
         if model.tied:
-            matrices.append(Weight("", model.hidden * model.vocabulary, model.embedding[0].size, model.vocabulary))
+            table = model.embedding[0]
+            matrices.append(Weight("", table.elements, table.size, model.vocabulary))
         output = (matrices[-1].width if matrices else model.hidden) * tokens * model.activation
         self._append(
             Operator(
@@ -212,19 +214,12 @@ class _Chain:
             name,
             "experts",
             flops=0 if block.guessed else 2 * tokens * elements * active // count,
-            traffic=self._read(size) + touched * tokens * active * activation,
+            traffic=experts_read(size, count, active, tokens) + touched * tokens * active * activation,
             output=self._hidden,
             resident=size,
             scratch=sum(weight.width for weight in block.experts) * tokens * active * activation,
             guessed=block.guessed,
         )
-
-    def _read(self, size: int) -> int:
-        """Expected bytes that a step reads of experts' weights."""
-        count, active = self._model.experts, self._model.active
-        if self._load.tokens == 1:
-            return -(-size * active // count)
-        return round(size * (1 - (1 - active / count) ** self._load.tokens))
 
     def _stages(self, weights: Iterable[Weight], block: Block) -> None:
         """Append an operator for each weight; those of a stage follow all of the previous stage."""

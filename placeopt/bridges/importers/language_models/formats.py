@@ -110,17 +110,18 @@ def _quantised(config: Configuration) -> Fraction | None:
         return Fraction(1)
     if method == "mxfp4":  # 32 elements share a scale of 8 bits
         return Fraction(17, 32)
-    bits = config.optional("bits") or config.optional("w_bit") or _bits_of_groups(config)
+    weights = _weights_of_groups(config) or config
+    bits = config.optional("bits") or config.optional("w_bit") or weights.optional("num_bits")
     if bits is None:
         return None
     # -1 stands for one group for each column, whose scales are too few to count.
-    stated = config.number("group_size")
+    stated = weights.number("group_size")
     group = stated if stated is not None and stated > 0 else None
     return Fraction(bits, 8) + (Fraction(16 + bits, 8 * group) if group else 0)
 
 
-def _bits_of_groups(config: Configuration) -> int | None:
-    """The bits of the weights of compressed-tensors, which states them by group of layers."""
+def _weights_of_groups(config: Configuration) -> Configuration | None:
+    """What compressed-tensors states about the weights of its first group of layers."""
     groups = config.inside("config_groups")
     if groups is None:
         return None
@@ -128,5 +129,5 @@ def _bits_of_groups(config: Configuration) -> int | None:
         group = groups.inside(key)
         weights = None if group is None else group.inside("weights")
         if weights is not None:
-            return weights.optional("num_bits")
+            return weights
     return None
