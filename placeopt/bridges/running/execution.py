@@ -89,9 +89,9 @@ def run_onnx(
         If onnxruntime is not installed.
     """
     check_schedule("run_onnx", problem, schedule)
-    _check_numbers(runs, warmup, threads, seed, timeout)
-    if optimization not in LEVELS:
-        raise UsageError(f"optimization: {optimization} is not a level{alternatives(optimization, LEVELS)}")
+    check_arguments(runs, warmup, threads, seed, optimization)
+    if not 0 < timeout < float("inf"):
+        raise UsageError(f"timeout: {timeout!r} is not a time; expected a positive number of seconds")
     require("onnxruntime", "onnxruntime", "runs of ONNX models")
     settings = Settings(threads, optimization, float(timeout))
     source = Path(model).resolve()
@@ -140,7 +140,8 @@ def run_onnx(
     )
 
 
-def _check_numbers(runs: int, warmup: int, threads: int, seed: int, timeout: float) -> None:
+def check_arguments(runs: int, warmup: int, threads: int, seed: int, optimization: str, prefix: str = "") -> None:
+    """Reject numbers out of range and unknown optimizations; messages name arguments with a prefix, such as `--`."""
     for name, number, least, most in (
         ("runs", runs, 1, LARGEST_RUNS),
         ("warmup", warmup, 0, LARGEST_RUNS),
@@ -148,9 +149,11 @@ def _check_numbers(runs: int, warmup: int, threads: int, seed: int, timeout: flo
         ("seed", seed, 0, 2**63),
     ):
         if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
-            raise UsageError(f"{name}: {number!r} is out of range; expected a whole number from {least} to {most:,}")
-    if not 0 < timeout < float("inf"):
-        raise UsageError(f"timeout: {timeout!r} is not a time; expected a positive number of seconds")
+            raise UsageError(
+                f"{prefix}{name}: {number!r} is out of range; expected a whole number from {least} to {most:,}"
+            )
+    if optimization not in LEVELS:
+        raise UsageError(f"{prefix}optimization: {optimization} is not a level{alternatives(optimization, LEVELS)}")
 
 
 def _inputs(inputs: Mapping[str, Any] | StrPath | None, writer: Writer, seed: int) -> dict[str, Any]:

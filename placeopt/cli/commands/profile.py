@@ -14,7 +14,7 @@ from placeopt.cli.parameters import input_argument, input_option, output_option
 from placeopt.errors import UsageError
 
 app = typer.Typer(
-    help="Estimate durations and memory at a larger batch size, and link speeds, from measurements.",
+    help="Estimate durations, memory, link speeds and efficiencies from measurements and traces.",
     no_args_is_help=True,
 )
 

@@ -47,7 +47,7 @@ def run(
 
     Each device is a process with ONNX Runtime. The exit code is 1 if an output differs from that of the unsplit model.
     """
-    from placeopt.bridges.running.execution import run_onnx
+    from placeopt.bridges.running.execution import check_arguments, run_onnx
     from placeopt.bridges.running.report import TOLERANCE
     from placeopt.cli.terminal.running import print_run
     from placeopt.io.compiler import load
@@ -55,6 +55,7 @@ def run(
     from placeopt.verifier import verify
     from placeopt.views.traces import write_spans
 
+    check_arguments(runs, warmup, threads, seed, optimization, prefix="--")
     check_count("--batch", batch)
     limit = seconds(timeout, "--timeout")
     assert limit is not None
