@@ -245,6 +245,8 @@ class TestCommand:
         empty.touch()
         own = tmp_path / "own.yaml"
         own.write_text("# a comment\nplaceopt: 1\n")
+        script = tmp_path / "graph.py"
+        script.write_text("import dask")
         plan = tmp_path / "plan.json"
         plan.write_text('{"placeopt_plan": 1}')
         for arguments, said in (
@@ -254,6 +256,7 @@ class TestCommand:
             ((source, "--resolution", "3"), '--resolution: "3" is not a length of a tick'),
             ((source, "--resolution", "3 kB"), "is an amount of memory"),
             ((other,), "looks like no known format; state --format, one of onnx, torch-export, gguf"),
+            ((script,), "graph.py cannot be imported: it is a program; po.from_torch and po.from_dask import"),
             ((empty,), "empty.json: the file is empty"),
             ((own,), "own.yaml is a file of placeopt already; expected a file of another tool"),
             ((plan,), "plan.json is a file of placeopt already"),

@@ -146,6 +146,15 @@ _OWN = re.compile(rb'^(placeopt(_plan)?:|\s*\{\s*"placeopt(_plan)?"\s*:)', re.MU
 """The first key of problem and plan files, in YAML or JSON."""
 
 
+_ELSEWHERE = {
+    ".py": "it is a program; po.from_torch and po.from_dask import models and graphs in Python",
+    ".pt": "PyTorch models are imported from files that torch.export.save wrote",
+    ".pth": "PyTorch models are imported from files that torch.export.save wrote",
+    ".safetensors": "it has weights without a graph; import the config.json of the model",
+}
+"""Where the model of a file without a known format is found, by the ending of the name."""
+
+
 def _recognised(path: StrPath) -> str:
     if descriptor(path) is not None:
         raise UsageError(f"{path} can be read only once; state --format, one of {listing(list(IMPORTERS), 20)}")
@@ -155,6 +164,8 @@ def _recognised(path: StrPath) -> str:
     found = [name for name, importer in IMPORTERS.items() if importer.recognises(sample)]
     if not found and _OWN.search(sample.start):
         raise UsageError(f"{path} is a file of placeopt already; expected a file of another tool")
+    if not found and sample.suffix in _ELSEWHERE:
+        raise UsageError(f"{path} cannot be imported: {_ELSEWHERE[sample.suffix]}")
     if len(found) != 1:
         what = f"like {' and '.join(found)}" if found else "like no known format"
         raise UsageError(f"{path} looks {what}; state --format, one of {listing(list(IMPORTERS), 20)}")
