@@ -416,6 +416,6 @@ def test_many_issues_are_counted_and_json_lists_all_of_them(tmp_path: Path) -> N
     assert (full.code, len(full.err.splitlines())) == (2, 121)
     assert full.err.endswith("placeopt: 120 problems found\n")
     graph = tmp_path / "graph.stg"
-    graph.write_text("x y\n" * 120)
+    graph.write_text("120\n" + "x y z\n" * 120)
     last = run("import", graph, "--format", "stg").err.splitlines()[-1]  # a command without --json
     assert re.fullmatch(r"placeopt: \d+ problems found, of which \d+ are not listed", last)
