@@ -273,6 +273,7 @@ def test_the_command_writes_each_format(tmp_path: Path, monkeypatch: pytest.Monk
         (["--to", "dot", "--model", "p.json"], "--to dot takes no --model"),
         (["--to", "dot", "--provider", "cpu=CPU"], "--provider needs --to onnxruntime or "),
         (["--to", "model-explorer"], "--to model-explorer writes several files; state the folder with --out"),
+        (["--to", "model-explorer", "--out", "no/x"], "cannot write no/x: there is no folder no"),
     ):
         done = run("export", "p.json", "plan.json", *options)
         assert done.code == 2

@@ -269,9 +269,7 @@ def test_two_devices_of_one_provider_need_segments(tmp_path: Path) -> None:
     save("nodes without names", model)
     problem = typed(model)
     schedule = po.simulate(problem, [1, 2, 0, 1])
-    with pytest.raises(
-        po.UsageError, match="gpu0, gpu1 all need CUDAExecutionProvider, and a session has one instance"
-    ):
+    with pytest.raises(po.UsageError, match="gpu0, gpu1 share CUDAExecutionProvider, and a session has one instance"):
         export_session(ExportRequest(problem, schedule, model), tmp_path)
     stated = {"gpu1": "OpenVINOExecutionProvider"}
     out = tmp_path / "out"
@@ -374,7 +372,7 @@ def test_the_command(tmp_path: Path) -> None:
             tmp_path / "x",
             "--few-segments",
         ): "--few-segments needs --to onnxruntime",
-        ("--to", "onnxruntime-session", "--out", tmp_path / "x"): "cpu0, cpu1 all need CPUExecutionProvider",
+        ("--to", "onnxruntime-session", "--out", tmp_path / "x"): "cpu0, cpu1 share CPUExecutionProvider",
     }.items():
         done = run(*command, *options)
         assert done.code == 2

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+import yaml
 
 import placeopt as po
 
@@ -450,6 +451,26 @@ def test_the_command_prints_tables_and_writes_a_trace(tmp_path: Path) -> None:
     assert [each["ts"] for each in slices] == sorted(each["ts"] for each in slices)
 
 
+def test_a_fit_is_a_profile_that_applies_to_the_problem(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem, plan = files(model, tmp_path, [0, 1, 0, 1])
+    measured, better = tmp_path / "measured.yaml", tmp_path / "better.yaml"
+    refused = run("run", problem, plan, "--model", model, "--profile", measured)
+    assert (refused.code, refused.err) == (2, "placeopt: --profile needs --fit, which measures the times\n")
+    done = run("run", problem, plan, "--model", model, "--runs", 2, "--fit", "--profile", measured, "--json")
+    assert done.code == 0, done.err
+    fit = json.loads(done.out)["fit"]
+    assert run("profile", "apply", measured, problem, "--out", better).code == 0
+    before, after = po.load(problem), po.load(better)
+    assert fit["measured_tasks"] == len(after.task_names)
+    assert after.task_names == before.task_names
+    assert (after.duration == after.duration[:, :1]).all()
+    assert after.resolution * int(after.latency[0, 1]) == pytest.approx(fit["transfer"]["latency"], abs=1e-9)
+    tasks = yaml.safe_load(measured.read_text())["tasks"]
+    assert list(tasks) == list(before.task_names)
+    assert all(set(task) == {"time"} for task in tasks.values())
+
+
 def test_the_command_prints_json(tmp_path: Path) -> None:
     model = saved(FUNCTIONS, tmp_path)
     problem, plan = files(model, tmp_path, [0, 1, 0, 1])
@@ -481,7 +502,7 @@ def test_different_outputs_have_exit_code_1(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--model", "missing.onnx"), "missing.onnx: no such file"),
+        (("--model", "missing.onnx"), "\nmissing.onnx: no such file"),
         (("--runs", "0"), "--runs: 0 is out of range; expected a whole number from 1 to 100,000"),
         (("--dim", "x"), "--dim x: expected NAME=SIZE"),
         (("--dim", "x=3"), "--dim x: the model has no such dimension; all of its dimensions have sizes"),
@@ -498,7 +519,7 @@ def test_the_command_with_wrong_arguments(arguments: tuple[str, ...], message: s
     given = arguments if arguments[0] == "--model" else ("--model", str(model), *arguments)
     done = run("run", problem, plan, *given)
     assert done.code == 2, done.out
-    assert message in done.err
+    assert message in f"\n{done.err}"
 
 
 def test_the_command_with_another_model_or_plan(tmp_path: Path) -> None:

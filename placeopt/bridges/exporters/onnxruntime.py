@@ -234,7 +234,7 @@ def _distinct_providers(problem: Problem, used: list[int], stated: Mapping[str, 
         sharing = [problem.device_names[d] for d in used if found[d] == provider]
         if len(sharing) > 1:
             raise UsageError(
-                f"the devices {listing(sharing)} all need {provider}, and a session has one instance of a provider; "
+                f"the devices {listing(sharing)} share {provider}, and a session has one instance of a provider; "
                 "--to onnxruntime writes a model for each segment instead"
             )
     return found

@@ -94,7 +94,7 @@ def run_onnx(
         raise UsageError(f"timeout: {timeout!r} is not a time; expected a positive number of seconds")
     require("onnxruntime", "onnxruntime", "runs of ONNX models")
     settings = Settings(threads, optimization, float(timeout))
-    source = Path(model).resolve()
+    source = Path(model)
     writer = Writer(source, batch, dims)
     split = split_model(problem, schedule, writer.model, few_segments=few_segments)
     given = _inputs(inputs, writer, seed)
@@ -104,7 +104,7 @@ def run_onnx(
         files = {name: f"input-{k}.npy" for k, name in enumerate(given)}
         for name, value in given.items():
             write_array(folder / files[name], value)
-        original, given_writer = _whole(writer, str(source)), writer
+        original, given_writer = _whole(writer, str(source.resolve())), writer
         writer = folded(writer, folder)
         if writer is given_writer:
             one_device, reference = _alone(original, files, folder, settings, runs, warmup)
@@ -211,7 +211,7 @@ def _fit(
     link, overhead = transfers(moved, folder, settings, runs)
     here = fitted_problem(problem, seconds, link)
     again = retime(here, Schedule(schedule.device, schedule.start))
-    known = sum(name in seconds for name in problem.task_names)
+    known = {name: seconds[name] for name in problem.task_names if name in seconds}
     several = len(np.unique(split.segments.device)) > 1
     fit = Fit(problem.n_tasks, known, link if several else None, overhead)
     return predict(here, again, split, round(overhead * NANO)), fit
