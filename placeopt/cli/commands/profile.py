@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from placeopt.cli.arguments import check_count
 from placeopt.cli.files import check_targets, write_document
 from placeopt.cli.options import AsJson, DocumentFile
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
@@ -74,6 +75,8 @@ def fit(
         raise UsageError("--batch, --at, --device and --against need a file of measurements")
     if measurements and batch is None:
         raise UsageError("--batch is missing; expected the batch size to estimate for, such as --batch 512")
+    for option, number in (("--batch", batch), *(("--at", each) for each in at or ())):
+        check_count(option, number)
     check_targets(("--out", out))
     profile, model = None, None
     ignored: dict[str, tuple[str, ...]] = {}
