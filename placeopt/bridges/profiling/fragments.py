@@ -105,7 +105,9 @@ def read_profile(path: str | Path) -> dict[str, Any]:
     """Read a profile file as plain data; raises a SpecError that lists every issue."""
     document = _read(path)
     if isinstance(document.data, dict) and "devices" in document.data:
-        raise SpecError([document.issue("this looks like a problem file, expected a profile file", ("devices",))])
+        raise SpecError(
+            [document.issue("this looks like a problem file, expected a profile", ("devices",), at_key=True)]
+        )
     return _checked(document, ProfileFile)
 
 
