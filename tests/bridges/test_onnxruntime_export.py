@@ -345,6 +345,17 @@ def test_providers_by_the_words_of_a_name(name: str, kind: str, provider: str | 
     assert provider_of(name, kind, {kind: "A", name: "B"}) == "B"
 
 
+@pytest.mark.parametrize("name", po.device_names())
+def test_gpus_of_the_catalogue_have_the_provider_of_their_vendor(name: str) -> None:
+    vendors = {"NVIDIA": "CUDAExecutionProvider", "AMD Instinct": "MIGraphXExecutionProvider"}
+    title = po.device_info(name).title
+    for vendor, provider in vendors.items():
+        if title.startswith(vendor):
+            assert provider_of(name, name, {}) == provider
+    if name.endswith("-core") or name.startswith("raspberry-pi"):
+        assert provider_of(name, name, {}) == "CPUExecutionProvider"
+
+
 def test_the_command(tmp_path: Path) -> None:
     model = tmp_path / "model.onnx"
     save(SHARED, model)

@@ -33,8 +33,9 @@ VERSION = 1
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 PROVIDERS: Mapping[str, str] = {
-    **dict.fromkeys(("cpu", "core", "xeon", "epyc"), CPU),
-    **dict.fromkeys(("gpu", "cuda", "nvidia", "jetson", "rtx", "h100", "h200", "a100", "v100", "t4", "l4"), CUDA),
+    **dict.fromkeys(("cpu", "core", "xeon", "epyc", "raspberry"), CPU),
+    **dict.fromkeys(("gpu", "cuda", "nvidia", "jetson", "rtx"), CUDA),
+    **dict.fromkeys(("b200", "h200", "h100", "a100", "v100", "t4", "a10", "l4", "l40s"), CUDA),
     **dict.fromkeys(("amd", "rocm", "mi"), "MIGraphXExecutionProvider"),
     "tensorrt": "TensorrtExecutionProvider",
     "openvino": "OpenVINOExecutionProvider",
