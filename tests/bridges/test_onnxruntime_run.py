@@ -357,6 +357,29 @@ def test_an_operator_that_fails_names_the_model(tmp_path: Path) -> None:
         po.run_onnx(problem, po.simulate(problem, [0, 1]), model, inputs=inputs)
 
 
+def test_a_batch_size_that_the_file_fixes(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    node, value = helper.make_node, helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [node("Relu", ["x"], ["a"], name="first"), node("Exp", ["a"], ["y"], name="second")],
+        "g",
+        [value("x", TensorProto.FLOAT, [1, 3])],
+        [value("y", TensorProto.FLOAT, [1, 3])],
+    )
+    model = tmp_path / "model.onnx"
+    made = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+    model.write_bytes(made.SerializeToString())
+    problem = po.compile(po.from_onnx(model, batch=4).document)
+    report = po.run_onnx(problem, po.simulate(problem, [0, 1]), model, runs=1, batch=4, fit=True)
+    assert report.equal
+    assert report.fit is not None
+    assert report.fit.measured_tasks == 2
+    assert report.notes == ()
+    (note,) = po.run_onnx(problem, po.simulate(problem, [0, 1]), model, runs=1).notes
+    assert note.endswith("state the --batch and --dim of the import")
+
+
 def test_values_that_processes_cannot_exchange(tmp_path: Path) -> None:
     from onnx import TensorProto, helper
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
-from placeopt.bridges.onnx_models.submodels import Split, Writer, split_model, whole_part
+from placeopt.bridges.onnx_models.submodels import Split, Writer, notes_on_sizes, split_model, whole_part
 from placeopt.errors import UsageError, alternatives, counted, listing, visible
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import durations
@@ -82,7 +82,7 @@ def export_segments(request: ExportRequest, folder: Path) -> Exported:
         f"{counted(len(files), 'segment')} on {counted(len(used), 'device')}, "
         f"{counted(len(split.crossing), 'tensor')} between segments; {MANIFEST} states order, devices and tensors"
     )
-    notes = []
+    notes = [*notes_on_sizes(request.problem, writer.model)]
     if split.duplicated_bytes:
         notes.append(
             "weights that several segments read are present in each of them: "

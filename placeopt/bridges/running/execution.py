@@ -11,7 +11,7 @@ import numpy as np
 
 from placeopt.bridges.exporters.onnxruntime import CPU, provider_of
 from placeopt.bridges.extras import require
-from placeopt.bridges.onnx_models.submodels import Split, Writer, split_model, whole_part
+from placeopt.bridges.onnx_models.submodels import Split, Writer, notes_on_sizes, split_model, whole_part
 from placeopt.bridges.running.fitting import node_seconds, transfers
 from placeopt.bridges.running.folding import folded
 from placeopt.bridges.running.pool import Job, Part, Pool, Settings, core_shares
@@ -28,6 +28,8 @@ from placeopt.simulation import retime
 LARGEST_RUNS = 100_000
 WHOLE = "whole.onnx"
 """The unsplit model with computed constants and with the names of tasks."""
+RESIZED = "resized.onnx"
+"""The unsplit model with other sizes of its inputs than the file, whose fixed sizes a run would reject."""
 
 
 def run_onnx(
@@ -105,6 +107,9 @@ def run_onnx(
         for name, value in given.items():
             write_array(folder / files[name], value)
         original, given_writer = _whole(writer, str(source.resolve())), writer
+        if _is_resized(writer):
+            writer.write(folder / RESIZED, whole_part(writer.model))
+            original = _whole(writer, RESIZED)
         writer = folded(writer, folder)
         if writer is given_writer:
             one_device, reference = _alone(original, files, folder, settings, runs, warmup)
@@ -136,7 +141,7 @@ def run_onnx(
         one_device=one_device,
         differences=_differences(writer, outputs, reference),
         cores={job.name: job.cores for job in jobs},
-        notes=(*_notes(problem, jobs, threads), *_odd(reference)),
+        notes=(*notes_on_sizes(problem, writer.model), *_notes(problem, jobs, threads), *_odd(reference)),
     )
 
 
@@ -174,6 +179,17 @@ def _check_types(split: Split, writer: Writer) -> None:
             raise UsageError(
                 f"processes cannot exchange {name}, because NumPy has no arrays of type {element or 'unknown'}"
             )
+
+
+def _is_resized(writer: Writer) -> bool:
+    """Whether the sizes of the import differ from sizes that the file fixes."""
+    tensors = writer.model.tensors
+    return any(
+        dim.HasField("dim_value") and dim.dim_value != length
+        for value in writer.proto.graph.input
+        if value.name in writer.model.inputs
+        for dim, length in zip(value.type.tensor_type.shape.dim, tensors[value.name].shape or (), strict=False)
+    )
 
 
 def _whole(writer: Writer, file: str) -> Part:
