@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.errors import counted, listing
+from placeopt.errors import SpecError, counted, listing
 from placeopt.io.compiler import compile_spec
 
 
@@ -95,20 +95,18 @@ class OperatorGraph:
     def notes(self, document: Mapping[str, Any]) -> tuple[str, ...]:
         """State which operators were guessed, and their largest share of the time on a device of the document.
 
-        Raises
-        ------
-        SpecError
-            If the document is not a valid problem.
+        The share is left out if the document does not compile, for example because a device states no speed.
         """
         guessed = np.array([operator.guessed for operator in self.operators], dtype=np.bool_)
         if not guessed.any():
             return ()
         kinds = listing(list(dict.fromkeys(each.op for each in self.operators if each.guessed)))
-        problem = compile_spec(dict(document))
+        note = f"no rule covers {counted(int(guessed.sum()), 'operator')} ({kinds}): only memory traffic counts"
+        try:
+            problem = compile_spec(dict(document))
+        except SpecError:
+            return (note,)
         total = problem.duration.sum(axis=0)
         share = problem.duration[guessed].sum(axis=0) / np.maximum(total, 1)
         d = int(share.argmax())
-        return (
-            f"no rule covers {counted(int(guessed.sum()), 'operator')} ({kinds}); their times are estimated from "
-            f"memory traffic alone and are {share[d]:.1%} of the time of all operators on {problem.device_names[d]}",
-        )
+        return (f"{note}, which takes {share[d]:.1%} of the time of all operators on {problem.device_names[d]}",)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from contextvars import copy_context
+from typing import Any
 
 ISSUES = 100
 """Maximum number of issues of a document that are listed; `--json` lists all of them."""
@@ -72,5 +73,18 @@ def _message(error: Exception) -> str:
         return f"placeopt: {error}"
     issues = error.issues if "--json" in sys.argv else error.issues[:ISSUES]
     hidden = len(error.issues) - len(issues)
-    more = f", of which {hidden:,} are not listed; --json lists all of them" if hidden else ""
+    hint = "; --json lists all of them" if _takes_json() else ""
+    more = f", of which {hidden:,} are not listed{hint}" if hidden else ""
     return "\n".join([*map(str, issues), f"placeopt: {counted(len(error.issues), 'problem')} found{more}"])
+
+
+def _takes_json() -> bool:
+    """Whether the command that runs has the option --json."""
+    from typer.main import get_command
+
+    from placeopt.cli.app import app
+
+    command: Any = get_command(app)
+    for word in sys.argv[1:]:
+        command = getattr(command, "commands", {}).get(word, command)
+    return any("--json" in option.opts for option in command.params)

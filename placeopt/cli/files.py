@@ -112,6 +112,8 @@ def new_folder(path: Path) -> Iterator[Path]:
     elif os.path.lexists(path):
         raise UsageError(f"{shown}: it is a file; expected a new folder")
     parent = Path(os.path.realpath(path)).parent
+    if not parent.is_dir():
+        raise UsageError(f"{shown}: there is no folder {_shown(path.parent)}")
     try:
         with temporary_folder(f".{path.name[:50]}-", parent) as made:
             folder = made / "new"

@@ -26,10 +26,14 @@ Out = Annotated[Path | None, output_option("--out", "-o", help="Also write the p
 DocumentFile = Annotated[
     Path | None, output_option("--out", "-o", help="Write to this file: JSON if it ends in .json, else YAML.")
 ]
-BatchSize = Annotated[int | None, typer.Option("--batch", "-b", help="Batch size of a model.")]
+BatchSize = Annotated[
+    int | None, typer.Option("--batch", "-b", help="Batch size: first dimension of the inputs, or number of sequences.")
+]
 Dimensions = Annotated[
     list[str] | None,
-    typer.Option("--dim", metavar="NAME=SIZE", help="Value of a named dimension of a model; may be repeated."),
+    typer.Option(
+        "--dim", metavar="NAME=SIZE", help="Size of a named dimension of a model, such as `seq=128`; may be repeated."
+    ),
 ]
 FewSegments = Annotated[
     bool, typer.Option("--few-segments", help="Do not cut segments at transfers: fewer of them, which wait longer.")

@@ -45,6 +45,7 @@ MOST_DEVICES = 4096
 
 NumberFormat = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "int4"]
 """Format of the numbers of a computation."""
+NUMBER_FORMATS: tuple[str, ...] = get_args(NumberFormat)
 
 Count = Annotated[
     Whole, Field(ge=1, le=MOST_DEVICES), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_DEVICES})
@@ -71,7 +72,7 @@ def _under(key: str) -> Callable[[Any], Any]:
 
 def _as_speeds(value: Any) -> Any:
     """A single speed holds for all number formats."""
-    return value if isinstance(value, dict) else dict.fromkeys(get_args(NumberFormat), value)
+    return value if isinstance(value, dict) else dict.fromkeys(NUMBER_FORMATS, value)
 
 
 def _as_efficiency(value: Any) -> Any:

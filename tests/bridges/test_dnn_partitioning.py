@@ -241,13 +241,26 @@ class TestCommand:
         source = written(tmp_path, SMALL)
         other = tmp_path / "other.json"
         other.write_text("{}")
+        empty = tmp_path / "empty.json"
+        empty.touch()
+        own = tmp_path / "own.yaml"
+        own.write_text("# a comment\nplaceopt: 1\n")
+        script = tmp_path / "graph.py"
+        script.write_text("import dask")
+        plan = tmp_path / "plan.json"
+        plan.write_text('{"placeopt_plan": 1}')
         for arguments, said in (
             ((source, "--format", "dnn-partitionin"), "unknown format dnn-partitionin; did you mean dnn-partition"),
             ((source, "--out", source), "which is read; expected another file"),
             ((source, "--out", tmp_path / "no" / "p.yaml"), "cannot write"),
             ((source, "--resolution", "3"), '--resolution: "3" is not a length of a tick'),
             ((source, "--resolution", "3 kB"), "is an amount of memory"),
-            ((other,), "looks like no known format; state --format, one of dnn-partitioning"),
+            ((other,), "looks like no known format; state --format, one of onnx, torch-export, gguf"),
+            ((script,), "graph.py cannot be imported: it is a program; po.from_torch and po.from_dask import"),
+            ((empty,), "empty.json: the file is empty"),
+            ((own,), "own.yaml is a file of placeopt already; expected a file of another tool"),
+            ((plan,), "plan.json is a file of placeopt already"),
+            (("--format", "dnn-partitioning"), "the file is missing; expected placeopt import FILE"),
             ((tmp_path / "none.json",), "no such file"),
             ((tmp_path / "none.json", "--format", "dnn-partitioning"), "no such file"),
             ((other, "--format", "dnn-partitioning"), "5 problems found"),

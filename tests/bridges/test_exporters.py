@@ -70,7 +70,7 @@ class TestDot:
 
     @pytest.mark.filterwarnings("ignore")  # of pydot
     def test_pydot_reads_the_graph_again(self) -> None:
-        pydot = pytest.importorskip("pydot", reason="pip install 'placeopt[dot]'")
+        pydot = pytest.importorskip("pydot", reason="pip install pydot")
         (graph,) = pydot.graph_from_dot_data(self.text())
         nodes = {node.get_name(): node.get_attributes() for node in graph.get_nodes()}
         names = [name for name in nodes if name not in ("node", "edge", "graph")]
@@ -283,7 +283,11 @@ def test_the_command_writes_each_format(tmp_path: Path, monkeypatch: pytest.Monk
         (["--to", "dot", "--model", "p.json"], "--to dot takes no --model"),
         (["--to", "dot", "--provider", "cpu=CPU"], "--provider needs --to onnxruntime or "),
         (["--to", "model-explorer"], "--to model-explorer writes several files; state the folder with --out"),
+        (["--to", "model-explorer", "--out", "no/x"], "cannot write no/x: there is no folder no"),
     ):
         done = run("export", "p.json", "plan.json", *options)
         assert done.code == 2
         assert message in done.err
+    done = run("export", "--to", "dot")
+    assert (done.code, done.out) == (2, "")
+    assert "the problem and the plan are missing; expected placeopt export PROBLEM PLAN" in done.err

@@ -292,6 +292,8 @@ class TestNotes:
         notes = po.from_onnx(made, devices=DEVICES).notes
         assert any("no rule covers 1 operator (my.Magic)" in note and "50.0% of the time" in note for note in notes)
         assert any(note.startswith("the size of 2 tensors (y, z) is assumed") for note in notes)
+        notes = po.from_onnx(made, devices={"devices": {"cpu": {}}}).notes  # no speed, so the share is unknown
+        assert "no rule covers 1 operator (my.Magic): only memory traffic counts" in notes
 
     def test_folded_and_unused_nodes(self) -> None:
         made = model(

@@ -291,9 +291,7 @@ def test_two_devices_of_one_provider_need_segments(tmp_path: Path) -> None:
     save("nodes without names", model)
     problem = typed(model)
     schedule = po.simulate(problem, [1, 2, 0, 1])
-    with pytest.raises(
-        po.UsageError, match="gpu0, gpu1 all need CUDAExecutionProvider, and a session has one instance"
-    ):
+    with pytest.raises(po.UsageError, match="gpu0, gpu1 share CUDAExecutionProvider, and a session has one instance"):
         export_session(ExportRequest(problem, schedule, model), tmp_path)
     stated = {"gpu1": "OpenVINOExecutionProvider"}
     out = tmp_path / "out"
@@ -369,6 +367,17 @@ def test_providers_by_the_words_of_a_name(name: str, kind: str, provider: str | 
     assert provider_of(name, kind, {kind: "A", name: "B"}) == "B"
 
 
+@pytest.mark.parametrize("name", po.device_names())
+def test_gpus_of_the_catalogue_have_the_provider_of_their_vendor(name: str) -> None:
+    vendors = {"NVIDIA": "CUDAExecutionProvider", "AMD Instinct": "MIGraphXExecutionProvider"}
+    title = po.device_info(name).title
+    for vendor, provider in vendors.items():
+        if title.startswith(vendor):
+            assert provider_of(name, name, {}) == provider
+    if name.endswith("-core") or name.startswith("raspberry-pi"):
+        assert provider_of(name, name, {}) == "CPUExecutionProvider"
+
+
 def test_the_command(tmp_path: Path) -> None:
     model = tmp_path / "model.onnx"
     save(SHARED, model)
@@ -396,7 +405,7 @@ def test_the_command(tmp_path: Path) -> None:
             tmp_path / "x",
             "--few-segments",
         ): "--few-segments needs --to onnxruntime",
-        ("--to", "onnxruntime-session", "--out", tmp_path / "x"): "cpu0, cpu1 all need CPUExecutionProvider",
+        ("--to", "onnxruntime-session", "--out", tmp_path / "x"): "cpu0, cpu1 share CPUExecutionProvider",
     }.items():
         done = run(*command, *options)
         assert done.code == 2

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+import yaml
 
 import placeopt as po
 
@@ -387,6 +388,29 @@ def test_an_operator_that_fails_names_the_model(tmp_path: Path) -> None:
         po.run_onnx(problem, po.simulate(problem, [0, 1]), model, inputs=inputs)
 
 
+def test_a_batch_size_that_the_file_fixes(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    node, value = helper.make_node, helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [node("Relu", ["x"], ["a"], name="first"), node("Exp", ["a"], ["y"], name="second")],
+        "g",
+        [value("x", TensorProto.FLOAT, [1, 3])],
+        [value("y", TensorProto.FLOAT, [1, 3])],
+    )
+    model = tmp_path / "model.onnx"
+    made = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+    model.write_bytes(made.SerializeToString())
+    problem = po.compile(po.from_onnx(model, batch=4).document)
+    report = po.run_onnx(problem, po.simulate(problem, [0, 1]), model, runs=1, batch=4, fit=True)
+    assert report.equal
+    assert report.fit is not None
+    assert report.fit.measured_tasks == 2
+    assert report.notes == ()
+    (note,) = po.run_onnx(problem, po.simulate(problem, [0, 1]), model, runs=1).notes
+    assert note.endswith("state the --batch and --dim of the import")
+
+
 def test_values_that_processes_cannot_exchange(tmp_path: Path) -> None:
     from onnx import TensorProto, helper
 
@@ -497,6 +521,26 @@ def test_the_command_prints_tables_and_writes_a_trace(tmp_path: Path) -> None:
     assert [each["ts"] for each in slices] == sorted(each["ts"] for each in slices)
 
 
+def test_a_fit_is_a_profile_that_applies_to_the_problem(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem, plan = files(model, tmp_path, [0, 1, 0, 1])
+    measured, better = tmp_path / "measured.yaml", tmp_path / "better.yaml"
+    refused = run("run", problem, plan, "--model", model, "--profile", measured)
+    assert (refused.code, refused.err) == (2, "placeopt: --profile needs --fit, which measures the times\n")
+    done = run("run", problem, plan, "--model", model, "--runs", 2, "--fit", "--profile", measured, "--json")
+    assert done.code == 0, done.err
+    fit = json.loads(done.out)["fit"]
+    assert run("profile", "apply", measured, problem, "--out", better).code == 0
+    before, after = po.load(problem), po.load(better)
+    assert fit["measured_tasks"] == len(after.task_names)
+    assert after.task_names == before.task_names
+    assert (after.duration == after.duration[:, :1]).all()
+    assert after.resolution * int(after.latency[0, 1]) == pytest.approx(fit["transfer"]["latency"], abs=1e-9)
+    tasks = yaml.safe_load(measured.read_text())["tasks"]
+    assert list(tasks) == list(before.task_names)
+    assert all(set(task) == {"time"} for task in tasks.values())
+
+
 def test_the_command_prints_json(tmp_path: Path) -> None:
     model = saved(FUNCTIONS, tmp_path)
     problem, plan = files(model, tmp_path, [0, 1, 0, 1])
@@ -528,14 +572,14 @@ def test_different_outputs_have_exit_code_1(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--model", "missing.onnx"), "missing.onnx: no such file"),
-        (("--runs", "0"), "runs: 0 is out of range"),
+        (("--model", "missing.onnx"), "\nmissing.onnx: no such file"),
+        (("--runs", "0"), "--runs: 0 is out of range; expected a whole number from 1 to 100,000"),
         (("--dim", "x"), "--dim x: expected NAME=SIZE"),
-        (("--dim", "x=3"), "--dim x: the model has no such dimension"),
+        (("--dim", "x=3"), "--dim x: the model has no such dimension; all of its dimensions have sizes"),
         (("--batch", "0"), "--batch is 0; expected a whole number from 1"),
         (("--timeout", "0s"), '--timeout: "0s" is zero'),
-        (("--inputs", "missing.npz"), "missing.npz: is not an .npz file of arrays: No such file"),
-        (("--optimization", "much"), "optimization: much is not a level; known are none, basic, extended, all"),
+        (("--inputs", "missing.npz"), "missing.npz: no such file"),
+        (("--optimization", "much"), "--optimization: much is not a level; known are none, basic, extended, all"),
         (("--trace", "no/such/folder.json"), "there is no folder"),
     ],
 )
@@ -545,7 +589,7 @@ def test_the_command_with_wrong_arguments(arguments: tuple[str, ...], message: s
     given = arguments if arguments[0] == "--model" else ("--model", str(model), *arguments)
     done = run("run", problem, plan, *given)
     assert done.code == 2, done.out
-    assert message in done.err
+    assert message in f"\n{done.err}"
 
 
 def test_the_command_with_another_model_or_plan(tmp_path: Path) -> None:

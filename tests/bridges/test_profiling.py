@@ -308,6 +308,11 @@ class TestProfiles:
         path = csv(tmp_path, "placeopt: 1", "tasks: {a: {tme: 3 ms}}", name="p.yaml")
         with pytest.raises(SpecError, match=r"p.yaml:2:13: tasks.a.tme: unknown key; did you mean time\?"):
             read_profile(path)
+        path = csv(tmp_path, "placeopt: 1", "devices: {cpu: {}}", "tasks: {a: {time: 3 ms}}", name="q.yaml")
+        with pytest.raises(
+            SpecError, match=r"q\.yaml:2:1: devices: this looks like a problem file, expected a profile"
+        ):
+            read_profile(path)
 
 
 PROFILE = {
@@ -428,7 +433,7 @@ class TestCommand:
             (["{m}"], "--batch is missing; expected the batch size to estimate for"),
             (["--transfers", "{t}", "-b", 3], "--batch, --at, --device and --against need a file of measurements"),
             (["{m}", "-b", 3, "--out", "{m}"], "which is read; expected another file"),
-            (["{m}", "-b", 0], "batch: 0 is not a batch size"),
+            (["{m}", "-b", 0], "--batch is 0; expected a whole number from 1"),
             (["{t}", "-b", 3], "t.csv:1: column operator: is missing; the file has bytes, seconds"),
         ],
     )

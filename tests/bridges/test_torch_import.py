@@ -107,6 +107,8 @@ class TestCosts:
 
     def test_precision_replaces_fp32(self) -> None:
         assert tasks_of(nn.Linear(4, 4), torch.zeros(2, 4), precision="tf32")["linear"]["precision"] == "tf32"
+        with pytest.raises(po.UsageError, match='the precision "tf23" is not a number format; did you mean tf32'):
+            po.from_torch(nn.Linear(4, 4), (torch.zeros(2, 4),), precision="tf23")
 
     def test_operators_of_other_libraries_are_guessed(self) -> None:
         library = torch.library.Library("placeopt_test", "DEF")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import EntryPoint, PackageNotFoundError
@@ -414,3 +415,7 @@ def test_many_issues_are_counted_and_json_lists_all_of_them(tmp_path: Path) -> N
     full = run("inspect", path, "--json")
     assert (full.code, len(full.err.splitlines())) == (2, 121)
     assert full.err.endswith("placeopt: 120 problems found\n")
+    graph = tmp_path / "graph.stg"
+    graph.write_text("120\n" + "x y z\n" * 120)
+    last = run("import", graph, "--format", "stg").err.splitlines()[-1]  # a command without --json
+    assert re.fullmatch(r"placeopt: \d+ problems found, of which \d+ are not listed", last)

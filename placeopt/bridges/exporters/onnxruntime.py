@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
-from placeopt.bridges.onnx_models.submodels import Split, Writer, split_model, whole_part
+from placeopt.bridges.onnx_models.submodels import Split, Writer, notes_on_sizes, split_model, whole_part
 from placeopt.errors import UsageError, alternatives, counted, listing, visible
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import durations
@@ -33,8 +33,9 @@ VERSION = 1
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 PROVIDERS: Mapping[str, str] = {
-    **dict.fromkeys(("cpu", "core", "xeon", "epyc"), CPU),
-    **dict.fromkeys(("gpu", "cuda", "nvidia", "jetson", "rtx", "h100", "h200", "a100", "v100", "t4", "l4"), CUDA),
+    **dict.fromkeys(("cpu", "core", "xeon", "epyc", "raspberry"), CPU),
+    **dict.fromkeys(("gpu", "cuda", "nvidia", "jetson", "rtx"), CUDA),
+    **dict.fromkeys(("b200", "h200", "h100", "a100", "v100", "t4", "a10", "l4", "l40s"), CUDA),
     **dict.fromkeys(("amd", "rocm", "mi"), "MIGraphXExecutionProvider"),
     "tensorrt": "TensorrtExecutionProvider",
     "openvino": "OpenVINOExecutionProvider",
@@ -81,7 +82,7 @@ def export_segments(request: ExportRequest, folder: Path) -> Exported:
         f"{counted(len(files), 'segment')} on {counted(len(used), 'device')}, "
         f"{counted(len(split.crossing), 'tensor')} between segments; {MANIFEST} states order, devices and tensors"
     )
-    notes = []
+    notes = [*notes_on_sizes(request.problem, writer.model)]
     if split.duplicated_bytes:
         notes.append(
             "weights that several segments read are present in each of them: "
@@ -234,7 +235,7 @@ def _distinct_providers(problem: Problem, used: list[int], stated: Mapping[str, 
         sharing = [problem.device_names[d] for d in used if found[d] == provider]
         if len(sharing) > 1:
             raise UsageError(
-                f"the devices {listing(sharing)} all need {provider}, and a session has one instance of a provider; "
+                f"the devices {listing(sharing)} share {provider}, and a session has one instance of a provider; "
                 "--to onnxruntime writes a model for each segment instead"
             )
     return found

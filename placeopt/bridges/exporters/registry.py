@@ -35,14 +35,14 @@ class Exporter:
 
 EXPORTERS: dict[str, Exporter] = {
     "onnxruntime": Exporter(
-        "ONNX models for each segment, and a manifest",
+        "an ONNX model for each segment, and a manifest (extra onnx)",
         folder=export_segments,
         needs_model=True,
         takes_providers=True,
         has_segments=True,
     ),
     "onnxruntime-session": Exporter(
-        "an ONNX model for one session, nodes annotated with devices",
+        "an ONNX model with annotated nodes for one session (extra onnx)",
         folder=export_session,
         needs_model=True,
         takes_providers=True,
@@ -52,7 +52,7 @@ EXPORTERS: dict[str, Exporter] = {
     ),
     SPLIT_SPEC: Exporter("the stages for torch.distributed.pipelining, JSON", export_split_spec, takes_providers=True),
     openvino.NAME: Exporter(
-        "affinities of an ONNX model for HETERO of OpenVINO, JSON",
+        "affinities of an ONNX model for HETERO of OpenVINO, JSON (extra onnx)",
         text=openvino.export,
         needs_model=True,
         takes_providers=True,
@@ -61,9 +61,7 @@ EXPORTERS: dict[str, Exporter] = {
         "node data of Model Explorer: device, start and duration, JSON", folder=model_explorer.export
     ),
     dot.NAME: Exporter("the task graph with devices as colours, for Graphviz", text=dot.export),
-    llama_cpp.NAME: Exporter(
-        "arguments of llama.cpp: -ngl, -ts and -ot; checked with --model FILE.gguf", llama_cpp.text, takes_model=True
-    ),
+    llama_cpp.NAME: Exporter("arguments of llama.cpp: -ngl, -ts and -ot", llama_cpp.text, takes_model=True),
     vllm.NAME: Exporter("environment and arguments of vLLM: VLLM_PP_LAYER_PARTITION", vllm.text),
 }
 

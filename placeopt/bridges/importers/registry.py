@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
@@ -18,7 +19,7 @@ from placeopt.bridges.importers import (
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.language_models import gguf, hf_config
 from placeopt.bridges.importers.sample import Sample
-from placeopt.errors import UsageError, alternatives, listing
+from placeopt.errors import DocumentError, Issue, UsageError, alternatives, listing
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath, descriptor
 
@@ -39,22 +40,46 @@ class Importer:
 
 
 IMPORTERS: dict[str, Importer] = {
-    dnn_partitioning.NAME: Importer(
-        "graphs of Tarnawski et al. 2020 (Efficient Algorithms for Device Placement of DNN Graph Operators), JSON",
-        dnn_partitioning.recognises,
-        dnn_partitioning.read,
-    ),
     onnx_model.NAME: Importer(
-        "ONNX models (.onnx)",
+        "ONNX models, .onnx (extra onnx)",
         onnx_model.recognises,
         onnx_model.read,
         onnx_model.TAKES,
     ),
     torch_export.NAME: Importer(
-        "PyTorch models that torch.export.save wrote, .pt2 (extra: torch)",
+        "PyTorch models, saved by torch.export.save, .pt2 (extra torch)",
         torch_export.recognises,
         torch_export.read,
         torch_export.TAKES,
+    ),
+    gguf.NAME: Importer(
+        "language models of llama.cpp, .gguf (extra gguf)",
+        gguf.recognises,
+        gguf.read,
+        frozenset({"network", "batch", "level", "context", "phase"}),
+    ),
+    hf_config.NAME: Importer(
+        "language models of Hugging Face, config.json",
+        hf_config.recognises,
+        hf_config.read,
+        frozenset({"network", "batch", "level", "precision", "context", "phase"}),
+    ),
+    wfformat.NAME: Importer(
+        "scientific workflows in WfFormat 1.5 and 1.6 (WfCommons), JSON",
+        wfformat.recognises,
+        wfformat.read,
+        frozenset({"network"}),
+    ),
+    stg.NAME: Importer(
+        "task graphs of the Standard Task Graph Set (Tobita and Kasahara 2002)",
+        stg.recognises,
+        stg.read,
+        frozenset({"network"}),
+    ),
+    dnn_partitioning.NAME: Importer(
+        "layer graphs of Tarnawski et al. 2020, JSON",
+        dnn_partitioning.recognises,
+        dnn_partitioning.read,
     ),
     dot.NAME: Importer(
         "graphs in DOT, the language of Graphviz",
@@ -73,30 +98,6 @@ IMPORTERS: dict[str, Importer] = {
         json_graph.recognises,
         json_graph.read,
         frozenset({"network"}),
-    ),
-    stg.NAME: Importer(
-        "task graphs of the Standard Task Graph Set (Tobita and Kasahara 2002)",
-        stg.recognises,
-        stg.read,
-        frozenset({"network"}),
-    ),
-    wfformat.NAME: Importer(
-        "scientific workflows in WfFormat 1.5 and 1.6 (WfCommons), JSON",
-        wfformat.recognises,
-        wfformat.read,
-        frozenset({"network"}),
-    ),
-    gguf.NAME: Importer(
-        "language models of llama.cpp (extra gguf)",
-        gguf.recognises,
-        gguf.read,
-        frozenset({"network", "batch", "level", "context", "phase"}),
-    ),
-    hf_config.NAME: Importer(
-        "language models of Hugging Face, as config.json",
-        hf_config.recognises,
-        hf_config.read,
-        frozenset({"network", "batch", "level", "precision", "context", "phase"}),
     ),
 }
 
@@ -141,11 +142,30 @@ OPTIONS = {
 """The option of the command line for each field of ImportOptions that depends on the format."""
 
 
+_OWN = re.compile(rb'^(placeopt(_plan)?:|\s*\{\s*"placeopt(_plan)?"\s*:)', re.MULTILINE)
+"""The first key of problem and plan files, in YAML or JSON."""
+
+
+_ELSEWHERE = {
+    ".py": "it is a program; po.from_torch and po.from_dask import models and graphs in Python",
+    ".pt": "PyTorch models are imported from files that torch.export.save wrote",
+    ".pth": "PyTorch models are imported from files that torch.export.save wrote",
+    ".safetensors": "it has weights without a graph; import the config.json of the model",
+}
+"""Where the model of a file without a known format is found, by the ending of the name."""
+
+
 def _recognised(path: StrPath) -> str:
     if descriptor(path) is not None:
         raise UsageError(f"{path} can be read only once; state --format, one of {listing(list(IMPORTERS), 20)}")
     sample = Sample(path)
+    if not sample.start:
+        raise DocumentError([Issue("the file is empty", (), str(path))])
     found = [name for name, importer in IMPORTERS.items() if importer.recognises(sample)]
+    if not found and _OWN.search(sample.start):
+        raise UsageError(f"{path} is a file of placeopt already; expected a file of another tool")
+    if not found and sample.suffix in _ELSEWHERE:
+        raise UsageError(f"{path} cannot be imported: {_ELSEWHERE[sample.suffix]}")
     if len(found) != 1:
         what = f"like {' and '.join(found)}" if found else "like no known format"
         raise UsageError(f"{path} looks {what}; state --format, one of {listing(list(IMPORTERS), 20)}")

@@ -18,10 +18,11 @@ from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.sample import Sample
 from placeopt.bridges.networks import network_of
 from placeopt.bridges.operators import OperatorGraph
-from placeopt.errors import DocumentError, Issue, SpecError, UsageError
+from placeopt.errors import UsageError, alternatives
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
-from placeopt.model.units import is_whole
+from placeopt.io.spec import NUMBER_FORMATS
+from placeopt.model.units import is_whole, shown
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -55,8 +56,6 @@ def read(path: StrPath, options: ImportOptions) -> Imported:
             return _imported(program, options, source, "op" if options.level is None else options.level)
         except UsageError as error:
             raise UsageError(f"{path}: {error}") from None
-        except SpecError as error:
-            raise DocumentError([Issue(f"the costs are out of range: {error}", (), str(path))]) from None
 
 
 def from_torch(
@@ -201,6 +200,9 @@ def _imported(
     from placeopt.bridges.pytorch.sizes import Sizes, symbol_values
     from placeopt.bridges.pytorch.training import training_kernels
 
+    if options.precision is not None and options.precision not in NUMBER_FORMATS:
+        known = alternatives(options.precision, NUMBER_FORMATS, 10)
+        raise UsageError(f"the precision {shown(options.precision)} is not a number format{known}")
     chosen = level_of(level)
     sharing = Sharing(shared)
     sizes = Sizes(symbol_values(program, options.dims, options.batch))

@@ -66,7 +66,8 @@ def state_dims(
     known = list(dict.fromkeys(_names((*graph.input, *graph.output, *graph.value_info))))
     for name in dims:
         if name not in used:
-            raise UsageError(f"--dim {name}: the model has no such dimension{alternatives(name, known)}")
+            hint = alternatives(name, known) if known else "; all of its dimensions have sizes"
+            raise UsageError(f"--dim {name}: the model has no such dimension{hint}")
     unknown = list(dict.fromkeys(name for value in inputs for name in _open(value)))
     if unknown:
         first = {name for value in inputs for axis, name in _open_axes(value) if axis == 0}

@@ -223,6 +223,31 @@ def task_index(problem: Problem, model: OnnxModel) -> dict[str, int]:
     return index
 
 
+def notes_on_sizes(problem: Problem, model: OnnxModel) -> tuple[str, ...]:
+    """State that all tensors have other sizes than the payloads of the problem: another batch size, for example."""
+    names = problem.task_names
+    payload = {
+        (names[source], names[target]): amount
+        for source, target, amount in zip(
+            problem.edge_source.tolist(), problem.edge_target.tolist(), problem.payload.tolist(), strict=True
+        )
+    }
+    compared = [
+        payload[source, node.task] in (model.tensors[name].bytes, sum(model.tensors[n].bytes for n in writes))
+        for node in model.nodes
+        for name in node.reads
+        if (source := model.producers.get(name)) is not None
+        and (writes := model.tasks[source].writes)
+        and payload[source, node.task]
+    ]
+    if any(compared) or not compared:
+        return ()
+    return (
+        "the tensors of the model have other sizes than the payloads of the problem, for which times are predicted; "
+        "state the --batch and --dim of the import",
+    )
+
+
 def _mismatch(model: OnnxModel, unknown: Sequence[str], missing: Sequence[str]) -> str:
     file = model.file or "the model"
     parts = []

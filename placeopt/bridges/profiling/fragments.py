@@ -103,7 +103,12 @@ def whole_bytes(amount: float) -> int:
 
 def read_profile(path: str | Path) -> dict[str, Any]:
     """Read a profile file as plain data; raises a SpecError that lists every issue."""
-    return _checked(_read(path), ProfileFile)
+    document = _read(path)
+    if isinstance(document.data, dict) and "devices" in document.data:
+        raise SpecError(
+            [document.issue("this looks like a problem file, expected a profile", ("devices",), at_key=True)]
+        )
+    return _checked(document, ProfileFile)
 
 
 def self_contained(path: str | Path, out: Path | None = None) -> dict[str, Any]:

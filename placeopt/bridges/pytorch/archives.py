@@ -66,7 +66,8 @@ class _Archive:
             raise self._error(f"holds {excerpt(found.decode(errors='replace'))}; expected pt2", marks[0])
         models = [name for name in names if name.startswith(f"{folder}models/") and name.endswith(".json")]
         if len(models) != 1:
-            raise self._error(f"the archive holds {counted(len(models), 'program')} ({listing(models)}); expected one")
+            shown = f" ({listing(models)})" if models else ""
+            raise self._error(f"the archive holds {counted(len(models), 'program')}{shown}; expected one")
         self.model = models[0]
         self.content = self._member(archive, self.model)
         name = self.model[len(f"{folder}models/") : -len(".json")]

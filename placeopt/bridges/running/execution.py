@@ -10,7 +10,7 @@ import numpy as np
 
 from placeopt.bridges.exporters.onnxruntime import CPU, provider_of
 from placeopt.bridges.extras import require
-from placeopt.bridges.onnx_models.submodels import Split, Writer, split_model, whole_part
+from placeopt.bridges.onnx_models.submodels import Split, Writer, notes_on_sizes, split_model, whole_part
 from placeopt.bridges.running.fitting import node_seconds, transfers
 from placeopt.bridges.running.folding import folded
 from placeopt.bridges.running.pool import Job, Part, Pool, Settings, core_shares
@@ -27,6 +27,8 @@ from placeopt.simulation import retime
 LARGEST_RUNS = 100_000
 WHOLE = "whole.onnx"
 """The unsplit model with computed constants and with the names of tasks."""
+RESIZED = "resized.onnx"
+"""The unsplit model with other sizes of its inputs than the file, whose fixed sizes a run would reject."""
 
 
 def run_onnx(
@@ -88,12 +90,12 @@ def run_onnx(
         If onnxruntime is not installed.
     """
     check_schedule("run_onnx", problem, schedule)
-    _check_numbers(runs, warmup, threads, seed, timeout)
-    if optimization not in LEVELS:
-        raise UsageError(f"optimization: {optimization} is not a level{alternatives(optimization, LEVELS)}")
+    check_arguments(runs, warmup, threads, seed, optimization)
+    if not 0 < timeout < float("inf"):
+        raise UsageError(f"timeout: {timeout!r} is not a time; expected a positive number of seconds")
     require("onnxruntime", "onnxruntime", "runs of ONNX models")
     settings = Settings(threads, optimization, float(timeout))
-    source = Path(model).resolve()
+    source = Path(model)
     writer = Writer(source, batch, dims)
     split = split_model(problem, schedule, writer.model, few_segments=few_segments)
     given = _inputs(inputs, writer, seed)
@@ -102,7 +104,10 @@ def run_onnx(
         files = {name: f"input-{k}.npy" for k, name in enumerate(given)}
         for name, value in given.items():
             write_array(folder / files[name], value)
-        original, given_writer = _whole(writer, str(source)), writer
+        original, given_writer = _whole(writer, str(source.resolve())), writer
+        if _is_resized(writer):
+            writer.write(folder / RESIZED, whole_part(writer.model))
+            original = _whole(writer, RESIZED)
         writer = folded(writer, folder)
         if writer is given_writer:
             one_device, reference = _alone(original, files, folder, settings, runs, warmup)
@@ -137,11 +142,17 @@ def run_onnx(
         one_device=one_device,
         differences=differences,
         cores={job.name: job.cores for job in jobs},
-        notes=(*_notes(problem, jobs, threads), *_odd(reference), *_random(_differences(writer, again, reference))),
+        notes=(
+            *notes_on_sizes(problem, writer.model),
+            *_notes(problem, jobs, threads),
+            *_odd(reference),
+            *_random(_differences(writer, again, reference)),
+        ),
     )
 
 
-def _check_numbers(runs: int, warmup: int, threads: int, seed: int, timeout: float) -> None:
+def check_arguments(runs: int, warmup: int, threads: int, seed: int, optimization: str, prefix: str = "") -> None:
+    """Reject numbers out of range and unknown optimizations; messages name arguments with a prefix, such as `--`."""
     for name, number, least, most in (
         ("runs", runs, 1, LARGEST_RUNS),
         ("warmup", warmup, 0, LARGEST_RUNS),
@@ -149,9 +160,11 @@ def _check_numbers(runs: int, warmup: int, threads: int, seed: int, timeout: flo
         ("seed", seed, 0, 2**63),
     ):
         if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
-            raise UsageError(f"{name}: {number!r} is out of range; expected a whole number from {least} to {most:,}")
-    if not 0 < timeout < float("inf"):
-        raise UsageError(f"timeout: {timeout!r} is not a time; expected a positive number of seconds")
+            raise UsageError(
+                f"{prefix}{name}: {number!r} is out of range; expected a whole number from {least} to {most:,}"
+            )
+    if optimization not in LEVELS:
+        raise UsageError(f"{prefix}optimization: {optimization} is not a level{alternatives(optimization, LEVELS)}")
 
 
 def _inputs(inputs: Mapping[str, Any] | StrPath | None, writer: Writer, seed: int) -> dict[str, Any]:
@@ -172,6 +185,17 @@ def _check_types(split: Split, writer: Writer) -> None:
             raise UsageError(
                 f"processes cannot exchange {name}, because NumPy has no arrays of type {element or 'unknown'}"
             )
+
+
+def _is_resized(writer: Writer) -> bool:
+    """Whether the sizes of the import differ from sizes that the file fixes."""
+    tensors = writer.model.tensors
+    return any(
+        dim.HasField("dim_value") and dim.dim_value != length
+        for value in writer.proto.graph.input
+        if value.name in writer.model.inputs
+        for dim, length in zip(value.type.tensor_type.shape.dim, tensors[value.name].shape or (), strict=False)
+    )
 
 
 def _whole(writer: Writer, file: str) -> Part:
@@ -209,7 +233,7 @@ def _fit(
     link, overhead = transfers(moved, folder, settings, runs)
     here = fitted_problem(problem, seconds, link)
     again = retime(here, Schedule(schedule.device, schedule.start))
-    known = sum(name in seconds for name in problem.task_names)
+    known = {name: seconds[name] for name in problem.task_names if name in seconds}
     several = len(np.unique(split.segments.device)) > 1
     fit = Fit(problem.n_tasks, known, link if several else None, overhead)
     return predict(here, again, split, round(overhead * NANO)), fit

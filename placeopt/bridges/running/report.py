@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from placeopt.bridges.profiling import TransferModel
+from placeopt.bridges.profiling.estimates import time_text
 from placeopt.bridges.running.prediction import Prediction
 from placeopt.bridges.running.tensors import Difference
 from placeopt.model.arrays import Float, Int
@@ -23,12 +25,25 @@ class Fit:
 
     problem_tasks: int
     """Number of tasks of the problem."""
-    measured_tasks: int
-    """Tasks with a measured duration; the others keep that of the problem."""
+    seconds: Mapping[str, float]
+    """Measured durations by task; other tasks keep that of the problem."""
     transfer: TransferModel | None
     """Transfers between two workers; None if the plan uses one device."""
     overhead: float
     """Seconds that each segment takes in addition to its tasks."""
+
+    @property
+    def measured_tasks(self) -> int:
+        """Number of tasks with a measured duration."""
+        return len(self.seconds)
+
+    def profile(self) -> dict[str, Any]:
+        """The measured durations and the link as a profile, for `placeopt.bridges.profiling.apply_profile`."""
+        document: dict[str, Any] = {"placeopt": 1, "source": "Measured by placeopt run --fit."}
+        if self.transfer is not None:
+            document["links"] = {"default": self.transfer.link()}
+        document["tasks"] = {name: {"time": time_text(seconds)} for name, seconds in self.seconds.items()}
+        return document
 
 
 @dataclass(frozen=True, slots=True, eq=False)

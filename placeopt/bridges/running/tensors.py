@@ -90,6 +90,8 @@ def read_inputs(path: Path, model: OnnxModel) -> dict[str, Any]:
             file.seek(0)
             with np.load(file, allow_pickle=False) as arrays:
                 found = {name: arrays[name] for name in arrays.files}
+    except FileNotFoundError:
+        raise DocumentError([Issue("no such file", (), str(path))]) from None
     except UNPACKING as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise DocumentError([Issue(f"is not an .npz file of arrays: {reason}", (), str(path))]) from None

@@ -18,7 +18,10 @@ from placeopt.errors import UsageError
 def import_file(
     file: Annotated[Path | None, input_argument("FILE", "The file to convert; without it, list the formats.")] = None,
     format: Annotated[
-        str | None, typer.Option("--format", "-f", help="Format of the file; by default detected from its content.")
+        str | None,
+        typer.Option(
+            "--format", "-f", help="Format of the file, such as `onnx`; by default detected from its content."
+        ),
     ] = None,
     devices: Annotated[
         str | None,
@@ -30,7 +33,14 @@ def import_file(
     ] = None,
     batch: BatchSize = None,
     dim: Dimensions = None,
-    level: Annotated[str | None, typer.Option("--level", help="Granularity of the tasks of a model.")] = None,
+    level: Annotated[
+        str | None,
+        typer.Option(
+            "--level",
+            help="Tasks of a model: `op`, `module` or a depth for torch-export; `layer`, `part`, `expert` or `tensor` "
+            "for gguf and hf-config.",
+        ),
+    ] = None,
     precision: Annotated[
         str | None, typer.Option("--precision", help="Number format of the computation, such as `fp16`.")
     ] = None,
@@ -53,6 +63,8 @@ def import_file(
     from placeopt.model import units
 
     if file is None:
+        if any(given is not None for given in (format, devices, out)):
+            raise UsageError("the file is missing; expected placeopt import FILE")
         for known, importer in IMPORTERS.items():
             typer.echo(f"{known:<18} {importer.description}")
         return
@@ -86,9 +98,12 @@ def export(
         Path | None, input_argument("PROBLEM", "A problem file, or - for standard input; without it, list the formats.")
     ] = None,
     plan: Annotated[Path | None, input_argument("PLAN", "A plan file, as `solve --out` writes it.")] = None,
-    to: Annotated[str | None, typer.Option("--to", help="Format of a runtime.")] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="FORMAT", help="Format of a runtime, such as `onnxruntime`.")
+    ] = None,
     model: Annotated[
-        Path | None, input_option("--model", help="The model from which the problem was imported, for formats with it.")
+        Path | None,
+        input_option("--model", help="The model from which the problem was imported; formats of ONNX models need it."),
     ] = None,
     batch: BatchSize = None,
     dim: Dimensions = None,
@@ -118,6 +133,8 @@ def export(
     from placeopt.verifier import verify
 
     if problem is None:
+        if any(given is not None for given in (to, trace, report)):
+            raise UsageError("the problem and the plan are missing; expected placeopt export PROBLEM PLAN")
         for known, listed in EXPORTERS.items():
             typer.echo(f"{known:<20} {listed.description}")
         return

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from placeopt.cli.arguments import check_count
 from placeopt.cli.files import check_targets, write_document
 from placeopt.cli.options import AsJson, DocumentFile
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
@@ -14,7 +15,7 @@ from placeopt.cli.parameters import input_argument, input_option, output_option
 from placeopt.errors import UsageError
 
 app = typer.Typer(
-    help="Estimate durations and memory at a larger batch size, and link speeds, from measurements.",
+    help="Estimate durations, memory, link speeds and efficiencies from measurements and traces.",
     no_args_is_help=True,
 )
 
@@ -74,6 +75,8 @@ def fit(
         raise UsageError("--batch, --at, --device and --against need a file of measurements")
     if measurements and batch is None:
         raise UsageError("--batch is missing; expected the batch size to estimate for, such as --batch 512")
+    for option, number in (("--batch", batch), *(("--at", each) for each in at or ())):
+        check_count(option, number)
     check_targets(("--out", out))
     profile, model = None, None
     ignored: dict[str, tuple[str, ...]] = {}

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from placeopt.cli.arguments import check_count, seconds, sizes
-from placeopt.cli.files import check_targets, written
+from placeopt.cli.files import check_targets, write_document, written
 from placeopt.cli.options import AsJson, BatchSize, Dimensions, FewSegments, PlanPath, ProblemFile
 from placeopt.cli.output import note_violations, print_json, print_notes, stdout_console
 from placeopt.cli.parameters import input_option, output_option, time_option
+from placeopt.errors import UsageError
 
 
 def run(
@@ -23,6 +24,10 @@ def run(
     fit: Annotated[
         bool, typer.Option("--fit", help="Measure nodes and transfers first, and predict times from that, too.")
     ] = False,
+    profile: Annotated[
+        Path | None,
+        output_option("--profile", help="With --fit, write the measured times for `placeopt profile apply`."),
+    ] = None,
     inputs: Annotated[
         Path | None, input_option("--inputs", help="An .npz file with an array for each input; random by default.")
     ] = None,
@@ -47,7 +52,7 @@ def run(
 
     Each device is a process with ONNX Runtime. The exit code is 1 if an output differs from that of the unsplit model.
     """
-    from placeopt.bridges.running.execution import run_onnx
+    from placeopt.bridges.running.execution import check_arguments, run_onnx
     from placeopt.bridges.running.report import TOLERANCE
     from placeopt.cli.terminal.running import print_run
     from placeopt.io.compiler import load
@@ -55,11 +60,14 @@ def run(
     from placeopt.verifier import verify
     from placeopt.views.traces import write_spans
 
+    if profile is not None and not fit:
+        raise UsageError("--profile needs --fit, which measures the times")
+    check_arguments(runs, warmup, threads, seed, optimization, prefix="--")
     check_count("--batch", batch)
     limit = seconds(timeout, "--timeout")
     assert limit is not None
     named = sizes(dim)
-    check_targets(("--trace", trace))
+    check_targets(("--profile", profile), ("--trace", trace))
     compiled = load(problem)
     read = read_plan(plan, compiled)
     note_violations(verify(compiled, read.schedule, read.claim).violations)
@@ -85,6 +93,8 @@ def run(
     else:
         print_run(stdout_console(), report)
     done = written(trace, lambda path: write_spans(path, report.spans(), {"problem": report.problem}))
+    if report.fit is not None and profile is not None:
+        write_document(report.fit.profile(), profile)
     if not report.equal:
         print_notes(f"an output differs from that of the unsplit model by more than {TOLERANCE:g}")
     raise typer.Exit(2 if not done else 0 if report.equal else 1)
