@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import io
 import json
 import os
 import signal
@@ -17,6 +19,7 @@ import numpy as np
 import psutil
 import pytest
 import yaml
+from rich.console import Console
 
 import placeopt as po
 
@@ -33,6 +36,7 @@ from placeopt.bridges.running.pool import Job, Part, Pool, Settings, core_shares
 from placeopt.bridges.running.prediction import predict  # noqa: E402
 from placeopt.bridges.running.tensors import difference, random_inputs, read_inputs  # noqa: E402
 from placeopt.bridges.running.worker import receive_tensor, send_tensor, write_array  # noqa: E402
+from placeopt.cli.terminal.running import print_run  # noqa: E402
 from placeopt.io.formats.documents import to_yaml  # noqa: E402
 from placeopt.io.formats.problems import problem_document  # noqa: E402
 
@@ -539,6 +543,20 @@ def test_a_fit_is_a_profile_that_applies_to_the_problem(tmp_path: Path) -> None:
     tasks = yaml.safe_load(measured.read_text())["tasks"]
     assert list(tasks) == list(before.task_names)
     assert all(set(task) == {"time"} for task in tasks.values())
+
+
+def test_runs_that_vary_are_stated(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem = problem_of(model)
+    report = po.run_onnx(problem, po.simulate(problem, [0, 1, 0, 1]), model, runs=2)
+    shape = report.end.shape
+    for longest, stated in ((1.5, False), (3.0, True)):
+        end = np.array([[1.0], [longest]]) * np.ones(shape)
+        console = Console(file=io.StringIO(), width=140)
+        print_run(console, dataclasses.replace(report, start=np.zeros(shape), end=end))
+        text = console.file.getvalue()  # type: ignore[attr-defined]
+        assert f"2, of 1 s to {longest:g} s" in text
+        assert ("; other programs may use the cores" in text) == stated
 
 
 def test_the_command_prints_json(tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ from placeopt.model.units import time_text
 SHOWN = 20
 """Most segments that are printed: those with the longest measured times."""
 
+VARYING = 2
+"""Ratio of the longest run to the shortest one from which on a cause is stated."""
+
 
 def print_run(console: Console, report: RunReport) -> None:
     """Print the segments with predicted and measured times, the whole run, and whether outputs are equal."""
@@ -88,7 +91,9 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
             f"({visible(worst.output, 40)}); the limit is {TOLERANCE:g}",
         ))  # fmt: skip
     ends = report.end.max(axis=1)
-    facts.append(("runs", f"{report.runs:,}, of {_time(float(ends.min()))} to {_time(float(ends.max()))}"))
+    shortest, longest = float(ends.min()), float(ends.max())
+    varying = "; other programs may use the cores" if longest > VARYING * shortest else ""
+    facts.append(("runs", f"{report.runs:,}, of {_time(shortest)} to {_time(longest)}{varying}"))
     ratio = float(np.median(report.one_device)) / report.makespan if report.makespan else math.nan
     facts.append(("speedup", f"{ratio:.2f} over the unsplit model"))
     facts.append(("error", _error(report)))
