@@ -73,6 +73,10 @@ def forgotten(client: Any) -> bool:
     return not client.futures
 
 
+def type_name(value: object) -> str:
+    return type(value).__name__
+
+
 def where(inputs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The worker that runs this, and what it was given."""
     return str(distributed.get_worker().name), dict(inputs)
@@ -349,6 +353,24 @@ class TestMistakes:
             po.run_on_dask(client, found, placed(found, "0110"), functions)
         assert isinstance(caught.value.__cause__, KeyError)
         assert forgotten(client)
+
+    @pytest.mark.parametrize("error", [ValueError("x" * 20_000), SystemExit(3), KeyboardInterrupt()], ids=type_name)
+    def test_exceptions_of_any_kind(self, client: Any, error: BaseException) -> None:
+        def fails(_inputs: Mapping[str, Any]) -> None:
+            raise error
+
+        found = problem(DIAMOND)
+        functions = {**dict.fromkeys("abcd", where), "a": fails}
+        name = type(error).__name__
+        with pytest.raises(po.ExecutionError, match=f"^task a failed on worker cpu: {name}: ") as caught:
+            po.run_on_dask(client, found, placed(found, "0110"), functions)
+        assert type(caught.value.__cause__) is type(error)
+
+    def test_a_function_that_cannot_be_sent(self, client: Any) -> None:
+        lock = threading.Lock()
+        found = problem({"a": {"time": 1}})
+        with pytest.raises(po.UsageError, match="functions: that of task a cannot be sent to a worker"):
+            po.run_on_dask(client, found, placed(found, "0"), {"a": lambda _inputs: lock})
 
     def test_an_exception_that_cannot_be_sent(self, client: Any) -> None:
         class OddError(Exception):

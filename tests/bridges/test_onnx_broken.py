@@ -85,9 +85,9 @@ def other_opset(made: ModelProto) -> None:
 
 
 def huge_input(made: ModelProto) -> None:
-    shape_of_input(2**50, 3, 4, 4)(made)
+    shape_of_input(2**57, 3, 4, 4)(made)
     del made.graph.node[2:]
-    made.graph.output[0].CopyFrom(helper.make_tensor_value_info("r", TensorProto.FLOAT, [2**50, 8, 4, 4]))
+    made.graph.output[0].CopyFrom(helper.make_tensor_value_info("r", TensorProto.FLOAT, [2**57, 8, 4, 4]))
 
 
 def output(name: str, *sizes: int) -> Callable[[ModelProto], None]:

@@ -27,6 +27,7 @@ from placeopt.bridges.onnx_models import LiveNode, OnnxModel, Tensor, read_model
 from placeopt.bridges.onnx_models.sizes import size
 from placeopt.bridges.operators import Operator, OperatorGraph
 from placeopt.errors import DocumentError, Issue, SpecError, UsageError, counted, listing
+from placeopt.io.compiler import compile_spec
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
 
@@ -77,13 +78,15 @@ def recognises(sample: Sample) -> bool:
 def read(path: StrPath, options: ImportOptions) -> Imported:
     """Read a model file as a problem document."""
     try:
-        return _imported(path, options)
+        imported = _imported(path, options)
+        compile_spec(imported.document)
     except SpecError as error:
         located = [
             Issue(f"the costs are out of range: {issue}", (), str(path)) if issue.path[:1] == ("tasks",) else issue
             for issue in error.issues
         ]
         raise DocumentError(located) from None
+    return imported
 
 
 def from_onnx(

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as wait_in_threads
 from dataclasses import dataclass
 from fractions import Fraction
+from pickle import PicklingError
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 POLL = 0.5
 """Seconds between two checks that all workers are alive."""
+_LONGEST = 5000
+"""Most characters of the message of an exception; Dask replaces exceptions with longer messages."""
 _STORE = "_placeopt_runs"
 """The attribute of a worker with the measured times of each run."""
 
@@ -159,7 +162,8 @@ def run_on_dask(
     Raises
     ------
     UsageError
-        If the plan is not feasible, a function or a worker is missing, or the client is asynchronous.
+        If the plan is not feasible, a function or a worker is missing, a function cannot be sent to a worker, or the
+        client is asynchronous.
     ExecutionError
         If a function raises an exception, which is its cause; if a worker is lost, or the run is cancelled. No task of
         the run is left on the cluster.
@@ -259,20 +263,26 @@ class _Run:
             edges = problem.in_edge[problem.in_start[i] : problem.in_start[i + 1]]
             producers = [names[a] for a in problem.edge_source[edges]]
             d = int(self._schedule.device[i])
-            future = self._client.submit(
-                run_task,
-                self._number,
-                names[i],
-                functions[names[i]],
-                producers,
-                last.get(d),
-                *(self._futures[producer] for producer in producers),
-                key=f"{names[i]}-{self._number}",
-                workers=[self._addresses[d]],
-                allow_other_workers=False,
-                priority=-rank,
-                pure=False,
-            )
+            try:
+                future = self._client.submit(
+                    run_task,
+                    self._number,
+                    names[i],
+                    functions[names[i]],
+                    producers,
+                    last.get(d),
+                    *(self._futures[producer] for producer in producers),
+                    key=f"{names[i]}-{self._number}",
+                    workers=[self._addresses[d]],
+                    allow_other_workers=False,
+                    priority=-rank,
+                    pure=False,
+                )
+            except (TypeError, AttributeError, PicklingError) as error:
+                raise UsageError(
+                    f"functions: that of task {visible(names[i])} cannot be sent to a worker: "
+                    f"{visible(str(error.__cause__ or error), 300)}"
+                ) from error
             self._futures[names[i]] = last[d] = future
         return self._futures
 
@@ -373,8 +383,11 @@ def run_task(
     start = time.time()
     try:
         result = function(given)
-    except Exception as error:  # noqa: BLE001 - reported with the name of the task
-        text = f"task {visible(name)} failed on worker {worker.name}: {type(error).__name__}: {error}"
+    except BaseException as error:  # noqa: BLE001 - reported with the name of the task; SystemExit would end the worker
+        text = str(error)
+        if len(text) > _LONGEST:
+            text = f"{text[:_LONGEST]}..."
+        text = f"task {visible(name)} failed on worker {worker.name}: {type(error).__name__}: {text}"
         raise TaskFailedError(text, _portable(error)) from None
     end = time.time()
     state = worker.state.tasks.get(f"{name}-{number}")
@@ -384,7 +397,7 @@ def run_task(
     return result
 
 
-def _portable(error: Exception) -> Exception | None:
+def _portable(error: BaseException) -> BaseException | None:
     """The exception if it can be sent to the client, else None."""
     from distributed.protocol.pickle import dumps, loads
 
