@@ -226,21 +226,21 @@ def _convolution_backward(gradient: Any, data: Any, weight: Any, *rest: Any, **_
     """
     transposed, mask = rest[4], rest[7]
     positions = math.prod((data if transposed else gradient)[2:])
-    return 2 * int(data[0]) * math.prod(weight) * positions * (bool(mask[0]) + bool(mask[1]))
+    return int(2 * data[0] * math.prod(weight) * positions * (bool(mask[0]) + bool(mask[1])))
 
 
 def _product(left: Any, right: Any, *_: Any, **__: Any) -> int:
     """Each row of the left matrices is multiplied by one right matrix, or by its share of the columns."""
     columns = int(right[-1]) if len(right) >= len(left) else int(right[-1]) // int(left[0])
-    return 2 * math.prod(left) * columns
+    return int(2 * math.prod(left) * columns)
 
 
 def _vector_product(left: Any, *_: Any, **__: Any) -> int:
-    return 2 * math.prod(left)
+    return int(2 * math.prod(left))
 
 
 def _added_vector_product(_: Any, matrix: Any, *__: Any, **___: Any) -> int:
-    return 2 * math.prod(matrix)
+    return int(2 * math.prod(matrix))
 
 
 _CORRECTED = {torch.ops.aten.convolution_backward: _convolution_backward}
