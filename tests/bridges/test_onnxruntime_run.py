@@ -32,6 +32,7 @@ from trace_format import breaches  # noqa: E402
 
 from placeopt.bridges.onnx_models import read_model  # noqa: E402
 from placeopt.bridges.onnx_models.submodels import split_model  # noqa: E402
+from placeopt.bridges.running import fitting  # noqa: E402
 from placeopt.bridges.running.pool import Job, Part, Pool, Settings, core_shares  # noqa: E402
 from placeopt.bridges.running.prediction import predict  # noqa: E402
 from placeopt.bridges.running.tensors import difference, random_inputs, read_inputs  # noqa: E402
@@ -131,6 +132,44 @@ def test_a_segment_waits_for_all_its_inputs_in_the_prediction(tmp_path: Path) ->
     report = po.run_onnx(problem, schedule, model, runs=1)
     assert list(report.segment_tasks) == [("Split_a",), ("Neg_c",), ("Exp_d",), ("Concat_y",)]
     assert report.predicted.makespan == report.predicted.tasks == pytest.approx(23e-9)
+
+
+@pytest.mark.parametrize(
+    ("moved", "sizes"),
+    [([], [4, 16]), ([4], [4, 16]), ([1000], [4, 1000]), ([400, 802, 4000], [4, 400, 600, 800, 2400, 4000])],
+)
+def test_transfers_of_a_number_and_of_sizes_of_the_plan_are_measured(moved: list[int], sizes: list[int]) -> None:
+    """The copy of a number is a segment without work."""
+    assert fitting.measured_sizes(moved) == sizes
+
+
+def test_durations_of_nodes_exclude_the_work_of_the_profiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of 100 us with two nodes of 10 and 20 us; the first run is slower."""
+    events = []
+    for start, scale in ((0, 5), (1000, 1), (2000, 1)):
+        for category, name, offset, length in (
+            ("Session", "model_run", 0, 100),
+            ("Node", "a_kernel_time", 20, 10),
+            ("Node", "b_kernel_time", 60, 20),
+        ):
+            times = {"ts": start + offset * scale, "dur": length * scale}
+            events.append({"cat": category, "pid": 1, "tid": 1, "ph": "X", "name": name, "args": {}, **times})
+    profile = tmp_path / "profile.json"
+    profile.write_text(json.dumps(events))
+
+    class Profiled:
+        def __init__(self, *_: object, **__: object) -> None: ...
+        def __enter__(self) -> Profiled:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+        def run(self) -> None: ...
+        def profile(self) -> Path:
+            return profile
+
+    monkeypatch.setattr(fitting, "Pool", Profiled)
+    part = Part("whole.onnx", (), ())
+    assert fitting.node_seconds(part, {}, tmp_path, Settings(1, "none", 60.0), 2) == {"a": 10e-6, "b": 20e-6}
 
 
 @pytest.mark.parametrize("name", ["shufflenet", "inception_v1"])

@@ -10,11 +10,10 @@ import numpy as np
 from placeopt.bridges.profiling import TransferModel, TransferTimes, fit_transfers, read_onnxruntime_profile
 from placeopt.bridges.running.pool import Job, Part, Pool, Settings, core_shares
 from placeopt.bridges.running.worker import write_array
-from placeopt.errors import ExecutionError
 from placeopt.io.files import size_limit
 
 SIZES = 5
-"""Largest number of sizes for which transfers are measured: the smallest and largest of the plan, and some between."""
+"""Largest number of sizes of the plan for which transfers are measured."""
 
 _PROFILE = 1 << 32
 """Size limit of a profile in bytes; `--max-size` is for files of the user."""
@@ -25,8 +24,8 @@ def node_seconds(
 ) -> dict[str, float]:
     """Return the duration of each node of a model by name, from ONNX Runtime's profiler.
 
-    It is the median over the runs, without the first one. The time of a run that the profiler assigns to no node is
-    spread evenly over the nodes.
+    It is the median over the runs, without the first one. The time of a run that the profiler assigns to no node does
+    not count, because most of it is the work of the profiler.
     """
     (cores,) = core_shares(1, settings.threads)
     with Pool([Job("profiling", (part,), inputs, cores)], folder, settings, profile=True) as pool:
@@ -35,15 +34,11 @@ def node_seconds(
         file = pool.profile()
     with size_limit(_PROFILE):
         found = read_onnxruntime_profile(file)
-    if not found.runs:
-        raise ExecutionError("the profile of ONNX Runtime has no runs")
     count = len(found.series)
     order = np.argsort(found.member, kind="stable")
     each = np.split(found.seconds[order], np.cumsum(np.bincount(found.member, minlength=count))[:-1])
-    whole = found.runs[0]
-    rest = float(np.median((whole.seconds - whole.operators)[1:])) / count
     return {
-        name: float(np.median(times[1:] if len(times) > runs else times)) + max(0.0, rest)
+        name: float(np.median(times[1:] if len(times) > runs else times))
         for (name, _device), times in zip(found.series, each, strict=True)
     }
 
@@ -52,12 +47,11 @@ def transfers(moved: Sequence[int], folder: Path, settings: Settings, runs: int)
     """Return transfers between two workers as a line, and the seconds that a segment takes without work.
 
     The first worker copies a tensor and sends it to the second one, which copies it. The transfer takes from the end
-    of the first copy to the start of the second one. The measured sizes are quantiles of `moved`, the bytes of the
-    tensors that the plan moves.
+    of the first copy to the start of the second one. The copy of the smallest size, a single number, is the segment
+    without work. `moved` are the bytes of the tensors that the plan moves.
     """
     cores = core_shares(2, settings.threads)
-    sizes = sorted({max(4, int(size) // 4 * 4) for size in np.quantile(moved or [4], np.linspace(0, 1, SIZES))})
-    sizes = sizes if len(sizes) > 1 else [*sizes, 4 * sizes[0]]
+    sizes = measured_sizes(moved)
     seconds, overhead = [], 0.0
     for size in sizes:
         count = size // 4
@@ -75,6 +69,13 @@ def transfers(moved: Sequence[int], folder: Path, settings: Settings, runs: int)
         if size == sizes[0]:
             overhead = float(np.median([end - start for _, ((start, end),) in times])) / 1e9
     return fit_transfers(TransferTimes(np.array(sizes, dtype=np.float64), np.array(seconds))), overhead
+
+
+def measured_sizes(moved: Sequence[int]) -> list[int]:
+    """Return the bytes of the tensors whose transfer is measured, ascending: a number, and quantiles of `moved`."""
+    quantiles = np.quantile(moved or [16], np.linspace(0, 1, SIZES))
+    found = {4, *(max(4, int(size) // 4 * 4) for size in quantiles)}
+    return sorted(found if len(found) > 1 else {4, 16})
 
 
 def _write_copy(path: Path, source: str, target: str, count: int) -> None:
