@@ -359,7 +359,7 @@ def test_a_form_that_a_rule_does_not_expect_is_guessed() -> None:
 def test_each_rule_is_for_an_operator_of_a_known_version() -> None:
     names = {s.name if s.domain == "" else f"{s.domain}.{s.name}" for s in defs.get_all_schemas_with_history()}
     ours = {name for name in {*FLOPS, *MOVES, *TRAFFIC} if not name.startswith("com.microsoft")}
-    assert ours - names == {"SimplifiedLayerNormalization"}  # of ONNX Runtime, without a domain of its own
+    assert ours - names == {"SimplifiedLayerNormalization"}  # of ONNX Runtime, without its own domain
     assert not set(FLOPS) & MOVES
     assert VIEWS <= MOVES
 

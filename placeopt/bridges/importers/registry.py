@@ -1,20 +1,12 @@
-"""Registry of the formats of other tools that `placeopt import` reads."""
+"""Registry of the formats of other tools that `placeopt import` reads: models, then workflows, then graphs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from placeopt.bridges.importers import (
-    dnn_partitioning,
-    dot,
-    graphml,
-    json_graph,
-    onnx_model,
-    stg,
-    torch_export,
-    wfformat,
-)
+from placeopt.bridges.importers import onnx_model, torch_export, wfformat
+from placeopt.bridges.importers.graphs import dnn_partitioning, dot, graphml, json_graph, stg
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.language_models import gguf, hf_config
 from placeopt.bridges.importers.sample import Sample
@@ -35,26 +27,44 @@ class Importer:
     recognises: Callable[[Sample], bool]
     read: Callable[[StrPath, ImportOptions], Imported]
     takes: frozenset[str] = frozenset()
-    """The options that `read` takes beside `name` and `resolution`."""
+    """The options that `read` takes in addition to `name` and `resolution`."""
 
 
 IMPORTERS: dict[str, Importer] = {
-    dnn_partitioning.NAME: Importer(
-        "graphs of Tarnawski et al. 2020 (Efficient Algorithms for Device Placement of DNN Graph Operators), JSON",
-        dnn_partitioning.recognises,
-        dnn_partitioning.read,
+    gguf.NAME: Importer(
+        "language models of llama.cpp (extra: gguf)",
+        gguf.recognises,
+        gguf.read,
+        frozenset({"network", "batch", "level", "context", "phase"}),
+    ),
+    hf_config.NAME: Importer(
+        "language models of Hugging Face, as config.json",
+        hf_config.recognises,
+        hf_config.read,
+        frozenset({"network", "batch", "level", "precision", "context", "phase"}),
     ),
     onnx_model.NAME: Importer(
-        "ONNX models (.onnx)",
+        "ONNX models, .onnx (extra: onnx)",
         onnx_model.recognises,
         onnx_model.read,
-        onnx_model.TAKES,
+        frozenset({"network", "batch", "dims", "precision"}),
     ),
     torch_export.NAME: Importer(
         "PyTorch models that torch.export.save wrote, .pt2 (extra: torch)",
         torch_export.recognises,
         torch_export.read,
-        torch_export.TAKES,
+        frozenset({"network", "batch", "dims", "level", "precision"}),
+    ),
+    wfformat.NAME: Importer(
+        "scientific workflows in WfFormat 1.5 and 1.6 (WfCommons), JSON",
+        wfformat.recognises,
+        wfformat.read,
+        frozenset({"network"}),
+    ),
+    dnn_partitioning.NAME: Importer(
+        "graphs of Tarnawski et al. 2020 (Efficient Algorithms for Device Placement of DNN Graph Operators), JSON",
+        dnn_partitioning.recognises,
+        dnn_partitioning.read,
     ),
     dot.NAME: Importer(
         "graphs in DOT, the language of Graphviz",
@@ -80,25 +90,18 @@ IMPORTERS: dict[str, Importer] = {
         stg.read,
         frozenset({"network"}),
     ),
-    wfformat.NAME: Importer(
-        "scientific workflows in WfFormat 1.5 and 1.6 (WfCommons), JSON",
-        wfformat.recognises,
-        wfformat.read,
-        frozenset({"network"}),
-    ),
-    gguf.NAME: Importer(
-        "language models of llama.cpp (extra gguf)",
-        gguf.recognises,
-        gguf.read,
-        frozenset({"network", "batch", "level", "context", "phase"}),
-    ),
-    hf_config.NAME: Importer(
-        "language models of Hugging Face, as config.json",
-        hf_config.recognises,
-        hf_config.read,
-        frozenset({"network", "batch", "level", "precision", "context", "phase"}),
-    ),
 }
+
+OPTIONS = {
+    "network": "--devices",
+    "batch": "--batch",
+    "dims": "--dim",
+    "level": "--level",
+    "precision": "--precision",
+    "context": "--context",
+    "phase": "--phase",
+}
+"""The option of the command line for each field of ImportOptions that depends on the format."""
 
 
 def import_file(path: StrPath, format: str | None = None, options: ImportOptions | None = None) -> Imported:
@@ -127,18 +130,6 @@ def import_file(path: StrPath, format: str | None = None, options: ImportOptions
             raise UsageError(f"the format {format} takes no {OPTIONS[each.name]}{hint}")
     with collection_paused():
         return importer.read(path, options)
-
-
-OPTIONS = {
-    "network": "--devices",
-    "batch": "--batch",
-    "dims": "--dim",
-    "level": "--level",
-    "precision": "--precision",
-    "context": "--context",
-    "phase": "--phase",
-}
-"""The option of the command line for each field of ImportOptions that depends on the format."""
 
 
 def _recognised(path: StrPath) -> str:
