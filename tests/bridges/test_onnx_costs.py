@@ -14,9 +14,9 @@ from onnx import TensorProto, defs, helper
 from onnx_graphs import Shape, constant, model, node, weight
 
 import placeopt as po
-from placeopt.bridges.costs import formulas
+from placeopt.bridges.costs import Cost, formulas
 from placeopt.bridges.costs.formulas import ELEMENTWISE, EXP, POW, SIGMOID, TANH
-from placeopt.bridges.costs.onnx_nodes import Cost, SizedNode
+from placeopt.bridges.costs.onnx_nodes import SizedNode
 from placeopt.bridges.costs.onnx_rules import FLOPS, MOVES, TRAFFIC, VIEWS, cost_of
 from placeopt.bridges.onnx_models import read_model
 

@@ -22,18 +22,6 @@ REQUANTISE = 5
 """FLOP to quantise an element: scale, round, add the zero point, clip at both ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The cost of an operator."""
-
-    flops: int
-    """A multiplication and an addition are two FLOP."""
-    traffic: int
-    """Bytes read and written."""
-    guessed: bool = False
-    """Whether no rule covers the operator, or a size that its rule needs is unknown."""
-
-
 class UnknownSizeError(Exception):
     """A size that a rule needs is unknown."""
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 
-from placeopt.bridges.costs import formulas, onnx_contrib
+from placeopt.bridges.costs import Cost, formulas, onnx_contrib
 from placeopt.bridges.costs.formulas import ELEMENTWISE, EXP
 from placeopt.bridges.costs.onnx_nodes import (
     DEQUANTISE,
     REQUANTISE,
-    Cost,
     Rule,
     SizedNode,
     UnknownSizeError,
