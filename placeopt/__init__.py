@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from placeopt.bridges.exporters.pytorch import split_spec as split_spec
     from placeopt.bridges.importers.dask_graph import DaskImport as DaskImport
     from placeopt.bridges.importers.dask_graph import from_dask as from_dask
-    from placeopt.bridges.importers.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
+    from placeopt.bridges.importers.graphs.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
     from placeopt.bridges.importers.imported import Imported as Imported
     from placeopt.bridges.importers.onnx_model import from_onnx as from_onnx
     from placeopt.bridges.importers.torch_export import from_torch as from_torch
@@ -118,6 +118,14 @@ if TYPE_CHECKING:
 _NAMES = {
     "placeopt.bounding.portfolio": "bounds",
     "placeopt.bounding.quick": "Bound",
+    "placeopt.bridges.exporters.fx_parts": "SplitCallback split_callback",
+    "placeopt.bridges.exporters.pytorch": "device_map split_spec",
+    "placeopt.bridges.importers.dask_graph": "DaskImport from_dask",
+    "placeopt.bridges.importers.graphs.dnn_partitioning": "read_dnn_partitioning",
+    "placeopt.bridges.importers.imported": "Imported",
+    "placeopt.bridges.importers.onnx_model": "from_onnx",
+    "placeopt.bridges.importers.torch_export": "from_torch",
+    "placeopt.bridges.running.dask_cluster": "DaskRun run_on_dask",
     "placeopt.bridges.running.execution": "run_onnx",
     "placeopt.bridges.running.report": "RunReport",
     "placeopt.errors": (
@@ -127,14 +135,6 @@ _NAMES = {
     "placeopt.io.catalogue": "DeviceInfo LinkInfo device_info device_names link_info link_names",
     "placeopt.io.compiler": "compile_spec=compile load",
     "placeopt.io.files": "size_limit",
-    "placeopt.bridges.exporters.fx_parts": "SplitCallback split_callback",
-    "placeopt.bridges.exporters.pytorch": "device_map split_spec",
-    "placeopt.bridges.importers.dask_graph": "DaskImport from_dask",
-    "placeopt.bridges.running.dask_cluster": "DaskRun run_on_dask",
-    "placeopt.bridges.importers.dnn_partitioning": "read_dnn_partitioning",
-    "placeopt.bridges.importers.imported": "Imported",
-    "placeopt.bridges.importers.onnx_model": "from_onnx",
-    "placeopt.bridges.importers.torch_export": "from_torch",
     "placeopt.io.formats.graphs": "from_networkx to_networkx",
     "placeopt.io.plan": "Plan plan_document read_plan write_plan",
     "placeopt.io.spec": "Spec",

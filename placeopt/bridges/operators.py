@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from placeopt.bridges.documents import after_entry, problem_document
 from placeopt.errors import SpecError, counted, listing
 from placeopt.io.compiler import compile_spec
 
@@ -51,8 +52,7 @@ class Operator:
         if memory:
             task["memory"] = memory
         if self.after:
-            plain = all(payload is None for payload in self.after.values())
-            task["after"] = list(self.after) if plain else dict(self.after)
+            task["after"] = after_entry(self.after)
         return task | self.keys
 
 
@@ -66,31 +66,20 @@ class OperatorGraph:
     operators: list[Operator]
     description: str = ""
 
-    @property
-    def flops(self) -> int:
-        """The work of all operators."""
-        return sum(operator.flops for operator in self.operators)
-
-    @property
-    def resident(self) -> int:
-        """Bytes of all weights."""
-        return sum(operator.resident for operator in self.operators)
-
     def document(self, network: Mapping[str, Any], resolution: str | None = None) -> dict[str, Any]:
         """Return the problem document on a network, a mapping with `devices` and perhaps `links`.
 
         Outputs are activations, which are freed after their last use. Therefore the memory model is `peak`.
         """
-        document: dict[str, Any] = {"placeopt": 1, "name": self.name}
-        if self.description:
-            document["description"] = self.description
-        document["source"] = self.source
-        if resolution is not None:
-            document["resolution"] = resolution
-        document |= network
-        document["memory_model"] = "peak"
-        document["tasks"] = {operator.name: operator.task() for operator in self.operators}
-        return document
+        return problem_document(
+            {operator.name: operator.task() for operator in self.operators},
+            network,
+            name=self.name,
+            source=self.source,
+            description=self.description,
+            resolution=resolution,
+            memory_model="peak",
+        )
 
     def notes(self, document: Mapping[str, Any]) -> tuple[str, ...]:
         """State which operators were guessed, and their largest share of the time on a device of the document.

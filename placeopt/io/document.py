@@ -103,6 +103,15 @@ def _is_called(item: object, name: str) -> bool:
     return isinstance(item, str | int | float) and str(item) == name
 
 
+@contextmanager
+def reading(path: StrPath) -> Iterator[None]:
+    """Raise an UnreadableError of the `with` block as a DocumentError of this file."""
+    try:
+        yield
+    except UnreadableError as error:
+        raise _failure(_visible(checked_path(path)), str(error)) from None
+
+
 def read_document(path: StrPath) -> Document:
     """Read a document: JSON if the file name ends in .json, else YAML.
 
@@ -114,10 +123,8 @@ def read_document(path: StrPath) -> Document:
         If the file cannot be read, is too large, is not UTF-8 text, has a syntax error, or holds several documents.
     """
     path = checked_path(path)
-    try:
+    with reading(path):
         text = read_text(path, lambda start: LARGEST if _is_json(path, start) else LARGEST_YAML)
-    except UnreadableError as error:
-        raise _failure(_visible(path), str(error)) from None
     return parse_document(text, file=path, json_format=_is_json(path, text[:_START].encode()))
 
 

@@ -115,14 +115,8 @@ def read_file(path: StrPath, most: Callable[[bytes], int] = lambda _start: LARGE
     path = checked_path(path)
     if not appended:
         check_input(path)
-    try:
+    with _explained():
         return _read(path, most)
-    except FileNotFoundError:
-        raise UnreadableError("no such file") from None
-    except OSError as error:
-        raise UnreadableError(f"cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # a NUL in the name
-        raise UnreadableError(f"is not a file name: {error}") from None
 
 
 def read_start(path: StrPath, size: int) -> bytes:
@@ -133,9 +127,15 @@ def read_start(path: StrPath, size: int) -> bytes:
     UnreadableError
         If the file does not exist, cannot be read, or is not a regular file.
     """
+    with _explained(), open(checked_path(path), "rb", opener=_regular) as file:
+        return file.read(size)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Raise the errors of the system as an UnreadableError."""
     try:
-        with open(checked_path(path), "rb", opener=_regular) as file:
-            return file.read(size)
+        yield
     except FileNotFoundError:
         raise UnreadableError("no such file") from None
     except OSError as error:

@@ -7,7 +7,7 @@ from graphlib import TopologicalSorter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placeopt.bridges.coarsening import convex_groups
+from placeopt.bridges.pytorch.coarsening import convex_groups
 
 
 @st.composite
@@ -56,7 +56,7 @@ def test_a_group_is_separate_only_where_a_cycle_requires_it(graph: tuple[list[in
 
 
 def test_a_residual_module_around_a_submodule_has_two_groups() -> None:
-    # add -> linear (submodule) -> add, and a branch beside it
+    # add -> linear (submodule) -> add, and a parallel branch
     keys = ["block", "block.mlp", "block", "block.mlp"]
     assert convex_groups(keys, [[], [0], [0, 1], [0]]) == [[0], [1, 3], [2]]
 

@@ -400,7 +400,7 @@ class TestMistakes:
 
 @pytest.fixture
 def processes() -> Iterator[Any]:
-    """A client of two workers, 0 and 1, in processes of their own."""
+    """A client of two workers, 0 and 1, in separate processes."""
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=2, processes=True, dashboard_address=":0", silence_logs=50

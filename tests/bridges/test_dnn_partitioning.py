@@ -14,7 +14,7 @@ from commandline import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placeopt.bridges.importers.dnn_partitioning import read_dnn_partitioning
+from placeopt.bridges.importers.graphs.dnn_partitioning import read_dnn_partitioning
 from placeopt.bridges.importers.registry import IMPORTERS, import_file
 from placeopt.errors import DocumentError, UsageError
 from placeopt.io.compiler import compile_spec, load
@@ -255,7 +255,7 @@ class TestCommand:
             ((source, "--out", tmp_path / "no" / "p.yaml"), "cannot write"),
             ((source, "--resolution", "3"), '--resolution: "3" is not a length of a tick'),
             ((source, "--resolution", "3 kB"), "is an amount of memory"),
-            ((other,), "looks like no known format; state --format, one of onnx, torch-export, gguf"),
+            ((other,), "looks like no known format; state --format, one of gguf, hf-config"),
             ((script,), "graph.py cannot be imported: it is a program; po.from_torch and po.from_dask import"),
             ((empty,), "empty.json: the file is empty"),
             ((own,), "own.yaml is a file of placeopt already; expected a file of another tool"),

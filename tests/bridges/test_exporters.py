@@ -281,7 +281,8 @@ def test_the_command_writes_each_format(tmp_path: Path, monkeypatch: pytest.Monk
     for options, message in (
         (["--to", "openvino"], "--to openvino needs --model FILE"),
         (["--to", "dot", "--model", "p.json"], "--to dot takes no --model"),
-        (["--to", "dot", "--provider", "cpu=CPU"], "--provider needs --to onnxruntime or "),
+        (["--to", "dot", "--provider", "cpu=CPU"], "--to dot takes no --provider; formats with it are device-map, "),
+        (["--provider", "cpu=CPU", "--out", "x", "--trace", "t.json"], "--provider, --out: only with --to FORMAT"),
         (["--to", "model-explorer"], "--to model-explorer writes several files; state the folder with --out"),
         (["--to", "model-explorer", "--out", "no/x"], "cannot write no/x: there is no folder no"),
     ):

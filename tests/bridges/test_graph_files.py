@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import placeopt as po
-from placeopt.bridges.importers.dot import read as read_dot
+from placeopt.bridges.importers.graphs.dot import read as read_dot
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.registry import import_file
 from placeopt.errors import DocumentError
@@ -251,7 +251,7 @@ line" + "two" -> -4.5 -> subgraph cluster_0; ü [label=<b<i>x</i>>, time=.5]
         (theirs,) = parsed
         path = tmp_path / "graph.gv"
         path.write_text(text)
-        from placeopt.bridges.importers.dot import _Parser
+        from placeopt.bridges.importers.graphs.dot import _Parser
 
         ours = _Parser(text, str(path)).graph()
 

@@ -15,7 +15,7 @@ from commandline import run
 from language_models import LLAMA_8B, MIXTRAL, dense, sparse, write_gguf
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
-from placeopt.bridges.exporters.llama_cpp import buffer_types, text
+from placeopt.bridges.exporters.llama_cpp import buffer_types, export
 from placeopt.bridges.exporters.number_patterns import number_options
 from placeopt.bridges.importers.imported import ImportOptions
 from placeopt.bridges.importers.language_models.gguf_files import read_gguf
@@ -47,7 +47,7 @@ def exported(given: Problem, devices: dict[str, int] | list[int], model: Path | 
         placed = [[devices[key] for key in keys if name.startswith(key)][-1] for name in given.task_names]
     else:
         placed = devices
-    return text(ExportRequest(given, simulate(given, placed), model))
+    return export(ExportRequest(given, simulate(given, placed), model))
 
 
 def number_pattern(numbers: Iterable[int]) -> str:

@@ -14,9 +14,9 @@ from onnx import TensorProto, defs, helper
 from onnx_graphs import Shape, constant, model, node, weight
 
 import placeopt as po
-from placeopt.bridges.costs import formulas
+from placeopt.bridges.costs import Cost, formulas
 from placeopt.bridges.costs.formulas import ELEMENTWISE, EXP, POW, SIGMOID, TANH
-from placeopt.bridges.costs.onnx_nodes import Cost, SizedNode
+from placeopt.bridges.costs.onnx_nodes import SizedNode
 from placeopt.bridges.costs.onnx_rules import FLOPS, MOVES, TRAFFIC, VIEWS, cost_of
 from placeopt.bridges.onnx_models import read_model
 
@@ -359,7 +359,7 @@ def test_a_form_that_a_rule_does_not_expect_is_guessed() -> None:
 def test_each_rule_is_for_an_operator_of_a_known_version() -> None:
     names = {s.name if s.domain == "" else f"{s.domain}.{s.name}" for s in defs.get_all_schemas_with_history()}
     ours = {name for name in {*FLOPS, *MOVES, *TRAFFIC} if not name.startswith("com.microsoft")}
-    assert ours - names == {"SimplifiedLayerNormalization"}  # of ONNX Runtime, without a domain of its own
+    assert ours - names == {"SimplifiedLayerNormalization"}  # of ONNX Runtime, without its own domain
     assert not set(FLOPS) & MOVES
     assert VIEWS <= MOVES
 

@@ -404,7 +404,7 @@ def test_the_command(tmp_path: Path) -> None:
             "--out",
             tmp_path / "x",
             "--few-segments",
-        ): "--few-segments needs --to onnxruntime",
+        ): "--to onnxruntime-session takes no --few-segments; formats with it are onnxruntime",
         ("--to", "onnxruntime-session", "--out", tmp_path / "x"): "cpu0, cpu1 share CPUExecutionProvider",
     }.items():
         done = run(*command, *options)

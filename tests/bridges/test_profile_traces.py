@@ -250,7 +250,7 @@ class TestPrograms:
         nodes = [node.name for node in program.graph.nodes if node.op == "call_function"]
         assert nodes == ["linear", "relu", "linear_1"]
         tasks = {"ends": {"nodes": ["linear", "linear_1"]}, 'mid"dle\\': {"nodes": ["relu"]}, "back": {"module": ""}}
-        document = {"x-torch": {"tasks": tasks}}
+        document = {"x-torch": {"tasks": tasks, "weights": {}}}
         found = profile_torch(program, (torch.ones(8, 16),), document, runs=3, batch=8, device="cpu")
         assert found.series == (("ends", "cpu"), ('mid"dle\\', "cpu"))
         assert found.member.tolist() == [0, 1] * 3
@@ -260,7 +260,11 @@ class TestPrograms:
         assert (runs.operators <= runs.seconds).all()
         for wrong, message in (
             ({}, "the problem has no section x-torch"),
-            ({"x-torch": {"tasks": {"a": {"nodes": ["conv"]}}}}, r"does not have 1 node of the problem \(conv\)"),
+            ({"x-torch": {"tasks": {}}}, "the section x-torch is damaged: expected mappings tasks and weights"),
+            (
+                {"x-torch": {"tasks": {"a": {"nodes": ["conv"]}}, "weights": {}}},
+                r"does not have 1 node of the problem \(conv\)",
+            ),
         ):
             with pytest.raises(UsageError, match=message):
                 profile_torch(program, (torch.ones(8, 16),), wrong)

@@ -1,4 +1,4 @@
-"""Task graphs of the Standard Task Graph Set: the forms of the format, worked out by hand, and mistakes."""
+"""Task graphs of the Standard Task Graph Set: the forms of the format, computed by hand, and mistakes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SAMPLE = """\
 # Standard Task Graph Set Project
 # CP Length : 55
 """
-# Costs on lines of their own, and the number of processors; no dummy tasks.
+# Costs on separate lines, and the number of processors; no dummy tasks.
 COSTS = """\
 # a comment before the first line
 \t3\t2

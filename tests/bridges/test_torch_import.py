@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
-from torch_models import ConvNet, Llama, Mlp, small_llama
+from torch_models import ConvNet, Llama, Mlp, Twice, small_llama
 
 from placeopt.bridges.importers.imported import ImportOptions
 from placeopt.bridges.importers.registry import import_file
@@ -243,7 +243,7 @@ class TestGraph:
         assert any("1 weight with several readers (embedding.weight)" in note for note in imported.notes)
         assert resident(copies.document["tasks"]) == 2 * 50 * 16 * 4
         assert "colocate" not in copies.document["tasks"]["linear"]
-        assert any("together 3,200 more bytes" in note for note in copies.notes)
+        assert any("together 3.125 KiB more" in note for note in copies.notes)
         assert set(imported.document["x-torch"]["weights"]) == {"embedding.weight", "head.weight"}
 
     def test_a_buffer_that_changes_stays_with_its_readers(self) -> None:
@@ -288,14 +288,6 @@ class TestLevels:
         assert "layers.0#2" in tasks  # the module adds before and after its feed-forward network
 
     def test_each_call_of_a_module_is_a_task(self) -> None:
-        class Twice(nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.layer = nn.Linear(4, 4)
-
-            def forward(self, x: Tensor) -> Tensor:
-                return self.layer(self.layer(x))
-
         tasks = tasks_of(Twice(), torch.zeros(1, 4), level="module")
         assert list(tasks) == ["layer", "layer@1"]
         assert tasks["layer"]["colocate"] == tasks["layer@1"]["colocate"]
@@ -394,6 +386,7 @@ class TestArguments:
             ((nn.Linear(2, 2), (torch.zeros(3),)), {}, "torch.export cannot export Linear"),
             ((nn.Identity(), (torch.zeros(3),)), {}, "the model computes nothing"),
             ((nn.Linear(2, 2), (torch.zeros(2),)), {"shared": "both"}, 'shared is "both"; expected colocate or copy'),
+            ((nn.Linear(2, 2), (torch.zeros(2),)), {"precision": "fp17"}, "--precision fp17 is not a number format"),
             ((nn.Linear(2, 2), (torch.zeros(2),)), {"optimizer_bytes_per_parameter": -1}, "expected a whole number"),
             ((nn.Linear(2, 2), (torch.zeros(2),)), {"devices": {"gpus": {}}}, "expected devices and links"),
         ],

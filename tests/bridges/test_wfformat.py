@@ -1,4 +1,4 @@
-"""Workflows in WfFormat: machines, files and run times, worked out by hand; what is missing; mistakes."""
+"""Workflows in WfFormat: machines, files and run times, computed by hand; what is missing; mistakes."""
 
 from __future__ import annotations
 

@@ -9,10 +9,6 @@ from typing import Any
 import numpy as np
 from gguf import GGMLQuantizationType, GGUFWriter, quant_shape_to_byte_shape
 
-from placeopt.bridges.importers.registry import import_file
-from placeopt.errors import DocumentError, UsageError
-from placeopt.io.compiler import compile_spec
-
 HIDDEN, INNER, HEADS, GROUPS, VOCABULARY = 256, 512, 8, 2, 320
 KEYS = GROUPS * HIDDEN // HEADS
 
@@ -117,23 +113,6 @@ def write_gguf(
     writer.write_tensors_to_file()
     writer.close()
     return path
-
-
-def check_import(path: Path, format: str) -> DocumentError | UsageError | None:
-    """Import a file that may be broken: the result is a problem, or an error that names the file, which is returned."""
-    failed: DocumentError | UsageError | None = None
-    try:
-        document = import_file(path, format).document
-    except (DocumentError, UsageError) as error:
-        failed = error
-    if failed is None:
-        compile_spec(document)
-        return None
-    assert str(path.parent) in str(failed), failed
-    if isinstance(failed, DocumentError):
-        assert failed.issues
-        assert all(issue.message and issue.file for issue in failed.issues)
-    return failed
 
 
 def configuration(

@@ -22,6 +22,17 @@ class Mlp(nn.Module):
         return self.layers[-1](x)
 
 
+class Twice(nn.Module):
+    """A layer that is called twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(self.layer(x))
+
+
 class ConvNet(nn.Module):
     """Two residual blocks of convolutions, with operators in place, pooling and a classifier."""
 

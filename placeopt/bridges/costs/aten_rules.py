@@ -10,27 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch._ops import OpOverload
 from torch.utils.flop_counter import FlopCounterMode, flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
-from placeopt.bridges.costs import formulas
+from placeopt.bridges.costs import Cost, formulas
 from placeopt.bridges.costs.formulas import ELEMENTWISE
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The cost of one call of an operator."""
-
-    flops: int
-    traffic: int
-    view_of: int | None = None
-    """The tensor argument whose memory the result shares, by position among these; a view costs nothing."""
-    guessed: bool = False
-
 
 _SAME = {
     "abs", "add", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "celu", "cos", "cosh", "div", "elu", "erf",

@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from placeopt.bridges.costs import formulas
 from placeopt.bridges.costs.formulas import ELEMENTWISE
-from placeopt.bridges.costs.onnx_nodes import SizedNode, UnknownSizeError
-
-Rule = Callable[[SizedNode], int]
-
-_DEQUANTISE = 2
-"""FLOP to convert a quantised element: subtract the zero point, scale."""
-_REQUANTISE = 5
-"""FLOP to quantise an element: scale, round, add the zero point, clip at both ends."""
-
-
-def _fused_convolution(node: SizedNode) -> int:
-    """A convolution, an activation, and perhaps a sum."""
-    kernel, result = node.shape(1), node.result()
-    flops = formulas.convolution(result[0], result[1], math.prod(result[2:]), kernel[1], math.prod(kernel[2:]))
-    return flops + node.results * (bool(node.attribute("activation", b"")) + node.has(3))
+from placeopt.bridges.costs.onnx_nodes import (
+    DEQUANTISE,
+    REQUANTISE,
+    Rule,
+    SizedNode,
+    UnknownSizeError,
+    by_input,
+    convolution,
+    elementwise,
+    pooling,
+)
 
 
-def _channels_last(node: SizedNode) -> int:
-    """A convolution of N x H x W x C, with an activation and perhaps a sum."""
-    kernel, result = node.shape(1), node.result()
-    flops = formulas.convolution(result[0], result[-1], math.prod(result[1:-1]), kernel[1], math.prod(kernel[2:]))
-    return flops + node.results * (bool(node.attribute("activation", b"")) + node.has(3))
+def _fused_convolution(*, channels_last: bool) -> Rule:
+    """A rule for a convolution with an activation, and perhaps a sum."""
+
+    def rule(node: SizedNode) -> int:
+        fused = bool(node.attribute("activation", b"")) + node.has(3)
+        return convolution(node, channels_last=channels_last) + node.results * fused
+
+    return rule
 
 
 def _quantised_convolution(node: SizedNode) -> int:
-    kernel, result = node.shape(3), node.result()
-    if node.attribute("channels_last", 0):
-        result = (result[0], result[-1], *result[1:-1])
-    flops = formulas.convolution(result[0], result[1], math.prod(result[2:]), kernel[1], math.prod(kernel[2:]))
-    return flops + _REQUANTISE * node.results
+    channels_last = bool(node.attribute("channels_last", 0))
+    return convolution(node, 3, channels_last=channels_last) + REQUANTISE * node.results
 
 
 def _matmul(more: int = 0) -> Rule:
@@ -54,7 +49,7 @@ def _weights_in_blocks(node: SizedNode) -> int:
     """A product with weights that are dequantised as they are read."""
     inner: int = node.attribute("K", 0)
     columns: int = node.attribute("N", 0)
-    return formulas.matmul(1, inner, node.results) + _DEQUANTISE * inner * columns
+    return formulas.matmul(1, inner, node.results) + DEQUANTISE * inner * columns
 
 
 def _projected_attention(node: SizedNode) -> int:
@@ -134,18 +129,9 @@ def _recurrent(node: SizedNode) -> int:
     return formulas.recurrent(steps, batch, inputs, hidden, 4, directions)
 
 
-def _pooling(node: SizedNode) -> int:
-    return formulas.pooling(node.results, math.prod(node.attribute("kernel_shape", (1,))))
-
-
 def _requantised(flops: int) -> Rule:
     """A rule for an operation between dequantisation and quantisation."""
-    return lambda node: node.results * (_DEQUANTISE + flops + _REQUANTISE)
-
-
-def _each(flops: int) -> Rule:
-    """A rule with this number of FLOP for each element of the result."""
-    return lambda node: node.results * flops
+    return lambda node: node.results * (DEQUANTISE + flops + REQUANTISE)
 
 
 def _embedding(node: SizedNode) -> int:
@@ -166,56 +152,56 @@ _SKIP_RMS = 4 + 1
 
 FLOPS: dict[str, Rule] = {
     "Attention": _projected_attention,
-    "BiasAdd": _each(2),
-    "BiasGelu": _each(1 + ELEMENTWISE["gelu"]),
+    "BiasAdd": elementwise(2),
+    "BiasGelu": elementwise(1 + ELEMENTWISE["gelu"]),
     "BiasSoftmax": lambda node: formulas.softmax_of(node.results) + node.results,
-    "BiasSplitGelu": _each(3 + ELEMENTWISE["gelu"]),
-    "ComplexMul": _each(3),
+    "BiasSplitGelu": elementwise(3 + ELEMENTWISE["gelu"]),
+    "ComplexMul": elementwise(3),
     "DecoderMaskedMultiHeadAttention": _multi_head_attention,
     "DecoderMaskedSelfAttention": _projected_attention,
-    "DequantizeLinear": _each(_DEQUANTISE),
+    "DequantizeLinear": elementwise(DEQUANTISE),
     "DynamicQuantizeLSTM": _recurrent,
-    "DynamicQuantizeMatMul": _matmul(_DEQUANTISE),
+    "DynamicQuantizeMatMul": _matmul(DEQUANTISE),
     "EmbedLayerNormalization": lambda node: formulas.layer_norm(node.results) + 2 * node.results,
-    "FastGelu": _each(1 + ELEMENTWISE["gelu_tanh"]),
-    "FusedConv": _fused_convolution,
+    "FastGelu": elementwise(1 + ELEMENTWISE["gelu_tanh"]),
+    "FusedConv": _fused_convolution(channels_last=False),
     "FusedGemm": _matmul(1),
     "FusedMatMul": _matmul(),
     "FusedMatMulActivation": _matmul(1),
-    "GatherBlockQuantized": _each(_DEQUANTISE),
-    "Gelu": _each(ELEMENTWISE["gelu"]),
+    "GatherBlockQuantized": elementwise(DEQUANTISE),
+    "Gelu": elementwise(ELEMENTWISE["gelu"]),
     "GemmFastGelu": _matmul(ELEMENTWISE["gelu_tanh"]),
     "GroupNorm": lambda node: formulas.layer_norm(node.results),
     "GroupQueryAttention": _group_query_attention,
     "MatMulBnb4": _weights_in_blocks,
     "MatMulInteger16": _matmul(),
-    "MatMulIntegerToFloat": _matmul(_DEQUANTISE),
+    "MatMulIntegerToFloat": _matmul(DEQUANTISE),
     "MatMulNBits": _weights_in_blocks,
     "MoE": _experts(6),
-    "MulInteger": _each(3),
+    "MulInteger": elementwise(3),
     "MultiHeadAttention": _multi_head_attention,
-    "NhwcConv": _channels_last,
-    "NhwcFusedConv": _channels_last,
-    "NhwcMaxPool": _pooling,
+    "NhwcConv": _fused_convolution(channels_last=True),
+    "NhwcFusedConv": _fused_convolution(channels_last=True),
+    "NhwcMaxPool": pooling,
     "QAttention": _projected_attention,
-    "QGemm": _matmul(_REQUANTISE),
-    "QLinearAdd": _requantised(1 + _DEQUANTISE),
-    "QLinearAveragePool": _pooling,
+    "QGemm": _matmul(REQUANTISE),
+    "QLinearAdd": _requantised(1 + DEQUANTISE),
+    "QLinearAveragePool": pooling,
     "QLinearConv": _quantised_convolution,
-    "QLinearGlobalAveragePool": lambda node: node.elements(0),
+    "QLinearGlobalAveragePool": by_input(1),
     "QLinearLeakyRelu": _requantised(ELEMENTWISE["leaky_relu"]),
-    "QLinearMul": _requantised(1 + _DEQUANTISE),
-    "QLinearReduceMean": lambda node: node.elements(0),
+    "QLinearMul": _requantised(1 + DEQUANTISE),
+    "QLinearReduceMean": by_input(1),
     "QLinearSigmoid": _requantised(ELEMENTWISE["sigmoid"]),
-    "QLinearSoftmax": lambda node: formulas.softmax_of(node.results) + node.results * (_DEQUANTISE + _REQUANTISE),
+    "QLinearSoftmax": lambda node: formulas.softmax_of(node.results) + node.results * (DEQUANTISE + REQUANTISE),
     "QMoE": _experts(8),
-    "QuantizeLinear": _each(_REQUANTISE),
-    "QuickGelu": _each(ELEMENTWISE["swish"]),
-    "ReduceSumInteger": lambda node: node.elements(0),
-    "RotaryEmbedding": _each(3),
-    "SkipGroupNorm": _each(_SKIP_NORM),
-    "SkipLayerNormalization": _each(_SKIP_NORM),
-    "SkipSimplifiedLayerNormalization": _each(_SKIP_RMS),
+    "QuantizeLinear": elementwise(REQUANTISE),
+    "QuickGelu": elementwise(ELEMENTWISE["swish"]),
+    "ReduceSumInteger": by_input(1),
+    "RotaryEmbedding": elementwise(3),
+    "SkipGroupNorm": elementwise(_SKIP_NORM),
+    "SkipLayerNormalization": elementwise(_SKIP_NORM),
+    "SkipSimplifiedLayerNormalization": elementwise(_SKIP_RMS),
     "TransposeMatMul": _matmul(),
 }
 """The FLOP of each operator."""

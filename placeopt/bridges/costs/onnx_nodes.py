@@ -1,12 +1,13 @@
-"""A node of an ONNX model with the sizes of its tensors, as rules of costs read it."""
+"""A node of an ONNX model with the sizes of its tensors, and the rules that several tables of costs share."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from placeopt.bridges.costs import formulas
 from placeopt.bridges.onnx_models import Body, Tensor
 from placeopt.bridges.onnx_models.view import Values, attribute
 
@@ -15,17 +16,10 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The cost of an operator."""
-
-    flops: int
-    """A multiplication and an addition are two FLOP."""
-    traffic: int
-    """Bytes read and written."""
-    guessed: bool = False
-    """Whether no rule covers the operator, or a size that its rule needs is unknown."""
+DEQUANTISE = 2
+"""FLOP to convert a quantised element: subtract the zero point, scale."""
+REQUANTISE = 5
+"""FLOP to quantise an element: scale, round, add the zero point, clip at both ends."""
 
 
 class UnknownSizeError(Exception):
@@ -89,3 +83,30 @@ class SizedNode:
         if tensor is None or tensor.shape is None:
             raise UnknownSizeError(name)
         return tensor.shape
+
+
+Rule = Callable[[SizedNode], int]
+"""The FLOP or the traffic of a node."""
+
+
+def elementwise(flops: int) -> Rule:
+    """A rule with this number of FLOP for each element of the result."""
+    return lambda node: flops * node.results
+
+
+def by_input(flops: int, place: int = 0) -> Rule:
+    """A rule with this number of FLOP for each element of an input."""
+    return lambda node: flops * node.elements(place)
+
+
+def convolution(node: SizedNode, weight: int = 1, *, channels_last: bool = False) -> int:
+    """A convolution. A bias takes the place of the first addition of each sum."""
+    kernel, result = node.shape(weight), node.result()
+    if channels_last:
+        result = (result[0], result[-1], *result[1:-1])
+    return formulas.convolution(result[0], result[1], math.prod(result[2:]), kernel[1], math.prod(kernel[2:]))
+
+
+def pooling(node: SizedNode) -> int:
+    """A maximum or a mean over the positions of a window."""
+    return formulas.pooling(node.results, math.prod(node.attribute("kernel_shape", (1,))))

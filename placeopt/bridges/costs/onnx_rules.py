@@ -7,17 +7,22 @@ guessed: only its traffic counts. The traffic is all inputs and outputs, unless 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-from placeopt.bridges.costs import formulas, onnx_contrib
+from placeopt.bridges.costs import Cost, formulas, onnx_contrib
 from placeopt.bridges.costs.formulas import ELEMENTWISE, EXP
-from placeopt.bridges.costs.onnx_nodes import Cost, SizedNode, UnknownSizeError
+from placeopt.bridges.costs.onnx_nodes import (
+    DEQUANTISE,
+    REQUANTISE,
+    Rule,
+    SizedNode,
+    UnknownSizeError,
+    by_input,
+    convolution,
+    elementwise,
+    pooling,
+)
 from placeopt.bridges.onnx_models import Body, operator_name
 
-Rule = Callable[[SizedNode], int]
-
-_REQUANTISE = 5
-"""FLOP to quantise an element: scale, round, add the zero point, clip at both ends."""
 _IOU = 16
 """FLOP for the intersection over union of two boxes: 4 comparisons, 4 differences, 2 clips, 3 products and so on."""
 
@@ -67,22 +72,6 @@ def _body(body: Body) -> Cost:
     )
 
 
-def elementwise(flops: int) -> Rule:
-    """A rule with this number of FLOP for each element of the result."""
-    return lambda node: flops * node.results
-
-
-def by_input(flops: int, place: int = 0) -> Rule:
-    """A rule with this number of FLOP for each element of an input."""
-    return lambda node: flops * node.elements(place)
-
-
-def convolution(node: SizedNode, weight: int = 1) -> int:
-    """A convolution. A bias takes the place of the first addition of each sum."""
-    kernel, result = node.shape(weight), node.result()
-    return formulas.convolution(result[0], result[1], math.prod(result[2:]), kernel[1], math.prod(kernel[2:]))
-
-
 def _transposed_convolution(node: SizedNode) -> int:
     data, kernel = node.shape(0), node.shape(1)
     return formulas.transposed_convolution(data[0], data[1], math.prod(data[2:]), kernel[1], math.prod(kernel[2:]))
@@ -95,14 +84,14 @@ def _deformable_convolution(node: SizedNode) -> int:
     return convolution(node) + formulas.interpolation(samples, 4)
 
 
-def matmul(node: SizedNode, left: int = 0) -> int:
-    """A product of matrices: the last dimension of the left one is summed."""
-    return formulas.matmul(1, node.shape(left)[-1], node.results)
+def _matmul(node: SizedNode) -> int:
+    """A product of matrices: the last dimension of the first one is summed."""
+    return formulas.matmul(1, node.shape(0)[-1], node.results)
 
 
-def gemm(node: SizedNode, left: int = 0) -> int:
+def _gemm(node: SizedNode) -> int:
     """A product of two matrices, perhaps transposed."""
-    return formulas.matmul(1, node.shape(left)[0 if node.attribute("transA", 0) else 1], node.results)
+    return formulas.matmul(1, node.shape(0)[0 if node.attribute("transA", 0) else 1], node.results)
 
 
 def _einsum(node: SizedNode) -> int:
@@ -128,7 +117,7 @@ def _einsum(node: SizedNode) -> int:
     return formulas.contraction(operands, result)
 
 
-def attention(node: SizedNode) -> int:
+def _attention(node: SizedNode) -> int:
     """The operator Attention, with inputs of three or four dimensions."""
     queries, keys, values = node.shape(0), node.shape(1), node.shape(2)
     if len(queries) == 4:
@@ -170,19 +159,15 @@ def _recurrent(gates: int) -> Rule:
     return rule
 
 
-def _pooling(node: SizedNode) -> int:
-    return formulas.pooling(node.results, math.prod(node.attribute("kernel_shape", (1,))))
-
-
 def _lp_pooling(node: SizedNode) -> int:
-    return 2 * _pooling(node)
+    return 2 * pooling(node)
 
 
 def _local_response_norm(node: SizedNode) -> int:
     return formulas.local_response_norm(node.results, node.attribute("size", 1))
 
 
-def points(node: SizedNode, dimensions: int) -> int:
+def _points(node: SizedNode, dimensions: int) -> int:
     """Points that the mode of an interpolation reads for each output."""
     mode: str = node.attribute("mode", b"nearest").decode()
     weights: int = {"linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}.get(mode, 1) ** dimensions
@@ -191,7 +176,7 @@ def points(node: SizedNode, dimensions: int) -> int:
 
 def _resize(node: SizedNode) -> int:
     changed = sum(before != after for before, after in zip(node.shape(0), node.result(), strict=False))
-    return formulas.interpolation(node.results, points(node, changed))
+    return formulas.interpolation(node.results, _points(node, changed))
 
 
 def _grid_sample(node: SizedNode) -> int:
@@ -347,7 +332,7 @@ FLOPS: dict[str, Rule] = {
     "Sum": _sum,
     "SwiGLU": elementwise(ELEMENTWISE["swish"] + 1),
     # Products
-    "Attention": attention,
+    "Attention": _attention,
     "CausalConvWithState": _causal_convolution,
     "Conv": convolution,
     "ConvInteger": convolution,
@@ -355,14 +340,14 @@ FLOPS: dict[str, Rule] = {
     "DeformConv": _deformable_convolution,
     "Det": _determinant,
     "Einsum": _einsum,
-    "Gemm": gemm,
+    "Gemm": _gemm,
     "GRU": _recurrent(3),
     "LSTM": _recurrent(4),
     "LinearAttention": _linear_attention,
-    "MatMul": matmul,
-    "MatMulInteger": matmul,
-    "QLinearConv": lambda node: convolution(node, 3) + _REQUANTISE * node.results,
-    "QLinearMatMul": lambda node: matmul(node) + _REQUANTISE * node.results,
+    "MatMul": _matmul,
+    "MatMulInteger": _matmul,
+    "QLinearConv": lambda node: convolution(node, 3) + REQUANTISE * node.results,
+    "QLinearMatMul": lambda node: _matmul(node) + REQUANTISE * node.results,
     "RNN": _recurrent(1),
     "ai.onnx.ml.LinearClassifier": _linear_model,
     "ai.onnx.ml.LinearRegressor": _linear_model,
@@ -386,13 +371,13 @@ FLOPS: dict[str, Rule] = {
     "Softmax": lambda node: formulas.softmax_of(node.results),
     "SoftmaxCrossEntropyLoss": lambda node: formulas.log_softmax_of(node.elements(0)),
     # Pooling and interpolation
-    "AveragePool": _pooling,
+    "AveragePool": pooling,
     "GlobalAveragePool": by_input(1),
     "GlobalLpPool": by_input(2),
     "GlobalMaxPool": by_input(1),
     "GridSample": _grid_sample,
     "LpPool": _lp_pooling,
-    "MaxPool": _pooling,
+    "MaxPool": pooling,
     "Resize": _resize,
     "RoiAlign": _roi_align,
     "Upsample": _resize,
@@ -417,9 +402,9 @@ FLOPS: dict[str, Rule] = {
     "TopK": _top_k,
     "Unique": _sort,
     # Quantisation
-    "DequantizeLinear": elementwise(2),
-    "DynamicQuantizeLinear": by_input(2 + _REQUANTISE),
-    "QuantizeLinear": elementwise(_REQUANTISE),
+    "DequantizeLinear": elementwise(DEQUANTISE),
+    "DynamicQuantizeLinear": by_input(2 + REQUANTISE),
+    "QuantizeLinear": elementwise(REQUANTISE),
     # Others
     "AffineGrid": lambda node: 2 * node.result()[-1] * node.results,
     "DFT": _fourier,

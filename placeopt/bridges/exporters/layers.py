@@ -10,8 +10,6 @@ from placeopt.bridges.exporters.exported import ExportRequest
 from placeopt.errors import UsageError
 
 _LAYER = re.compile(r"(?:layers|blk)\.(\d{1,4})(?:\.(.+))?")
-CPUS = ("cpu", "core", "epyc", "raspberry-pi", "xeon")
-"""Beginnings of the types or names of devices that are CPUs, those of the catalogue included."""
 WHOLE = "layer"
 """The part of a task that is a whole layer."""
 
@@ -73,8 +71,3 @@ def broken_order(devices: list[int]) -> int | None:
             if device in left:
                 return index
     return None
-
-
-def is_cpu(type: str, name: str) -> bool:
-    """Whether a device is a CPU, by its type and its name."""
-    return any(word.lower().startswith(CPUS) for word in (type, name))

@@ -17,8 +17,9 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from placeopt.bridges.exporters import hardware
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
-from placeopt.bridges.exporters.layers import WHOLE, LayerPlan, is_cpu, layer_plan
+from placeopt.bridges.exporters.layers import WHOLE, LayerPlan, layer_plan
 from placeopt.bridges.exporters.number_patterns import number_options
 from placeopt.bridges.importers.language_models.gguf_files import read_gguf
 from placeopt.bridges.importers.language_models.gguf_names import EMBEDDING, EXPERTS, FFN, ROPE, place_of
@@ -27,24 +28,17 @@ from placeopt.errors import InternalError, UsageError, counted, listing
 NAME = "llama.cpp"
 CPU = "CPU"
 BACKENDS = {
+    **dict.fromkeys(hardware.CPU, CPU),
+    **dict.fromkeys((*hardware.GPU, *hardware.NVIDIA), "CUDA"),
+    **dict.fromkeys(hardware.AMD, "ROCm"),
+    **dict.fromkeys((*hardware.APPLE, "metal", "mtl"), "MTL"),
     "cann": "CANN",
-    "cuda": "CUDA",
-    "m1": "MTL",
-    "m2": "MTL",
-    "m3": "MTL",
-    "m4": "MTL",
-    "metal": "MTL",
-    "mi250": "ROCm",
-    "mi300": "ROCm",
-    "mtl": "MTL",
     "musa": "MUSA",
     "opencl": "OpenCL",
-    "rocm": "ROCm",
     "sycl": "SYCL",
     "vulkan": "Vulkan",
 }
-"""Names of buffer types, without number, of devices whose type or name begins with a word, those of the
-catalogue included. Others are CUDA devices."""
+"""Names of buffer types, without number, by a word in the type or name of a device. Others are CUDA devices."""
 _PARTS = ("attention", "ffn", "experts")
 _SUFFIXES = {
     ("attention",): f"(?!{FFN})",
@@ -69,7 +63,7 @@ class Rule:
         return f"{self.pattern}={self.buffer}"
 
 
-def text(request: ExportRequest) -> Exported:
+def export(request: ExportRequest) -> Exported:
     """Return the arguments in one line; with a model, check the rules against each tensor of the file.
 
     Raises
@@ -118,11 +112,10 @@ def buffer_types(types: Sequence[str], names: Sequence[str]) -> list[str]:
     counts: dict[str, int] = {}
     found = []
     for type, name in zip(types, names, strict=True):
-        words = [type.lower(), name.lower()]
-        if is_cpu(type, name):
+        backend = hardware.by_word(BACKENDS, type, name) or "CUDA"
+        if backend == CPU:
             found.append(CPU)
             continue
-        backend = next((full for word in words for key, full in BACKENDS.items() if word.startswith(key)), "CUDA")
         found.append(f"{backend}{counts.setdefault(backend, 0)}")
         counts[backend] += 1
     return found

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from placeopt.bridges.exporters import hardware
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
 from placeopt.bridges.onnx_models.submodels import Split, Writer, notes_on_sizes, split_model, whole_part
-from placeopt.errors import UsageError, alternatives, counted, listing, visible
+from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import durations
 from placeopt.model.units import size_text
@@ -27,24 +28,24 @@ from placeopt.model.units import size_text
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+SEGMENTS, SESSION = "onnxruntime", "onnxruntime-session"
 MANIFEST = "manifest.json"
 VERSION = 1
 """Version of the manifest."""
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 PROVIDERS: Mapping[str, str] = {
-    **dict.fromkeys(("cpu", "core", "xeon", "epyc", "raspberry"), CPU),
-    **dict.fromkeys(("gpu", "cuda", "nvidia", "jetson", "rtx"), CUDA),
-    **dict.fromkeys(("b200", "h200", "h100", "a100", "v100", "t4", "a10", "l4", "l40s"), CUDA),
-    **dict.fromkeys(("amd", "rocm", "mi"), "MIGraphXExecutionProvider"),
-    "tensorrt": "TensorrtExecutionProvider",
-    "openvino": "OpenVINOExecutionProvider",
+    **dict.fromkeys(hardware.CPU, CPU),
+    **dict.fromkeys((*hardware.GPU, *hardware.NVIDIA), CUDA),
+    **dict.fromkeys(hardware.AMD, "MIGraphXExecutionProvider"),
+    **dict.fromkeys((*hardware.APPLE, "coreml"), "CoreMLExecutionProvider"),
+    **dict.fromkeys(hardware.NPU, "QNNExecutionProvider"),
     "dml": "DmlExecutionProvider",
-    **dict.fromkeys(("coreml", "apple"), "CoreMLExecutionProvider"),
-    **dict.fromkeys(("npu", "qnn"), "QNNExecutionProvider"),
+    "openvino": "OpenVINOExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
     "xnnpack": "XnnpackExecutionProvider",
 }
-"""Execution providers by a word in the type or name of a device: `gpu` in `gpu0`, `h100` in `h100-sxm`."""
+"""Execution providers by a word in the type or name of a device."""
 
 ANNOTATION, SETTINGS = "layer_ann", "session.layer_assignment_settings"
 RECORD = "session.record_ep_graph_assignment_info"
@@ -71,7 +72,7 @@ def export_segments(request: ExportRequest, folder: Path) -> Exported:
         If the model or its external data cannot be read.
     """
     assert request.model is not None
-    check_providers(request.problem, request.providers)
+    hardware.check_stated(request.problem, request.providers)
     writer = Writer(request.model, request.batch, request.dims)
     split = split_model(request.problem, request.schedule, writer.model, few_segments=request.few_segments)
     files = writer.write_parts(split, folder)
@@ -147,24 +148,7 @@ def file_hash(path: Path) -> str:
 
 def provider_of(name: str, kind: str, stated: Mapping[str, str]) -> str | None:
     """Return the execution provider of a device: stated for its name or type, else by the words of these."""
-    for key in (name, kind):
-        if key in stated:
-            return stated[key]
-    for key in (kind.lower(), name.lower()):
-        for word in (*re.findall("[a-z]+", key), *re.findall("[a-z0-9]+", key)):
-            if word in PROVIDERS:
-                return PROVIDERS[word]
-    return None
-
-
-def check_providers(problem: Problem, stated: Mapping[str, str]) -> None:
-    """Reject providers that are stated for devices that do not exist."""
-    known = list(dict.fromkeys((*problem.device_names, *problem.device_types)))
-    for key in stated:
-        if key not in known:
-            raise UsageError(
-                f"--provider {visible(key)}: the problem has no such device or type{alternatives(key, known)}"
-            )
+    return hardware.stated_name(name, kind, stated) or hardware.by_word(PROVIDERS, kind, name)
 
 
 def export_session(request: ExportRequest, folder: Path) -> Exported:
@@ -218,7 +202,7 @@ def export_session(request: ExportRequest, folder: Path) -> Exported:
 
 def _distinct_providers(problem: Problem, used: list[int], stated: Mapping[str, str]) -> dict[int, str]:
     """Return the provider of each used device, all of them different."""
-    check_providers(problem, stated)
+    hardware.check_stated(problem, stated)
     found: dict[int, str] = {}
     for d in used:
         name, kind = problem.device_names[d], problem.device_types[d]
@@ -236,7 +220,7 @@ def _distinct_providers(problem: Problem, used: list[int], stated: Mapping[str, 
         if len(sharing) > 1:
             raise UsageError(
                 f"the devices {listing(sharing)} share {provider}, and a session has one instance of a provider; "
-                "--to onnxruntime writes a model for each segment instead"
+                f"--to {SEGMENTS} writes a model for each segment instead"
             )
     return found
 

@@ -20,8 +20,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from placeopt.bridges.exporters import hardware
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
-from placeopt.bridges.exporters.onnxruntime import check_providers
 from placeopt.bridges.onnx_models import OnnxModel, read_model
 from placeopt.bridges.onnx_models.submodels import task_index
 from placeopt.errors import UsageError, counted, listing, visible
@@ -32,8 +32,8 @@ NAME = "openvino"
 REMOVED = frozenset({"Identity", "Dropout"})
 """Operators that OpenVINO removes."""
 
-_WORDS = {"npu": "NPU", "gpu": "GPU", "igpu": "GPU", "dgpu": "GPU", "cpu": "CPU", "core": "CPU"}
-"""The device of OpenVINO for a word in the name or the type of a device, such as `gpu` in `gpu0`."""
+_DEVICES = {**dict.fromkeys(hardware.CPU, "CPU"), "gpu": "GPU", "npu": "NPU"}
+"""The device of OpenVINO for a word in the type or name of a device."""
 _PRIORITY = ("NPU", "GPU", "CPU")
 _DEVICE = re.compile(r"[A-Z]\w*(?:\.\w+)?")
 
@@ -84,17 +84,17 @@ def _device_names(problem: Problem, used: list[int], stated: Mapping[str, str]) 
     It is the stated one for the name or the type, else CPU, GPU or NPU. Several GPUs are numbered in the order of the
     problem.
     """
-    check_providers(problem, stated)
+    hardware.check_stated(problem, stated)
     names = dict(enumerate(problem.device_names))
-    kinds = {d: _kind(name, problem.device_types[d]) for d, name in names.items()}
+    kinds = {d: hardware.by_word(_DEVICES, problem.device_types[d], name) for d, name in names.items()}
     gpus = [d for d, kind in kinds.items() if kind == "GPU"]
     found: dict[int, str] = {}
     for d in used:
-        name = stated.get(names[d], stated.get(problem.device_types[d])) or kinds[d]
+        name = hardware.stated_name(names[d], problem.device_types[d], stated) or kinds[d]
         if name is None:
             raise UsageError(
                 f"{visible(names[d])} is not a device of OpenVINO: neither its name nor its type contains one of the "
-                f"words {', '.join(_WORDS)}; state --provider {visible(names[d])}=CPU, for example"
+                f"words {', '.join(_DEVICES)}; state --provider {visible(names[d])}=CPU, for example"
             )
         if not _DEVICE.fullmatch(name):
             raise UsageError(f"--provider {visible(names[d])}={visible(name)}: expected a device such as CPU or GPU.0")
@@ -105,11 +105,6 @@ def _device_names(problem: Problem, used: list[int], stated: Mapping[str, str]) 
         if len(same) > 1:
             notes.append(f"{name} of OpenVINO stands for {counted(len(same), 'device')}: {listing(same)}")
     return found, notes
-
-
-def _kind(*texts: str) -> str | None:
-    words = [word for text in texts for word in re.findall("[a-z]+", text.lower())]
-    return next((_WORDS[word] for word in words if word in _WORDS), None)
 
 
 def set_affinities(model: Any, affinity: Mapping[str, str]) -> None:

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from placeopt.bridges.exporters import hardware
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
 from placeopt.bridges.importers.imported import Imported
-from placeopt.bridges.pytorch.section import PlacedModel, TorchTask, placed_model, torch_devices
+from placeopt.bridges.pytorch.section import PlacedModel, TorchTask, placed_model
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
@@ -29,8 +30,7 @@ def device_map(
         The result of `from_torch`.
     devices
         Names of devices in PyTorch, by the name or type of a device of the problem: `{"gpu0": "cuda:3"}`. By default,
-        devices whose type or name ends in `core` or begins with `cpu` are `cpu`, and the others `cuda:0`, `cuda:1`, ...
-        in the order of the problem.
+        CPUs are `cpu`, and the others `cuda:0`, `cuda:1`, ... in the order of the problem.
 
     Raises
     ------
@@ -66,15 +66,38 @@ def split_spec(
 def export_device_map(request: ExportRequest) -> Exported:
     """The device map as JSON."""
     model = placed_model(request.problem, request.schedule, request.document)
-    found, notes = _device_map(model, torch_devices(request.problem, request.providers))
+    found, notes = _device_map(model, torch_devices(request.problem, request.providers, "--provider"))
     return Exported(json.dumps(found, indent=1) + "\n", notes)
 
 
 def export_split_spec(request: ExportRequest) -> Exported:
     """The stages as JSON."""
     model = placed_model(request.problem, request.schedule, request.document)
-    found, notes = _split_spec(model, torch_devices(request.problem, request.providers))
+    found, notes = _split_spec(model, torch_devices(request.problem, request.providers, "--provider"))
     return Exported(json.dumps(found, indent=1) + "\n", notes)
+
+
+def torch_devices(problem: Problem, stated: Mapping[str, str] | None, option: str = "devices:") -> list[str]:
+    """Return the name of each device in PyTorch: as stated by device or type, else `cpu`, or `cuda:0`, `cuda:1`, ...
+
+    Raises
+    ------
+    UsageError
+        If a name is stated for a device that the problem does not have.
+    """
+    stated = stated or {}
+    hardware.check_stated(problem, stated, option)
+    found = []
+    accelerators = 0
+    for name, kind in zip(problem.device_names, problem.device_types, strict=True):
+        chosen = hardware.stated_name(name, kind, stated)
+        if chosen is None and hardware.is_cpu(kind, name):
+            chosen = "cpu"
+        elif chosen is None:
+            chosen = f"cuda:{accelerators}"
+            accelerators += 1
+        found.append(chosen)
+    return found
 
 
 def _within(path: str, module: str) -> bool:

@@ -1,16 +1,14 @@
-"""Registry of the formats of runtimes that `placeopt export --to` writes."""
+"""Registry of the formats of runtimes that `placeopt export --to` writes: for models, then for all graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from placeopt.bridges.exporters import dot, llama_cpp, model_explorer, openvino, vllm
+from placeopt.bridges.exporters import dot, llama_cpp, model_explorer, onnxruntime, openvino, pytorch, vllm
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
-from placeopt.bridges.exporters.onnxruntime import export_segments, export_session
-from placeopt.bridges.exporters.pytorch import DEVICE_MAP, SPLIT_SPEC, export_device_map, export_split_spec
-from placeopt.errors import UsageError, alternatives
+from placeopt.errors import UsageError, alternatives, listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,50 +22,83 @@ class Exporter:
     description: str
     text: Callable[[ExportRequest], Exported] | None = None
     folder: Callable[[ExportRequest, Path], Exported] | None = None
+    takes: frozenset[str] = frozenset()
+    """The options that have an effect: `model` (with `batch` and `dims`), `providers`, `few_segments`."""
     needs_model: bool = False
-    takes_model: bool = False
-    """Whether the model is optional."""
-    takes_providers: bool = False
-    """Whether `ExportRequest.providers` has an effect."""
-    has_segments: bool = False
-    """Whether `ExportRequest.few_segments` has an effect."""
 
 
 EXPORTERS: dict[str, Exporter] = {
-    "onnxruntime": Exporter(
+    pytorch.DEVICE_MAP: Exporter(
+        "the device of each module, for accelerate and transformers, JSON",
+        text=pytorch.export_device_map,
+        takes=frozenset({"providers"}),
+    ),
+    llama_cpp.NAME: Exporter(
+        "arguments of llama.cpp: -ngl, -ts and -ot",
+        text=llama_cpp.export,
+        takes=frozenset({"model"}),
+    ),
+    onnxruntime.SEGMENTS: Exporter(
         "an ONNX model for each segment, and a manifest (extra onnx)",
-        folder=export_segments,
+        folder=onnxruntime.export_segments,
+        takes=frozenset({"model", "providers", "few_segments"}),
         needs_model=True,
-        takes_providers=True,
-        has_segments=True,
     ),
-    "onnxruntime-session": Exporter(
+    onnxruntime.SESSION: Exporter(
         "an ONNX model with annotated nodes for one session (extra onnx)",
-        folder=export_session,
+        folder=onnxruntime.export_session,
+        takes=frozenset({"model", "providers"}),
         needs_model=True,
-        takes_providers=True,
     ),
-    DEVICE_MAP: Exporter(
-        "the device of each module, for accelerate and transformers, JSON", export_device_map, takes_providers=True
-    ),
-    SPLIT_SPEC: Exporter("the stages for torch.distributed.pipelining, JSON", export_split_spec, takes_providers=True),
     openvino.NAME: Exporter(
         "affinities of an ONNX model for HETERO of OpenVINO, JSON (extra onnx)",
         text=openvino.export,
+        takes=frozenset({"model", "providers"}),
         needs_model=True,
-        takes_providers=True,
+    ),
+    pytorch.SPLIT_SPEC: Exporter(
+        "the stages for torch.distributed.pipelining, JSON",
+        text=pytorch.export_split_spec,
+        takes=frozenset({"providers"}),
+    ),
+    vllm.NAME: Exporter(
+        "environment and arguments of vLLM: VLLM_PP_LAYER_PARTITION",
+        text=vllm.export,
+    ),
+    dot.NAME: Exporter(
+        "the task graph with devices as colours, for Graphviz",
+        text=dot.export,
     ),
     model_explorer.NAME: Exporter(
-        "node data of Model Explorer: device, start and duration, JSON", folder=model_explorer.export
+        "node data of Model Explorer: device, start and duration, JSON",
+        folder=model_explorer.export,
     ),
-    dot.NAME: Exporter("the task graph with devices as colours, for Graphviz", text=dot.export),
-    llama_cpp.NAME: Exporter("arguments of llama.cpp: -ngl, -ts and -ot", llama_cpp.text, takes_model=True),
-    vllm.NAME: Exporter("environment and arguments of vLLM: VLLM_PP_LAYER_PARTITION", vllm.text),
 }
 
+OPTIONS = {"model": "--model", "providers": "--provider", "few_segments": "--few-segments"}
+"""The option of the command line for each field of ExportRequest that depends on the format."""
 
-def exporter(format: str) -> Exporter:
-    """Return the exporter of a format; an unknown format is a UsageError."""
+
+def exporter(format: str, given: Mapping[str, object]) -> Exporter:
+    """Return the exporter of a format.
+
+    Parameters
+    ----------
+    given
+        The values of the options that depend on the format, false if they are not given.
+
+    Raises
+    ------
+    UsageError
+        If the format is unknown, does not take an option, or needs a model.
+    """
     if format not in EXPORTERS:
         raise UsageError(f"unknown format {format}{alternatives(format, EXPORTERS, 20)}")
-    return EXPORTERS[format]
+    found = EXPORTERS[format]
+    for key, value in given.items():
+        if value and key not in found.takes:
+            users = [name for name, other in EXPORTERS.items() if key in other.takes]
+            raise UsageError(f"--to {format} takes no {OPTIONS[key]}; formats with it are {listing(users, 20)}")
+    if found.needs_model and not given.get("model"):
+        raise UsageError(f"--to {format} needs --model FILE, the model from which the problem was imported")
+    return found

@@ -11,13 +11,14 @@ from __future__ import annotations
 from itertools import groupby
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
-from placeopt.bridges.exporters.layers import broken_order, is_cpu, layer_plan
+from placeopt.bridges.exporters.hardware import is_cpu
+from placeopt.bridges.exporters.layers import broken_order, layer_plan
 from placeopt.errors import UsageError
 
 NAME = "vllm"
 
 
-def text(request: ExportRequest) -> Exported:
+def export(request: ExportRequest) -> Exported:
     """Return the environment and the arguments of `vllm serve`.
 
     Raises

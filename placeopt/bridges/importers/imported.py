@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from placeopt.errors import UsageError, alternatives, visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +44,9 @@ class Imported:
     """The problem document, for `placeopt.compile`."""
     notes: tuple[str, ...] = ()
     """What was guessed, dropped or missing: one sentence each."""
+
+
+def check_precision(precision: str | None, known: Collection[str]) -> None:
+    """Reject a number format that an importer does not know."""
+    if precision is not None and precision not in known:
+        raise UsageError(f"--precision {visible(precision)} is not a number format{alternatives(precision, known)}")

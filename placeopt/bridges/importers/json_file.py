@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 from placeopt.bridges.importers.task_graph import Place
 from placeopt.errors import DocumentError, Issue, in_file_order
-from placeopt.io.document import parse_document
-from placeopt.io.files import StrPath, UnreadableError, read_text
+from placeopt.io.document import parse_document, reading
+from placeopt.io.files import StrPath, read_text
 from placeopt.model.units import exact, excerpt, is_number, shown
 
 
@@ -24,10 +24,8 @@ class JsonFile:
 
     def __init__(self, path: StrPath, expected: str) -> None:
         self.name = str(path)
-        try:
+        with reading(path):
             text = read_text(path)
-        except UnreadableError as error:
-            raise DocumentError([Issue(str(error), (), self.name)]) from None
         self._document = parse_document(text, file=self.name, json_format=True)
         self.issues: list[Issue] = list(self._document.faults)
         self.data: dict[str, Any] = self._document.data

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from placeopt.bridges.costs.onnx_nodes import SizedNode
 from placeopt.bridges.costs.onnx_rules import cost_of
-from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.imported import Imported, ImportOptions, check_precision
 from placeopt.bridges.importers.sample import Sample
 from placeopt.bridges.networks import network_of
 from placeopt.bridges.onnx_models import LiveNode, OnnxModel, Tensor, read_model
@@ -30,12 +30,12 @@ from placeopt.errors import DocumentError, Issue, SpecError, UsageError, counted
 from placeopt.io.compiler import compile_spec
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
+from placeopt.model.units import size_text
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
 NAME = "onnx"
-TAKES = frozenset({"network", "batch", "dims", "precision"})
 
 SHARED = 2**20
 """Bytes from which on the readers of a shared constant are colocated."""
@@ -75,18 +75,33 @@ def recognises(sample: Sample) -> bool:
     return _is_model(sample.start)
 
 
-def read(path: StrPath, options: ImportOptions) -> Imported:
-    """Read a model file as a problem document."""
+def read(source: StrPath | ModelProto, options: ImportOptions) -> Imported:
+    """Read a model file, or a model, as a problem document; see `from_onnx` for the errors."""
+    check_precision(options.precision, _CONVERTED)
+    network, notes = network_of(options.network)
+    with collection_paused():
+        model = read_model(source, batch=options.batch, dims=options.dims)
+        converter = _Converter(model, options.precision)
+        graph = OperatorGraph(
+            name=options.name or (model.name if model.file is None else Path(model.file).stem),
+            source=_source(model, options),
+            operators=converter.operators(),
+        )
+        document = graph.document(network, options.resolution)
+    _check_costs(document, model.file)
+    return Imported(document, (*notes, *converter.notes(), *graph.notes(document)))
+
+
+def _check_costs(document: Mapping[str, Any], file: str | None) -> None:
+    """Raise a DocumentError that names the model if it has costs that no problem can state."""
     try:
-        imported = _imported(path, options)
-        compile_spec(imported.document)
+        compile_spec(dict(document))
     except SpecError as error:
         located = [
-            Issue(f"the costs are out of range: {issue}", (), str(path)) if issue.path[:1] == ("tasks",) else issue
+            Issue(f"the costs are out of range: {issue}", (), file) if issue.path[:1] == ("tasks",) else issue
             for issue in error.issues
         ]
         raise DocumentError(located) from None
-    return imported
 
 
 def from_onnx(
@@ -138,7 +153,7 @@ def from_onnx(
     for key, number in (("batch", batch), *(dims or {}).items()):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
             raise UsageError(f"{key} is {number!r}; expected a positive whole number")
-    network, notes = (None, ()) if devices is None else network_of(devices)
+    network, notes = network_of(devices)
     options = ImportOptions(
         name=name,
         resolution=resolution,
@@ -147,26 +162,8 @@ def from_onnx(
         dims=dims or {},
         precision=precision,
     )
-    imported = _imported(model, options)
+    imported = read(model, options)
     return Imported(imported.document, (*notes, *imported.notes))
-
-
-def _imported(source: StrPath | ModelProto, options: ImportOptions) -> Imported:
-    if options.precision is not None and options.precision not in _CONVERTED:
-        raise UsageError(
-            f"the precision {options.precision} is not known for ONNX models; expected {', '.join(_CONVERTED)}"
-        )
-    network, notes = network_of(options.network)
-    with collection_paused():
-        model = read_model(source, batch=options.batch, dims=options.dims)
-        converter = _Converter(model, options.precision)
-        graph = OperatorGraph(
-            name=options.name or (model.name if model.file is None else Path(model.file).stem),
-            source=_source(model, options),
-            operators=converter.operators(),
-        )
-        document = graph.document(network, options.resolution)
-    return Imported(document, (*notes, *converter.notes(), *graph.notes(document)))
 
 
 def _source(model: OnnxModel, options: ImportOptions) -> str:
@@ -203,7 +200,7 @@ class _Converter:
                 flops=cost.flops,
                 traffic=cost.traffic,
                 output=sum(self._tensors[name].bytes for name in node.writes),
-                resident=self._in_bodies(node),
+                resident=sum(body.weights for body in node.bodies.values()),
                 precision=self._number_format(node),
                 after=self._edges(node),
                 guessed=cost.guessed,
@@ -240,13 +237,13 @@ class _Converter:
         if self._colocated:
             amount = sum(self._stored(name) for name in self._colocated)
             yield (
-                f"several operators read {counted(len(self._colocated), 'weight')} of {_amount(amount)} "
+                f"several operators read {counted(len(self._colocated), 'weight')} of {size_text(amount)} "
                 f"({listing(self._colocated, 3)}); they are colocated, and the first one holds the weight"
             )
         if self._extra >= SHARED:
             yield (
-                f"several operators read {counted(len(self._copied), 'constant')} of less than {_amount(SHARED)}; each "
-                f"counts its own copy, {_amount(self._extra)} more in all"
+                f"several operators read {counted(len(self._copied), 'constant')} of less than {size_text(SHARED)}; "
+                f"each counts its own copy, {size_text(self._extra)} more in all"
             )
         assumed = [name for node in model.nodes for name in node.writes if self._tensors[name].assumed]
         if assumed:
@@ -271,10 +268,6 @@ class _Converter:
         """Bytes of a constant as runtimes hold it: dequantised weights in their quantised form."""
         return sum(self._tensors[source].bytes for source in self._model.stored(name))
 
-    def _in_bodies(self, node: LiveNode) -> int:
-        """Bytes of the constants in the bodies of control flow."""
-        return sum(body.weights for body in node.bodies.values())
-
     def _number_format(self, node: LiveNode) -> str | None:
         """The number format of the work of a node; None for the default of problems."""
         if node.proto.op_type in _QUANTISED:
@@ -294,14 +287,6 @@ class _Converter:
                 yield name, dataclasses.replace(tensor, element=element, bytes=size(element, tensor.elements))
             else:
                 yield name, tensor
-
-
-def _amount(number: int) -> str:
-    """An amount of memory for readers."""
-    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if number >= scale:
-            return f"{number / scale:.4g} {unit}"
-    return f"{number} B"
 
 
 def _is_model(start: bytes) -> bool:

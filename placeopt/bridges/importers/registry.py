@@ -1,4 +1,4 @@
-"""Registry of the formats of other tools that `placeopt import` reads."""
+"""Registry of the formats of other tools that `placeopt import` reads: models, then workflows, then graphs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from placeopt.bridges.importers import (
-    dnn_partitioning,
-    dot,
-    graphml,
-    json_graph,
-    onnx_model,
-    stg,
-    torch_export,
-    wfformat,
-)
+from placeopt.bridges.importers import onnx_model, torch_export, wfformat
+from placeopt.bridges.importers.graphs import dnn_partitioning, dot, graphml, json_graph, stg
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.language_models import gguf, hf_config
 from placeopt.bridges.importers.sample import Sample
@@ -36,21 +28,44 @@ class Importer:
     recognises: Callable[[Sample], bool]
     read: Callable[[StrPath, ImportOptions], Imported]
     takes: frozenset[str] = frozenset()
-    """The options that `read` takes beside `name` and `resolution`."""
+    """The options that `read` takes in addition to `name` and `resolution`."""
 
 
 IMPORTERS: dict[str, Importer] = {
+    gguf.NAME: Importer(
+        "language models of llama.cpp (extra gguf)",
+        gguf.recognises,
+        gguf.read,
+        frozenset({"network", "batch", "level", "context", "phase"}),
+    ),
+    hf_config.NAME: Importer(
+        "language models of Hugging Face, as config.json",
+        hf_config.recognises,
+        hf_config.read,
+        frozenset({"network", "batch", "level", "precision", "context", "phase"}),
+    ),
     onnx_model.NAME: Importer(
         "ONNX models, .onnx (extra onnx)",
         onnx_model.recognises,
         onnx_model.read,
-        onnx_model.TAKES,
+        frozenset({"network", "batch", "dims", "precision"}),
     ),
     torch_export.NAME: Importer(
         "PyTorch models, saved by torch.export.save, .pt2 (extra torch)",
         torch_export.recognises,
         torch_export.read,
-        torch_export.TAKES,
+        frozenset({"network", "batch", "dims", "level", "precision"}),
+    ),
+    wfformat.NAME: Importer(
+        "scientific workflows in WfFormat 1.5 and 1.6 (WfCommons), JSON",
+        wfformat.recognises,
+        wfformat.read,
+        frozenset({"network"}),
+    ),
+    dnn_partitioning.NAME: Importer(
+        "graphs of Tarnawski et al. 2020 (Efficient Algorithms for Device Placement of DNN Graph Operators), JSON",
+        dnn_partitioning.recognises,
+        dnn_partitioning.read,
     ),
     gguf.NAME: Importer(
         "language models of llama.cpp, .gguf (extra gguf)",
@@ -99,7 +114,24 @@ IMPORTERS: dict[str, Importer] = {
         json_graph.read,
         frozenset({"network"}),
     ),
+    stg.NAME: Importer(
+        "task graphs of the Standard Task Graph Set (Tobita and Kasahara 2002)",
+        stg.recognises,
+        stg.read,
+        frozenset({"network"}),
+    ),
 }
+
+OPTIONS = {
+    "network": "--devices",
+    "batch": "--batch",
+    "dims": "--dim",
+    "level": "--level",
+    "precision": "--precision",
+    "context": "--context",
+    "phase": "--phase",
+}
+"""The option of the command line for each field of ImportOptions that depends on the format."""
 
 
 def import_file(path: StrPath, format: str | None = None, options: ImportOptions | None = None) -> Imported:
@@ -128,18 +160,6 @@ def import_file(path: StrPath, format: str | None = None, options: ImportOptions
             raise UsageError(f"the format {format} takes no {OPTIONS[each.name]}{hint}")
     with collection_paused():
         return importer.read(path, options)
-
-
-OPTIONS = {
-    "network": "--devices",
-    "batch": "--batch",
-    "dims": "--dim",
-    "level": "--level",
-    "precision": "--precision",
-    "context": "--context",
-    "phase": "--phase",
-}
-"""The option of the command line for each field of ImportOptions that depends on the format."""
 
 
 _OWN = re.compile(rb'^(placeopt(_plan)?:|\s*\{\s*"placeopt(_plan)?"\s*:)', re.MULTILINE)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from placeopt.bridges.documents import after_entry, problem_document
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.networks import network_of
 from placeopt.errors import DocumentError, Issue, SpecError, in_file_order, path_text
@@ -75,14 +76,16 @@ class TaskGraph:
         DocumentError
             If the document does not compile, for example because of a cycle; lists every issue with its position.
         """
-        document: dict[str, Any] = {"placeopt": 1, "name": self.name}
-        if self.description:
-            document["description"] = self.description
-        document |= {"source": self.source, "resolution": resolution, **network}
-        if self.memory_model is not None:
-            document["memory_model"] = self.memory_model
         speed = slowest_speed(network)
-        document["tasks"] = {name: _entry(task, speed) for name, task in self.tasks.items()}
+        document = problem_document(
+            {name: _entry(task, speed) for name, task in self.tasks.items()},
+            network,
+            name=self.name,
+            source=self.source,
+            description=self.description,
+            resolution=resolution,
+            memory_model=self.memory_model,
+        )
         try:
             compile_spec(document)
         except SpecError as error:
@@ -113,8 +116,7 @@ def _entry(task: Task, speed: int | None) -> dict[str, Any]:
         entry = {"flops": -int(-task.seconds * speed // 1)}
     entry |= task.keys
     if task.after:
-        plain = all(payload is None for payload in task.after.values())
-        entry["after"] = list(task.after) if plain else dict(task.after)
+        entry["after"] = after_entry(task.after)
     return entry
 
 

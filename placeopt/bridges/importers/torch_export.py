@@ -11,17 +11,17 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from placeopt.bridges.extras import require
-from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.imported import Imported, ImportOptions, check_precision
 from placeopt.bridges.importers.sample import Sample
 from placeopt.bridges.networks import network_of
 from placeopt.bridges.operators import OperatorGraph
-from placeopt.errors import UsageError, alternatives
+from placeopt.errors import UsageError
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
-from placeopt.io.spec import NUMBER_FORMATS
+from placeopt.io.spec import NumberFormat
 from placeopt.model.units import is_whole, shown
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 NAME = "torch-export"
-TAKES = frozenset({"network", "batch", "dims", "level", "precision"})
 
 
 def recognises(sample: Sample) -> bool:
@@ -130,6 +129,8 @@ def from_torch(
     if not is_whole(optimizer_bytes_per_parameter) or not 0 <= optimizer_bytes_per_parameter <= 1024:
         given = optimizer_bytes_per_parameter
         raise UsageError(f"optimizer_bytes_per_parameter is {given!r}; expected a whole number from 0 to 1024")
+    if shared not in ("colocate", "copy"):
+        raise UsageError(f"shared is {shown(shared)}; expected colocate or copy")
     with quiet(), collection_paused():
         if isinstance(model, ExportedProgram):
             if args is not None or kwargs is not None or dynamic_shapes is not None:
@@ -187,24 +188,14 @@ def _imported(
     shared: str = "colocate",
     optimizer_bytes: int = 0,
 ) -> Imported:
-    from placeopt.bridges.pytorch.operators import (
-        Sharing,
-        at_level,
-        level_of,
-        operators_of,
-        section,
-        with_stacks,
-    )
+    from placeopt.bridges.pytorch.operators import at_level, level_of, operators_of, section, with_stacks
     from placeopt.bridges.pytorch.programs import forward_kernels
     from placeopt.bridges.pytorch.section import KEY
     from placeopt.bridges.pytorch.sizes import Sizes, symbol_values
     from placeopt.bridges.pytorch.training import training_kernels
 
-    if options.precision is not None and options.precision not in NUMBER_FORMATS:
-        known = alternatives(options.precision, NUMBER_FORMATS, 10)
-        raise UsageError(f"the precision {shown(options.precision)} is not a number format{known}")
+    check_precision(options.precision, get_args(NumberFormat))
     chosen = level_of(level)
-    sharing = Sharing(shared)
     sizes = Sizes(symbol_values(program, options.dims, options.batch))
     graph = training_kernels(program, sizes) if training else forward_kernels(program, sizes)
     if not graph.kernels:
@@ -215,12 +206,12 @@ def _imported(
     with_stacks(graph)
     coarse = at_level(graph, chosen)
     network, notes = network_of(options.network)
-    operators, shared_notes = operators_of(coarse, sharing, optimizer_bytes)
+    operators, shared_notes = operators_of(coarse, shared, optimizer_bytes)
     result = OperatorGraph(options.name or "model", source, operators)
     document = result.document(network, options.resolution)
     guessed: tuple[str, ...] = ()
     if any(kernel.guessed for kernel in graph.kernels):  # the share of single operators, regardless of the level
-        fine = OperatorGraph(result.name, source, operators_of(graph, sharing)[0])
+        fine = OperatorGraph(result.name, source, operators_of(graph, shared)[0])
         guessed = fine.notes(fine.document(network, options.resolution))
     if training:
         notes += ("the optimiser is not part of the graph; its state is optimizer_bytes_per_parameter",)

@@ -7,10 +7,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
+from placeopt.bridges.onnx_models.loading import bodies, tensors_of
 from placeopt.errors import DocumentError, Issue
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, NodeProto, TensorProto
+    from onnx import GraphProto, TensorProto
 
 ALIGNMENT = 65536
 """Offsets of tensors are multiples of it, so that runtimes map them into memory on all systems."""
@@ -108,13 +109,7 @@ def tensors(graph: GraphProto) -> Iterator[TensorProto]:
     for sparse in graph.sparse_initializer:
         yield from (sparse.values, sparse.indices)
     for node in graph.node:
-        yield from _attributes(node)
-
-
-def _attributes(node: NodeProto) -> Iterator[TensorProto]:
-    for attribute in node.attribute:
-        if attribute.HasField("t"):
-            yield attribute.t
-        yield from attribute.tensors
-        for graph in (attribute.g, *attribute.graphs):
-            yield from tensors(graph)
+        for attribute in node.attribute:
+            yield from tensors_of(attribute)
+        for _, body in bodies(node):
+            yield from tensors(body)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import ChainMap
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placeopt.bridges.onnx_models.control import inputs_of_bodies, is_known, outputs_of_bodies
 from placeopt.bridges.onnx_models.loading import SMALL, bodies, is_small, read_by
+from placeopt.bridges.onnx_models.node_checks import contradiction, unsafe
 from placeopt.bridges.onnx_models.operator_shapes import own_types
-from placeopt.bridges.onnx_models.sizes import shape_of, shapes, tensor_of, tensor_type
+from placeopt.bridges.onnx_models.scopes import Scope
+from placeopt.bridges.onnx_models.sizes import shape_of, shapes, tensor_type
 from placeopt.bridges.onnx_models.view import Body, Tensor, Values, attribute, operator_name
 from placeopt.errors import DocumentError, Issue, visible
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+    from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
     from onnx.defs import OpSchema
 
 _EVALUATED = frozenset(
@@ -44,41 +44,6 @@ _SHAPE_ONLY = frozenset({"Shape", "Size"})
 """Operators whose result depends only on the shape of the input."""
 
 
-@dataclass(slots=True)
-class _Scope:
-    """What is known about the tensors of a graph and of the graphs around it."""
-
-    types: MutableMapping[str, TypeProto] = field(default_factory=dict)
-    values: MutableMapping[str, Values] = field(default_factory=dict)
-    data: MutableMapping[str, TensorProto] = field(default_factory=dict)
-    """The same values as messages."""
-    sequences: MutableMapping[str, int] = field(default_factory=dict)
-    """Bytes of sequences."""
-    assumed: MutableMapping[str, None] = field(default_factory=dict)
-    """Tensors whose size is assumed."""
-
-    def child(self) -> _Scope:
-        """The scope of a body."""
-        return _Scope(
-            ChainMap({}, self.types),
-            ChainMap({}, self.values),
-            ChainMap({}, self.data),
-            ChainMap({}, self.sequences),
-            ChainMap({}, self.assumed),
-        )
-
-    def tensor(self, name: str) -> Tensor:
-        """The size of a tensor."""
-        found = tensor_of(name, self.types[name], self.sequences.get(name, 0))
-        if name in self.assumed and not found.assumed:
-            return Tensor(name, found.element, found.shape, found.bytes, assumed=True)
-        return found
-
-    def tensors(self) -> dict[str, Tensor]:
-        """The sizes of all tensors."""
-        return {name: self.tensor(name) for name in self.types}
-
-
 class Inference:
     """Infers the types of all tensors of a model whose inputs have known sizes."""
 
@@ -91,7 +56,7 @@ class Inference:
         self._file = file
         self._schemas: dict[tuple[str, str], OpSchema | None] = {}
         self._issues: list[Issue] = []
-        self._scope = _Scope()
+        self._scope = Scope()
         self.bodies: dict[int, dict[str, Body]] = {}
         """Bodies of control flow by index of the node and attribute."""
 
@@ -157,12 +122,12 @@ class Inference:
             self._issues[0] = Issue(f"{first.message} ({hint})", first.path, first.file)
 
     @staticmethod
-    def _complete_input(name: str, scope: _Scope) -> None:
+    def _complete_input(name: str, scope: Scope) -> None:
         """Mark an input whose size is not stated, such as a sequence."""
         if shape_of(scope.types[name]) is None:
             scope.assumed[name] = None
 
-    def _add_constants(self, graph: GraphProto, scope: _Scope) -> list[str]:
+    def _add_constants(self, graph: GraphProto, scope: Scope) -> list[str]:
         """Add the initializers of a graph, and return their names."""
         from onnx import numpy_helper
 
@@ -188,7 +153,7 @@ class Inference:
         self,
         node: NodeProto,
         names: Sequence[str],
-        scope: _Scope,
+        scope: Scope,
         stated: Mapping[str, TypeProto],
         place: tuple[str, str],
     ) -> dict[str, Body]:
@@ -209,7 +174,7 @@ class Inference:
         return found
 
     def _inferred(
-        self, node: NodeProto, names: Sequence[str], scope: _Scope, place: tuple[str, str]
+        self, node: NodeProto, names: Sequence[str], scope: Scope, place: tuple[str, str]
     ) -> dict[str, TypeProto]:
         """Types of the outputs as onnx infers them; empty without a schema or after an assumption that does not fit."""
         from onnx import shape_inference
@@ -217,9 +182,9 @@ class Inference:
         from onnx.defs import SchemaError
         from onnx.shape_inference import InferenceError
 
-        unsafe = self._unsafe(node, scope)
-        if unsafe is not None:
-            self._add(f"{node.op_type}: {unsafe}", place)
+        problem = unsafe(node, scope)
+        if problem is not None:
+            self._add(f"{node.op_type}: {problem}", place)
             return {}
         schema = self._schema(node)
         if schema is None:
@@ -242,44 +207,11 @@ class Inference:
             return {}
         if not schema.has_type_and_shape_inference_function:
             found |= own_types(node, scope.types)
-        problem = self._contradiction(node, found, scope)
+        problem = contradiction(node, found, scope)
         if problem is not None:
             self._add(f"{node.op_type}: {problem}", place)
             return {}
         return found
-
-    @staticmethod
-    def _unsafe(node: NodeProto, scope: _Scope) -> str | None:
-        """State why a node would end the process: onnx does not check these attributes and reads beyond an array."""
-        if node.op_type not in ("GatherND", "LayerNormalization") or not node.input:
-            return None
-        rank = len(shape_of(scope.types[node.input[0]]) or ()) if node.input[0] else 0
-        if node.op_type == "GatherND":
-            batch = attribute(node, "batch_dims", 0)
-            return None if 0 <= batch <= rank else f"batch_dims is {batch}, and the data has {rank} dimensions"
-        axis = attribute(node, "axis", -1)
-        return None if -rank <= axis < max(rank, 1) else f"axis is {axis}, and the input has {rank} dimensions"
-
-    @staticmethod
-    def _contradiction(node: NodeProto, found: Mapping[str, TypeProto], scope: _Scope) -> str | None:
-        """State why shapes do not fit each other in a way that onnx does not check."""
-        if node.op_type not in ("Conv", "Reshape") or any(name in scope.assumed for name in node.input):
-            return None
-        shapes_read = [shape_of(scope.types[name]) for name in node.input[:2] if name]
-        written = shape_of(found[node.output[0]]) if node.output[0] in found else None
-        if node.op_type == "Reshape" and shapes_read[0] is not None and written is not None:
-            if math.prod(shapes_read[0]) != math.prod(written):
-                return f"the shapes {list(shapes_read[0])} and {list(written)} differ in their number of elements"
-        elif node.op_type == "Conv" and len(shapes_read) == 2:
-            data, kernel = shapes_read
-            if data is None or kernel is None:
-                return None
-            if len(data) != len(kernel) or len(data) < 3:
-                return f"the input has {len(data)} dimensions, and the weights have {len(kernel)}"
-            channels = kernel[1] * attribute(node, "group", 1)
-            if data[1] != channels:
-                return f"the input has {data[1]} channels, and the weights are for {channels}"
-        return None
 
     def _schema(self, node: NodeProto) -> OpSchema | None:
         from onnx import defs
@@ -300,7 +232,7 @@ class Inference:
         name: str,
         kind: TypeProto | None,
         stated: TypeProto | None,
-        scope: _Scope,
+        scope: Scope,
         place: tuple[str, str] | None,
     ) -> None:
         """Set the type of an output: as inferred, as the model states it, or as assumed.
@@ -340,7 +272,7 @@ class Inference:
                     dim.dim_value = length
 
     @staticmethod
-    def _assumed(node: NodeProto, name: str, kind: TypeProto | None, scope: _Scope) -> TypeProto:
+    def _assumed(node: NodeProto, name: str, kind: TypeProto | None, scope: Scope) -> TypeProto:
         """A type of known size in place of one that inference leaves open.
 
         A result whose number of elements depends on data has the most elements that it can have. Another open
@@ -366,7 +298,7 @@ class Inference:
                 dim.dim_value = min(longest, _LARGEST)
         return found
 
-    def _evaluate(self, node: NodeProto, scope: _Scope) -> None:
+    def _evaluate(self, node: NodeProto, scope: Scope) -> None:
         """Compute the values of small outputs that do not depend on the values of the inputs of the model."""
         if node.op_type not in _EVALUATED or node.domain not in ("", "ai.onnx"):
             return
@@ -383,7 +315,7 @@ class Inference:
         self._compute(node, {name: scope.values[name] for name in inputs}, scope)
 
     @staticmethod
-    def _measure(node: NodeProto, scope: _Scope) -> None:
+    def _measure(node: NodeProto, scope: Scope) -> None:
         """Store the result of a Shape or a Size."""
         from onnx import numpy_helper
 
@@ -400,7 +332,7 @@ class Inference:
         scope.values[node.output[0]] = value
         scope.data[node.output[0]] = numpy_helper.from_array(value, node.output[0])
 
-    def _compute(self, node: NodeProto, inputs: dict[str, Values], scope: _Scope) -> None:
+    def _compute(self, node: NodeProto, inputs: dict[str, Values], scope: Scope) -> None:
         """Store the results of a node with known inputs."""
         from onnx import numpy_helper
         from onnx.reference import ReferenceEvaluator
@@ -417,7 +349,7 @@ class Inference:
                 scope.data[name] = numpy_helper.from_array(np.asarray(value), name)
 
     def _control(
-        self, node: NodeProto, scope: _Scope, place: tuple[str, str]
+        self, node: NodeProto, scope: Scope, place: tuple[str, str]
     ) -> tuple[dict[str, Body], dict[str, TypeProto]]:
         """Bodies of control flow, and the types of the outputs that follow from them."""
         graphs = dict(bodies(node))
@@ -445,7 +377,7 @@ class Inference:
         self,
         graph: GraphProto,
         kinds: Sequence[TypeProto | None],
-        scope: _Scope,
+        scope: Scope,
         repeats: int | None,
         place: tuple[str, str],
     ) -> tuple[Body, list[TypeProto]]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from placeopt.bridges.extras import require
 from placeopt.bridges.onnx_models.sizes import shapes
 from placeopt.errors import DocumentError, Issue, visible
-from placeopt.io.files import StrPath, UnreadableError, read_file
+from placeopt.io.document import reading
+from placeopt.io.files import StrPath, read_file
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
@@ -37,11 +38,10 @@ def load_proto(path: StrPath) -> ModelProto:
     from google.protobuf.message import DecodeError
     from onnx import ModelProto
 
-    try:
+    with reading(path):
         content = read_file(path, lambda _start: LARGEST)
+    try:
         model: ModelProto = ModelProto.FromString(content)
-    except UnreadableError as error:
-        raise DocumentError([Issue(str(error), (), str(path))]) from None
     except DecodeError:
         message = "is not an ONNX model, or is truncated: its protobuf message cannot be decoded"
         raise DocumentError([Issue(message, (), str(path))]) from None
@@ -179,7 +179,7 @@ def _strip(tensor: TensorProto) -> None:
 
 def _lighten(node: NodeProto) -> None:
     for attribute in node.attribute:
-        for tensor in _tensors(attribute):
+        for tensor in tensors_of(attribute):
             _strip(tensor)
     for _, graph in bodies(node):
         for tensor in graph.initializer:
@@ -188,7 +188,8 @@ def _lighten(node: NodeProto) -> None:
             _lighten(inner)
 
 
-def _tensors(attribute: AttributeProto) -> Iterator[TensorProto]:
+def tensors_of(attribute: AttributeProto) -> Iterator[TensorProto]:
+    """The tensors in the value of an attribute, without those of bodies; of a sparse tensor, those of its values."""
     if attribute.HasField("t"):
         yield attribute.t
     yield from attribute.tensors

@@ -8,6 +8,8 @@ from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from placeopt.bridges.extras import require
 from placeopt.bridges.onnx_models.dims import state_dims
 from placeopt.bridges.onnx_models.inference import RANDOM, Inference
@@ -16,6 +18,7 @@ from placeopt.bridges.onnx_models.view import LiveNode, OnnxModel
 from placeopt.errors import DocumentError, Issue, counted, listing
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
+from placeopt.model.graph import find_cycle
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -196,24 +199,11 @@ class _Reader:
                 if not missing[successor]:
                     heappush(ready, successor)
         if len(order) < len(reads):
-            cycle = self._cycle({i for i, count in enumerate(missing) if count}, reads, writers)
+            edges = [(writers[name], index) for index, names in enumerate(reads) for name in names if name in writers]
+            cycle = find_cycle(np.array(edges, dtype=np.int64), len(reads))
             names = listing([self._labels[i] for i in cycle], 12)
             self._add(f"closes a cycle of {counted(len(cycle), 'node')}: {names}", self._place(cycle[0]))
         return order
-
-    @staticmethod
-    def _cycle(stuck: set[int], reads: Sequence[Sequence[str]], writers: Mapping[str, int]) -> list[int]:
-        """A cycle among nodes each of which has a predecessor among them, from its smallest index."""
-        at = min(stuck)
-        seen: dict[int, int] = {}
-        path: list[int] = []
-        while at not in seen:
-            seen[at] = len(path)
-            path.append(at)
-            at = min(writers[name] for name in reads[at] if writers.get(name) in stuck)
-        cycle = path[seen[at] :][::-1]
-        turn = cycle.index(min(cycle))
-        return cycle[turn:] + cycle[:turn]
 
     def _place(self, index: int) -> tuple[str, str]:
         return ("nodes", self._labels[index])

@@ -12,14 +12,12 @@ import numpy as np
 from placeopt.bridges.extras import require
 from placeopt.bridges.profiling.measurements import Measurements
 from placeopt.bridges.profiling.traces import kineto_calls
+from placeopt.bridges.pytorch.section import stated_section
 from placeopt.errors import UsageError, counted, listing
 from placeopt.io.document import parse_document
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
-
-SECTION = "x-torch"
-"""The section of a problem document that states the nodes of each task."""
 
 
 def profile_torch(
@@ -116,12 +114,7 @@ def profile_torch(
 
 def _tasks(document: Mapping[str, Any], nodes: Sequence[str]) -> tuple[list[str], dict[str, int]]:
     """Return the names of the tasks with nodes, and the number of the task of each node."""
-    section = document.get(SECTION)
-    stated = section.get("tasks") if isinstance(section, Mapping) else None
-    if not isinstance(stated, Mapping):
-        raise UsageError(
-            f"the problem has no section {SECTION}, which states the nodes of its tasks; use po.from_torch"
-        )
+    stated, _ = stated_section(document)
     tasks = {str(name): task["nodes"] for name, task in stated.items() if isinstance(task, Mapping) and "nodes" in task}
     number = {node: place for place, members in enumerate(tasks.values()) for node in members}
     missing = sorted(set(number) - set(nodes))

@@ -8,7 +8,8 @@ from placeopt.bridges.profiling.measurements import Measurements, combined
 from placeopt.bridges.profiling.tables import LARGEST_BATCH, table_of
 from placeopt.bridges.profiling.traces import is_trace, trace_of
 from placeopt.errors import DocumentError, Issue, UsageError, counted, in_file_order
-from placeopt.io.files import StrPath, UnreadableError, read_file
+from placeopt.io.document import reading
+from placeopt.io.files import StrPath, read_file
 
 
 def read_measurements(
@@ -33,7 +34,10 @@ def read_measurements(
     UsageError
         If `batch` does not fit the traces, or only some of the files state memory.
     """
-    contents = [_content(path) for path in paths]
+    contents = []
+    for path in paths:
+        with reading(path):
+            contents.append(read_file(path))
     traces = [place for place, content in enumerate(contents) if is_trace(content)]
     size = dict(zip(traces, _sizes(batch, len(traces)), strict=True))
     parts: list[Measurements] = []
@@ -65,10 +69,3 @@ def _sizes(batch: int | Sequence[int] | None, traces: int) -> list[int]:
         if not 1 <= size <= LARGEST_BATCH:
             raise UsageError(f"batch: {size} is not a batch size; expected a whole number from 1 to {LARGEST_BATCH:,}")
     return given
-
-
-def _content(path: StrPath) -> bytes:
-    try:
-        return read_file(path)
-    except UnreadableError as error:
-        raise DocumentError([Issue(str(error), (), str(path))]) from None

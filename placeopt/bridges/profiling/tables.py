@@ -12,7 +12,8 @@ import numpy as np
 
 from placeopt.bridges.profiling.measurements import Measurements, TransferTimes, fixed
 from placeopt.errors import DocumentError, Issue, listing, suggestion, visible
-from placeopt.io.files import StrPath, UnreadableError, read_file, text_of
+from placeopt.io.document import reading
+from placeopt.io.files import StrPath, read_file, text_of
 from placeopt.model.arrays import Float
 
 LARGEST_BATCH = 2**30
@@ -95,7 +96,8 @@ def read_table(path: StrPath) -> Measurements:
     DocumentError
         If the file cannot be read or is wrong; lists every issue with its line and column.
     """
-    return table_of(_content(path), str(path))
+    with reading(path):
+        return table_of(read_file(path), str(path))
 
 
 def table_of(content: bytes, file: str) -> Measurements:
@@ -123,7 +125,8 @@ def read_transfers(path: StrPath) -> TransferTimes:
     DocumentError
         If the file cannot be read or is wrong; lists every issue with its line and column.
     """
-    table = _read_table(_content(path), str(path), _TRANSFER_COLUMNS)
+    with reading(path):
+        table = _read_table(read_file(path), str(path), _TRANSFER_COLUMNS)
     return TransferTimes(
         fixed(np.array(table.columns["bytes"], dtype=np.float64)), _seconds(table), str(path), table.ignored
     )
@@ -135,22 +138,13 @@ def _seconds(table: _Table) -> Float:
     return fixed(np.array(table.columns[unit], dtype=np.float64) / _TIMES[unit][0])
 
 
-def _content(path: StrPath) -> bytes:
-    try:
-        return read_file(path)
-    except UnreadableError as error:
-        raise DocumentError([Issue(str(error), (), str(path))]) from None
-
-
 def _read_table(content: bytes, file: str, known: Mapping[str, _Column]) -> _Table:
     """Read the known columns of a CSV file: comma-separated, UTF-8, names in the first line, in any order.
 
     Spaces around cells and empty lines are ignored.
     """
-    try:
+    with reading(file):
         text = text_of(content).removeprefix("\ufeff")  # the byte order mark of spreadsheets
-    except UnreadableError as error:
-        raise DocumentError([Issue(str(error), (), file)]) from None
     rows = _rows(csv.reader(io.StringIO(text, newline=""), strict=True), file)  # newline as the csv module requires
     if not rows:
         names = ", ".join(name for name, column in known.items() if not column.optional)

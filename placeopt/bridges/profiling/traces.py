@@ -33,8 +33,8 @@ import numpy as np
 
 from placeopt.bridges.profiling.measurements import Measurements, Runs, fixed
 from placeopt.errors import DocumentError, Issue, counted, in_file_order, listing
-from placeopt.io.document import Document, collection_paused, parse_document
-from placeopt.io.files import StrPath, UnreadableError, largest, read_file, text_of
+from placeopt.io.document import Document, collection_paused, parse_document, reading
+from placeopt.io.files import StrPath, largest, read_file, text_of
 from placeopt.model.arrays import Float
 from placeopt.model.units import excerpt
 
@@ -96,8 +96,7 @@ def read_onnxruntime_profile(path: StrPath, batch: int = 1, *, device: str | Non
     DocumentError
         If the file cannot be read or is not such a profile; lists every issue with its position.
     """
-    file = str(path)
-    return _onnxruntime(_document(_unpacked(_content(path), file), file), file, batch, device)
+    return _onnxruntime(_trace(path), str(path), batch, device)
 
 
 def read_kineto_trace(path: StrPath, batch: int = 1, *, device: str | None = None) -> Measurements:
@@ -105,8 +104,7 @@ def read_kineto_trace(path: StrPath, batch: int = 1, *, device: str | None = Non
 
     See `read_onnxruntime_profile` for the parameters and errors.
     """
-    file = str(path)
-    return _kineto(_document(_unpacked(_content(path), file), file), file, batch, device)
+    return _kineto(_trace(path), str(path), batch, device)
 
 
 def _onnxruntime(document: Document, file: str, batch: int, device: str | None) -> Measurements:
@@ -324,11 +322,10 @@ def _nanoseconds(microseconds: object) -> int | None:
     return round(microseconds * 1000) if 0 <= microseconds <= _LONGEST else None
 
 
-def _content(path: StrPath) -> bytes:
-    try:
-        return read_file(path)
-    except UnreadableError as error:
-        raise DocumentError([Issue(str(error), (), str(path))]) from None
+def _trace(path: StrPath) -> Document:
+    with reading(path):
+        content = read_file(path)
+    return _document(_unpacked(content, str(path)), str(path))
 
 
 def _unpacked(content: bytes, file: str) -> bytes:
@@ -347,10 +344,8 @@ def _unpacked(content: bytes, file: str) -> bytes:
 
 
 def _document(content: bytes, file: str) -> Document:
-    try:
+    with reading(file):
         text = text_of(content)
-    except UnreadableError as error:
-        raise DocumentError([Issue(str(error), (), file)]) from None
     try:
         return parse_document(text, file=file, json_format=True)
     except DocumentError as error:

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from placeopt.bridges.costs.aten_rules import Cost, Meter, base_name, mutates, precision_of, tensor_bytes, tensors_in
+from placeopt.bridges.costs import Cost
+from placeopt.bridges.costs.aten_rules import Meter, base_name, mutates, precision_of, tensor_bytes, tensors_in
 from placeopt.bridges.pytorch.kernels import Kernel, KernelGraph, Tensor, Weight
 from placeopt.bridges.pytorch.sizes import Sizes
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-from placeopt.bridges.coarsening import convex_groups
+from placeopt.bridges.pytorch.coarsening import convex_groups
 
 
 @dataclass(slots=True)
@@ -153,6 +153,14 @@ def contracted(graph: KernelGraph, keys: Sequence[Hashable], *, fused: bool) -> 
         KernelGraph(kernels, tensors, graph.outputs, graph.weights, graph.names, graph.gradients, together),
         groups,
     )
+
+
+def rename(graph: KernelGraph, names: Sequence[str]) -> None:
+    """Give the kernels these names; the second kernel of a name gets `#2` at its end."""
+    taken = Counter[str]()
+    for kernel, name in zip(graph.kernels, names, strict=True):
+        taken[name] += 1
+        kernel.name = name if taken[name] == 1 else f"{name}#{taken[name]}"
 
 
 def _inner_peak(graph: KernelGraph, members: list[int], readers: list[list[int]], outside: set[int]) -> int:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from placeopt.bridges.operators import Operator
-from placeopt.bridges.pytorch.kernels import Kernel, KernelGraph, contracted
+from placeopt.bridges.pytorch.kernels import Kernel, KernelGraph, contracted, rename
 from placeopt.errors import UsageError, counted, listing
-from placeopt.model.units import shown
+from placeopt.model.units import shown, size_text
 
 Level = str | int
 ROOT = "model"
@@ -65,42 +64,34 @@ def at_level(graph: KernelGraph, level: Level) -> KernelGraph:
         return graph
     keys: list[Hashable] = [(module_of(kernel.stack, level), kernel.forward is not None) for kernel in graph.kernels]
     coarse, groups = contracted(graph, keys, fused=False)
-    taken: dict[str, int] = {}
+    names = []
     home = {
         graph.kernels[k].name: kernel for kernel, members in zip(coarse.kernels, groups, strict=True) for k in members
     }
     for kernel in coarse.kernels:
         path = module_of(kernel.stack, level) or ROOT
-        name = path if kernel.forward is None else f"{path}.backward"
-        taken[name] = taken.get(name, 0) + 1
-        kernel.name = name if taken[name] == 1 else f"{name}#{taken[name]}"
+        names.append(path if kernel.forward is None else f"{path}.backward")
         kernel.op = "module" if kernel.forward is None else "module backward"
+    rename(coarse, names)
     for kernel in coarse.kernels:
         if kernel.forward is not None and kernel.forward in home:
             kernel.forward = home[kernel.forward].name
     return coarse
 
 
-@dataclass(frozen=True, slots=True)
-class Sharing:
-    """How operators with a common weight are treated: `colocate` puts them on one device, `copy` copies the weight."""
+def operators_of(graph: KernelGraph, shared: str, optimizer_bytes: int = 0) -> tuple[list[Operator], tuple[str, ...]]:
+    """The operators of a graph, with weights as resident memory, and notes about shared weights.
 
-    parameters: str = "colocate"
-
-    def __post_init__(self) -> None:
-        if self.parameters not in ("colocate", "copy"):
-            raise UsageError(f"shared is {shown(self.parameters)}; expected colocate or copy")
-
-
-def operators_of(
-    graph: KernelGraph, sharing: Sharing, optimizer_bytes: int = 0
-) -> tuple[list[Operator], tuple[str, ...]]:
-    """The operators of a graph, with weights as resident memory, and notes about shared weights."""
+    Parameters
+    ----------
+    shared
+        `colocate` puts the readers of a parameter on one device; `copy` gives each of them a copy.
+    """
     operators = [_operator(graph, kernel) for kernel in graph.kernels]
     names = [kernel.name for kernel in graph.kernels]
     labels: list[list[str]] = [[] for _ in operators]
     users = _users(graph)
-    shared: dict[str, int] = {}
+    colocated: list[str] = []
     copied: dict[str, int] = {}
     for name, weight in graph.weights.items():
         readers = users.get(name, [])
@@ -108,12 +99,12 @@ def operators_of(
         producer = None if gradient is None else graph.tensors[gradient].producer
         if producer is not None:
             operators[producer].resident += weight.bytes + optimizer_bytes * weight.elements
-        if weight.mutated or gradient is not None or (weight.parameter and sharing.parameters == "colocate"):
-            together = sorted({*readers, *([] if producer is None else [producer])})
-            for k in together if len(together) > 1 else ():
+        if weight.mutated or gradient is not None or (weight.parameter and shared == "colocate"):
+            members = sorted({*readers, *([] if producer is None else [producer])})
+            for k in members if len(members) > 1 else ():
                 labels[k].append(name)
             if len(readers) > 1 and gradient is None:
-                shared[name] = len(readers)
+                colocated.append(name)
     for kernels in graph.together:
         for k in kernels if len(kernels) > 1 else ():
             labels[k].append(f"memory of {names[kernels[0]]}")
@@ -134,16 +125,16 @@ def operators_of(
         if kernel.forward is not None and kernel.forward in known:
             operator.keys["backward_of"] = kernel.forward
     notes = []
-    if shared:
+    if colocated:
         notes.append(
-            f"{counted(len(shared), 'weight')} with several readers ({listing(list(shared))}): "
+            f"{counted(len(colocated), 'weight')} with several readers ({listing(colocated)}): "
             "these tasks are colocated"
         )
     if copied:
         extra = sum(graph.weights[name].bytes * (count - 1) for name, count in copied.items())
         notes.append(
             f"{counted(len(copied), 'weight')} with several readers ({listing(list(copied))}): each reader has a copy, "
-            f"together {extra:,} more bytes"
+            f"together {size_text(extra)} more"
         )
     return operators, tuple(notes)
 

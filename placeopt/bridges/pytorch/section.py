@@ -65,16 +65,7 @@ def placed_model(problem: Problem, schedule: Schedule, document: Mapping[str, An
     UsageError
         If the section is missing or damaged, or does not belong to the problem.
     """
-    section = (document or {}).get(KEY)
-    if section is None:
-        raise UsageError(
-            f"the problem has no section {KEY}, which states the modules of its tasks; make it with placeopt import "
-            "MODEL.pt2 or po.from_torch"
-        )
-    stated = section.get("tasks") if isinstance(section, Mapping) else None
-    weights = section.get("weights") if isinstance(section, Mapping) else None
-    if not isinstance(stated, Mapping) or not isinstance(weights, Mapping):
-        raise _damaged("expected mappings tasks and weights")
+    stated, weights = stated_section(document or {})
     if list(stated) != list(problem.task_names) and set(stated) != set(problem.task_names):
         odd = sorted(set(map(str, stated)) ^ set(problem.task_names))
         raise _damaged(f"it and the problem differ in {counted(len(odd), 'task')}: {listing(odd)}")
@@ -95,42 +86,30 @@ def placed_model(problem: Problem, schedule: Schedule, document: Mapping[str, An
     return PlacedModel(problem, tasks, used, len(tasks) < problem.n_tasks)
 
 
+def stated_section(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the tasks and the weights in the section of a document, unchecked.
+
+    Raises
+    ------
+    UsageError
+        If the section is missing, or has no tasks or weights.
+    """
+    section = document.get(KEY)
+    if section is None:
+        raise UsageError(
+            f"the problem has no section {KEY}, which states the modules of its tasks; make it with placeopt import "
+            "MODEL.pt2 or po.from_torch"
+        )
+    stated = section.get("tasks") if isinstance(section, Mapping) else None
+    weights = section.get("weights") if isinstance(section, Mapping) else None
+    if not isinstance(stated, Mapping) or not isinstance(weights, Mapping):
+        raise _damaged("expected mappings tasks and weights")
+    return stated, weights
+
+
 def _texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _damaged(reason: str) -> UsageError:
     return UsageError(f"the section {KEY} is damaged: {reason}; import the model again")
-
-
-def torch_devices(problem: Problem, stated: Mapping[str, str] | None = None) -> list[str]:
-    """Return the name of each device in PyTorch, for example `cuda:0`.
-
-    Devices whose type or name begins with `cpu` or `core`, or ends in `core`, are `cpu`. The others are `cuda:0`,
-    `cuda:1` and so on in the order of the problem. `stated` has other names, by device or type.
-
-    Raises
-    ------
-    UsageError
-        If a name is stated for a device that the problem does not have.
-    """
-    stated = stated or {}
-    known = {*problem.device_names, *problem.device_types}
-    for name in stated:
-        if name not in known:
-            raise UsageError(
-                f"{visible(name)} is not a device of the problem; expected one of {listing(sorted(known), 20)}"
-            )
-    found = []
-    accelerators = 0
-    for name, kind in zip(problem.device_names, problem.device_types, strict=True):
-        if name in stated or kind in stated:
-            found.append(stated.get(name, stated.get(kind, "")))
-        elif any(
-            word.startswith(("cpu", "core")) or word.endswith("core") for word in (kind, name.rstrip("0123456789"))
-        ):
-            found.append("cpu")
-        else:
-            found.append(f"cuda:{accelerators}")
-            accelerators += 1
-    return found

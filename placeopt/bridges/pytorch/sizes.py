@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch.export import ExportedProgram
 from torch.fx import Node
 
 from placeopt.errors import UsageError, alternatives, listing
@@ -48,7 +49,7 @@ class Sizes:
         return self.number(value, node)
 
 
-def symbol_values(program: Any, dims: Mapping[str, int], batch: int | None) -> dict[str, int]:
+def symbol_values(program: ExportedProgram, dims: Mapping[str, int], batch: int | None) -> dict[str, int]:
     """The value of each symbolic size of an exported program.
 
     Parameters
@@ -105,7 +106,7 @@ def symbol_values(program: Any, dims: Mapping[str, int], batch: int | None) -> d
     return values
 
 
-def _places(program: Any) -> list[tuple[str, str | None]]:
+def _places(program: ExportedProgram) -> list[tuple[str, str | None]]:
     """Each symbolic dimension of the inputs, as `ids.0`, and its symbol; None for an expression of several."""
     inputs = set(program.graph_signature.user_inputs)
     found: list[tuple[str, str | None]] = []

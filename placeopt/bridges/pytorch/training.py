@@ -17,7 +17,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
 from placeopt.bridges.costs.aten_rules import Meter, base_name
 from placeopt.bridges.pytorch.graphs import GraphReader, stack_of
-from placeopt.bridges.pytorch.kernels import KernelGraph, contracted
+from placeopt.bridges.pytorch.kernels import KernelGraph, contracted, rename
 from placeopt.bridges.pytorch.programs import weights_of
 from placeopt.bridges.pytorch.sizes import Sizes
 from placeopt.errors import UsageError
@@ -53,15 +53,14 @@ def training_kernels(program: ExportedProgram, sizes: Sizes) -> KernelGraph:
         kernel.stack = stacks.get(origin, ())
         kernel.forward = origin if backward else None
     merged, groups = contracted(kernels, origins, fused=True)
-    parts: dict[str, int] = {}
+    labels = []
     operators = {node.name: node for node in program.graph.nodes}
     for kernel, members in zip(merged.kernels, groups, strict=True):
         origin, backward = origins[members[0]]
-        name = f"{origin}.backward" if backward else origin
-        parts[name] = parts.get(name, 0) + 1
-        kernel.name = name if parts[name] == 1 else f"{name}#{parts[name]}"
+        labels.append(f"{origin}.backward" if backward else origin)
         kernel.op = _operator(operators[origin]) + (" backward" if backward else "")
         kernel.nodes = [] if backward else [origin]
+    rename(merged, labels)
     return merged
 
 

@@ -20,6 +20,7 @@ from placeopt.bridges.running.tensors import TYPES, Difference, checked_inputs, 
 from placeopt.bridges.running.worker import LEVELS, write_array
 from placeopt.errors import UsageError, alternatives, counted, listing
 from placeopt.io.files import StrPath, temporary_folder
+from placeopt.model.arrays import Float
 from placeopt.model.problem import NANO, Problem
 from placeopt.model.schedule import Schedule, check_schedule
 from placeopt.simulation import retime
@@ -207,7 +208,7 @@ def _whole(writer: Writer, file: str) -> Part:
 
 def _alone(
     part: Part, files: Mapping[str, str], folder: Path, settings: Settings, runs: int, warmup: int
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[Float, dict[str, Any]]:
     """Return the seconds (runs,) and the outputs of a part in one worker."""
     (cores,) = core_shares(1, settings.threads)
     with Pool([Job("the unsplit model", (part,), _used(files, (part,)), cores)], folder, settings) as pool:
@@ -274,7 +275,7 @@ def _used(files: Mapping[str, str], parts: Sequence[Part]) -> dict[str, str]:
     return {name: files[name] for part in parts for name in part.inputs if name in files}
 
 
-def _measured(pool: Pool, runs: int, warmup: int) -> Any:
+def _measured(pool: Pool, runs: int, warmup: int) -> Float:
     """(runs, parts, 2) start and end in seconds, parts in the order of jobs."""
     for _ in range(warmup):
         pool.run()

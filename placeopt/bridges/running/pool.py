@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -172,16 +172,6 @@ class Pool:
         return ends
 
     def _configuration(self, job: Job, peers: Mapping[int, int]) -> dict[str, Any]:
-        parts = [
-            {
-                "file": part.file,
-                "inputs": part.inputs,
-                "outputs": part.outputs,
-                "send": part.send,
-                "results": part.results,
-            }
-            for part in job.parts
-        ]
         return {
             **self._settings,
             "path": sys.path,
@@ -189,7 +179,7 @@ class Pool:
             "folder": str(self._folder.resolve()),
             "inputs": job.inputs,
             "peers": peers,
-            "segments": parts,
+            "segments": [asdict(part) for part in job.parts],
         }
 
     def _log(self, index: int) -> Path:

@@ -10,6 +10,7 @@ import numpy as np
 
 from placeopt.bridges.onnx_models.submodels import Split
 from placeopt.bridges.profiling import TransferModel
+from placeopt.bridges.profiling.measurements import fixed
 from placeopt.model.arrays import Float, Int
 from placeopt.model.building import build_problem
 from placeopt.model.problem import NANO, UNLIMITED, Problem
@@ -52,8 +53,8 @@ def predict(problem: Problem, schedule: Schedule, split: Split, overhead: int = 
     tick = float(problem.resolution)
     whole = np.flatnonzero(problem.feasible.all(axis=0))
     return Prediction(
-        _fixed(run.start.astype(np.float64) * tick),
-        _fixed(durations(segments, split.segments.device).astype(np.float64) * tick),
+        fixed(run.start.astype(np.float64) * tick),
+        fixed(durations(segments, split.segments.device).astype(np.float64) * tick),
         makespan(segments, run) * tick,
         makespan(problem, schedule) * tick,
         float(problem.duration[:, whole[0]].sum() + overhead) * tick if len(whole) else None,
@@ -140,8 +141,3 @@ def _scaled(ticks: Int, scale: Fraction) -> Int:
     """Ticks of another length; `scale` new ticks are one old tick."""
     exact = [int(tick) * scale for tick in ticks.reshape(-1).tolist()]
     return np.array([round(each) for each in exact], dtype=np.int64).reshape(ticks.shape)
-
-
-def _fixed(array: Float) -> Float:
-    array.flags.writeable = False
-    return array

@@ -12,7 +12,7 @@ from placeopt.cli.files import check_targets, new_folder, write_document, writte
 from placeopt.cli.options import BatchSize, Dimensions, DocumentFile, FewSegments, Report, Trace
 from placeopt.cli.output import note_violations, print_notes
 from placeopt.cli.parameters import input_argument, input_option, output_option, time_option
-from placeopt.errors import UsageError
+from placeopt.errors import UsageError, listing
 
 
 def import_file(
@@ -126,7 +126,7 @@ def export(
 ) -> None:
     """Write a saved plan for a runtime, or as a trace or a report."""
     from placeopt.bridges.exporters.exported import ExportRequest
-    from placeopt.bridges.exporters.registry import EXPORTERS, exporter
+    from placeopt.bridges.exporters.registry import EXPORTERS, OPTIONS, exporter
     from placeopt.io.compiler import compile_document, document_of
     from placeopt.io.files import write_whole
     from placeopt.io.plan import read_plan
@@ -142,21 +142,13 @@ def export(
         raise UsageError("the plan is missing; expected placeopt export PROBLEM PLAN")
     if to is None and trace is None and report is None:
         raise UsageError("nothing to export: expected --to FORMAT, --trace FILE.json, or --report FILE.html")
-    chosen = None if to is None else exporter(to)
-    if chosen is None and (out is not None or model is not None):
-        raise UsageError("--out and --model need --to FORMAT")
-    if chosen is not None and chosen.needs_model and model is None:
-        raise UsageError(f"--to {to} needs --model FILE, the model from which the problem was imported")
-    if chosen is not None and not (chosen.needs_model or chosen.takes_model) and model is not None:
-        raise UsageError(f"--to {to} takes no --model")
+    given = {"model": model, "providers": provider, "few_segments": few_segments}
+    chosen = None if to is None else exporter(to, given)
+    unused = [OPTIONS[key] for key, value in given.items() if value] + (["--out"] if out is not None else [])
+    if chosen is None and unused:
+        raise UsageError(f"{listing(unused)}: only with --to FORMAT")
     if (batch is not None or dim) and model is None:
         raise UsageError("--batch and --dim need --model FILE")
-    if provider and (chosen is None or not chosen.takes_providers):
-        takers = [name for name, each in EXPORTERS.items() if each.takes_providers]
-        raise UsageError(f"--provider needs --to {' or '.join(takers)}")
-    if few_segments and (chosen is None or not chosen.has_segments):
-        formats = [known for known, listed in EXPORTERS.items() if listed.has_segments]
-        raise UsageError(f"--few-segments needs --to {' or '.join(formats)}")
     check_count("--batch", batch)
     dims, providers = sizes(dim), pairs("--provider", provider, "DEVICE=NAME, such as gpu0=CUDAExecutionProvider")
     as_folder = chosen is not None and chosen.folder is not None

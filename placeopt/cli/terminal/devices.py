@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.text import Text
@@ -14,6 +14,8 @@ from placeopt.model.units import size_text
 
 WIDE = 130
 """Minimum width of a terminal for the column of titles."""
+
+Number = TypeVar("Number", int, float)
 
 _PREFIXES = (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6))
 
@@ -107,5 +109,5 @@ def _factors() -> str:
     return f"{float(COMPUTE_EFFICIENCY):g} of the speed and {float(MEMORY_EFFICIENCY):g} of the memory bandwidth"
 
 
-def _or_dash(amount: Any, shown: Any) -> str:
+def _or_dash(amount: Number | None, shown: Callable[[Number], str]) -> str:
     return "-" if amount is None else shown(amount)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -47,20 +48,20 @@ def print_run(console: Console, report: RunReport) -> None:
     console.print()
     whole = new_table("", "predicted", *_fitted("fitted", report), "measured", "off")
     one = float(np.median(report.one_device))
-    for label, value, time in (
-        ("whole run, segments", lambda p: p.makespan, report.makespan),
-        ("whole run, task by task", lambda p: p.tasks, None),
-        ("unsplit model, one device", lambda p: p.one_device, one),
+    for row in (
+        _row("whole run, segments", report, lambda p: p.makespan, report.makespan),
+        _row("whole run, task by task", report, lambda p: p.tasks, None),
+        _row("unsplit model, one device", report, lambda p: p.one_device, one),
     ):
-        whole.add_row(*map(Text, _row(label, report, value, time)))
+        whole.add_row(*map(Text, row))
     console.print(whole)
     console.print()
     console.print(facts_table(_facts(report)))
 
 
-def _row(label: str, report: RunReport, value: object, measured: float | None) -> list[str]:
-    assert callable(value)
-
+def _row(
+    label: str, report: RunReport, value: Callable[[Prediction], float | None], measured: float | None
+) -> list[str]:
     def shown(prediction: Prediction | None) -> str:
         found = None if prediction is None else value(prediction)
         return "" if found is None else _time(found)

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from placeopt.bridges.importers.imported import check_precision
 from placeopt.bridges.importers.language_models.configuration import Configuration
-from placeopt.errors import UsageError, alternatives
 
 SIZES: Mapping[str, Fraction] = {
     "fp32": Fraction(4),
@@ -75,8 +75,7 @@ def weight_formats(config: Configuration, precision: str | None) -> tuple[Format
         If the precision is unknown.
     """
     if precision is not None:
-        if precision not in SIZES:
-            raise UsageError(f"--precision {precision} is not a number format{alternatives(precision, SIZES)}")
+        check_precision(precision, SIZES)
         plain = precision if SIZES[precision] >= 2 else "fp16"
         return Formats(plain, SIZES[precision], plain if precision == "int4" else precision), []
     notes: list[str] = []

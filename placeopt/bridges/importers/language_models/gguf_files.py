@@ -18,7 +18,8 @@ from typing import Any
 
 from placeopt.bridges.extras import require
 from placeopt.errors import DocumentError, Issue, counted, visible
-from placeopt.io.files import StrPath, UnreadableError, check_input, checked_path, read_start
+from placeopt.io.document import reading
+from placeopt.io.files import StrPath, check_input, checked_path, read_start
 
 MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
@@ -106,14 +107,13 @@ def read_gguf(path: StrPath) -> GgufFile:
 
 def _read_one(path: Path) -> GgufFile:
     check_input(path)
-    try:
+    with reading(path):
         start = read_start(path, 4)
-        if start != MAGIC:
-            raise _error(path, f"at byte 0: {start!r} is not the start of a GGUF file; expected {MAGIC!r}")
+    if start != MAGIC:
+        raise _error(path, f"at byte 0: {start!r} is not the start of a GGUF file; expected {MAGIC!r}")
+    try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _Header(path, data).read()
-    except UnreadableError as error:
-        raise _error(path, str(error)) from None
     except OSError as error:
         raise _error(path, f"cannot be read: {error.strerror or error}") from None
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from placeopt.bridges.importers.attributes import AttributedGraph, Edge, Node
+from placeopt.bridges.importers.graphs.attributes import AttributedGraph, Edge, Node
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.json_file import JsonFile
 from placeopt.bridges.importers.sample import Sample

@@ -18,12 +18,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from placeopt.bridges.importers.attributes import AttributedGraph, Edge, Node
+from placeopt.bridges.importers.graphs.attributes import AttributedGraph, Edge, Node
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.sample import Sample
 from placeopt.bridges.importers.task_graph import Place
 from placeopt.errors import DocumentError, Issue, visible
-from placeopt.io.files import StrPath, UnreadableError, read_text
+from placeopt.io.document import reading
+from placeopt.io.files import StrPath, read_text
 
 NAME = "dot"
 DEEPEST = 100
@@ -60,12 +61,9 @@ def read(path: StrPath, options: ImportOptions) -> Imported:
     DocumentError
         If the file cannot be read, has a syntax error, or does not contain one directed graph; lists every issue.
     """
-    file = str(path)
-    try:
+    with reading(path):
         text = read_text(path).removeprefix("\ufeff")
-    except UnreadableError as error:
-        raise DocumentError([Issue(str(error), (), file)]) from None
-    return _Parser(text, file).graph().imported(options)
+    return _Parser(text, str(path)).graph().imported(options)
 
 
 class _Token(NamedTuple):

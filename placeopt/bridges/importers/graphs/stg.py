@@ -27,7 +27,8 @@ from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.sample import Sample
 from placeopt.bridges.importers.task_graph import TICKS, Place, Task, TaskGraph, decimals, timed_network
 from placeopt.errors import DocumentError, Issue, counted, in_file_order, visible
-from placeopt.io.files import StrPath, UnreadableError, read_text
+from placeopt.io.document import reading
+from placeopt.io.files import StrPath, read_text
 from placeopt.io.spec import MOST_DEVICES
 
 NAME = "stg"
@@ -71,10 +72,8 @@ def read(path: StrPath, options: ImportOptions) -> Imported:
         If the file cannot be read or is not valid; lists every issue with its line.
     """
     file = str(path)
-    try:
+    with reading(path):
         text = read_text(path)
-    except UnreadableError as error:
-        raise DocumentError([Issue(str(error), (), file)]) from None
     lines = [line for line in map(_words, range(1, 2**62), text.splitlines()) if line.words]
     if not lines:
         raise DocumentError([Issue("has no numbers; expected the number of tasks in the first line", (), file)])

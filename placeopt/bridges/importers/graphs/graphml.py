@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from placeopt.bridges.importers.attributes import AttributedGraph, Edge, Node
+from placeopt.bridges.importers.graphs.attributes import AttributedGraph, Edge, Node
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.sample import Sample
 from placeopt.bridges.importers.task_graph import Place
 from placeopt.errors import DocumentError, Issue
-from placeopt.io.files import StrPath, UnreadableError, read_file
+from placeopt.io.document import reading
+from placeopt.io.files import StrPath, read_file
 from placeopt.model.units import shown
 
 NAME = "graphml"
@@ -44,10 +45,8 @@ def read(path: StrPath, options: ImportOptions) -> Imported:
     DocumentError
         If the file cannot be read, has a syntax error, or does not contain one directed graph; lists every issue.
     """
-    try:
+    with reading(path):
         content = read_file(path)
-    except UnreadableError as error:
-        raise DocumentError([Issue(str(error), (), str(path))]) from None
     return _Reader(str(path)).graph(content).imported(options)
 
 
