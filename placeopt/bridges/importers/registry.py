@@ -179,9 +179,9 @@ def _recognised(path: StrPath) -> str:
     if descriptor(path) is not None:
         raise UsageError(f"{path} can be read only once; state --format, one of {listing(list(IMPORTERS), 20)}")
     sample = Sample(path)
-    if not sample.start:
-        raise DocumentError([Issue("the file is empty", (), str(path))])
     found = [name for name, importer in IMPORTERS.items() if importer.recognises(sample)]
+    if not found and not sample.start:
+        raise DocumentError([Issue("the file is empty", (), str(path))])
     if not found and _OWN.search(sample.start):
         raise UsageError(f"{path} is a file of placeopt already; expected a file of another tool")
     if not found and sample.suffix in _ELSEWHERE:
