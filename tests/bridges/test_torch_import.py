@@ -133,6 +133,8 @@ class TestCosts:
             (lambda x: F.interpolate(x, scale_factor=2.0, mode="bilinear"), [(1, 2, 3, 3)], 2 * 36 * 4 * 2),
             (lambda x: F.interpolate(x, scale_factor=2.0), [(1, 2, 3, 3)], 0),
             (lambda x: x.topk(4).values, [(3, 100)], 300 * 2),
+            (lambda x: x.diff(), [(3, 4)], 9),
+            (lambda x: x.isnan() & x.isinf(), [(3, 4)], 3 * 12),
             (lambda x: torch.stack((x, x.flip(0).roll(1))), [(3, 4)], 0),
         ],
     )

@@ -27,6 +27,9 @@ _SAME = {
 """Elementwise operators with the same name in `formulas`."""
 
 _ELEMENTS: Mapping[str, int] = {name: ELEMENTWISE[name] for name in _SAME} | {
+    "__and__": 1,
+    "__or__": 1,
+    "__xor__": 1,
     "addcdiv": 3,
     "addcmul": 3,
     "atan2": ELEMENTWISE["atan"] + ELEMENTWISE["div"],
@@ -40,6 +43,7 @@ _ELEMENTS: Mapping[str, int] = {name: ELEMENTWISE[name] for name in _SAME} | {
     "clamp": ELEMENTWISE["clip"],
     "clamp_max": 1,
     "clamp_min": 1,
+    "diff": 1,
     "dropout": 2,
     "eq": 1,
     "erfc": ELEMENTWISE["erf"] + 1,
