@@ -98,10 +98,12 @@ def _check_costs(document: Mapping[str, Any], file: str | None) -> None:
         compile_spec(dict(document))
     except SpecError as error:
         located = [
-            Issue(f"the costs are out of range: {issue}", (), file) if issue.path[:1] == ("tasks",) else issue
+            Issue(f"the costs are out of range: {issue.message}", issue.path, file)
             for issue in error.issues
+            if issue.path[:1] == ("tasks",)  # what devices lack is reported when the problem is loaded
         ]
-        raise DocumentError(located) from None
+        if located:
+            raise DocumentError(located) from None
 
 
 def from_onnx(
