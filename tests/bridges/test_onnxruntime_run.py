@@ -285,7 +285,9 @@ def test_a_pipe_of_inputs_is_rejected(tmp_path: Path) -> None:
         ([1.0], [1.0, 2.0], np.inf, np.inf),
         ([1], [1.0], np.inf, np.inf),
         ([True, False], [True, True], 1, 1),
-        ([3, 200], [3, 100], 100, 1),
+        ([3, 200], [3, 100], 100, 100),  # an index is not almost right
+        ([20001], [20000], 1, 1),
+        ([2**53 + 1], [2**53], 1, 1),  # equal as doubles
         (["a"], ["b"], np.inf, np.inf),
         (["a"], ["a"], 0, 0),
         (2.5, 2.0, 0.5, 0.25),

@@ -38,14 +38,15 @@ class Difference:
     """How much an output differs from that of the unsplit model.
 
     The relative difference of an element x from its reference r is |x - r| / max(1, |r|): absolute for small values,
-    whose rounding errors come from larger intermediate ones, and relative for large values.
+    whose rounding errors come from larger intermediate ones, and relative for large values. Integers, such as indices,
+    are not rounded: their relative difference is the absolute one.
     """
 
     output: str
     absolute: float
     """Largest |x - r|; infinite if shapes, types, NaNs or texts differ."""
     relative: float
-    """Largest |x - r| / max(1, |r|)."""
+    """Largest |x - r| / max(1, |r|); for integers, largest |x - r|."""
 
 
 def random_inputs(model: OnnxModel, seed: int) -> dict[str, Any]:
@@ -144,12 +145,13 @@ def difference(output: str, found: Any, reference: Any) -> Difference:
     if x.dtype.kind not in "biufc":
         equal = bool((x == r).all())
         return Difference(output, 0.0 if equal else float("inf"), 0.0 if equal else float("inf"))
-    wide = np.complex128 if x.dtype.kind == "c" else np.float64
-    x, r = np.atleast_1d(x).astype(wide), np.atleast_1d(r).astype(wide)
+    whole, wide = x.dtype.kind in "biu", np.complex128 if x.dtype.kind == "c" else np.float64
+    x, r = np.atleast_1d(x), np.atleast_1d(r)
+    same = x == r if whole else (x == r) | (np.isnan(x) & np.isnan(r))
+    x, r = x.astype(wide), r.astype(wide)
     with np.errstate(invalid="ignore"):
-        off = np.abs(x - r)
-        relative = off / np.maximum(1.0, np.abs(r))
-    same = (x == r) | (np.isnan(x) & np.isnan(r))
+        off = np.maximum(np.abs(x - r), 1.0) if whole else np.abs(x - r)
+        relative = off if whole else off / np.maximum(1.0, np.abs(r))
     odd = ~same & ~np.isfinite(off)
     for amount in (off, relative):
         amount[same], amount[odd] = 0.0, float("inf")
