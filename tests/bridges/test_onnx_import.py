@@ -267,7 +267,9 @@ class TestNumberFormats:
         assert task["bytes"] == size * (16 + 32 + 8)
 
     def test_an_unknown_one(self) -> None:
-        with pytest.raises(po.UsageError, match="--precision int8 is not a number format; known are fp64, fp32"):
+        with pytest.raises(
+            po.UsageError, match="precision int8 is not a number format of this import; known are fp64, fp32"
+        ):
             po.from_onnx(self.product(TensorProto.FLOAT), precision="int8")
 
     def test_integers(self) -> None:

@@ -107,7 +107,9 @@ class TestCosts:
 
     def test_precision_replaces_fp32(self) -> None:
         assert tasks_of(nn.Linear(4, 4), torch.zeros(2, 4), precision="tf32")["linear"]["precision"] == "tf32"
-        with pytest.raises(po.UsageError, match='the precision "tf23" is not a number format; did you mean tf32'):
+        with pytest.raises(
+            po.UsageError, match="precision tf23 is not a number format of this import; did you mean tf32"
+        ):
             po.from_torch(nn.Linear(4, 4), (torch.zeros(2, 4),), precision="tf23")
 
     def test_operators_of_other_libraries_are_guessed(self) -> None:
@@ -388,7 +390,11 @@ class TestArguments:
             ((nn.Linear(2, 2), (torch.zeros(3),)), {}, "torch.export cannot export Linear"),
             ((nn.Identity(), (torch.zeros(3),)), {}, "the model computes nothing"),
             ((nn.Linear(2, 2), (torch.zeros(2),)), {"shared": "both"}, 'shared is "both"; expected colocate or copy'),
-            ((nn.Linear(2, 2), (torch.zeros(2),)), {"precision": "fp17"}, "--precision fp17 is not a number format"),
+            (
+                (nn.Linear(2, 2), (torch.zeros(2),)),
+                {"precision": "fp17"},
+                "precision fp17 is not a number format of this import",
+            ),
             ((nn.Linear(2, 2), (torch.zeros(2),)), {"optimizer_bytes_per_parameter": -1}, "expected a whole number"),
             ((nn.Linear(2, 2), (torch.zeros(2),)), {"devices": {"gpus": {}}}, "expected devices and links"),
         ],

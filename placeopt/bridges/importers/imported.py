@@ -49,4 +49,5 @@ class Imported:
 def check_precision(precision: str | None, known: Collection[str]) -> None:
     """Reject a number format that an importer does not know."""
     if precision is not None and precision not in known:
-        raise UsageError(f"--precision {visible(precision)} is not a number format{alternatives(precision, known)}")
+        hint = alternatives(precision, known, 10)
+        raise UsageError(f"precision {visible(precision)} is not a number format of this import{hint}")
