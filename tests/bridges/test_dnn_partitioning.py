@@ -243,6 +243,8 @@ class TestCommand:
         other.write_text("{}")
         empty = tmp_path / "empty.json"
         empty.touch()
+        page = tmp_path / "page.md"
+        page.write_text("# A page\n\nwith an example\n\nplaceopt: 1\n")
         own = tmp_path / "own.yaml"
         own.write_text("# a comment\nplaceopt: 1\n")
         script = tmp_path / "graph.py"
@@ -258,6 +260,7 @@ class TestCommand:
             ((other,), "looks like no known format; state --format, one of gguf, hf-config"),
             ((script,), "graph.py cannot be imported: it is a program; po.from_torch and po.from_dask import"),
             ((empty,), "empty.json: the file is empty"),
+            ((page,), "page.md looks like no known format"),
             ((own,), "own.yaml is a file of placeopt already; expected a file of another tool"),
             ((plan,), "plan.json is a file of placeopt already"),
             (("--format", "dnn-partitioning"), "the file is missing; expected placeopt import FILE"),

@@ -10,6 +10,7 @@ the result or the average size of the prefix. What is still unknown takes 0.5 s 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -222,10 +223,9 @@ def _ordered(nodes: Mapping[Hashable, Any], targets: Mapping[Hashable, Hashable]
 
 def _names(keys: Mapping[Hashable, Any]) -> dict[Hashable, str]:
     names = {key: key if isinstance(key, str) else str(key) for key in keys}
-    if len(set(names.values())) < len(names):
-        seen: set[str] = set()
-        double = next(name for name in names.values() if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise UsageError(f"two keys of the graph are called {shown(double)}")
+    for name, count in Counter(names.values()).items():
+        if count > 1:
+            raise UsageError(f"two keys of the graph are called {shown(name)}")
     return names
 
 

@@ -162,7 +162,7 @@ def import_file(path: StrPath, format: str | None = None, options: ImportOptions
         return importer.read(path, options)
 
 
-_OWN = re.compile(rb'^(placeopt(_plan)?:|\s*\{\s*"placeopt(_plan)?"\s*:)', re.MULTILINE)
+_OWN = re.compile(rb'(?:\s|#[^\n]*\n)*(?:placeopt(?:_plan)?:|\{\s*"placeopt(?:_plan)?"\s*:)')
 """The first key of problem and plan files, in YAML or JSON."""
 
 
@@ -182,7 +182,7 @@ def _recognised(path: StrPath) -> str:
     found = [name for name, importer in IMPORTERS.items() if importer.recognises(sample)]
     if not found and not sample.start:
         raise DocumentError([Issue("the file is empty", (), str(path))])
-    if not found and _OWN.search(sample.start):
+    if not found and _OWN.match(sample.start):
         raise UsageError(f"{path} is a file of placeopt already; expected a file of another tool")
     if not found and sample.suffix in _ELSEWHERE:
         raise UsageError(f"{path} cannot be imported: {_ELSEWHERE[sample.suffix]}")
