@@ -36,7 +36,8 @@ Dimensions = Annotated[
     ),
 ]
 FewSegments = Annotated[
-    bool, typer.Option("--few-segments", help="Do not cut segments at transfers: fewer of them, which wait longer.")
+    bool,
+    typer.Option("--few-segments", help="Make fewer segments, which wait longer: do not cut them at transfers."),
 ]
 Trace = Annotated[
     Path | None,

@@ -133,7 +133,7 @@ def check_submodular(
     function
         The function to check, regardless of its claims.
     samples
-        Number of random sequences; each gives up to about 2,000 comparisons.
+        Number of random sequences; each yields at most about 2,000 comparisons.
     seed
         Seed of the sequences.
     independence

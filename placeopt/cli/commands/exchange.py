@@ -20,7 +20,7 @@ def import_file(
     format: Annotated[
         str | None,
         typer.Option(
-            "--format", "-f", help="Format of the file, such as `onnx`; by default detected from its content."
+            "--format", "-f", help="Format of the file, such as `onnx`; detected from its content by default."
         ),
     ] = None,
     devices: Annotated[
@@ -103,7 +103,9 @@ def export(
     ] = None,
     model: Annotated[
         Path | None,
-        input_option("--model", help="The model from which the problem was imported; formats of ONNX models need it."),
+        input_option(
+            "--model", help="The model from which the problem was imported; required for formats of ONNX models."
+        ),
     ] = None,
     batch: BatchSize = None,
     dim: Dimensions = None,
@@ -119,7 +121,7 @@ def export(
     few_segments: FewSegments = False,
     out: Annotated[
         Path | None,
-        output_option("--out", "-o", metavar="PATH", help="Write the format to this file, or into this new folder."),
+        output_option("--out", "-o", metavar="PATH", help="Write to this file, or into this new folder."),
     ] = None,
     trace: Trace = None,
     report: Report = None,

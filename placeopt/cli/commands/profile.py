@@ -29,13 +29,13 @@ def fit(
             "CSV with the columns operator, batch, milliseconds, bytes; or a trace of ONNX Runtime or torch.profiler.",
         ),
     ] = None,
-    batch: Annotated[int | None, typer.Option("--batch", "-b", help="The batch size to estimate for.")] = None,
+    batch: Annotated[int | None, typer.Option("--batch", "-b", help="Estimate for this batch size.")] = None,
     at: Annotated[
         list[int] | None,
         typer.Option(
             "--at",
             metavar="BATCH",
-            help="Batch size of the traces; with several, repeat it for each in order. Default: --batch.",
+            help="Batch size of the traces; for several traces, repeat it in their order. Default: --batch.",
         ),
     ] = None,
     device: Annotated[
@@ -48,7 +48,8 @@ def fit(
         Path | None, input_option("--transfers", help="CSV with the columns bytes, microseconds.")
     ] = None,
     against: Annotated[
-        Path | None, input_option("--against", help="A file measured at that batch size, for comparison.")
+        Path | None,
+        input_option("--against", help="A file with measurements at that batch size, to compare with the estimates."),
     ] = None,
     discard: Annotated[
         int, typer.Option("--discard", metavar="N", help="Discard the first N measurements of each operator and batch.")
@@ -135,7 +136,7 @@ def efficiency(
     problem: Annotated[Path, input_argument("PROBLEM", "A problem file whose tasks state flops or bytes.")],
     as_json: AsJson = False,
 ) -> None:
-    """Estimate which fraction of their speed and memory bandwidth devices reach, from measured times."""
+    """Estimate the efficiency of devices from measured times: the fraction of their peak rates that they reach."""
     from placeopt.bridges.profiling import device_efficiency, read_profile
     from placeopt.bridges.profiling.fragments import self_contained
     from placeopt.cli.terminal.profile import efficiency_data, print_efficiency, print_low_rates

@@ -22,7 +22,7 @@ def run(
     runs: Annotated[int, typer.Option("--runs", "-n", help="Number of measured runs; times are medians.")] = 5,
     warmup: Annotated[int, typer.Option("--warmup", help="Number of runs before the measured ones.")] = 1,
     fit: Annotated[
-        bool, typer.Option("--fit", help="Measure nodes and transfers first, and predict times from that, too.")
+        bool, typer.Option("--fit", help="First measure nodes and transfers, and predict times from them, too.")
     ] = False,
     profile: Annotated[
         Path | None,
@@ -50,7 +50,8 @@ def run(
 ) -> None:
     """Execute a saved plan of an ONNX model on this machine's cores, and compare outputs and times.
 
-    Each device is a process with ONNX Runtime. The exit code is 1 if an output differs from that of the unsplit model.
+    Each device of the plan is a process with ONNX Runtime. The exit code is 1 if an output differs from that of the
+    unsplit model.
     """
     from placeopt.bridges.running.execution import check_arguments, run_onnx
     from placeopt.bridges.running.report import TOLERANCE
