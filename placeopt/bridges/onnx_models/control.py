@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from placeopt.bridges.onnx_models.sizes import shape_of, tensor_of, tensor_type
-from placeopt.bridges.onnx_models.view import Values, attribute
+from placeopt.bridges.onnx_models.view import Tensor, Values, attribute
 from placeopt.errors import counted
 
 if TYPE_CHECKING:
@@ -43,6 +43,23 @@ def inputs_of_bodies(node: NodeProto, types: Types, values: Known) -> tuple[list
 def outputs_of_bodies(node: NodeProto, results: list[list[TypeProto]], repeats: int | None) -> Iterable[TypeProto]:
     """Return the types of the outputs of a node from those of the outputs of each body."""
     return _OUTPUTS[node.op_type](node, results, repeats)
+
+
+def open_outputs(node: NodeProto, written: list[list[Tensor]], repeats: int | None) -> list[str]:
+    """Return the outputs of a node whose sizes depend on data.
+
+    The number of iterations is unknown, branches have different shapes, or a size in a body depends on data. `written`
+    are the outputs of each body.
+    """
+    if repeats is None:
+        return list(filter(None, node.output))
+    condition = node.op_type == "Loop"  # the first output of its body
+    results = zip(node.output, *(each[condition:] for each in written), strict=False)
+    return [
+        name
+        for name, *found in results
+        if name and (any(each.assumed for each in found) or len({each.shape for each in found}) > 1)
+    ]
 
 
 def _branches(_node: NodeProto, _types: Types, _values: Known) -> tuple[list[TypeProto | None], int | None]:
