@@ -600,6 +600,18 @@ def test_runs_that_vary_are_stated(tmp_path: Path) -> None:
         assert ("; other programs may use the cores" in text) == stated
 
 
+def test_a_small_deviation_has_no_negative_zero(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem = problem_of(model)
+    report = po.run_onnx(problem, po.simulate(problem, [0, 1, 0, 1]), model, runs=1)
+    console = Console(file=io.StringIO(), width=140)
+    predicted = dataclasses.replace(report.predicted, busy=report.measured * 0.999)
+    print_run(console, dataclasses.replace(report, predicted=predicted))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "+0%" in text
+    assert "-0%" not in text
+
+
 def test_the_command_prints_json(tmp_path: Path) -> None:
     model = saved(FUNCTIONS, tmp_path)
     problem, plan = files(model, tmp_path, [0, 1, 0, 1])

@@ -10,7 +10,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,6 +87,12 @@ def export_segments(request: ExportRequest, folder: Path) -> Exported:
         notes.append(
             "weights that several segments read are present in each of them: "
             f"{size_text(split.duplicated_bytes)} more than in the model"
+        )
+    unranked = [name for name in split.crossing if writer.lacks_rank(name)]
+    if unranked:
+        notes.append(
+            f"the rank of {listing(unranked)} depends on data: ONNX Runtime runs these segments, but the checker of "
+            "onnx rejects them"
         )
     return Exported(text, tuple(notes))
 
@@ -232,7 +237,7 @@ def _tensor(split: Split, name: str) -> dict[str, Any]:
 
 
 def _seconds(problem: Problem, ticks: int) -> float:
-    return float(Fraction(ticks) * problem.resolution)
+    return float(ticks * problem.resolution)
 
 
 def _version(package: str) -> str | None:

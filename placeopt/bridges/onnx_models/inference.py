@@ -372,7 +372,7 @@ class Inference:
             [found[key].tensors[value.name] for value in graph.output if value.name in found[key].tensors]
             for key, graph in graphs.items()
         ]
-        scope.assumed |= dict.fromkeys(open_outputs(node, written, repeats))
+        scope.assumed.update(dict.fromkeys(open_outputs(node, written, repeats)))
         return found, dict(zip(node.output, outputs, strict=False))
 
     def _body(

@@ -307,12 +307,12 @@ class Writer:
             "tasks that read it on one device"
         )
 
-    def write(
-        self,
-        path: Path,
-        part: Submodel,
-        change: Callable[[ModelProto], None] | None = None,
-    ) -> None:
+    def lacks_rank(self, name: str) -> bool:
+        """Whether the rank of a tensor is unknown, which the checker of onnx rejects."""
+        kind = self.value(name).type
+        return kind.HasField("tensor_type") and not kind.tensor_type.HasField("shape")
+
+    def write(self, path: Path, part: Submodel, change: Callable[[ModelProto], None] | None = None) -> None:
         """Write a part as a model; live nodes get the names of their tasks.
 
         Weights in external files are copied to a separate file in the same folder, the others are inside.

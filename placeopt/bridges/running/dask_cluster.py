@@ -127,7 +127,7 @@ class DaskRun:
         measured, predicted = (
             time_text(ticks, self.problem.resolution) for ticks in (self.makespan, self.predicted_makespan)
         )
-        off = "" if self.deviation is None else f" ({self.deviation:+.1%})"
+        off = "" if self.deviation is None else f" ({self.deviation:+z.1%})"
         verdict = "" if self.report.feasible else f", {counted(len(self.report.violations), 'violation')}"
         tasks = counted(self.problem.n_tasks, "task")
         return f"<DaskRun{name}: {tasks}, measured makespan {measured}, predicted {predicted}{off}{verdict}>"

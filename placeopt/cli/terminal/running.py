@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 from rich.console import Console
@@ -15,7 +14,7 @@ from placeopt.bridges.running.report import TOLERANCE, RunReport
 from placeopt.cli.terminal.console import facts_table, new_table
 from placeopt.errors import counted, visible
 from placeopt.model.arrays import Float
-from placeopt.model.units import time_text
+from placeopt.model.units import seconds_text
 
 SHOWN = 20
 """Most segments that are printed: those with the longest measured times."""
@@ -127,8 +126,8 @@ def _off(predicted: float, measured: float) -> str:
     if measured <= 0:
         return ""
     deviation = predicted / measured - 1
-    return f"{deviation:+.0%}" if abs(deviation) < 10 else f"x {predicted / measured:,.0f}"
+    return f"{deviation:+z.0%}" if abs(deviation) < 10 else f"x {predicted / measured:,.0f}"
 
 
 def _time(seconds: float) -> str:
-    return time_text(seconds, Fraction(1))
+    return seconds_text(seconds, 5)
