@@ -68,7 +68,7 @@ def _branches(_node: NodeProto, _types: Types, _values: Known) -> tuple[list[Typ
 
 
 def _loop(node: NodeProto, types: Types, values: Known) -> tuple[list[TypeProto | None], int | None]:
-    """The same of a Loop: it has a counter, a condition, and the carried values."""
+    """The same for a Loop, whose body reads a counter, a condition and the carried values."""
     count = values.get(node.input[0]) if node.input else None
     carried: list[TypeProto | None] = [types.get(name) for name in node.input[2:]]
     repeats = None if count is None or count.size != 1 else max(int(count.reshape(-1)[0]), 0)
@@ -78,7 +78,7 @@ def _loop(node: NodeProto, types: Types, values: Known) -> tuple[list[TypeProto 
 
 
 def _scan(node: NodeProto, types: Types, _values: Known) -> tuple[list[TypeProto | None], int | None]:
-    """The same of a Scan: it has the states, and a slice of each scanned input."""
+    """The same for a Scan, whose body reads the states and a slice of each scanned input."""
     count = attribute(node, "num_scan_inputs", 1)
     inputs = list(node.input)
     if not 0 < count <= len(inputs) or "" in inputs:
@@ -105,14 +105,14 @@ def _result_of_branches(_node: NodeProto, results: list[list[TypeProto]], _repea
 
 
 def _result_of_loop(node: NodeProto, results: list[list[TypeProto]], repeats: int | None) -> Iterable[TypeProto]:
-    """The same of a Loop: the carried values, and one element of a scan output for each iteration."""
+    """The same for a Loop: the carried values, and one element of a scan output for each iteration."""
     carried = max(len(node.input) - 2, 0)
     kinds = results[0][1:]
     return kinds[:carried] + [_stacked(kind, repeats, 0) for kind in kinds[carried:]]
 
 
 def _result_of_scan(node: NodeProto, results: list[list[TypeProto]], repeats: int | None) -> Iterable[TypeProto]:
-    """The same of a Scan: the states, and the scan outputs."""
+    """The same for a Scan: the states, and the scan outputs."""
     states = len(node.input) - attribute(node, "num_scan_inputs", 1)
     kinds = results[0]
     axes = attribute(node, "scan_output_axes", [0] * len(kinds))

@@ -1,4 +1,4 @@
-"""What a run of a plan found: differences of outputs, predicted and measured times."""
+"""The report of a run: differences of outputs, predicted and measured times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What was measured to predict the times of this machine."""
+    """Measurements that predict the times on this machine."""
 
     problem_tasks: int
     """Number of tasks of the problem."""

@@ -1,8 +1,7 @@
-"""Print what a run of a plan found."""
+"""Print the report of a run."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -94,8 +93,9 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
     shortest, longest = float(ends.min()), float(ends.max())
     varying = "; other programs may use the cores" if longest > VARYING * shortest else ""
     facts.append(("runs", f"{report.runs:,}, of {_time(shortest)} to {_time(longest)}{varying}"))
-    ratio = float(np.median(report.one_device)) / report.makespan if report.makespan else math.nan
-    facts.append(("speedup", f"{ratio:.2f} over the unsplit model"))
+    if report.makespan:
+        ratio = float(np.median(report.one_device)) / report.makespan
+        facts.append(("speedup", f"{ratio:.2f} over the unsplit model"))
     facts.append(("error", _error(report)))
     if report.fit is not None:
         measured = f"{report.fit.measured_tasks:,} of {counted(report.fit.problem_tasks, 'task')}"
