@@ -18,7 +18,7 @@ graph as well. Therefore a device can run its segments in the order of the sched
 wait for each other, for data or for the device, would be a cycle in this graph. Without `keep_order` there are fewer
 segments, but a device runs its tasks by number, perhaps not in the order of the schedule.
 
-A segment waits for all its inputs, and others get its outputs at its end. With `at_transfers`, segments are also cut
+A segment waits for all its inputs, and its outputs are available at its end. With `at_transfers`, segments are also cut
 before each task that reads from another device and after each task that another device reads. Then a segment waits
 only for the inputs of its first task and ends with the output of its last one, so that segments run at the times of
 the schedule. The proof holds here, too: numbers remain, and the parts of one segment follow each other on their device.

@@ -141,7 +141,7 @@ def save_plan(path: Path, result: Result) -> str | None:
     from placeopt.io.plan import write_plan
 
     if result.schedule is None:
-        return f"there is no schedule to write to {path}"
+        return f"there is no schedule to write to {_shown(path)}"
     try:
         write_plan(path, _plan(result))
     except (OSError, ValueError) as error:
@@ -172,7 +172,7 @@ def save_exports(trace: Path | None, report: Path | None, result: Result) -> boo
     schedule = result.schedule
     done = True
     if trace is not None and schedule is None:
-        print(f"placeopt: there is no schedule to write to {trace}", file=sys.stderr)
+        print(f"placeopt: there is no schedule to write to {_shown(trace)}", file=sys.stderr)
         done = False
     elif schedule is not None:
         done = written(trace, lambda path: write_trace(path, result.problem, schedule))

@@ -249,12 +249,17 @@ def size_text(amount: int) -> str:
     raise AssertionError("unreachable")
 
 
+_TIME_UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
+
+
 def time_text(ticks: float, resolution: Fraction) -> str:
     """Ticks as text in a suitable unit: 12.5 ms."""
-    seconds = float(ticks) * float(resolution)
+    return seconds_text(float(ticks) * float(resolution), 5)
+
+
+def seconds_text(seconds: float, digits: int) -> str:
+    """Seconds as text in a suitable unit, with at most this number of digits: 12.5 ms."""
     if seconds == 0:
         return "0 s"
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.5g} {unit}"
-    return f"{seconds / 1e-9:.5g} ns"
+    unit, size = next((each for each in _TIME_UNITS if seconds >= each[1]), ("ns", 1e-9))
+    return f"{seconds / size:.{digits}g} {unit}"

@@ -284,7 +284,7 @@ class TestRun:
         assert run.received[0] == 0  # nothing to receive
         assert run.deviation is not None
         assert repr(run).startswith("<DaskRun of two: 2 tasks, measured makespan ")
-        assert f", predicted 2 ms ({run.deviation:+.1%})>" in repr(run)
+        assert f", predicted 2 ms ({run.deviation:+z.1%})>" in repr(run)
 
     def test_no_tasks(self, client: Any) -> None:
         found = problem({})

@@ -392,6 +392,19 @@ class TestControlFlow:
         assert found.nodes[1].reads == ("c", "h")
         assert found.nodes[1].constants == ("w",)
         assert found.tensors["y"].shape == (6,)
+        assert found.tensors["y"].assumed  # the branches have different shapes
+
+    def test_a_size_in_a_branch_that_depends_on_data(self) -> None:
+        def branch(name: str) -> onnx.GraphProto:
+            nodes = [node("NonZero", ["x"], [f"{name}r"])]
+            return helper.make_graph(
+                nodes, name, [], [helper.make_tensor_value_info(f"{name}r", TensorProto.INT64, None)]
+            )
+
+        choice = node("If", ["c"], ["y"], then_branch=branch("then"), else_branch=branch("else"))
+        found = read_model(model([choice], {"x": [3], "c": []}, ["y"], elements={"c": TensorProto.BOOL}))
+        assert found.tensors["y"].shape == (1, 3)
+        assert found.tensors["y"].assumed
 
 
 @pytest.fixture(scope="module")

@@ -378,6 +378,38 @@ def test_gpus_of_the_catalogue_have_the_provider_of_their_vendor(name: str) -> N
         assert provider_of(name, name, {}) == "CPUExecutionProvider"
 
 
+def test_a_tensor_of_unknown_rank_between_segments(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    def value(name: str, *shape: int, kind: int = TensorProto.FLOAT) -> Any:
+        return helper.make_tensor_value_info(name, kind, shape)
+
+    flat = helper.make_tensor("flat", TensorProto.INT64, [1], [6])
+    same = helper.make_graph([helper.make_node("Neg", ["a"], ["n"])], "same", [], [value("n", 2, 3)])
+    other = helper.make_graph([helper.make_node("Reshape", ["a", "flat"], ["r"])], "other", [], [value("r", 6)])
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("If", ["c"], ["b"], then_branch=same, else_branch=other),
+        helper.make_node("Reshape", ["b", "flat"], ["y"]),
+    ]
+    inputs = [value("x", 2, 3), value("c", kind=TensorProto.BOOL)]
+    graph = helper.make_graph(nodes, "choice", inputs, [value("y", 6)], [flat])
+    model, out = tmp_path / "model.onnx", tmp_path / "out"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), model)
+    onnx.checker.check_model(model)
+    problem = problem_of(model)
+    schedule = po.simulate(problem, [0, 1, 0])
+    out.mkdir()
+    assert export_segments(ExportRequest(problem, schedule, model), out).notes[-1] == (
+        "the rank of b depends on data: ONNX Runtime runs these segments, but the checker of onnx rejects them"
+    )
+    with pytest.raises(onnx.checker.ValidationError, match="Field 'shape' of 'type' is required"):
+        onnx.checker.check_model(out / "segment-001.onnx")
+    for condition in (True, False):
+        given = {"x": np.ones((2, 3), np.float32), "c": np.array(condition)}
+        assert po.run_onnx(problem, schedule, model, runs=1, inputs=given).equal
+
+
 def test_the_command(tmp_path: Path) -> None:
     model = tmp_path / "model.onnx"
     save(SHARED, model)

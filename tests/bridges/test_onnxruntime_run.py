@@ -33,7 +33,7 @@ from trace_format import breaches  # noqa: E402
 from placeopt.bridges.onnx_models import read_model  # noqa: E402
 from placeopt.bridges.onnx_models.submodels import split_model  # noqa: E402
 from placeopt.bridges.running import fitting  # noqa: E402
-from placeopt.bridges.running.pool import Job, Part, Pool, Settings, core_shares  # noqa: E402
+from placeopt.bridges.running.pool import Job, Pool, Segment, Settings, core_shares  # noqa: E402
 from placeopt.bridges.running.prediction import predict  # noqa: E402
 from placeopt.bridges.running.tensors import difference, random_inputs, read_inputs  # noqa: E402
 from placeopt.bridges.running.worker import receive_tensor, send_tensor, write_array  # noqa: E402
@@ -168,8 +168,8 @@ def test_durations_of_nodes_exclude_the_work_of_the_profiler(tmp_path: Path, mon
             return profile
 
     monkeypatch.setattr(fitting, "Pool", Profiled)
-    part = Part("whole.onnx", (), ())
-    assert fitting.node_seconds(part, {}, tmp_path, Settings(1, "none", 60.0), 2) == {"a": 10e-6, "b": 20e-6}
+    whole = Segment("whole.onnx", (), ())
+    assert fitting.node_seconds(whole, {}, tmp_path, Settings(1, "none", 60.0), 2) == {"a": 10e-6, "b": 20e-6}
 
 
 @pytest.mark.parametrize("name", ["shufflenet", "inception_v1"])
@@ -357,8 +357,8 @@ def copies(folder: Path) -> list[Job]:
         made = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
         (folder / f"{k}.onnx").write_bytes(made.SerializeToString())
     write_array(folder / "x.npy", np.float32([1, 2]))
-    first = Part("0.onnx", ("x",), ("y",), {"y": (1,)})
-    second = Part("1.onnx", ("y",), ("z",), results=("z",))
+    first = Segment("0.onnx", ("x",), ("y",), {"y": (1,)})
+    second = Segment("1.onnx", ("y",), ("z",), results=("z",))
     cores = core_shares(2, 1)
     return [Job("left", (first,), {"x": "x.npy"}, cores[0]), Job("right", (second,), {}, cores[1])]
 
@@ -598,6 +598,18 @@ def test_runs_that_vary_are_stated(tmp_path: Path) -> None:
         text = console.file.getvalue()  # type: ignore[attr-defined]
         assert f"2, of 1 s to {longest:g} s" in text
         assert ("; other programs may use the cores" in text) == stated
+
+
+def test_a_small_deviation_has_no_negative_zero(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem = problem_of(model)
+    report = po.run_onnx(problem, po.simulate(problem, [0, 1, 0, 1]), model, runs=1)
+    console = Console(file=io.StringIO(), width=140)
+    predicted = dataclasses.replace(report.predicted, busy=report.measured * 0.999)
+    print_run(console, dataclasses.replace(report, predicted=predicted))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "+0%" in text
+    assert "-0%" not in text
 
 
 def test_the_command_prints_json(tmp_path: Path) -> None:

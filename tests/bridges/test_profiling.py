@@ -26,11 +26,12 @@ from placeopt.bridges.profiling import (
     read_profile,
     read_transfers,
 )
-from placeopt.bridges.profiling.estimates import bandwidth_text, time_text
+from placeopt.bridges.profiling.estimates import bandwidth_text
 from placeopt.bridges.profiling.fragments import self_contained, whole_bytes
 from placeopt.errors import DocumentError, SpecError, UsageError
 from placeopt.io.document import read_document
 from placeopt.model.problem import transfer_ticks
+from placeopt.model.units import seconds_text
 
 ROOT = Path(__file__).parents[2]
 HEADER = "operator,batch,milliseconds,bytes"
@@ -128,7 +129,7 @@ class TestFit:
         assert found.memory.intercept == pytest.approx(10**9, rel=1e-12)
         assert found.memory.residual == pytest.approx(0, abs=1e-12)
         assert whole_bytes(found.estimated.bytes) == 512 * 4096 + 10**9
-        assert time_text(found.estimated.seconds) == "762 ms"
+        assert seconds_text(found.estimated.seconds, 9) == "762 ms"
         assert found.best is found.estimated
         assert found.output is None
 
@@ -267,7 +268,7 @@ class TestTransfers:
 
     def test_a_line_through_the_origin_has_no_latency(self) -> None:
         data = np.array([3.0, 7e8, 1e9])
-        assert fit_transfers(TransferTimes(data, data * 1e-10)).link() == {"bandwidth": "10 GB/s", "latency": "0 ns"}
+        assert fit_transfers(TransferTimes(data, data * 1e-10)).link() == {"bandwidth": "10 GB/s", "latency": "0 s"}
 
     def test_one_amount_shows_nothing(self) -> None:
         with pytest.raises(UsageError, match=r"t\.csv: all transfers move the same amount; expected several"):
@@ -275,8 +276,8 @@ class TestTransfers:
 
 
 def test_numerals() -> None:
-    assert [time_text(t) for t in (0, 2, 0.0125, 3e-6, 5.2e-9, 1e-12)] == [
-        "0 ns", "2 s", "12.5 ms", "3 us", "5.2 ns", "0.001 ns",
+    assert [seconds_text(t, 9) for t in (0, 2, 0.0125, 3e-6, 5.2e-9, 1e-12)] == [
+        "0 s", "2 s", "12.5 ms", "3 us", "5.2 ns", "0.001 ns",
     ]  # fmt: skip
     assert [bandwidth_text(b) for b in (3e12, 5.7e9, 2.5e4, 0.5)] == ["3000 GB/s", "5.7 GB/s", "25 kB/s", "0.5 B/s"]
     assert [whole_bytes(b) for b in (0.0, 7.00000000000001, 7.1, 55050240.00000001, 1e18)] == [

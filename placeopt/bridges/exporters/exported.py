@@ -1,4 +1,4 @@
-"""What an export takes and returns."""
+"""The arguments and the result of an export."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ExportRequest:
     problem: Problem
     schedule: Schedule
     model: Path | None = None
-    """The model from which the problem was imported; None if the format does not take it, or need it."""
+    """The model from which the problem was imported; None if it is not given."""
     batch: int | None = None
     """Size of the first dimension of the inputs of the model, as at the import."""
     dims: Mapping[str, int] = field(default_factory=dict)

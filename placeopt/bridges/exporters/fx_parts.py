@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from placeopt.bridges.extras import require
@@ -51,11 +52,11 @@ class SplitCallback:
         from torch.fx.passes.split_module import split_module
 
         whole = split_module(module, module, self)
-        moved: dict[str, None] = {}
-        for call in [node for node in whole.graph.nodes if node.op == "call_module"]:
-            moved |= _own_weights(whole, call)
         calls = [node for node in whole.graph.nodes if node.op == "call_module"]
-        end = next(iter(reversed(whole.graph.nodes)))
+        moved: dict[str, None] = {}
+        for call in calls:
+            moved |= _own_weights(whole, call)
+        end = whole.graph.output_node()
         for call in sorted(calls, key=lambda node: int(str(node.target).rpartition("_")[2])):
             end.prepend(call)
             for item in list(call.users):
@@ -127,22 +128,21 @@ def _own_weights(whole: GraphModule, call: Node) -> dict[str, None]:
     part = whole.get_submodule(str(call.target))
     arguments = [node for node in part.graph.nodes if node.op == "placeholder"]
     kept = []
+    moved: dict[str, None] = {}
     for argument, value in zip(arguments, call.args, strict=True):
         if not (hasattr(value, "op") and value.op == "get_attr"):
             kept.append(value)
             continue
+        moved[str(value.target)] = None
         name = str(value.target).replace(".", "_")
-        owner: object = whole
-        for each in str(value.target).split("."):
-            owner = getattr(owner, each)
-        if isinstance(owner, torch.nn.Parameter):
-            part.register_parameter(name, owner)
+        weight = attrgetter(str(value.target))(whole)
+        if isinstance(weight, torch.nn.Parameter):
+            part.register_parameter(name, weight)
         else:
-            part.register_buffer(name, owner)
+            part.register_buffer(name, weight)
         with part.graph.inserting_before(argument):
             argument.replace_all_uses_with(part.graph.get_attr(name))
         part.graph.erase_node(argument)
-    moved = {str(value.target): None for value in call.args if hasattr(value, "op") and value.op == "get_attr"}
     call.args = tuple(kept)
     part.recompile()
     return moved

@@ -137,11 +137,7 @@ def override_rules(plan: LayerPlan, buffers: Sequence[str]) -> list[Rule]:
                 layers.setdefault(suffix, []).append(index)
         for suffix, numbers in layers.items():
             found.append(rf"blk\.{_grouped(number_options(numbers))}\.{suffix}")
-    rules = []
-    for buffer, found in patterns.items():
-        if found:
-            rules.append(Rule(f"^{_grouped(found)}", buffer))
-    return rules
+    return [Rule(f"^{_grouped(found)}", buffer) for buffer, found in patterns.items() if found]
 
 
 def _suffix(layer: dict[str, int], parts: list[str]) -> str | None:

@@ -10,7 +10,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ import numpy as np
 
 from placeopt.bridges.exporters import hardware
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
-from placeopt.bridges.onnx_models.submodels import Split, Writer, notes_on_sizes, split_model, whole_part
+from placeopt.bridges.onnx_models.submodels import Split, Writer, notes_on_sizes, split_model, whole_submodel
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import durations
@@ -75,7 +74,7 @@ def export_segments(request: ExportRequest, folder: Path) -> Exported:
     hardware.check_stated(request.problem, request.providers)
     writer = Writer(request.model, request.batch, request.dims)
     split = split_model(request.problem, request.schedule, writer.model, few_segments=request.few_segments)
-    files = writer.write_parts(split, folder)
+    files = writer.write_segments(split, folder)
     manifest = manifest_of(request, split, files)
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     used = np.unique(split.segments.device)
@@ -89,6 +88,12 @@ def export_segments(request: ExportRequest, folder: Path) -> Exported:
             "weights that several segments read are present in each of them: "
             f"{size_text(split.duplicated_bytes)} more than in the model"
         )
+    unranked = [name for name in split.crossing if writer.lacks_rank(name)]
+    if unranked:
+        notes.append(
+            f"the rank of {listing(unranked)} depends on data: ONNX Runtime runs these segments, but the checker of "
+            "onnx rejects them"
+        )
     return Exported(text, tuple(notes))
 
 
@@ -99,10 +104,10 @@ def manifest_of(request: ExportRequest, split: Split, files: list[str]) -> dict[
     end = schedule.start + durations(problem, schedule.device)
     rank: dict[int, int] = {}
     listed = []
-    for k, (part, file) in enumerate(zip(split.parts, files, strict=True)):
+    for k, (submodel, file) in enumerate(zip(split.submodels, files, strict=True)):
         device, tasks = int(segments.device[k]), segments.tasks(k)
         rank[device] = rank.get(device, -1) + 1
-        sources = [split.writer.get(name) for name in part.inputs]
+        sources = [split.writer.get(name) for name in submodel.inputs]
         listed.append({
             "segment": k,
             "file": file,
@@ -114,10 +119,10 @@ def manifest_of(request: ExportRequest, split: Split, files: list[str]) -> dict[
             "busy": _seconds(problem, int((end - schedule.start)[tasks].sum())),
             "weight_bytes": split.weight_bytes[k],
             "inputs": [
-                {**_tensor(split, name), "from": source} for name, source in zip(part.inputs, sources, strict=True)
+                {**_tensor(split, name), "from": source} for name, source in zip(submodel.inputs, sources, strict=True)
             ],
-            "outputs": [{**_tensor(split, name), "to": list(split.readers.get(name, ()))} for name in part.outputs],
-            "tasks": list(part.tasks),
+            "outputs": [{**_tensor(split, name), "to": list(split.readers.get(name, ()))} for name in submodel.outputs],
+            "tasks": list(submodel.tasks),
         })  # fmt: skip
     model = split.model
     return {
@@ -168,12 +173,12 @@ def export_session(request: ExportRequest, folder: Path) -> Exported:
     writer = Writer(request.model, request.batch, request.dims)
     split = split_model(problem, request.schedule, writer.model)
     model = writer.model
-    whole = whole_part(model)
+    whole = whole_submodel(model)
     labels = {d: f"device{d}" for d in used}
     segment_device = split.segments.device.tolist()
     node_label: dict[int, str] = {}
-    for part, d in zip(split.parts, segment_device, strict=True):
-        for index in part.nodes:  # a folded node belongs to the first segment that reads its constant
+    for submodel, d in zip(split.submodels, segment_device, strict=True):
+        for index in submodel.nodes:  # a folded node belongs to the first segment that reads its constant
             node_label.setdefault(index, labels[d])
 
     def annotate(made: ModelProto) -> None:
@@ -232,7 +237,7 @@ def _tensor(split: Split, name: str) -> dict[str, Any]:
 
 
 def _seconds(problem: Problem, ticks: int) -> float:
-    return float(Fraction(ticks) * problem.resolution)
+    return float(ticks * problem.resolution)
 
 
 def _version(package: str) -> str | None:

@@ -135,9 +135,7 @@ def _weight_devices(model: PlacedModel) -> dict[str, int | None]:
     for weight, users in model.weights.items():
         owner = weight.rpartition(".")[0]
         tasks = [model.tasks[name] for name in users]
-        own = [
-            task for task in tasks if _within(owner, task.path) or _within(task.path, owner)
-        ]  # not those of tied ones
+        own = [task for task in tasks if _within(owner, task.path) or _within(task.path, owner)]  # without tied weights
         devices = sorted({task.device for task in own or tasks})
         if len(devices) > 1:
             shown = listing([visible(model.problem.device_names[d]) for d in devices])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from placeopt.bridges.onnx_models.sizes import shape_of, tensor_of, tensor_type
-from placeopt.bridges.onnx_models.view import Values, attribute
+from placeopt.bridges.onnx_models.view import Tensor, Values, attribute
 from placeopt.errors import counted
 
 if TYPE_CHECKING:
@@ -45,13 +45,30 @@ def outputs_of_bodies(node: NodeProto, results: list[list[TypeProto]], repeats: 
     return _OUTPUTS[node.op_type](node, results, repeats)
 
 
+def open_outputs(node: NodeProto, written: list[list[Tensor]], repeats: int | None) -> list[str]:
+    """Return the outputs of a node whose sizes depend on data.
+
+    The number of iterations is unknown, branches have different shapes, or a size in a body depends on data. `written`
+    are the outputs of each body.
+    """
+    if repeats is None:
+        return list(filter(None, node.output))
+    condition = node.op_type == "Loop"  # the first output of its body
+    results = zip(node.output, *(each[condition:] for each in written), strict=False)
+    return [
+        name
+        for name, *found in results
+        if name and (any(each.assumed for each in found) or len({each.shape for each in found}) > 1)
+    ]
+
+
 def _branches(_node: NodeProto, _types: Types, _values: Known) -> tuple[list[TypeProto | None], int | None]:
     """Types of the inputs of the bodies of an If, and how often they run."""
     return [], 1
 
 
 def _loop(node: NodeProto, types: Types, values: Known) -> tuple[list[TypeProto | None], int | None]:
-    """The same of a Loop: it has a counter, a condition, and the carried values."""
+    """The same for a Loop, whose body reads a counter, a condition and the carried values."""
     count = values.get(node.input[0]) if node.input else None
     carried: list[TypeProto | None] = [types.get(name) for name in node.input[2:]]
     repeats = None if count is None or count.size != 1 else max(int(count.reshape(-1)[0]), 0)
@@ -61,7 +78,7 @@ def _loop(node: NodeProto, types: Types, values: Known) -> tuple[list[TypeProto 
 
 
 def _scan(node: NodeProto, types: Types, _values: Known) -> tuple[list[TypeProto | None], int | None]:
-    """The same of a Scan: it has the states, and a slice of each scanned input."""
+    """The same for a Scan, whose body reads the states and a slice of each scanned input."""
     count = attribute(node, "num_scan_inputs", 1)
     inputs = list(node.input)
     if not 0 < count <= len(inputs) or "" in inputs:
@@ -88,14 +105,14 @@ def _result_of_branches(_node: NodeProto, results: list[list[TypeProto]], _repea
 
 
 def _result_of_loop(node: NodeProto, results: list[list[TypeProto]], repeats: int | None) -> Iterable[TypeProto]:
-    """The same of a Loop: the carried values, and one element of a scan output for each iteration."""
+    """The same for a Loop: the carried values, and one element of a scan output for each iteration."""
     carried = max(len(node.input) - 2, 0)
     kinds = results[0][1:]
     return kinds[:carried] + [_stacked(kind, repeats, 0) for kind in kinds[carried:]]
 
 
 def _result_of_scan(node: NodeProto, results: list[list[TypeProto]], repeats: int | None) -> Iterable[TypeProto]:
-    """The same of a Scan: the states, and the scan outputs."""
+    """The same for a Scan: the states, and the scan outputs."""
     states = len(node.input) - attribute(node, "num_scan_inputs", 1)
     kinds = results[0]
     axes = attribute(node, "scan_output_axes", [0] * len(kinds))

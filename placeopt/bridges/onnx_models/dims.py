@@ -58,17 +58,19 @@ def state_dims(
                     if _is_fixed(dim) and dim.dim_value != given:
                         changed[place] = dim.dim_value, given
                     dim.dim_value = given
+    known: dict[str, None] = {}
     for value in (*graph.input, *graph.output, *graph.value_info):
         for _, dim in _axes(value):
             if dim.dim_param and dim.dim_param in sizes:
                 used.add(dim.dim_param)
                 dim.dim_value = sizes[dim.dim_param]
-    known = list(dict.fromkeys(_names((*graph.input, *graph.output, *graph.value_info))))
+            elif dim.dim_param:
+                known[dim.dim_param] = None
     for name in dims:
         if name not in used:
             hint = alternatives(name, known) if known else "; all of its dimensions have sizes"
             raise UsageError(f"--dim {name}: the model has no such dimension{hint}")
-    unknown = list(dict.fromkeys(name for value in inputs for name in _open(value)))
+    unknown = list(dict.fromkeys(name for value in inputs for _, name in _open_axes(value)))
     if unknown:
         first = {name for value in inputs for axis, name in _open_axes(value) if axis == 0}
         by_batch = [name for name in unknown if name in first]
@@ -93,18 +95,6 @@ def _open_axes(value: ValueInfoProto) -> Iterator[tuple[int, str]]:
     for axis, dim in _axes(value):
         if not _is_fixed(dim):
             yield axis, dim.dim_param or f"{value.name}[{axis}]"
-
-
-def _open(value: ValueInfoProto) -> Iterator[str]:
-    for _, name in _open_axes(value):
-        yield name
-
-
-def _names(values: tuple[ValueInfoProto, ...]) -> Iterator[str]:
-    for value in values:
-        for _, dim in _axes(value):
-            if dim.dim_param:
-                yield dim.dim_param
 
 
 def _batch_names(inputs: list[ValueInfoProto]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placeopt.bridges.onnx_models.control import inputs_of_bodies, is_known, outputs_of_bodies
+from placeopt.bridges.onnx_models.control import inputs_of_bodies, is_known, open_outputs, outputs_of_bodies
 from placeopt.bridges.onnx_models.loading import SMALL, bodies, is_small, read_by
 from placeopt.bridges.onnx_models.node_checks import contradiction, unsafe
 from placeopt.bridges.onnx_models.operator_shapes import own_types
@@ -365,12 +365,14 @@ class Inference:
             return {}, {}
         found, results = {}, []
         for key, graph in graphs.items():
-            found[key], written = self._body(graph, kinds, scope, repeats, place)
-            results.append(written)
+            found[key], types = self._body(graph, kinds, scope, repeats, place)
+            results.append(types)
         outputs = outputs_of_bodies(node, results, repeats)
-        if repeats is None:
-            for name in filter(None, node.output):
-                scope.assumed[name] = None
+        written = [
+            [found[key].tensors[value.name] for value in graph.output if value.name in found[key].tensors]
+            for key, graph in graphs.items()
+        ]
+        scope.assumed.update(dict.fromkeys(open_outputs(node, written, repeats)))
         return found, dict(zip(node.output, outputs, strict=False))
 
     def _body(

@@ -79,7 +79,8 @@ class _Reader:
         reads = [list(dict.fromkeys(read_by(node))) for node in graph.node]
         self._check_reads(reads, writers, initial | {value.name for value in inputs})
         order = self._order(reads, writers)
-        self._raise()
+        if self._issues:
+            raise DocumentError(self._issues)
         changed = state_dims(graph, inputs, batch, dims, file)
         inference = Inference(self._proto, opsets, self._labels, file)
         inference.run(inputs, order, reads, changed)
@@ -210,10 +211,6 @@ class _Reader:
 
     def _add(self, message: str, path: tuple[str | int, ...]) -> None:
         self._issues.append(Issue(message, path, self._file))
-
-    def _raise(self) -> None:
-        if self._issues:
-            raise DocumentError(self._issues)
 
 
 def task_names(nodes: Sequence[NodeProto]) -> list[str]:

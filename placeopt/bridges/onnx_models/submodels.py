@@ -31,7 +31,7 @@ IR_VERSION = 8
 
 @dataclass(frozen=True, slots=True)
 class Submodel:
-    """The part of a model that a segment runs."""
+    """The nodes, weights and tensors of a model that one segment needs."""
 
     tasks: tuple[str, ...]
     """In topological order."""
@@ -56,8 +56,8 @@ class Split:
         The model without its weights.
     segments
         The segments of the schedule, in topological order.
-    parts
-        The part of each segment.
+    submodels
+        The submodel of each segment.
     """
 
     def __init__(self, model: OnnxModel, segments: Segments, task_index: Mapping[str, int]) -> None:
@@ -65,19 +65,19 @@ class Split:
         self.segments = segments
         segment = segments.member.tolist()
         self._of_node = {node.task: segment[task_index[node.task]] for node in model.nodes}
-        self.parts = tuple(self._parts())
+        self.submodels = tuple(self._cut())
 
     @cached_property
     def writer(self) -> dict[str, int]:
         """The segment that writes each tensor that other segments read, and each output that a node computes."""
-        return {name: k for k, part in enumerate(self.parts) for name in part.outputs}
+        return {name: k for k, submodel in enumerate(self.submodels) for name in submodel.outputs}
 
     @cached_property
     def readers(self) -> dict[str, tuple[int, ...]]:
         """The segments that read each input of the model and each tensor of another segment."""
         found: dict[str, list[int]] = {}
-        for k, part in enumerate(self.parts):
-            for name in part.inputs:
+        for k, submodel in enumerate(self.submodels):
+            for name in submodel.inputs:
                 found.setdefault(name, []).append(k)
         return {name: tuple(segments) for name, segments in found.items()}
 
@@ -89,19 +89,19 @@ class Split:
     @property
     def weight_bytes(self) -> tuple[int, ...]:
         """Bytes of the constants of each segment."""
-        return tuple(self._bytes(part.constants) for part in self.parts)
+        return tuple(self._bytes(submodel.constants) for submodel in self.submodels)
 
     @property
     def duplicated_bytes(self) -> int:
         """Bytes of the constants that several segments read, without the first copy of each."""
         return sum(self.weight_bytes) - self._bytes(
-            dict.fromkeys(name for part in self.parts for name in part.constants)
+            dict.fromkeys(name for submodel in self.submodels for name in submodel.constants)
         )
 
     def _bytes(self, names: Iterable[str]) -> int:
         return sum(self.model.tensors[name].bytes for name in names)
 
-    def _parts(self) -> Iterator[Submodel]:
+    def _cut(self) -> Iterator[Submodel]:
         model = self.model
         inside: list[list[Any]] = [[] for _ in range(len(self.segments))]
         for node in model.nodes:
@@ -170,8 +170,8 @@ class _Constants:
         return tuple(nodes), tuple(weights)
 
 
-def whole_part(model: OnnxModel) -> Submodel:
-    """Return the whole model as one part, without nodes that no output needs."""
+def whole_submodel(model: OnnxModel) -> Submodel:
+    """Return the whole model as one submodel, without nodes that no output needs."""
     needed = dict.fromkeys(name for node in model.nodes for name in node.constants)
     needed |= dict.fromkeys(name for name in model.outputs if name in model.constants)
     folded, weights = _Constants(model).needed(needed)
@@ -232,14 +232,13 @@ def notes_on_sizes(problem: Problem, model: OnnxModel) -> tuple[str, ...]:
             problem.edge_source.tolist(), problem.edge_target.tolist(), problem.payload.tolist(), strict=True
         )
     }
-    compared = [
-        payload[source, node.task] in (model.tensors[name].bytes, sum(model.tensors[n].bytes for n in writes))
-        for node in model.nodes
-        for name in node.reads
-        if (source := model.producers.get(name)) is not None
-        and (writes := model.tasks[source].writes)
-        and payload[source, node.task]
-    ]
+    compared = []
+    for node in model.nodes:
+        for name in node.reads:
+            source = model.producers.get(name)
+            if source is not None and payload[source, node.task]:
+                output = sum(model.tensors[each].bytes for each in model.tasks[source].writes)
+                compared.append(payload[source, node.task] in (model.tensors[name].bytes, output))
     if any(compared) or not compared:
         return ()
     return (
@@ -260,7 +259,7 @@ def _mismatch(model: OnnxModel, unknown: Sequence[str], missing: Sequence[str]) 
 
 
 class Writer:
-    """Writes each part of a model as a separate model, with the weights that it reads."""
+    """Writes submodels as separate models, with the weights that they read."""
 
     def __init__(self, source: Path, batch: int | None = None, dims: Mapping[str, int] | None = None) -> None:
         """Read a model: `model` is its light view, with the given sizes of its dimensions.
@@ -307,13 +306,13 @@ class Writer:
             "tasks that read it on one device"
         )
 
-    def write(
-        self,
-        path: Path,
-        part: Submodel,
-        change: Callable[[ModelProto], None] | None = None,
-    ) -> None:
-        """Write a part as a model; live nodes get the names of their tasks.
+    def lacks_rank(self, name: str) -> bool:
+        """Whether the rank of a tensor is unknown, which the checker of onnx rejects."""
+        kind = self.value(name).type
+        return kind.HasField("tensor_type") and not kind.tensor_type.HasField("shape")
+
+    def write(self, path: Path, submodel: Submodel, change: Callable[[ModelProto], None] | None = None) -> None:
+        """Write a submodel as a model; live nodes get the names of their tasks.
 
         Weights in external files are copied to a separate file in the same folder, the others are inside.
 
@@ -336,16 +335,16 @@ class Writer:
         made.opset_import.extend(helper.make_opsetid(domain, version) for domain, version in self.model.opsets.items())
         made.metadata_props.extend(self.proto.metadata_props)
         made.graph.name = graph.name or "main"
-        made.graph.input.extend(self.value(name) for name in part.inputs)
-        made.graph.output.extend(self.value(name) for name in part.outputs)
-        made.graph.node.extend(graph.node[index] for index in part.nodes)
-        for node, index in zip(made.graph.node, part.nodes, strict=True):
+        made.graph.input.extend(self.value(name) for name in submodel.inputs)
+        made.graph.output.extend(self.value(name) for name in submodel.outputs)
+        made.graph.node.extend(graph.node[index] for index in submodel.nodes)
+        for node, index in zip(made.graph.node, submodel.nodes, strict=True):
             node.name = self._names.get(index, node.name)
-        used = {*part.weights, *part.inputs, *part.outputs}
+        used = {*submodel.weights, *submodel.inputs, *submodel.outputs}
         made.graph.quantization_annotation.extend(
             each for each in graph.quantization_annotation if each.tensor_name in used
         )
-        for name in part.weights:
+        for name in submodel.weights:
             if name in self._sparse:
                 made.graph.sparse_initializer.add().CopyFrom(self._sparse[name])
             else:
@@ -356,10 +355,10 @@ class Writer:
             change(made)
         path.write_bytes(made.SerializeToString(deterministic=True))
 
-    def write_parts(self, split: Split, folder: Path) -> list[str]:
+    def write_segments(self, split: Split, folder: Path) -> list[str]:
         """Write the model of each segment, and return the names of the files."""
-        width = max(3, len(str(len(split.parts) - 1)))
-        files = [f"segment-{k:0{width}}.onnx" for k in range(len(split.parts))]
-        for part, file in zip(split.parts, files, strict=True):
-            self.write(folder / file, part)
+        width = max(3, len(str(len(split.submodels) - 1)))
+        files = [f"segment-{k:0{width}}.onnx" for k in range(len(split.submodels))]
+        for submodel, file in zip(split.submodels, files, strict=True):
+            self.write(folder / file, submodel)
         return files

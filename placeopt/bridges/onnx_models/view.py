@@ -1,4 +1,4 @@
-"""The light view of a model: live nodes, tensors, and what is folded or unused."""
+"""The light view of a model: live, folded and unused nodes, and tensors."""
 
 from __future__ import annotations
 

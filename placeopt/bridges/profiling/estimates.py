@@ -27,8 +27,9 @@ import numpy as np
 from placeopt.bridges.profiling.measurements import Measurements, Runs, TransferTimes
 from placeopt.errors import UsageError, listing, visible
 from placeopt.model.arrays import Float, Int
+from placeopt.model.units import seconds_text
 
-_DIGITS = 9
+DIGITS = 9
 """Digits written: more than measurements have, and fewer than doubles, whose noise would be rounded up to a tick."""
 
 
@@ -353,7 +354,7 @@ class TransferModel:
     def link(self) -> dict[str, str]:
         """Return the link as an entry of a spec, to nine digits."""
         found = {} if self.bandwidth is None else {"bandwidth": bandwidth_text(self.bandwidth)}
-        return {**found, "latency": time_text(self.latency)}
+        return {**found, "latency": seconds_text(self.latency, DIGITS)}
 
 
 def fit_transfers(times: TransferTimes) -> TransferModel:
@@ -383,17 +384,8 @@ def fit_transfers(times: TransferTimes) -> TransferModel:
     return TransferModel(slope, latency, residual, len(data), bent)
 
 
-def time_text(seconds: float) -> str:
-    """Return a duration for a spec: 12.5 ms."""
-    return _scaled(seconds, (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)))
-
-
 def bandwidth_text(rate: float) -> str:
     """Return a bandwidth for a spec, of bytes per second: 5.70125428 GB/s."""
-    return _scaled(rate, (("GB/s", 1e-9), ("MB/s", 1e-6), ("kB/s", 1e-3), ("B/s", 1)))
-
-
-def _scaled(amount: float, units: tuple[tuple[str, float], ...]) -> str:
-    """Return the amount in the first unit in which it is at least 1, else in the last."""
-    unit, scale = next((each for each in units if amount * each[1] >= 1), units[-1])
-    return f"{amount * scale:.{_DIGITS}g} {unit}"
+    units = (("GB/s", 1e-9), ("MB/s", 1e-6), ("kB/s", 1e-3))
+    unit, scale = next((each for each in units if rate * each[1] >= 1), ("B/s", 1))
+    return f"{rate * scale:.{DIGITS}g} {unit}"

@@ -15,14 +15,14 @@ from typing import Any
 
 from pydantic import Field
 
-from placeopt.bridges.profiling.estimates import Estimate, Profile, TransferModel, time_text
+from placeopt.bridges.profiling.estimates import DIGITS, Estimate, Profile, TransferModel
 from placeopt.bridges.profiling.rooflines import WORK, Rooflines
 from placeopt.errors import DocumentError, SpecError, UsageError, in_file_order, listing
 from placeopt.io.document import Document, NamedFiles, read_document
 from placeopt.io.files import check_input
 from placeopt.io.spec import ANY, GraphFile, LinksSpec, Spec, Tasks
 from placeopt.io.validation import validate
-from placeopt.model.units import TIME, QuantityError, parse
+from placeopt.model.units import TIME, QuantityError, parse, seconds_text
 
 
 class ProfileFile(GraphFile):
@@ -79,7 +79,7 @@ def profile_document(profile: Profile | None, transfers: TransferModel | None = 
 
 def _task(estimates: Sequence[Estimate]) -> dict[str, Any]:
     """Return the task entry of an operator measured on one or several devices."""
-    times = {estimate.device: time_text(estimate.best.seconds) for estimate in estimates}
+    times = {estimate.device: seconds_text(estimate.best.seconds, DIGITS) for estimate in estimates}
     task: dict[str, Any] = {"time": times.get(None, times)}
     amounts = [whole_bytes(e.best.bytes) for e in estimates if e.best.bytes is not None]
     if not amounts:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +13,7 @@ from placeopt.bridges.profiling.traces import kineto_calls
 from placeopt.bridges.pytorch.section import stated_section
 from placeopt.errors import UsageError, counted, listing
 from placeopt.io.document import parse_document
+from placeopt.io.files import temporary_folder
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -88,14 +87,14 @@ def profile_torch(
             torch.cuda.synchronize()
 
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
-    with torch.no_grad(), TemporaryDirectory() as folder:
+    with torch.no_grad(), temporary_folder("placeopt-profile-") as folder:
         for _ in range(warm_up):
             run()
         with profile(activities=activities) as profiler:
             for place in range(runs):
                 with record_function(f"ProfilerStep#{place}"):
                     run()
-        trace = Path(folder) / "trace.json"
+        trace = folder / "trace.json"
         profiler.export_chrome_trace(str(trace))
         calls = kineto_calls(parse_document(trace.read_text(encoding="utf-8"), file=str(trace), json_format=True))
     starts = np.array([step.start for step in calls.steps])

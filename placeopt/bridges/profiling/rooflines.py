@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from placeopt.bridges.profiling.estimates import time_text
+from placeopt.bridges.profiling.estimates import DIGITS
 from placeopt.errors import SpecError
 from placeopt.io.compiler import compile_spec
 from placeopt.io.spec import ANY
+from placeopt.model.units import seconds_text
 
 WORK = ("flops", "bytes")
 """Keys that state the duration of a task by its work."""
@@ -51,7 +52,7 @@ class Rooflines:
         tick = float(compiled.resolution)
         return {
             name: {
-                pool: time_text(int(compiled.duration[row, d]) * tick)
+                pool: seconds_text(int(compiled.duration[row, d]) * tick, DIGITS)
                 for pool, d in first.items()
                 if compiled.feasible[row, d]
             }

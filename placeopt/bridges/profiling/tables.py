@@ -85,8 +85,8 @@ _OPERATOR_COLUMNS = {
 _TRANSFER_COLUMNS = {"bytes": _BYTES, **_TIME_COLUMNS}
 
 
-def read_table(path: StrPath) -> Measurements:
-    """Read the measurements of operators in a CSV file.
+def table_of(content: bytes, file: str) -> Measurements:
+    """Read the measurements of operators in the content of a CSV file.
 
     Columns: `operator`, `batch`, a time (`milliseconds`, `seconds`, `microseconds` or `nanoseconds`) and `bytes`;
     optionally `device` and `output_bytes`.
@@ -94,14 +94,8 @@ def read_table(path: StrPath) -> Measurements:
     Raises
     ------
     DocumentError
-        If the file cannot be read or is wrong; lists every issue with its line and column.
+        If the content is not valid; lists every issue with its line and column.
     """
-    with reading(path):
-        return table_of(read_file(path), str(path))
-
-
-def table_of(content: bytes, file: str) -> Measurements:
-    """Read the measurements in the content of a CSV file; see `read_table`."""
     table = _read_table(content, file, _OPERATOR_COLUMNS)
     columns = table.columns
     operators: list[str] = columns["operator"]
@@ -118,7 +112,7 @@ def table_of(content: bytes, file: str) -> Measurements:
 
 
 def read_transfers(path: StrPath) -> TransferTimes:
-    """Read the transfers in a CSV file with the columns `bytes` and a time, named as in `read_table`.
+    """Read the transfers in a CSV file with the columns `bytes` and a time, named as in `table_of`.
 
     Raises
     ------

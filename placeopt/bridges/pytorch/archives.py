@@ -33,7 +33,7 @@ _FAILURES = (
     ArithmeticError, AssertionError, AttributeError, EOFError, ImportError, LookupError, MemoryError, NameError,
     OSError, RuntimeError, SpecViolationError, SyntaxError, TypeError, ValueError,
 )  # fmt: skip
-"""What PyTorch raises for graphs that it cannot read."""
+"""Exceptions of PyTorch for graphs that it cannot read."""
 
 
 def read_program(path: StrPath) -> ExportedProgram:

@@ -40,7 +40,7 @@ class GraphReader:
         self._values: dict[Node, Any] = {}
         self.result = KernelGraph([], [], {}, weights, names)
         self.held: dict[Node, tuple[int, ...]] = {}
-        """The tensors of each node; None before it is read."""
+        """The tensors of each node that is read."""
         self._items: dict[Node, list[tuple[int, ...]]] = {}
         self._orders: dict[Node, dict[int, None]] = {}
         """Kernels on which the value of a node depends that is not a tensor."""
@@ -95,9 +95,7 @@ class GraphReader:
     def _constant(self, node: Node) -> tuple[int, ...]:
         """The tensor of a constant of the graph; none for a graph, which is an argument of control flow."""
         assert self._module is not None
-        value: Any = self._module
-        for part in str(node.target).split("."):
-            value = getattr(value, part)
+        value = operator.attrgetter(str(node.target))(self._module)
         if not isinstance(value, torch.Tensor):
             return ()
         weight = Weight(str(node.target), tensor_bytes(value), value.numel())

@@ -1,8 +1,8 @@
 """A training step of an exported program: its forward pass and the backward pass of autograd, as kernels.
 
 The forward pass is interpreted on fake tensors while `make_fx` records all operators. A hook at each step of autograd
-notes the node of the forward pass whose gradient it computes. The operators that a node of the forward pass is made of
-are one kernel, and so are those of its gradient. The optimiser is not part of the graph.
+notes the node of the forward pass whose gradient it computes. The operators of a node of the forward pass are one
+kernel, and so are those of its gradient. The optimiser is not part of the graph.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def training_kernels(program: ExportedProgram, sizes: Sizes) -> KernelGraph:
     arguments = [node for node in step.graph.graph.nodes if node.op == "placeholder"]
     owners = {node.name: placeholders[name] for node, name in zip(arguments, placeholders, strict=True)}
     kernels = graph.read(step.graph, owners)
-    returned = next(iter(reversed(step.graph.graph.nodes))).args[0]
+    returned = step.graph.graph.output_node().args[0]
     outputs, gradients = returned[0], returned[1]
     kernels.outputs = {t: None for node in outputs if isinstance(node, Node) for t in graph.held.get(node, ())}
     for name, node in zip(step.trained, gradients, strict=True):

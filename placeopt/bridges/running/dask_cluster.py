@@ -127,7 +127,7 @@ class DaskRun:
         measured, predicted = (
             time_text(ticks, self.problem.resolution) for ticks in (self.makespan, self.predicted_makespan)
         )
-        off = "" if self.deviation is None else f" ({self.deviation:+.1%})"
+        off = "" if self.deviation is None else f" ({self.deviation:+z.1%})"
         verdict = "" if self.report.feasible else f", {counted(len(self.report.violations), 'violation')}"
         tasks = counted(self.problem.n_tasks, "task")
         return f"<DaskRun{name}: {tasks}, measured makespan {measured}, predicted {predicted}{off}{verdict}>"
@@ -184,7 +184,7 @@ def run_on_dask(
     run = _Run(client, problem, schedule, addresses, uuid.uuid4().hex)
     try:
         futures = run.submit(functions)
-        run.wait(futures)
+        run.wait()
         results = dict(zip(gathered, run.watched(client.gather, [futures[name] for name in gathered]), strict=True))
         times = run.watched(run.times)
     except BaseException:
@@ -286,12 +286,12 @@ class _Run:
             self._futures[names[i]] = last[d] = future
         return self._futures
 
-    def wait(self, futures: Mapping[str, Future]) -> None:
+    def wait(self) -> None:
         """Wait until every task has ended; raise an ExecutionError if one fails or a worker is lost."""
         from distributed import wait
         from distributed.client import FutureCancelledError, FuturesCancelledError
 
-        pending = list(futures.values())
+        pending = list(self._futures.values())
         while pending:
             try:
                 wait(pending, timeout=POLL)
@@ -300,10 +300,10 @@ class _Run:
             except (FutureCancelledError, FuturesCancelledError) as error:
                 raise ExecutionError(f"the run was cancelled: {error}") from None
             if any(future.status == "error" for future in pending):
-                self._fail(futures)
+                self._fail()
             pending = [future for future in pending if future.status == "pending"]
-        if any(future.status != "finished" for future in futures.values()):
-            self._fail(futures)
+        if any(future.status != "finished" for future in self._futures.values()):
+            self._fail()
 
     def watched(self, call: Callable[..., Any], *arguments: object) -> Any:
         """Return the result of a call that waits for workers; raise an ExecutionError if one is lost meanwhile."""
@@ -329,8 +329,8 @@ class _Run:
         if lost:
             raise ExecutionError(f"{counted(len(lost), 'worker')} lost during the run: {listing(lost)}")
 
-    def _fail(self, futures: Mapping[str, Future]) -> None:
-        for name, future in futures.items():
+    def _fail(self) -> None:
+        for name, future in self._futures.items():
             if future.status == "error":
                 error = future.exception()
                 if isinstance(error, TaskFailedError):
@@ -348,7 +348,7 @@ class _Run:
         return found
 
     def release(self) -> None:
-        """Let the cluster forget the results."""
+        """Free the results on the cluster."""
         for future in self._futures.values():
             future.release()
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from placeopt.bridges.exporters.onnxruntime import CPU, provider_of
 from placeopt.bridges.extras import require
-from placeopt.bridges.onnx_models.submodels import Split, Writer, notes_on_sizes, split_model, whole_part
+from placeopt.bridges.onnx_models.submodels import Split, Writer, notes_on_sizes, split_model, whole_submodel
 from placeopt.bridges.running.fitting import node_seconds, transfers
 from placeopt.bridges.running.folding import folded
-from placeopt.bridges.running.pool import Job, Part, Pool, Settings, core_shares
+from placeopt.bridges.running.pool import Job, Pool, Segment, Settings, core_shares
 from placeopt.bridges.running.prediction import Prediction, fitted_problem, predict
 from placeopt.bridges.running.report import TOLERANCE, Fit, RunReport
 from placeopt.bridges.running.tensors import TYPES, Difference, checked_inputs, difference, random_inputs, read_inputs
@@ -52,7 +52,7 @@ def run_onnx(
     """Run a plan of an ONNX model on the cores of this machine, and return its outputs' differences and its times.
 
     Each device of the plan is a process, pinned to a core where that is possible. It runs its segments in the order of
-    the plan, each as soon as its inputs are there. The unsplit model runs in one process of the same kind.
+    the plan, each as soon as its inputs are available. The unsplit model runs in one process of the same kind.
 
     Parameters
     ----------
@@ -105,20 +105,23 @@ def run_onnx(
         files = {name: f"input-{k}.npy" for k, name in enumerate(given)}
         for name, value in given.items():
             write_array(folder / files[name], value)
-        original, given_writer = _whole(writer, str(source.resolve())), writer
+        original = _whole(writer, str(source.resolve()))
         if _is_resized(writer):
-            writer.write(folder / RESIZED, whole_part(writer.model))
+            writer.write(folder / RESIZED, whole_submodel(writer.model))
             original = _whole(writer, RESIZED)
-        writer = folded(writer, folder)
-        if writer is given_writer:
+        computed = folded(writer, folder)
+        if computed is writer:
             one_device, reference = _alone(original, files, folder, settings, runs, warmup)
         else:  # times without those of the constants
+            writer = computed
             _, reference = _alone(original, files, folder, settings, 1, 0)
-            writer.write(folder / WHOLE, whole_part(writer.model))
+            writer.write(folder / WHOLE, whole_submodel(writer.model))
             one_device, _ = _alone(_whole(writer, WHOLE), files, folder, settings, runs, warmup)
             split = split_model(problem, schedule, writer.model, few_segments=few_segments)
-        fit_found = _fit(problem, schedule, writer, split, files, folder, settings, runs) if fit else (None, None)
-        names = writer.write_parts(split, folder)
+        fitted, measured = (
+            _fit(problem, schedule, writer, split, files, folder, settings, runs) if fit else (None, None)
+        )
+        names = writer.write_segments(split, folder)
         devices = list(dict.fromkeys(split.segments.device.tolist()))
         jobs = _jobs(problem, split, names, files, devices, threads)
         with Pool(jobs, folder, settings) as pool:
@@ -134,10 +137,10 @@ def run_onnx(
         problem=problem.name,
         device_names=problem.device_names,
         segment_device=split.segments.device,
-        segment_tasks=tuple(part.tasks for part in split.parts),
+        segment_tasks=tuple(submodel.tasks for submodel in split.submodels),
         predicted=predict(problem, schedule, split),
-        fitted=fit_found[0],
-        fit=fit_found[1],
+        fitted=fitted,
+        fit=measured,
         start=ordered[..., 0],
         end=ordered[..., 1],
         one_device=one_device,
@@ -199,19 +202,19 @@ def _is_resized(writer: Writer) -> bool:
     )
 
 
-def _whole(writer: Writer, file: str) -> Part:
-    """Return a model file as one part."""
+def _whole(writer: Writer, file: str) -> Segment:
+    """Return a model file as one segment."""
     model = writer.model
     outputs = tuple(name for name in model.outputs if name not in model.inputs)
-    return Part(file, model.inputs, outputs, results=outputs)
+    return Segment(file, model.inputs, outputs, results=outputs)
 
 
 def _alone(
-    part: Part, files: Mapping[str, str], folder: Path, settings: Settings, runs: int, warmup: int
+    segment: Segment, files: Mapping[str, str], folder: Path, settings: Settings, runs: int, warmup: int
 ) -> tuple[Float, dict[str, Any]]:
-    """Return the seconds (runs,) and the outputs of a part in one worker."""
+    """Return the seconds (runs,) and the outputs of a segment in one worker."""
     (cores,) = core_shares(1, settings.threads)
-    with Pool([Job("the unsplit model", (part,), _used(files, (part,)), cores)], folder, settings) as pool:
+    with Pool([Job("the unsplit model", (segment,), _used(files, (segment,)), cores)], folder, settings) as pool:
         return _measured(pool, runs, warmup)[:, 0, 1], pool.outputs()
 
 
@@ -227,7 +230,7 @@ def _fit(
 ) -> tuple[Prediction, Fit]:
     """Measure nodes and transfers, and predict times from them."""
     if not (folder / WHOLE).exists():
-        writer.write(folder / WHOLE, whole_part(writer.model))
+        writer.write(folder / WHOLE, whole_submodel(writer.model))
     whole = _whole(writer, WHOLE)
     seconds = node_seconds(whole, _used(files, (whole,)), folder, settings, runs)
     moved = [writer.model.tensors[name].bytes for name in split.crossing]
@@ -243,40 +246,39 @@ def _fit(
 def _jobs(
     problem: Problem, split: Split, names: Sequence[str], files: Mapping[str, str], devices: list[int], threads: int
 ) -> list[Job]:
-    """Return what the worker of each device runs."""
-    segments, results = split.segments.device.tolist(), frozenset(split.model.outputs)
+    """Return the job of the worker of each device."""
+    home, results = split.segments.device.tolist(), frozenset(split.model.outputs)
     worker = {device: place for place, device in enumerate(devices)}
     jobs = []
     for device, cores in zip(devices, core_shares(len(devices), threads), strict=True):
-        parts = []
+        own = []
         for k in split.segments.on_device(device).tolist():
-            part = split.parts[k]
-            send = {
-                name: tuple(
-                    dict.fromkeys(worker[segments[r]] for r in split.readers.get(name, ()) if segments[r] != device)
-                )
-                for name in part.outputs
-            }
-            parts.append(
-                Part(
+            submodel = split.submodels[k]
+            send: dict[str, tuple[int, ...]] = {}
+            for name in submodel.outputs:
+                others = [home[reader] for reader in split.readers.get(name, ()) if home[reader] != device]
+                if others:
+                    send[name] = tuple(dict.fromkeys(worker[other] for other in others))
+            own.append(
+                Segment(
                     names[k],
-                    part.inputs,
-                    part.outputs,
-                    {name: peers for name, peers in send.items() if peers},
-                    tuple(name for name in part.outputs if name in results),
+                    submodel.inputs,
+                    submodel.outputs,
+                    send,
+                    tuple(name for name in submodel.outputs if name in results),
                 )
             )
-        jobs.append(Job(problem.device_names[device], tuple(parts), _used(files, parts), cores))
+        jobs.append(Job(problem.device_names[device], tuple(own), _used(files, own), cores))
     return jobs
 
 
-def _used(files: Mapping[str, str], parts: Sequence[Part]) -> dict[str, str]:
-    """Return the files of the graph inputs that parts read."""
-    return {name: files[name] for part in parts for name in part.inputs if name in files}
+def _used(files: Mapping[str, str], segments: Sequence[Segment]) -> dict[str, str]:
+    """Return the files of the graph inputs that segments read."""
+    return {name: files[name] for segment in segments for name in segment.inputs if name in files}
 
 
 def _measured(pool: Pool, runs: int, warmup: int) -> Float:
-    """(runs, parts, 2) start and end in seconds, parts in the order of jobs."""
+    """(runs, segments, 2) start and end in seconds, segments in the order of jobs."""
     for _ in range(warmup):
         pool.run()
     times = [[span for spans in pool.run() for span in spans] for _ in range(runs)]

@@ -1,4 +1,4 @@
-"""Measure what a prediction for this machine needs: durations of nodes, transfers between workers, overheads."""
+"""Measurements that predict times on this machine: durations of nodes, transfers between workers, overheads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from placeopt.bridges.profiling import TransferModel, TransferTimes, fit_transfers, read_onnxruntime_profile
-from placeopt.bridges.running.pool import Job, Part, Pool, Settings, core_shares
+from placeopt.bridges.running.pool import Job, Pool, Segment, Settings, core_shares
 from placeopt.bridges.running.worker import write_array
 from placeopt.io.files import size_limit
 
@@ -20,7 +20,7 @@ _PROFILE = 1 << 32
 
 
 def node_seconds(
-    part: Part, inputs: Mapping[str, str], folder: Path, settings: Settings, runs: int
+    whole: Segment, inputs: Mapping[str, str], folder: Path, settings: Settings, runs: int
 ) -> dict[str, float]:
     """Return the duration of each node of a model by name, from ONNX Runtime's profiler.
 
@@ -28,7 +28,7 @@ def node_seconds(
     not count, because most of it is the work of the profiler.
     """
     (cores,) = core_shares(1, settings.threads)
-    with Pool([Job("profiling", (part,), inputs, cores)], folder, settings, profile=True) as pool:
+    with Pool([Job("profiling", (whole,), inputs, cores)], folder, settings, profile=True) as pool:
         for _ in range(runs + 1):
             pool.run()
         file = pool.profile()
@@ -59,8 +59,8 @@ def transfers(moved: Sequence[int], folder: Path, settings: Settings, runs: int)
         for file, source, target in zip(files, ("x", "y"), ("y", "z"), strict=True):
             _write_copy(folder / file, source, target, count)
         write_array(folder / f"copy-{size}.npy", np.ones(count, dtype=np.float32))
-        first = Part(files[0], ("x",), ("y",), {"y": (1,)})
-        second = Part(files[1], ("y",), ("z",), results=("z",))
+        first = Segment(files[0], ("x",), ("y",), {"y": (1,)})
+        second = Segment(files[1], ("y",), ("z",), results=("z",))
         jobs = [Job("sender", (first,), {"x": f"copy-{size}.npy"}, cores[0]), Job("receiver", (second,), {}, cores[1])]
         with Pool(jobs, folder, settings) as pool:
             pool.run()

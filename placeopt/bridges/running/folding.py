@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placeopt.bridges.onnx_models.external_data import Store, refer
-from placeopt.bridges.onnx_models.submodels import Submodel, Writer, whole_part
+from placeopt.bridges.onnx_models.submodels import Submodel, Writer, whole_submodel
 from placeopt.errors import ExecutionError, UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def folded(writer: Writer, folder: Path) -> Writer:
         If ONNX Runtime cannot compute the constants.
     """
     model, proto = writer.model, writer.proto
-    whole = whole_part(model)
+    whole = whole_submodel(model)
     tasks = {node.index for node in model.nodes}
     constants = [index for index in whole.nodes if index not in tasks]
     if all(proto.graph.node[index].op_type == "Constant" for index in constants):
@@ -53,21 +53,21 @@ def folded(writer: Writer, folder: Path) -> Writer:
     return Writer(path)
 
 
-def _computed(writer: Writer, part: Submodel, folder: Path) -> Iterable[tuple[str, Any]]:
-    """Return the outputs of a part without inputs."""
+def _computed(writer: Writer, submodel: Submodel, folder: Path) -> Iterable[tuple[str, Any]]:
+    """Return the outputs of a submodel without inputs."""
     import onnxruntime
 
     path = folder / "constants.onnx"
-    writer.write(path, part)
+    writer.write(path, submodel)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        values = session.run(list(part.outputs), {})
+        values = session.run(list(submodel.outputs), {})
     except Exception as error:  # noqa: BLE001 - ONNX Runtime has no common class for its errors
         raise ExecutionError(f"the constants of the model cannot be computed: {error}") from None
-    return zip(part.outputs, values, strict=True)
+    return zip(submodel.outputs, values, strict=True)
 
 
 def _add(made: ModelProto, name: str, value: Any, store: Store) -> None:

@@ -32,8 +32,8 @@ _LOG = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A segment as its worker runs it."""
+class Segment:
+    """A segment as its worker runs it; the unsplit model is one segment."""
 
     file: str
     """The model, relative to the folder."""
@@ -47,11 +47,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one worker runs."""
+    """The segments and inputs of one worker."""
 
     name: str
     """Name of the device, for messages."""
-    parts: tuple[Part, ...]
+    segments: tuple[Segment, ...]
     """In order of execution."""
     inputs: Mapping[str, str]
     """Files of graph inputs by name, relative to the folder."""
@@ -61,7 +61,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How workers run their parts."""
+    """How workers run their segments."""
 
     threads: int = 1
     """Threads within an operator, each on a separate core if there are enough."""
@@ -110,12 +110,12 @@ class Pool:
         self._close()
 
     def run(self) -> list[list[tuple[int, int]]]:
-        """Run all parts once; return start and end of each part of each job, in nanoseconds from the start of the run.
+        """Run all segments once; return start and end of each segment by job, in nanoseconds from the start of the run.
 
         Raises
         ------
         ExecutionError
-            If a part fails, a process ends, or the time limit passes.
+            If a segment fails, a process ends, or the time limit passes.
         """
         at = time.perf_counter_ns() + HEAD_START
         answers = self._all({"run": at})
@@ -129,7 +129,7 @@ class Pool:
         return {name: read_array(self._folder / file) for name, file in files.items()}
 
     def profile(self) -> Path:
-        """End the profile of the first part of the first job and return its file."""
+        """End the profile of the first segment of the first job and return its file."""
         return Path(self._all({"profile": {}})[0]["file"])
 
     def _start(self) -> None:
@@ -160,8 +160,8 @@ class Pool:
         pairs = {
             (min(index, peer), max(index, peer)): None
             for index, job in enumerate(self._jobs)
-            for part in job.parts
-            for peers in part.send.values()
+            for segment in job.segments
+            for peers in segment.send.values()
             for peer in peers
         }
         ends = {}
@@ -179,7 +179,7 @@ class Pool:
             "folder": str(self._folder.resolve()),
             "inputs": job.inputs,
             "peers": peers,
-            "segments": [asdict(part) for part in job.parts],
+            "segments": [asdict(segment) for segment in job.segments],
         }
 
     def _log(self, index: int) -> Path:
@@ -227,9 +227,9 @@ class Pool:
             answers[index] = message
         return [answers[index] for index in range(len(self._jobs))]
 
-    def _where(self, index: int, part: int | None) -> str:
+    def _where(self, index: int, segment: int | None) -> str:
         job = self._jobs[index]
-        return f"worker of {job.name}" + ("" if part is None else f", {job.parts[part].file}")
+        return f"worker of {job.name}" + ("" if segment is None else f", {job.segments[segment].file}")
 
     def _ended(self, index: int) -> str:
         """Return a message for a worker that has ended by itself."""

@@ -1,4 +1,4 @@
-"""What a run of a plan found: differences of outputs, predicted and measured times."""
+"""The report of a run: differences of outputs, predicted and measured times."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from placeopt.bridges.profiling import TransferModel
-from placeopt.bridges.profiling.estimates import time_text
+from placeopt.bridges.profiling.estimates import DIGITS
 from placeopt.bridges.running.prediction import Prediction
 from placeopt.bridges.running.tensors import Difference
 from placeopt.model.arrays import Float, Int
+from placeopt.model.units import seconds_text
 from placeopt.views.traces import Span
 
 TOLERANCE = 1e-4
@@ -21,7 +22,7 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What was measured to predict the times of this machine."""
+    """Measurements that predict the times on this machine."""
 
     problem_tasks: int
     """Number of tasks of the problem."""
@@ -42,7 +43,7 @@ class Fit:
         document: dict[str, Any] = {"placeopt": 1, "source": "Measured by placeopt run --fit."}
         if self.transfer is not None:
             document["links"] = {"default": self.transfer.link()}
-        document["tasks"] = {name: {"time": time_text(seconds)} for name, seconds in self.seconds.items()}
+        document["tasks"] = {name: {"time": seconds_text(seconds, DIGITS)} for name, seconds in self.seconds.items()}
         return document
 
 

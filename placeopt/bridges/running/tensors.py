@@ -30,7 +30,7 @@ TYPES: Mapping[str, Any] = {
 UNPACKING = (
     OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
 )  # fmt: skip
-"""What reading a broken zip archive raises; an encrypted one is a RuntimeError."""
+"""Exceptions of broken zip archives; an encrypted one is a RuntimeError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The process of one device: runs its segments with ONNX Runtime as soon as their inputs are there.
+"""The process of one device: runs its segments with ONNX Runtime as soon as their inputs are available.
 
 It reads its configuration and commands from the standard input, one JSON object a line, and answers on the standard
 output. Sockets connect it directly to other workers. A tensor travels as two lengths, a header in JSON, and its bytes.
@@ -61,7 +61,7 @@ class Tensors:
             self._arrived.notify_all()
 
     def fail(self, reason: str) -> None:
-        """Let `take` raise an error, because a tensor can no longer arrive."""
+        """Make `take` raise an error, because a tensor can no longer arrive."""
         with self._arrived:
             self._lost = reason
             self._arrived.notify_all()

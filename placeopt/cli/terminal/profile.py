@@ -20,10 +20,10 @@ from placeopt.bridges.profiling import (
     Profile,
     TransferModel,
 )
-from placeopt.bridges.profiling.estimates import relative_deviation, time_text
+from placeopt.bridges.profiling.estimates import relative_deviation
 from placeopt.cli.terminal.console import new_table
 from placeopt.errors import counted, listing, visible
-from placeopt.model.units import size_text
+from placeopt.model.units import seconds_text, size_text
 
 _SHOWN = 20
 
@@ -232,5 +232,4 @@ def _size(amount: float) -> str:
 
 
 def _time(seconds: float) -> str:
-    number, unit = time_text(seconds).split(" ")
-    return f"{float(number):.4g} {unit}"
+    return seconds_text(seconds, 4)

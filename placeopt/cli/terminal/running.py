@@ -1,10 +1,8 @@
-"""Print what a run of a plan found."""
+"""Print the report of a run."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 from rich.console import Console
@@ -15,7 +13,7 @@ from placeopt.bridges.running.report import TOLERANCE, RunReport
 from placeopt.cli.terminal.console import facts_table, new_table
 from placeopt.errors import counted, visible
 from placeopt.model.arrays import Float
-from placeopt.model.units import time_text
+from placeopt.model.units import seconds_text
 
 SHOWN = 20
 """Most segments that are printed: those with the longest measured times."""
@@ -95,8 +93,9 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
     shortest, longest = float(ends.min()), float(ends.max())
     varying = "; other programs may use the cores" if longest > VARYING * shortest else ""
     facts.append(("runs", f"{report.runs:,}, of {_time(shortest)} to {_time(longest)}{varying}"))
-    ratio = float(np.median(report.one_device)) / report.makespan if report.makespan else math.nan
-    facts.append(("speedup", f"{ratio:.2f} over the unsplit model"))
+    if report.makespan:
+        ratio = float(np.median(report.one_device)) / report.makespan
+        facts.append(("speedup", f"{ratio:.2f} over the unsplit model"))
     facts.append(("error", _error(report)))
     if report.fit is not None:
         measured = f"{report.fit.measured_tasks:,} of {counted(report.fit.problem_tasks, 'task')}"
@@ -127,8 +126,8 @@ def _off(predicted: float, measured: float) -> str:
     if measured <= 0:
         return ""
     deviation = predicted / measured - 1
-    return f"{deviation:+.0%}" if abs(deviation) < 10 else f"x {predicted / measured:,.0f}"
+    return f"{deviation:+z.0%}" if abs(deviation) < 10 else f"x {predicted / measured:,.0f}"
 
 
 def _time(seconds: float) -> str:
-    return time_text(seconds, Fraction(1))
+    return seconds_text(seconds, 5)
