@@ -29,7 +29,6 @@ NANOSECONDS = 9
 _PROBE = 10**15
 """FLOP of the task that measures the speed of devices."""
 
-
 PROCESSORS = 4
 """Number of devices unless the file or the caller states them."""
 

@@ -327,7 +327,7 @@ class _Reader:
                 device["memory"] = machine.memory
             if scaled:
                 device["speed"] = f"{int((machine.speed or slowest or Fraction(1)) * _MHZ)} FLOP/s"
-            devices[_pool(name, machine)] = device
+            devices[self._pool(name, machine)] = device
         if scaled:
             self._notes.append("run times are scaled by the CPU speeds of the machines; a cycle counts as one FLOP")
         if any(machine.cores > 1 and machine.memory is not None for machine in self._machines.values()):
@@ -343,6 +343,15 @@ class _Reader:
             for pool in pools
         ]
         return {"devices": devices, "links": {"overrides": overrides}}
+
+    def _pool(self, name: str, machine: _Machine) -> str:
+        """The key of the cores of a machine; no name of a machine begins with the key of several cores."""
+        if machine.cores == 1:
+            return name
+        pool = f"{name}-core"
+        while any(other.startswith(pool) for other in self._machines):
+            pool += "_"
+        return pool
 
     def _count_runs(self) -> None:
         """Note what the measured runs lack."""
@@ -360,8 +369,3 @@ class _Reader:
     def _count(self, number: int, noun: str, what: str) -> None:
         if number:
             self._notes.append(f"{counted(number, noun)} {what}")
-
-
-def _pool(name: str, machine: _Machine) -> str:
-    """The key of the cores of a machine; names of cores never equal names of other machines."""
-    return f"{name}-core" if machine.cores > 1 else name
