@@ -1,16 +1,11 @@
-"""Operators of a model with their costs, and the problem document made of them."""
+"""Operators of a model with their costs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from placeopt.bridges.documents import after_entry, problem_document
-from placeopt.errors import SpecError, counted, listing
-from placeopt.io.compiler import compile_spec
+from placeopt.bridges.documents import after_entry
 
 
 @dataclass(slots=True)
@@ -54,48 +49,3 @@ class Operator:
         if self.after:
             task["after"] = after_entry(self.after)
         return task | self.keys
-
-
-@dataclass(slots=True)
-class OperatorGraph:
-    """The operators of a model in topological order."""
-
-    name: str
-    source: str
-    """Origin of the model, for readers."""
-    operators: list[Operator]
-    description: str = ""
-
-    def document(self, network: Mapping[str, Any], resolution: str | None = None) -> dict[str, Any]:
-        """Return the problem document on a network, a mapping with `devices` and perhaps `links`.
-
-        Outputs are activations, which are freed after their last use. Therefore the memory model is `peak`.
-        """
-        return problem_document(
-            {operator.name: operator.task() for operator in self.operators},
-            network,
-            name=self.name,
-            source=self.source,
-            description=self.description,
-            resolution=resolution,
-            memory_model="peak",
-        )
-
-    def notes(self, document: Mapping[str, Any]) -> tuple[str, ...]:
-        """State which operators were guessed, and their largest share of the time on a device of the document.
-
-        The share is left out if the document does not compile, for example because a device states no speed.
-        """
-        guessed = np.array([operator.guessed for operator in self.operators], dtype=np.bool_)
-        if not guessed.any():
-            return ()
-        kinds = listing(list(dict.fromkeys(each.op for each in self.operators if each.guessed)))
-        note = f"no rule covers {counted(int(guessed.sum()), 'operator')} ({kinds}): only memory traffic counts"
-        try:
-            problem = compile_spec(dict(document))
-        except SpecError:
-            return (note,)
-        total = problem.duration.sum(axis=0)
-        share = problem.duration[guessed].sum(axis=0) / np.maximum(total, 1)
-        d = int(share.argmax())
-        return (f"{note}, which takes {share[d]:.1%} of the time of all operators on {problem.device_names[d]}",)

@@ -127,7 +127,7 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("change", "said"),
         [
-            ({"maxSizePerFPGA": None}, "2:20: maxSizePerFPGA: null is not valid; expected bytes"),
+            ({"maxSizePerFPGA": None}, "1:1: maxSizePerFPGA is missing; expected bytes"),
             ({"maxSizePerFPGA": float("inf")}, "2:20: maxSizePerFPGA: Infinity is not finite; expected bytes"),
             ({"maxFPGAs": 1.5}, "3:14: maxFPGAs: 1.5 is not valid; expected the number of devices, a whole"),
             ({"maxFPGAs": True}, "3:14: maxFPGAs: true is not valid"),
@@ -201,7 +201,7 @@ class TestMistakes:
         (found,) = complaints(tmp_path, graph([node(1, supportedOnFpga=0)], [], maxCPUs=0))
         assert "nodes[0]: cannot run on an accelerator, and there are no CPUs (maxCPUs is 0)" in found
         (found,) = complaints(tmp_path, "[]")
-        assert "holds a list; expected a mapping with maxSizePerFPGA" in found
+        assert "holds a list; expected an object with maxSizePerFPGA" in found
         (found,) = complaints(tmp_path, "{")
         assert "is not valid JSON" in found
         assert any("maxCPUs: duplicate name" in text for text in complaints(tmp_path, '{"maxCPUs": 1, "maxCPUs": 1}'))
@@ -255,6 +255,7 @@ class TestCommand:
             ((source, "--format", "dnn-partitionin"), "unknown format dnn-partitionin; did you mean dnn-partition"),
             ((source, "--out", source), "which is read; expected another file"),
             ((source, "--out", tmp_path / "no" / "p.yaml"), "cannot write"),
+            ((source, "--name", ""), "the name of the problem is empty; expected a name"),
             ((source, "--resolution", "3"), '--resolution: "3" is not a length of a tick'),
             ((source, "--resolution", "3 kB"), "is an amount of memory"),
             ((other,), "looks like no known format; state --format, one of gguf, hf-config"),

@@ -15,12 +15,12 @@ from commandline import run
 from language_models import DEEPSEEK_V3, LLAMA_8B, MISTRAL_7B, MIXTRAL, PUBLISHED, configuration
 
 from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.json_file import JsonFile
 from placeopt.bridges.importers.language_models.families import FAMILIES
 from placeopt.bridges.importers.language_models.hf_config import transformer
 from placeopt.bridges.importers.registry import import_file
 from placeopt.errors import DocumentError, UsageError
 from placeopt.io.compiler import compile_spec
-from placeopt.io.document import Document
 
 
 def written(folder: Path, data: Any) -> Path:
@@ -42,16 +42,16 @@ def tasks(folder: Path, data: Any, **options: Any) -> dict[str, Any]:
 
 class TestParameters:
     @pytest.mark.parametrize("name", PUBLISHED)
-    def test_equal_the_published_number(self, name: str) -> None:
+    def test_equal_the_published_number(self, tmp_path: Path, name: str) -> None:
         config, parameters = PUBLISHED[name]
-        assert transformer(Document(config)).parameters == parameters
+        assert transformer(JsonFile(written(tmp_path, config), "")).parameters == parameters
 
     @pytest.mark.skipif(
         not all(map(importlib.util.find_spec, ("torch", "transformers"))), reason="needs pip install torch transformers"
     )
     @pytest.mark.parametrize("flipped", [False, True])
     @pytest.mark.parametrize("name", FAMILIES)
-    def test_equal_those_of_transformers(self, name: str, flipped: bool) -> None:
+    def test_equal_those_of_transformers(self, tmp_path: Path, name: str, flipped: bool) -> None:
         import torch
         from transformers import CONFIG_MAPPING, AutoModel, AutoModelForCausalLM
 
@@ -69,7 +69,8 @@ class TestParameters:
                 model = (AutoModel if family.encoder else AutoModelForCausalLM).from_config(made)
         finally:
             logging.disable(logging.NOTSET)
-        assert transformer(Document(json.loads(made.to_json_string()))).parameters == model.num_parameters()
+        file = JsonFile(written(tmp_path, made.to_json_string()), "")
+        assert transformer(file).parameters == model.num_parameters()
 
 
 SMALL = {
@@ -321,12 +322,22 @@ class TestOptions:
             ({"level": "layers"}, "--level layers is not a level; did you mean layer"),
             ({"level": "tensor"}, "--level tensor is not a level; known are layer, part, expert"),
             ({"phase": "decoding"}, "--phase decoding is not a phase; did you mean decode"),
-            ({"batch": 2**31, "context": 2**31}, "config.json: the costs of the model are out of range with batch"),
         ],
     )
     def test_wrong_options_are_rejected(self, tmp_path: Path, options: dict[str, Any], message: str) -> None:
         with pytest.raises(UsageError, match=message):
             imported(tmp_path, LLAMA_8B, **options)
+
+    @pytest.mark.parametrize(
+        ("batch", "message"),
+        [
+            (2**31, r'config\.json: tasks\."layers\.0"\.memory\.resident: \d+ is more than 2\^60 bytes'),
+            (2**22, r"config\.json: tasks: the memory of all tasks adds up to"),
+        ],
+    )
+    def test_costs_out_of_range_are_rejected(self, tmp_path: Path, batch: int, message: str) -> None:
+        with pytest.raises(DocumentError, match=message):
+            imported(tmp_path, LLAMA_8B, batch=batch, context=batch)
 
     def test_an_encoder_does_not_decode(self, tmp_path: Path) -> None:
         config, _ = PUBLISHED["bert-base-uncased"]

@@ -129,6 +129,7 @@ class TestMistakes:
         [
             ("", " has no numbers; expected the number of tasks in the first line"),
             ("x\n1 2 0\n", '1:1: "x" is not a whole number'),
+            ("# A page\n\nwith text\n\nof several lines\n", '3:1: "with" is not a whole number'),
             ("1 0\n1 2 0\n", "1:3: 0 is not a number of processors; expected 1 to 4096"),
             ("9\n1 2 0\n", "1: the file has 1 task; its first line states 9, so that 9 to 11 are expected"),
             ("1\n1 -2 0\n", '2:3: "-2" is not a time; expected a number that is not negative'),

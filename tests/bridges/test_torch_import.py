@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 from torch_models import ConvNet, Llama, Mlp, Twice, small_llama
 
+from placeopt.bridges.costs.aten_rules import Meter
 from placeopt.bridges.importers.imported import ImportOptions
 from placeopt.bridges.importers.registry import import_file
 from placeopt.bridges.pytorch.kernels import Kernel, KernelGraph, contracted
@@ -149,6 +150,15 @@ class TestCosts:
         assert total(imported.document["tasks"], "flops") == flops
         assert not imported.notes
 
+    def test_arguments_may_be_stated_by_name(self) -> None:
+        data = torch.empty(2, 3, 8, 8, device="meta")
+        for operator, size in (
+            (torch.ops.aten.max_pool2d_with_indices.default, [2, 2]),
+            (torch.ops.aten.topk.default, 3),
+        ):
+            name = operator._schema.arguments[1].name
+            assert Meter().cost(operator, (data,), {name: size}) == Meter().cost(operator, (data, size), {})
+
     def test_work_without_a_rule_is_guessed(self) -> None:
         class Own(nn.Module):
             def forward(self, x: Tensor) -> Tensor:
@@ -184,6 +194,13 @@ class TestCosts:
         tasks = tasks_of(Frozen(), torch.zeros(2, 8))
         assert total(tasks, "flops") == 2 * 2 * 2 * 8 * 8 + 2 * 8
         assert resident(tasks) == 2 * 4 * (64 + 8)
+
+    def test_costs_out_of_range_are_rejected(self) -> None:
+        with (
+            torch.device("meta"),
+            pytest.raises(po.DocumentError, match=r"tasks\.linear\.flops: \d+ is more than 2\^60"),
+        ):
+            po.from_torch(nn.Linear(2**20, 2**20), (torch.empty(2**30, 2**20),))
 
 
 class TestGraph:

@@ -124,6 +124,9 @@ class TestModel:
     def test_names_of_cores_differ_from_those_of_other_machines(self, tmp_path: Path) -> None:
         machines = [{"nodeName": name, "cpu": {"coreCount": 11}} for name in ("n", "n1", "n-core")]
         assert problem(tmp_path, workflow(machines=machines)).n_devices == 33
+        machines = [{"nodeName": "n", "cpu": {"coreCount": 2}}, {"nodeName": "n-core"}, {"nodeName": "n-core1"}]
+        found = problem(tmp_path, workflow(machines=machines))
+        assert found.device_names == ("n-core_0", "n-core_1", "n-core", "n-core1")
 
     def test_without_machines_and_with_devices(self, tmp_path: Path) -> None:
         found = imported(tmp_path, workflow(machines=None))

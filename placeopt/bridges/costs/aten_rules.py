@@ -131,14 +131,14 @@ _NORMS: Mapping[str, Callable[[int], int]] = {
     "_log_softmax_backward_data": lambda n: n * (ELEMENTWISE["exp"] + 3),
     "_softmax": formulas.softmax_of,
     "_softmax_backward_data": lambda n: 4 * n,
-    "_native_batch_norm_legit": lambda n: 9 * n,
+    "_native_batch_norm_legit": formulas.layer_norm,  # in training, with mean and variance of the batch
     "_native_batch_norm_legit_no_training": formulas.batch_norm,
     "batch_norm": formulas.batch_norm,
     "group_norm": formulas.layer_norm,
     "instance_norm": formulas.layer_norm,
     "layer_norm": formulas.layer_norm,
     "log_softmax": formulas.log_softmax_of,
-    "native_batch_norm": lambda n: 9 * n,
+    "native_batch_norm": formulas.layer_norm,
     "native_batch_norm_backward": lambda n: 11 * n,
     "native_group_norm": formulas.layer_norm,
     "native_group_norm_backward": lambda n: 14 * n,
@@ -332,7 +332,7 @@ def _measured(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
             return Cost(0, 0, view_of=homes.index(first))
     counted = int(counter.get_total_flops())
     name = base_name(target)
-    flops = counted or _by_formula(target, name, args, given, results)
+    flops = counted or _by_formula(target, name, args, kwargs, given, results)
     return Cost(flops or 0, _traffic(name, given, results, in_place), guessed=flops is None)
 
 
@@ -345,9 +345,9 @@ def _is_operator(target: Any, *, makes_tensors: bool) -> bool:
     if not isinstance(target, OpOverload):
         return False
     try:
-        keys = _META_KEYS if makes_tensors else ()
         return torch._C._dispatch_has_kernel(target.name()) and (
-            not keys or any(torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), key) for key in keys)
+            not makes_tensors
+            or any(torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), key) for key in _META_KEYS)
         )
     except RuntimeError:  # the dispatcher has no such operator
         return False
@@ -360,7 +360,12 @@ def mutates(target: Any) -> bool:
 
 
 def _by_formula(
-    target: Any, name: str, args: tuple[Any, ...], given: list[torch.Tensor], results: list[torch.Tensor]
+    target: Any,
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    given: list[torch.Tensor],
+    results: list[torch.Tensor],
 ) -> int | None:
     """FLOP by formula; 0 for operators that only move data, None without a rule."""
     if getattr(target, "namespace", "aten") not in ("aten", "prims", "_operator"):
@@ -376,14 +381,12 @@ def _by_formula(
     if name in _NORMS:
         return _NORMS[name](read)
     if name in _POOLS:
-        window = args[1] if isinstance(args[1], Sequence) else [args[1]]
+        window = args[1] if len(args) > 1 else kwargs["kernel_size"]
+        sizes = list(window) if isinstance(window, Sequence) else [window]
         spatial = int(name[name.index("pool") + 4])
-        kernel = 1
-        for size in list(window) * (spatial if len(window) == 1 else 1):
-            kernel *= int(size)
-        return formulas.pooling(made, kernel)
+        return formulas.pooling(made, math.prod(sizes) ** (spatial if len(sizes) == 1 else 1))
     if name == "topk":
-        return formulas.selection(read, int(args[1]))
+        return formulas.selection(read, args[1] if len(args) > 1 else kwargs["k"])
     if name in ("argsort", "sort"):
         return formulas.selection(read, read)
     return 0 if name.removesuffix("_copy").removesuffix("_backward") in _MOVES else None

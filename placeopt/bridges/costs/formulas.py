@@ -41,8 +41,6 @@ ELEMENTWISE: Mapping[str, int] = {
     "hardswish": 5,
     "leaky_relu": 2,
     "log": LOG,
-    "max": 1,
-    "min": 1,
     "mish": EXP + LOG + TANH + 2,
     "mod": 3,
     "mul": 1,
@@ -82,9 +80,9 @@ Such operators are bound by memory on common devices, so that their durations ha
 """
 
 
-def matmul(rows: int, inner: int, columns: int, batch: int = 1) -> int:
-    """`batch` products of a rows x inner matrix and an inner x columns matrix."""
-    return 2 * batch * rows * inner * columns
+def matmul(rows: int, inner: int, columns: int) -> int:
+    """The product of a rows x inner matrix and an inner x columns matrix."""
+    return 2 * rows * inner * columns
 
 
 def convolution(batch: int, out_channels: int, outputs: int, in_channels: int, kernel: int) -> int:
@@ -122,16 +120,14 @@ def attention(
     keys: int,
     head_size: int,
     value_size: int | None = None,
-    *,
-    softmax: bool = True,
 ) -> int:
-    """Scaled dot-product attention: scores, their softmax unless excluded, and weighted values.
+    """Scaled dot-product attention: scores, their softmax, and weighted values.
 
     Masks are not exploited: a causal mask halves the work only in kernels that skip masked blocks.
     """
     value_size = head_size if value_size is None else value_size
     scores = batch * heads * queries * keys
-    return 2 * scores * (head_size + value_size) + (scores + softmax_of(scores) if softmax else 0)
+    return 2 * scores * (head_size + value_size) + scores + softmax_of(scores)
 
 
 def softmax_of(elements: int) -> int:
@@ -149,9 +145,9 @@ def layer_norm(elements: int, *, affine: bool = True) -> int:
     return elements * (5 + 2 * affine)
 
 
-def rms_norm(elements: int, *, affine: bool = True) -> int:
+def rms_norm(elements: int) -> int:
     """A normalisation by the root mean square: square, sum; quotient; scale."""
-    return elements * (3 + affine)
+    return 4 * elements
 
 
 def batch_norm(elements: int) -> int:
@@ -165,10 +161,15 @@ def local_response_norm(elements: int, size: int) -> int:
 
 
 def recurrent(steps: int, batch: int, inputs: int, hidden: int, gates: int, directions: int = 1) -> int:
-    """An LSTM (4 gates), a GRU (3) or an RNN (1): products with inputs and states, bias, activations, and updates."""
+    """An LSTM (4 gates), a GRU (3) or an RNN (1): products with inputs and states, bias, activations, and updates.
+
+    One gate has a tanh, the others have a sigmoid. A GRU resets its state h with a product, and updates it to
+    h + z (h' - h).
+    """
     products = matmul(1, inputs, gates * hidden) + matmul(1, hidden, gates * hidden)
-    updates = hidden * (gates * (2 + SIGMOID) + (TANH + 4 if gates == 4 else 3 if gates == 3 else 0))
-    return steps * batch * directions * (products + updates)
+    activations = (gates - 1) * SIGMOID + TANH
+    updates = {4: TANH + 4, 3: 4, 1: 0}[gates]
+    return steps * batch * directions * (products + hidden * (2 * gates + activations + updates))
 
 
 def pooling(outputs: int, kernel: int) -> int:

@@ -147,9 +147,6 @@ def _rows(node: SizedNode) -> int:
     return rows + node.bytes(1) + node.written
 
 
-_SKIP_NORM = 7 + 1
-_SKIP_RMS = 4 + 1
-
 FLOPS: dict[str, Rule] = {
     "Attention": _projected_attention,
     "BiasAdd": elementwise(2),
@@ -199,9 +196,9 @@ FLOPS: dict[str, Rule] = {
     "QuickGelu": elementwise(ELEMENTWISE["swish"]),
     "ReduceSumInteger": by_input(1),
     "RotaryEmbedding": elementwise(3),
-    "SkipGroupNorm": elementwise(_SKIP_NORM),
-    "SkipLayerNormalization": elementwise(_SKIP_NORM),
-    "SkipSimplifiedLayerNormalization": elementwise(_SKIP_RMS),
+    "SkipGroupNorm": elementwise(formulas.layer_norm(1) + 1),
+    "SkipLayerNormalization": elementwise(formulas.layer_norm(1) + 1),
+    "SkipSimplifiedLayerNormalization": elementwise(formulas.rms_norm(1) + 1),
     "TransposeMatMul": _matmul(),
 }
 """The FLOP of each operator."""

@@ -159,14 +159,6 @@ def _recurrent(gates: int) -> Rule:
     return rule
 
 
-def _lp_pooling(node: SizedNode) -> int:
-    return 2 * pooling(node)
-
-
-def _local_response_norm(node: SizedNode) -> int:
-    return formulas.local_response_norm(node.results, node.attribute("size", 1))
-
-
 def _points(node: SizedNode, dimensions: int) -> int:
     """Points that the mode of an interpolation reads for each output."""
     mode: str = node.attribute("mode", b"nearest").decode()
@@ -205,10 +197,6 @@ def _non_max_suppression(node: SizedNode) -> int:
     return batch * classes * (formulas.selection(boxes, boxes) + boxes * selected * _IOU)
 
 
-def _sort(node: SizedNode) -> int:
-    return formulas.selection(node.elements(0), node.elements(0))
-
-
 def _fourier(node: SizedNode) -> int:
     """A transform along one axis; the last dimension holds real and imaginary parts."""
     axis = node.attribute("axis", None)
@@ -242,10 +230,6 @@ def _linear_model(node: SizedNode) -> int:
 
 def _sum(node: SizedNode) -> int:
     return max(len(node.proto.input) - 1, 0) * node.results
-
-
-def _mean(node: SizedNode) -> int:
-    return len(node.proto.input) * node.results
 
 
 def _power(node: SizedNode) -> int:
@@ -326,7 +310,7 @@ FLOPS: dict[str, Rule] = {
     **{name: elementwise(ELEMENTWISE[kind]) for name, kind in _ALIASES.items()},
     "Gelu": _gelu,
     "Max": _sum,
-    "Mean": _mean,
+    "Mean": lambda node: len(node.proto.input) * node.results,
     "Min": _sum,
     "Pow": _power,
     "Sum": _sum,
@@ -358,7 +342,7 @@ FLOPS: dict[str, Rule] = {
     "InstanceNormalization": lambda node: formulas.layer_norm(node.results),
     "LayerNormalization": lambda node: formulas.layer_norm(node.results),
     "LpNormalization": by_input(3),
-    "LRN": _local_response_norm,
+    "LRN": lambda node: formulas.local_response_norm(node.results, node.attribute("size", 1)),
     "MeanVarianceNormalization": lambda node: formulas.layer_norm(node.results, affine=False),
     "RMSNormalization": lambda node: formulas.rms_norm(node.results),
     "SimplifiedLayerNormalization": lambda node: formulas.rms_norm(node.results),
@@ -376,7 +360,7 @@ FLOPS: dict[str, Rule] = {
     "GlobalLpPool": by_input(2),
     "GlobalMaxPool": by_input(1),
     "GridSample": _grid_sample,
-    "LpPool": _lp_pooling,
+    "LpPool": lambda node: 2 * pooling(node),
     "MaxPool": pooling,
     "Resize": _resize,
     "RoiAlign": _roi_align,
@@ -400,7 +384,7 @@ FLOPS: dict[str, Rule] = {
     "ReduceSum": by_input(1),
     "ReduceSumSquare": by_input(2),
     "TopK": _top_k,
-    "Unique": _sort,
+    "Unique": lambda node: formulas.selection(node.elements(0), node.elements(0)),
     # Quantisation
     "DequantizeLinear": elementwise(DEQUANTISE),
     "DynamicQuantizeLinear": by_input(2 + REQUANTISE),

@@ -10,6 +10,7 @@ the result or the average size of the prefix. What is still unknown takes 0.5 s 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -131,7 +132,7 @@ def from_dask(
         task = names[key]
         read = sorted(node.dependencies, key=lambda each: rank[targets[each]])
         after: dict[str, int | None] = {names[targets[each]]: None for each in read}
-        data = {"op": prefixes[task], "output": -int(-amounts[task] // 1)}
+        data = {"op": prefixes[task], "output": math.ceil(amounts[task])}
         tasks[task] = Task(Fraction(0) if _is_data(node) else seconds[task], None, after, data)
         functions[task] = NodeFunction(node, {each: names[targets[each]] for each in read})
     network, more = _network(devices, past)

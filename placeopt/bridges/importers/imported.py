@@ -1,4 +1,4 @@
-"""What an import takes and returns."""
+"""Options and results of imports."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from placeopt.errors import UsageError, alternatives, visible
+from placeopt.io.files import StrPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,8 @@ class ImportOptions:
     """Name of the problem. Default: the name of the file, or of the model in it."""
     resolution: str | None = None
     """Length of a tick, such as `10 ns`."""
-    network: Mapping[str, Any] | None = None
-    """The sections `devices` and `links` of the document; see `placeopt.bridges.networks.network_of`."""
+    network: Mapping[str, Any] | StrPath | None = None
+    """The devices and links, as `placeopt.bridges.networks.network_of` takes them."""
     batch: int | None = None
     """Batch size."""
     dims: Mapping[str, int] = field(default_factory=dict)
@@ -34,6 +35,10 @@ class ImportOptions:
     """Number of tokens in the context of a language model."""
     phase: str | None = None
     """Phase of a language model: `prefill` or `decode`."""
+
+    def __post_init__(self) -> None:
+        if self.name is not None and not self.name.strip():
+            raise UsageError("the name of the problem is empty; expected a name")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A JSON file that is read by hand: its issues with their positions, and checked access to its values."""
+"""Checked access to the values of a JSON file, and its issues with their positions."""
 
 from __future__ import annotations
 

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 from placeopt.bridges.costs.onnx_nodes import SizedNode
 from placeopt.bridges.costs.onnx_rules import cost_of
 from placeopt.bridges.importers.imported import Imported, ImportOptions, check_precision
+from placeopt.bridges.importers.operator_graph import OperatorGraph
 from placeopt.bridges.importers.sample import Sample
 from placeopt.bridges.networks import network_of
 from placeopt.bridges.onnx_models import LiveNode, OnnxModel, Tensor, read_model
 from placeopt.bridges.onnx_models.sizes import size
-from placeopt.bridges.operators import Operator, OperatorGraph
-from placeopt.errors import DocumentError, Issue, SpecError, UsageError, counted, listing
-from placeopt.io.compiler import compile_spec
+from placeopt.bridges.operators import Operator
+from placeopt.errors import UsageError, counted, listing
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
 from placeopt.model.units import size_text
@@ -87,23 +87,7 @@ def read(source: StrPath | ModelProto, options: ImportOptions) -> Imported:
             source=_source(model, options),
             operators=converter.operators(),
         )
-        document = graph.document(network, options.resolution)
-    _check_costs(document, model.file)
-    return Imported(document, (*notes, *converter.notes(), *graph.notes(document)))
-
-
-def _check_costs(document: Mapping[str, Any], file: str | None) -> None:
-    """Raise a DocumentError that names the model if it has costs that no problem can state."""
-    try:
-        compile_spec(dict(document))
-    except SpecError as error:
-        located = [
-            Issue(f"the costs are out of range: {issue.message}", issue.path, file)
-            for issue in error.issues
-            if issue.path[:1] == ("tasks",)  # what devices lack is reported when the problem is loaded
-        ]
-        if located:
-            raise DocumentError(located) from None
+        return graph.imported(network, options.resolution, model.file, (*notes, *converter.notes()))
 
 
 def from_onnx(
@@ -155,17 +139,15 @@ def from_onnx(
     for key, number in (("batch", batch), *(dims or {}).items()):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
             raise UsageError(f"{key} is {number!r}; expected a positive whole number")
-    network, notes = network_of(devices)
     options = ImportOptions(
         name=name,
         resolution=resolution,
-        network=network,
+        network=devices,
         batch=batch,
         dims=dims or {},
         precision=precision,
     )
-    imported = read(model, options)
-    return Imported(imported.document, (*notes, *imported.notes))
+    return read(model, options)
 
 
 def _source(model: OnnxModel, options: ImportOptions) -> str:

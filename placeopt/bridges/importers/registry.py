@@ -33,13 +33,13 @@ class Importer:
 
 IMPORTERS: dict[str, Importer] = {
     gguf.NAME: Importer(
-        "language models of llama.cpp (extra gguf)",
+        "language models of llama.cpp, .gguf (extra gguf)",
         gguf.recognises,
         gguf.read,
         frozenset({"network", "batch", "level", "context", "phase"}),
     ),
     hf_config.NAME: Importer(
-        "language models of Hugging Face, as config.json",
+        "language models of Hugging Face, config.json",
         hf_config.recognises,
         hf_config.read,
         frozenset({"network", "batch", "level", "precision", "context", "phase"}),
@@ -63,38 +63,15 @@ IMPORTERS: dict[str, Importer] = {
         frozenset({"network"}),
     ),
     dnn_partitioning.NAME: Importer(
-        "graphs of Tarnawski et al. 2020 (Efficient Algorithms for Device Placement of DNN Graph Operators), JSON",
+        "layer graphs of Tarnawski et al. 2020, JSON",
         dnn_partitioning.recognises,
         dnn_partitioning.read,
-    ),
-    gguf.NAME: Importer(
-        "language models of llama.cpp, .gguf (extra gguf)",
-        gguf.recognises,
-        gguf.read,
-        frozenset({"network", "batch", "level", "context", "phase"}),
-    ),
-    hf_config.NAME: Importer(
-        "language models of Hugging Face, config.json",
-        hf_config.recognises,
-        hf_config.read,
-        frozenset({"network", "batch", "level", "precision", "context", "phase"}),
-    ),
-    wfformat.NAME: Importer(
-        "scientific workflows in WfFormat 1.5 and 1.6 (WfCommons), JSON",
-        wfformat.recognises,
-        wfformat.read,
-        frozenset({"network"}),
     ),
     stg.NAME: Importer(
         "task graphs of the Standard Task Graph Set (Tobita and Kasahara 2002)",
         stg.recognises,
         stg.read,
         frozenset({"network"}),
-    ),
-    dnn_partitioning.NAME: Importer(
-        "layer graphs of Tarnawski et al. 2020, JSON",
-        dnn_partitioning.recognises,
-        dnn_partitioning.read,
     ),
     dot.NAME: Importer(
         "graphs in DOT, the language of Graphviz",
@@ -112,12 +89,6 @@ IMPORTERS: dict[str, Importer] = {
         "graphs in JSON: JSON Graph Format, and node-link data of NetworkX",
         json_graph.recognises,
         json_graph.read,
-        frozenset({"network"}),
-    ),
-    stg.NAME: Importer(
-        "task graphs of the Standard Task Graph Set (Tobita and Kasahara 2002)",
-        stg.recognises,
-        stg.read,
         frozenset({"network"}),
     ),
 }
@@ -164,7 +135,6 @@ def import_file(path: StrPath, format: str | None = None, options: ImportOptions
 
 _OWN = re.compile(rb'(?:\s|#[^\n]*\n)*(?:placeopt(?:_plan)?:|\{\s*"placeopt(?:_plan)?"\s*:)')
 """The first key of problem and plan files, in YAML or JSON."""
-
 
 _ELSEWHERE = {
     ".py": "it is a program; po.from_torch and po.from_dask import models and graphs in Python",

@@ -6,6 +6,7 @@ slowest device, and faster devices need less time in proportion. On any other ne
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -27,7 +28,6 @@ NANOSECONDS = 9
 
 _PROBE = 10**15
 """FLOP of the task that measures the speed of devices."""
-
 
 PROCESSORS = 4
 """Number of devices unless the file or the caller states them."""
@@ -113,7 +113,7 @@ def _entry(task: Task, speed: int | None) -> dict[str, Any]:
     elif speed is None:
         entry = {"time": seconds_text(task.seconds)}
     else:
-        entry = {"flops": -int(-task.seconds * speed // 1)}
+        entry = {"flops": math.ceil(task.seconds * speed)}
     entry |= task.keys
     if task.after:
         entry["after"] = after_entry(task.after)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from placeopt.bridges.extras import require
 from placeopt.bridges.importers.imported import Imported, ImportOptions, check_precision
+from placeopt.bridges.importers.operator_graph import OperatorGraph
 from placeopt.bridges.importers.sample import Sample
 from placeopt.bridges.networks import network_of
-from placeopt.bridges.operators import OperatorGraph
 from placeopt.errors import UsageError
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
@@ -47,12 +47,12 @@ def read(path: StrPath, options: ImportOptions) -> Imported:
     require("torch", "torch", "PyTorch models")
     from placeopt.bridges.pytorch.archives import read_program
 
-    options = replace(options, name=Path(path).stem if options.name is None else options.name)
+    options = replace(options, name=options.name or Path(path).stem)
     with quiet():
         program = read_program(path)
         try:
             source = f"{Path(path).name}, a program of torch.export"
-            return _imported(program, options, source, "op" if options.level is None else options.level)
+            return _imported(program, options, source, options.level or "op", file=str(path))
         except UsageError as error:
             raise UsageError(f"{path}: {error}") from None
 
@@ -187,6 +187,7 @@ def _imported(
     training: bool = False,
     shared: str = "colocate",
     optimizer_bytes: int = 0,
+    file: str | None = None,
 ) -> Imported:
     from placeopt.bridges.pytorch.operators import at_level, level_of, operators_of, section, with_stacks
     from placeopt.bridges.pytorch.programs import forward_kernels
@@ -207,16 +208,17 @@ def _imported(
     coarse = at_level(graph, chosen)
     network, notes = network_of(options.network)
     operators, shared_notes = operators_of(coarse, shared, optimizer_bytes)
-    result = OperatorGraph(options.name or "model", source, operators)
-    document = result.document(network, options.resolution)
-    guessed: tuple[str, ...] = ()
-    if any(kernel.guessed for kernel in graph.kernels):  # the share of single operators, regardless of the level
-        fine = OperatorGraph(result.name, source, operators_of(graph, shared)[0])
-        guessed = fine.notes(fine.document(network, options.resolution))
+    name = options.name or "model"
+    result = OperatorGraph(name, source, operators).imported(network, options.resolution, file)
+    guesses = result.notes
+    if guesses and coarse is not graph:  # the share of single operators, regardless of the level
+        single = OperatorGraph(name, source, operators_of(graph, shared)[0])
+        guesses = single.imported(network, options.resolution, file).notes
     if training:
         notes += ("the optimiser is not part of the graph; its state is optimizer_bytes_per_parameter",)
-    document[KEY] = section(coarse, chosen, {node.name: place for place, node in enumerate(program.graph.nodes)})
-    return Imported(document, (*notes, *guessed, *shared_notes))
+    order = {node.name: place for place, node in enumerate(program.graph.nodes)}
+    result.document[KEY] = section(coarse, chosen, order)
+    return Imported(result.document, (*notes, *guesses, *shared_notes))
 
 
 @contextlib.contextmanager

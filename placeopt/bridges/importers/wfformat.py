@@ -18,6 +18,7 @@ machine of its task; on other machines, it is scaled by the ratio of the CPU spe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -206,7 +207,7 @@ class _Reader:
             if name is None or size is None:
                 continue
             twice += name in sizes
-            sizes.setdefault(name, -int(-size // 1))
+            sizes.setdefault(name, math.ceil(size))
         self._count(twice, "file", "listed again; the first size counts")
         return sizes
 
@@ -230,7 +231,7 @@ class _Reader:
                 file.add(f"the run of task {shown(number)} is stated twice", *path, "id")
             else:
                 runs[number] = _Run(
-                    seconds, None if memory is None else -int(-memory // 1), cores or Fraction(1), machine
+                    seconds, None if memory is None else math.ceil(memory), cores or Fraction(1), machine
                 )
         return runs
 
@@ -325,8 +326,8 @@ class _Reader:
             if machine.memory is not None:
                 device["memory"] = machine.memory
             if scaled:
-                device["speed"] = int((machine.speed or slowest or Fraction(1)) * _MHZ)
-            devices[_pool(name, machine)] = {**device, "speed": f"{device['speed']} FLOP/s"} if scaled else device
+                device["speed"] = f"{int((machine.speed or slowest or Fraction(1)) * _MHZ)} FLOP/s"
+            devices[self._pool(name, machine)] = device
         if scaled:
             self._notes.append("run times are scaled by the CPU speeds of the machines; a cycle counts as one FLOP")
         if any(machine.cores > 1 and machine.memory is not None for machine in self._machines.values()):
@@ -342,6 +343,15 @@ class _Reader:
             for pool in pools
         ]
         return {"devices": devices, "links": {"overrides": overrides}}
+
+    def _pool(self, name: str, machine: _Machine) -> str:
+        """The key of the cores of a machine; no name of a machine begins with the key of several cores."""
+        if machine.cores == 1:
+            return name
+        pool = f"{name}-core"
+        while any(other.startswith(pool) for other in self._machines):
+            pool += "_"
+        return pool
 
     def _count_runs(self) -> None:
         """Note what the measured runs lack."""
@@ -359,8 +369,3 @@ class _Reader:
     def _count(self, number: int, noun: str, what: str) -> None:
         if number:
             self._notes.append(f"{counted(number, noun)} {what}")
-
-
-def _pool(name: str, machine: _Machine) -> str:
-    """The key of the cores of a machine; names of cores never equal names of other machines."""
-    return f"{name}-core" if machine.cores > 1 else name

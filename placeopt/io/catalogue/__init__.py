@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -33,7 +33,7 @@ FILES = ("datacentre", "desktop", "edge", "processors", "links")
 
 Figure = Literal["speed", "memory", "memory_bandwidth", "power", "bandwidth", "latency", "link"]
 
-_FIGURES: tuple[Figure, ...] = ("speed", "memory", "memory_bandwidth", "power", "bandwidth", "latency", "link")
+_FIGURES: tuple[Figure, ...] = get_args(Figure)
 
 
 class _Part(BaseModel):

@@ -13,6 +13,7 @@ A value is a number or a text with a unit, such as `3 ms` or `4 MiB`. Numbers wi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -79,10 +80,10 @@ class AttributedGraph:
         DocumentError
             If the graph has issues, or its attributes or edges are not valid; lists every issue with its position.
         """
-        ends = [name for edge in self.edges for name in (edge.source, edge.target)]
-        for edge, name in zip((edge for edge in self.edges for _ in range(2)), ends, strict=True):
-            if name not in self.nodes:
-                self.add(f"no node has the id {shown(name)}", edge.place)
+        for edge in self.edges:
+            for name in (edge.source, edge.target):
+                if name not in self.nodes:
+                    self.add(f"no node has the id {shown(name)}", edge.place)
         keys = {name: self._keys(node) for name, node in self.nodes.items()}
         timed, worked = self._tasks()
         joined, costly = self._payloads()
@@ -100,10 +101,10 @@ class AttributedGraph:
             pair = edge.source, edge.target
             amount = joined.get(pair, Fraction(0)) * (10**exponent if costly else 1)
             shared = pair not in joined and "output" in tasks[edge.source].keys
-            tasks[edge.target].after[edge.source] = None if shared else -int(-amount // 1)
+            tasks[edge.target].after[edge.source] = None if shared else math.ceil(amount)
             places.setdefault(pair, edge.place)
         for name, work in worked.items():
-            tasks[name].keys["flops"] = -int(-work // 1)
+            tasks[name].keys["flops"] = math.ceil(work)
         described = "A byte of payload stands for a tick of communication." if costly else ""
         graph = TaskGraph(options.name or self.name, self.source, tasks, described, edge_places=places)
         return graph.imported(network, options.resolution or TICKS[exponent], self.issue, self._notes)
@@ -165,7 +166,7 @@ class AttributedGraph:
         for key in AMOUNTS:
             amount = self._amount(node.attributes.get(key), key, units.MEMORY, node.place)
             if amount is not None:
-                keys[key] = -int(-amount // 1)
+                keys[key] = math.ceil(amount)
         for key in TEXTS:
             text = node.attributes.get(key)
             if text is not None:

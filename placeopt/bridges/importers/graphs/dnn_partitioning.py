@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,22 +30,21 @@ from typing import Any
 import numpy as np
 
 from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.json_file import JsonFile
 from placeopt.bridges.importers.sample import Sample
-from placeopt.errors import DocumentError, Issue, in_file_order, listing
-from placeopt.io.document import Document, collection_paused, read_document
+from placeopt.errors import listing
+from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
 from placeopt.io.spec import MOST_DEVICES
 from placeopt.io.syntax import Path as Place
 from placeopt.model.graph import find_cycle
-from placeopt.model.units import excerpt, is_whole, shown
+from placeopt.model.units import is_whole, shown
 
 NAME = "dnn-partitioning"
 _PS_PER_MS = 10**9
 _LONGEST = 2**60 // _PS_PER_MS
 """Most milliseconds that a payload in picoseconds can represent."""
 _LARGEST = 2**60
-_MISSING = object()
-_HEADER = ("maxSizePerFPGA", "maxFPGAs", "maxCPUs", "nodes", "edges")
 
 
 def recognises(sample: Sample) -> bool:
@@ -74,9 +72,9 @@ def read_dnn_partitioning(path: StrPath, *, name: str | None = None, resolution:
     DocumentError
         If the file cannot be read or is not a valid graph; lists every issue with its position.
     """
-    document = read_document(path)
     with collection_paused():
-        return _Reader(document).document(Path(path).stem if name is None else name, resolution)
+        file = JsonFile(path, "an object with maxSizePerFPGA, maxFPGAs, maxCPUs, nodes and edges")
+        return _Reader(file).document(Path(path).stem if name is None else name, resolution)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +93,14 @@ def _rounded(time: float) -> float | int:
 
 
 class _Reader:
-    """Converts one file to a document and collects its issues."""
+    """Converts one file to a document."""
 
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self.issues: list[Issue] = list(document.faults)
+    def __init__(self, file: JsonFile) -> None:
+        self._file = file
 
     def document(self, name: str, resolution: str) -> dict[str, Any]:
         """The document; raises a DocumentError that lists every issue."""
-        data = self._document.data
-        if not isinstance(data, dict):
-            self._add(f"holds {excerpt(data)}; expected a mapping with {', '.join(_HEADER)}", ())
-            raise DocumentError(self.issues)
+        file, data = self._file, self._file.data
         memory = self._number(data, (), "maxSizePerFPGA", "bytes", _LARGEST)
         counts = [
             self._number(data, (), key, "the number of devices", MOST_DEVICES, whole=True)
@@ -115,11 +109,11 @@ class _Reader:
         sound = None not in counts
         accelerators, cpus = (count or 0 for count in counts)
         if sound and not 0 < accelerators + cpus <= MOST_DEVICES:
-            self._add(f"there are {accelerators + cpus} devices; expected 1 to {MOST_DEVICES}", ("maxFPGAs",))
-        nodes = self._nodes(self._list(data, "nodes"), sound, accelerators, cpus)
-        self._edges(self._list(data, "edges"), nodes)
-        if self.issues:
-            raise DocumentError(in_file_order(self.issues))
+            file.add(f"there are {accelerators + cpus} devices; expected 1 to {MOST_DEVICES}", "maxFPGAs")
+        entries, edges = (file.list(self._stated(data, (), key, "a list"), key) for key in ("nodes", "edges"))
+        nodes = self._nodes(entries, sound, accelerators, cpus)
+        self._edges(edges, nodes)
+        file.check()
         devices: dict[str, Any] = {}
         overrides = []
         if accelerators:
@@ -133,7 +127,7 @@ class _Reader:
             "placeopt": 1,
             "name": name,
             "description": "A byte of payload stands for a picosecond of transfer between an accelerator and a CPU.",
-            "source": f"{Path(self._document.file or '').name}, in the format of Tarnawski et al., NeurIPS 2020",
+            "source": f"{Path(file.name).name}, in the format of Tarnawski et al., NeurIPS 2020",
             "resolution": resolution,
             "units": {"time": "ms"},
             "devices": devices,
@@ -153,7 +147,7 @@ class _Reader:
         for row, entry in enumerate(entries):
             path = ("nodes", row)
             if not isinstance(entry, dict):
-                self._add(f"expected a mapping with id, latencies and size, got {shown(entry)}", path)
+                self._file.add(f"expected a mapping with id, latencies and size, got {shown(entry)}", *path)
                 continue
             number = self._id(entry, path, "id")
             supported = self._flag(entry, path, "supportedOnFpga")
@@ -166,15 +160,15 @@ class _Reader:
             if cpus and slow is not None:
                 time["cpu"] = _rounded(slow)
             if sound and supported is False and not cpus and accelerators:
-                self._add("cannot run on an accelerator, and there are no CPUs (maxCPUs is 0)", path)
+                self._file.add("cannot run on an accelerator, and there are no CPUs (maxCPUs is 0)", *path)
             colour = entry.get("colorClass")
             if colour is not None and not is_whole(colour):
-                self._add(f"{shown(colour)} is not a class; expected a whole number", (*path, "colorClass"))
+                self._file.add(f"{shown(colour)} is not a class; expected a whole number", *path, "colorClass")
                 continue
             if number is None:
                 continue
             if number in nodes:
-                self._add(f"duplicate id {number}: nodes[{nodes[number].row}] has it too", (*path, "id"))
+                self._file.add(f"duplicate id {number}: nodes[{nodes[number].row}] has it too", *path, "id")
                 continue
             task: dict[str, Any] = {"time": time, "memory": {"resident": math.ceil(size or 0), "output": 0}}
             if colour is not None and colours[colour] > 1:
@@ -188,20 +182,20 @@ class _Reader:
         for row, entry in enumerate(entries):
             path = ("edges", row)
             if not isinstance(entry, dict):
-                self._add(f"expected a mapping with sourceId, destId and cost, got {shown(entry)}", path)
+                self._file.add(f"expected a mapping with sourceId, destId and cost, got {shown(entry)}", *path)
                 continue
             ends = [self._id(entry, path, key) for key in ("sourceId", "destId")]
             cost = self._number(entry, path, "cost", "a time in ms", _LONGEST)
             for key, end in zip(("sourceId", "destId"), ends, strict=True):
                 if end is not None and end not in nodes:
-                    self._add(f"no node has the id {end}; known are {listing(list(map(str, nodes)))}", (*path, key))
+                    self._file.add(f"no node has the id {end}; known are {listing(list(map(str, nodes)))}", *path, key)
             source, target = ends
             if source not in nodes or target not in nodes:
                 continue
             if source == target:
-                self._add(f"node {source} cannot come after itself", path)
+                self._file.add(f"node {source} cannot come after itself", *path)
             elif (source, target) in found:
-                self._add(f"duplicate edge: edges[{found[source, target][0]}] joins the same nodes", path)
+                self._file.add(f"duplicate edge: edges[{found[source, target][0]}] joins the same nodes", *path)
             else:
                 found[source, target] = row, round((cost or 0) * _PS_PER_MS)
         costs: dict[int, set[int]] = {}
@@ -222,19 +216,13 @@ class _Reader:
         if cycle:
             row, _ = found[cycle[-1], cycle[0]]
             around = listing([str(number) for number in cycle], 12)
-            self._add(f"closes a cycle of {len(cycle)} nodes: {around}", ("edges", row))
-
-    def _list(self, data: dict[str, Any], key: str) -> list[Any]:
-        value = self._stated(data, (), key, "a list")
-        if value is not _MISSING and not isinstance(value, list):
-            self._add(f"expected a list, got {shown(value)}", (key,))
-        return value if isinstance(value, list) else []
+            self._file.add(f"closes a cycle of {len(cycle)} nodes: {around}", "edges", row)
 
     def _number(self, data: dict[str, Any], path: Place, key: str, what: str, most: int, *, whole: bool = False) -> Any:
         """The number at a key if it is from 0 to `most`; else None, with an issue."""
         what = f"{what}, a whole number" if whole else what
         value = self._stated(data, path, key, what)
-        if value is _MISSING:
+        if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
             problem = "is not valid"
@@ -246,28 +234,28 @@ class _Reader:
             problem, what = "is out of range", f"{what}, at most {most}"
         else:
             return value
-        self._add(f"{shown(value)} {problem}; expected {what}", (*path, key))
+        self._file.add(f"{shown(value)} {problem}; expected {what}", *path, key)
         return None
 
     def _id(self, data: dict[str, Any], path: Place, key: str) -> int | None:
         value = self._stated(data, path, key, "the id of a node")
-        if value is not _MISSING and not is_whole(value):
-            self._add(f"{shown(value)} is not an id; expected a whole number", (*path, key))
-        return value if is_whole(value) else None
+        if is_whole(value):
+            return int(value)
+        if value is not None:
+            self._file.add(f"{shown(value)} is not an id; expected a whole number", *path, key)
+        return None
 
     def _flag(self, data: dict[str, Any], path: Place, key: str) -> bool | None:
         value = self._stated(data, path, key, "true or false")
         if isinstance(value, int) and value in (0, 1):
             return bool(value)
-        if value is not _MISSING:
-            self._add(f"{shown(value)} is neither true nor false (1 nor 0)", (*path, key))
+        if value is not None:
+            self._file.add(f"{shown(value)} is neither true nor false (1 nor 0)", *path, key)
         return None
 
     def _stated(self, data: dict[str, Any], path: Place, key: str, what: str) -> Any:
-        """The value at a key; _MISSING, with an issue, without one."""
-        if key not in data:
-            self._add(f"{key} is missing; expected {what}", path)
-        return data.get(key, _MISSING)
-
-    def _add(self, message: str, path: Sequence[str | int]) -> None:
-        self.issues.append(self._document.issue(message, path))
+        """The value at a key; None, with an issue, without one."""
+        value = data.get(key)
+        if value is None:
+            self._file.add(f"{key} is missing; expected {what}", *path)
+        return value

@@ -17,6 +17,7 @@ processor, it is free. Each edge has its own cost, and therefore a transfer of i
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -74,7 +75,7 @@ def read(path: StrPath, options: ImportOptions) -> Imported:
     file = str(path)
     with reading(path):
         text = read_text(path)
-    lines = [line for line in map(_words, range(1, 2**62), text.splitlines()) if line.words]
+    lines = [line for each in enumerate(text.splitlines(), 1) if (line := _words(*each)).words]
     if not lines:
         raise DocumentError([Issue("has no numbers; expected the number of tasks in the first line", (), file)])
     # A file states all costs or none: the form with fewer issues is the right one.
@@ -108,22 +109,24 @@ class _Reader:
     def read(self, lines: list[_Line]) -> None:
         """Read all lines."""
         first, *rest = lines
-        header = [self._whole(word, first.number) for word in first.words[:2]]
-        self.stated = header[0] or 0
+        stated = self._whole(first.words[0], first.number)
+        if stated is None:
+            return  # the file is probably of another format, in which every line has issues
+        self.stated = stated
         if len(first.words) > 2:
             self._add(f"has {len(first.words)} numbers; expected the number of tasks", first.number)
-        if len(header) > 1:
-            self.processors = header[1]
-            if header[1] is not None and not 1 <= header[1] <= MOST_DEVICES:
-                what = f"{header[1]} is not a number of processors; expected 1 to {MOST_DEVICES}"
+        if len(first.words) > 1:
+            self.processors = self._whole(first.words[1], first.number)
+            if self.processors is not None and not 1 <= self.processors <= MOST_DEVICES:
+                what = f"{self.processors} is not a number of processors; expected 1 to {MOST_DEVICES}"
                 self._add(what, first.number, first.words[1][1])
         remaining = iter(rest)
         records = 0
         for line in remaining:
             records += 1
             self._record(line, remaining)
-        if header[0] is not None and not header[0] <= records <= header[0] + 2:
-            what = f"its first line states {header[0]}, so that {header[0]} to {header[0] + 2} are expected"
+        if not self.stated <= records <= self.stated + 2:
+            what = f"its first line states {self.stated}, so that {self.stated} to {self.stated + 2} are expected"
             self._add(f"the file has {counted(records, 'task')}; {what}", first.number)
         for record in self.records.values():
             for number in record.predecessors:
@@ -180,7 +183,7 @@ class _Reader:
         exponent = decimals([r.time for r in records] + [cost for r in records for cost in r.predecessors.values()])
         network, exponent = timed_network(options, exponent, self.processors, notes, costs=costs)
         graph = TaskGraph(
-            Path(self._file).stem if options.name is None else options.name,
+            options.name or Path(self._file).stem,
             f"{Path(self._file).name}, in the format of the Standard Task Graph Set",
             {str(record.number): self._task(record, exponent) for record in records},
             "A byte of payload stands for a tick of communication." if costs else "",
@@ -189,7 +192,7 @@ class _Reader:
 
     def _task(self, record: _Record, exponent: int) -> Task:
         after: dict[str, int | None] = {
-            str(number): -int(-cost * 10**exponent // 1) if self._width == 2 else None
+            str(number): math.ceil(cost * 10**exponent) if self._width == 2 else None
             for number, cost in record.predecessors.items()
         }
         return Task(record.time, record.line, after)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from placeopt.errors import Issue
-from placeopt.io.document import Document
+from placeopt.bridges.importers.json_file import JsonFile
 from placeopt.model.units import is_whole, shown
 
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -26,20 +25,16 @@ _LARGEST = 2**31
 class Configuration:
     """The keys of a configuration, or of an object inside it."""
 
-    def __init__(self, document: Document, path: tuple[str, ...] = ()) -> None:
-        self._document = document
+    def __init__(self, file: JsonFile, path: tuple[str, ...] = ()) -> None:
+        self.file = file
         self._path = path
-        self.issues: list[Issue] = list(document.faults)
         self.defaults: Mapping[str, Any] = {}
         """Values of keys that the configuration does not state."""
-        data = document.data
-        for key in path:
-            data = data[key]
-        self._data: Mapping[str, Any] = data if isinstance(data, dict) else {}
-        if path and isinstance(document.data, dict):
-            self._data = {key: document.data[key] for key in OUTER if key in document.data} | dict(self._data)
-        if not isinstance(data, dict):
-            self.wrong(f"holds {shown(data)}; expected a mapping such as config.json of a model")
+        self._data: Mapping[str, Any] = file.data
+        if path:
+            for key in path:
+                self._data = self._data[key]
+            self._data = {key: file.data[key] for key in OUTER if key in file.data} | dict(self._data)
 
     def size(self, key: str) -> int | None:
         """A positive whole number; None, with an issue, without one."""
@@ -98,19 +93,17 @@ class Configuration:
         return tuple(map(str, self._data))
 
     def inside(self, key: str) -> Configuration | None:
-        """The object at a key of the whole document; its issues are those of this configuration."""
+        """The object at a key, or else at this key of the whole document."""
         for path in ((*self._path, key), (key,)):
-            data = self._document.data
+            data: Any = self.file.data
             for part in path:
                 data = data.get(part) if isinstance(data, dict) else None
             if isinstance(data, dict):
-                inner = Configuration(self._document, path)
-                inner.issues = self.issues
-                return inner
+                return Configuration(self.file, path)
         return None
 
     def wrong(self, message: str, *keys: str) -> None:
         """Add an issue at a key; each place has each message once."""
-        issue = self._document.issue(message, (*self._path, *keys))
-        if issue not in self.issues:
-            self.issues.append(issue)
+        issue = self.file.issue(message, (*self._path, *keys))
+        if issue not in self.file.issues:
+            self.file.issues.append(issue)

@@ -26,6 +26,9 @@ LEVELS = ("layer", "part", "expert")
 
 PHASES = ("decode", "prefill")
 
+CORE = 10
+"""The stage of the attention itself, between the weights of its inputs and of its outputs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -226,24 +229,20 @@ class _Chain:
         for _, stage in groupby(weights, key=lambda weight: weight.stage):
             before, names = self._last, []
             for weight in stage:
-                if weight in block.experts:
+                routed = weight in block.experts
+                if routed:
                     one = self._experts(weight.name, Block((), (), (weight,), guessed=block.guessed))
-                    one.scratch = 0
                 else:
-                    one = self._part(weight.name, "weight", (weight,), block)
-                    one.scratch = 0
+                    one = self._part(weight.name, "", (weight,), block)
+                one.scratch = 0
                 one.op = "matrix" if weight.width else "vector"
-                uses = self._model.active if weight in block.experts else 1
                 if weight.width:
+                    uses = self._model.active if routed else 1
                     one.output = weight.width * self._load.tokens * uses * self._model.activation
                 one.after = dict.fromkeys(before)
                 self._found.append(one)
                 names.append(one.name)
             self._last = names
-
-
-CORE = 10
-"""The stage of the attention itself, between the weights of its inputs and of its outputs."""
 
 
 def _merged(parts: Sequence[Operator]) -> Operator:

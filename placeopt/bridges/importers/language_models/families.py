@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal
 
 Switch = bool | str
@@ -19,7 +18,7 @@ Switch = bool | str
 class Family:
     """What the layers of a family consist of."""
 
-    defaults: Mapping[str, int | bool | None] = field(default_factory=lambda: MappingProxyType({}))
+    defaults: Mapping[str, int | bool | None] = field(default_factory=dict)
     """Values of keys that the configuration need not state."""
     norm: int = 1
     """Vectors of a normalisation: 1 (RMS), 2 (with bias), or 0."""
@@ -86,7 +85,7 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "gpt2": Family(norm=2, attention_bias=True, ffn_bias=True, gated=False, tied=True, positions=0),
     "gpt_neox": Family(
-        defaults=MappingProxyType({"attention_bias": True}),
+        defaults={"attention_bias": True},
         norm=2, attention_bias="attention_bias", ffn_bias=True, gated=False,
     ),
     "gpt_oss": Family(experts="gpt_oss", sinks=True, attention_bias="attention_bias", period=2),
@@ -100,20 +99,19 @@ FAMILIES: Mapping[str, Family] = {
     "olmoe": Family(query_norm="full", attention_bias="attention_bias", experts="mixtral"),
     "opt": Family(
         norm=2, attention_bias="enable_bias", ffn_bias="enable_bias", gated=False, tied=True,
-        positions=2, last_norm="do_layer_norm_before", defaults=MappingProxyType({
-            "enable_bias": True, "do_layer_norm_before": True,
-        }),
+        positions=2, last_norm="do_layer_norm_before",
+        defaults={"enable_bias": True, "do_layer_norm_before": True},
     ),
     "phi": Family(norm=2, norms=1, attention_bias=True, ffn_bias=True, head_bias=True, gated=False),
     "phi3": Family(window="stated"),
     "qwen2": Family(attention_bias=True, output_bias=False, window="qwen"),
     "qwen2_moe": Family(
         attention_bias="qkv_bias", output_bias=False, window="qwen", experts="qwen",
-        defaults=MappingProxyType({"qkv_bias": True}),
+        defaults={"qkv_bias": True},
     ),
     "qwen3": Family(
         query_norm="head", attention_bias="attention_bias", window="qwen",
-        defaults=MappingProxyType({"head_dim": 128}),
+        defaults={"head_dim": 128},
     ),
     "qwen3_moe": Family(
         query_norm="head", attention_bias="attention_bias", window="qwen", experts="qwen",
@@ -122,7 +120,7 @@ FAMILIES: Mapping[str, Family] = {
     "smollm3": Family(attention_bias="attention_bias", ffn_bias="mlp_bias", tied=True),
     "starcoder2": Family(
         norm=2, attention_bias="use_bias", ffn_bias="use_bias", gated=False, tied=True,
-        window="stated", defaults=MappingProxyType({"use_bias": True}),
+        window="stated", defaults={"use_bias": True},
     ),
     "xlm-roberta": _BERT,
 }  # fmt: skip

@@ -42,8 +42,6 @@ class Tensor:
     name: str
     shape: tuple[int, ...]
     """Elements in each dimension; the first is contiguous. A matrix has inputs x outputs."""
-    type: str
-    """Such as `Q4_K`."""
     size: int
     """Bytes."""
 
@@ -206,7 +204,7 @@ class _Header:
         offset = self._number("Q")
         if offset > len(self._data):
             raise self._wrong(f"offset {offset:,} is beyond the end of the file", begin)
-        return Tensor(name, shape, type, elements // block * size), offset
+        return Tensor(name, shape, elements // block * size), offset
 
     def _value(self, type: int) -> Any:
         if type == _STRING:

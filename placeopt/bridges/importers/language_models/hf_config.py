@@ -10,14 +10,14 @@ import json
 from pathlib import Path
 
 from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.json_file import JsonFile
 from placeopt.bridges.importers.language_models.configuration import Configuration
 from placeopt.bridges.importers.language_models.families import ENCODER_DECODERS, FAMILIES, Family
 from placeopt.bridges.importers.language_models.formats import Formats, weight_formats
 from placeopt.bridges.importers.language_models.settings import imported
 from placeopt.bridges.importers.language_models.transformer import Attention, Block, Transformer, Weight
 from placeopt.bridges.importers.sample import Sample
-from placeopt.errors import DocumentError, in_file_order, visible
-from placeopt.io.document import Document, read_document
+from placeopt.errors import visible
 from placeopt.io.files import StrPath
 
 NAME = "hf-config"
@@ -47,28 +47,26 @@ def read(path: StrPath, options: ImportOptions) -> Imported:
     UsageError
         If an option does not fit the model.
     """
-    document = read_document(path)
-    model = transformer(document, options.precision)
+    file = JsonFile(path, "an object such as config.json of a model")
+    model = transformer(file, options.precision)
     return imported(model, path, "Hugging Face configuration", options)
 
 
-def transformer(document: Document, precision: str | None = None) -> Transformer:
+def transformer(file: JsonFile, precision: str | None = None) -> Transformer:
     """Return the transformer that a configuration describes; `precision` replaces its number format.
 
     Raises
     ------
     DocumentError
-        If the document is not valid, or a size of the model is missing; lists every issue.
+        If the file is not valid, or a size of the model is missing; lists every issue.
     UsageError
         If the precision is unknown.
     """
     notes: list[str] = []
-    config = Configuration(document)
-    if isinstance(document.data, dict):
-        inside = next((key for key in _INSIDE if isinstance(document.data.get(key), dict)), None)
-        if inside is not None:
-            config = Configuration(document, (inside,))
-            notes.append(f"only the language model ({inside}) is imported, not the parts for other kinds of input")
+    inside = next((key for key in _INSIDE if isinstance(file.data.get(key), dict)), None)
+    config = Configuration(file, () if inside is None else (inside,))
+    if inside is not None:
+        notes.append(f"only the language model ({inside}) is imported, not the parts for other kinds of input")
     kind = config.text("model_type")
     family = FAMILIES.get(kind)
     if kind in ENCODER_DECODERS:
@@ -82,17 +80,16 @@ def transformer(document: Document, precision: str | None = None) -> Transformer
         )
     config.defaults = family.defaults
     formats, about = weight_formats(config, precision)
-    model = _Builder(config, family, formats).transformer(_name(document), [*notes, *about])
-    if config.issues or model is None:
-        raise DocumentError(in_file_order(config.issues))
+    model = _Builder(config, family, formats).transformer(_name(file), (*notes, *about))
+    file.check()
     return model
 
 
-def _name(document: Document) -> str:
-    stated = document.data.get("_name_or_path") if isinstance(document.data, dict) else None
+def _name(file: JsonFile) -> str:
+    stated = file.data.get("_name_or_path")
     if isinstance(stated, str) and stated.strip(" ./"):
         return stated.rstrip("/").rpartition("/")[2]
-    path = Path(document.file or "model").absolute()
+    path = Path(file.name).absolute()
     return path.parent.name if path.stem == "config" and path.parent.name else path.stem
 
 
@@ -104,7 +101,7 @@ class _Builder:
         self._family = family
         self._formats = formats
 
-    def transformer(self, name: str, notes: list[str]) -> Transformer | None:
+    def transformer(self, name: str, notes: tuple[str, ...]) -> Transformer:
         config, family = self._config, self._family
         needed = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
         hidden, layers, heads, vocabulary = (config.size(key) or 0 for key in needed)
@@ -114,12 +111,9 @@ class _Builder:
         experts, active = self._experts()
         if layers > _MOST_LAYERS:
             config.wrong(f"{layers:,} layers are too many; expected at most {_MOST_LAYERS:,}", "num_hidden_layers")
-        if config.issues:
-            return None
+        config.file.check()
         inner = inner or 4 * hidden
         blocks = tuple(self._block(index, layers, hidden, heads, inner, experts) for index in range(layers))
-        if config.issues:
-            return None
         tied = False if family.encoder else config.flag("tie_word_embeddings", family.tied)
         return Transformer(
             name,
@@ -135,7 +129,7 @@ class _Builder:
             longest=config.optional("max_position_embeddings"),
             activation=self._formats.activation,
             precision=self._formats.work,
-            notes=tuple(notes),
+            notes=notes,
         )
 
     def _embedding(self, hidden: int, vocabulary: int) -> tuple[Weight, ...]:

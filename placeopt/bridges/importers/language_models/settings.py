@@ -1,4 +1,4 @@
-"""What the importers of language models share: options, defaults, and the problem document of a transformer."""
+"""Options of language models with their defaults, and the problem document of a transformer."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from pathlib import Path
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.language_models.costs import LEVELS, PHASES, Load, operators
 from placeopt.bridges.importers.language_models.transformer import Transformer
+from placeopt.bridges.importers.operator_graph import OperatorGraph
 from placeopt.bridges.networks import network_of
-from placeopt.bridges.operators import OperatorGraph
 from placeopt.errors import UsageError, alternatives
 from placeopt.io.files import StrPath
 
 DEFAULT_CONTEXT = 4096
 """Tokens of the context without `--context`, if the model supports them."""
-
-_LARGEST = 2**60
-"""Most bytes and FLOP of a problem."""
 
 
 def imported(
@@ -28,6 +25,8 @@ def imported(
     ------
     UsageError
         If an option does not fit the model.
+    DocumentError
+        If the costs are out of range.
     """
     level = options.level or LEVELS[0]
     if level not in levels:
@@ -50,17 +49,10 @@ def imported(
         notes.append(f"the context of {context:,} tokens is longer than the {longest:,} tokens that the model supports")
     load = Load(phase, options.batch or 1, context)
     graph = OperatorGraph(
-        model.name if options.name is None else options.name,
+        options.name or model.name,
         f"{Path(path).name}, {format}",
         operators(model, load, level),
         f"{model.parameters:,} parameters; {phase} with batch {load.batch} and a context of {context:,} tokens",
     )
-    for amount in ("flops", "traffic", "output", "resident", "scratch"):
-        if sum(getattr(operator, amount) for operator in graph.operators) > _LARGEST:
-            raise UsageError(
-                f"{path}: the costs of the model are out of range with batch {load.batch:,} and a context of "
-                f"{context:,} tokens; expected a smaller model, batch or context"
-            )
     network, about = network_of(options.network)
-    document = graph.document(network, options.resolution)
-    return Imported(document, (*notes, *about, *graph.notes(document)))
+    return graph.imported(network, options.resolution, str(path), (*notes, *about))

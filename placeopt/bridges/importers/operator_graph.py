@@ -1,0 +1,78 @@
+"""Graphs of operators with costs, as models state them, and the problem documents made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from placeopt.bridges.documents import problem_document
+from placeopt.bridges.importers.imported import Imported
+from placeopt.bridges.operators import Operator
+from placeopt.errors import DocumentError, SpecError, counted, listing
+from placeopt.io.compiler import compile_spec
+from placeopt.model.problem import Problem
+
+
+@dataclass(slots=True)
+class OperatorGraph:
+    """The operators of a model in topological order."""
+
+    name: str
+    source: str
+    """Origin of the model, for readers."""
+    operators: list[Operator]
+    description: str = ""
+
+    def imported(
+        self, network: Mapping[str, Any], resolution: str | None, file: str | None, notes: Iterable[str] = ()
+    ) -> Imported:
+        """Return the problem document on a network, after compiling it once, and notes about guessed operators.
+
+        Outputs are activations, which are freed after their last use. Therefore the memory model is `peak`.
+
+        Parameters
+        ----------
+        network
+            A mapping with `devices` and perhaps `links`.
+        file
+            The file of the model, for messages; None for a model in memory.
+
+        Raises
+        ------
+        DocumentError
+            If the costs of operators are out of range; lists every issue.
+        """
+        document = problem_document(
+            {operator.name: operator.task() for operator in self.operators},
+            network,
+            name=self.name,
+            source=self.source,
+            description=self.description,
+            resolution=resolution,
+            memory_model="peak",
+        )
+        problem = None
+        try:
+            problem = compile_spec(document)
+        except SpecError as error:
+            # What devices lack is reported when the problem is loaded.
+            wrong = [replace(issue, file=file) for issue in error.issues if issue.path[:1] == ("tasks",)]
+            if wrong:
+                raise DocumentError(wrong) from None
+        return Imported(document, (*notes, *self._guesses(problem)))
+
+    def _guesses(self, problem: Problem | None) -> Iterator[str]:
+        """State which operators were guessed, and their largest share of the time on a device if it is known."""
+        guessed = np.array([operator.guessed for operator in self.operators], dtype=np.bool_)
+        if not guessed.any():
+            return
+        kinds = listing(list(dict.fromkeys(each.op for each in self.operators if each.guessed)))
+        note = f"no rule covers {counted(int(guessed.sum()), 'operator')} ({kinds}): only memory traffic counts"
+        if problem is not None:
+            share = problem.duration[guessed].sum(axis=0) / np.maximum(problem.duration.sum(axis=0), 1)
+            d = int(share.argmax())
+            note += f", which takes {share[d]:.1%} of the time of all operators on {problem.device_names[d]}"
+        yield note
