@@ -332,6 +332,7 @@ class TestReprs:
                 {"placeopt": 1, "devices": {"a": {}}, "tasks": {"s": {"time": 1}}}
             ),
             "<Transfers: 1; edge [0], start [3]>": po.Transfers(np.array([0]), np.array([3])),
+            "<Imported two: 1 task, 2 notes>": po.Imported({"name": "two", "tasks": {"s": {}}}, ("a", "b")),
         }
         assert [repr(each) for each in shown.values()] == list(shown)
         assert str(late.violations[0]).startswith("overlap: ")

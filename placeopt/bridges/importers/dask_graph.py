@@ -56,7 +56,7 @@ class NodeFunction:
         return self.node({key: inputs[name] for key, name in self.names.items()})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class DaskImport(Imported):
     """The result of `from_dask`: the problem document, and functions that compute the collection."""
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from placeopt.errors import UsageError, alternatives, visible
+from placeopt.errors import UsageError, alternatives, counted, visible
 from placeopt.io.files import StrPath
 
 
@@ -41,7 +41,7 @@ class ImportOptions:
             raise UsageError("the name of the problem is empty; expected a name")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Imported:
     """The result of an import."""
 
@@ -49,6 +49,11 @@ class Imported:
     """The problem document, for `placeopt.compile`."""
     notes: tuple[str, ...] = ()
     """What was guessed, dropped or missing: one sentence each."""
+
+    def __repr__(self) -> str:
+        name = visible(str(self.document.get("name", "")), 40)
+        tasks, notes = counted(len(self.document.get("tasks", ())), "task"), counted(len(self.notes), "note")
+        return f"<{type(self).__name__}{' ' * bool(name)}{name}: {tasks}, {notes}>"
 
 
 def check_precision(precision: str | None, known: Collection[str]) -> None:
