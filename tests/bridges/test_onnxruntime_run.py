@@ -600,6 +600,17 @@ def test_runs_that_vary_are_stated(tmp_path: Path) -> None:
         assert ("; other programs may use the cores" in text) == stated
 
 
+def test_a_plan_of_one_segment_is_the_unsplit_model(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem = problem_of(model)
+    report = po.run_onnx(problem, po.simulate(problem, [0] * 4), model, runs=1)
+    console = Console(file=io.StringIO(), width=140)
+    print_run(console, report)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    line = next(line for line in text.splitlines() if line.startswith("speedup"))
+    assert line.split(maxsplit=1)[1] == "none: the plan has one segment, which is the unsplit model"
+
+
 def test_the_command_prints_json(tmp_path: Path) -> None:
     model = saved(FUNCTIONS, tmp_path)
     problem, plan = files(model, tmp_path, [0, 1, 0, 1])

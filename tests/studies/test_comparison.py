@@ -770,7 +770,7 @@ class TestCommand:
         assert (done.code, done.err) == (0, "")
         lines = done.out.splitlines()
         assert lines[0] == "heft-10: best 80 s (heft), bound 63 s (critical-path), gap 21.25%"
-        assert "all 2 problems" in lines
+        assert "both problems" in lines
         assert any(line.split()[:2] == ["celeritas:range=100", "2/2"] for line in lines)
         assert any(line.startswith("performance profile") for line in lines)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from placeopt.bridges.exporters.exported import document_of
 from placeopt.bridges.extras import require
 from placeopt.bridges.importers.imported import Imported
-from placeopt.bridges.pytorch.section import document_of, placed_model, tensor_calls
+from placeopt.bridges.pytorch.section import placed_model, tensor_calls
 from placeopt.bridges.segments import cut_segments
 from placeopt.errors import UsageError, counted, listing
 from placeopt.model.problem import Problem

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from placeopt.bridges.exporters import hardware
-from placeopt.bridges.exporters.exported import Exported, ExportRequest
+from placeopt.bridges.exporters.exported import Exported, ExportRequest, document_of
 from placeopt.bridges.importers.imported import Imported
-from placeopt.bridges.pytorch.section import PlacedModel, TorchTask, document_of, placed_model
+from placeopt.bridges.pytorch.section import PlacedModel, TorchTask, placed_model
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule

@@ -21,7 +21,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from placeopt.bridges.importers.imported import Imported
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
@@ -70,19 +69,6 @@ def tensor_calls(graph: Graph) -> int:
     found = [getattr(node.target, "_schema", None) for node in graph.nodes if node.op == "call_function"]
     schemas = [schema for schema in found if schema is not None and schema.name != "aten::copy_"]
     return sum(any("Tensor" in str(each.type) for each in schema.returns) for schema in schemas)
-
-
-def document_of(imported: Imported) -> Mapping[str, Any]:
-    """Return the document of an imported model.
-
-    Raises
-    ------
-    UsageError
-        If the argument is something else.
-    """
-    if not isinstance(imported, Imported):
-        raise UsageError(f"imported is a {type(imported).__name__}; expected the result of po.from_torch")
-    return imported.document
 
 
 def placed_model(problem: Problem, schedule: Schedule, document: Mapping[str, Any] | None) -> PlacedModel:

@@ -95,8 +95,11 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
     shortest, longest = float(ends.min()), float(ends.max())
     varying = "; other programs may use the cores" if longest > VARYING * shortest else ""
     facts.append(("runs", f"{report.runs:,}, of {_time(shortest)} to {_time(longest)}{varying}"))
-    ratio = float(np.median(report.one_device)) / report.makespan if report.makespan else math.nan
-    facts.append(("speedup", f"{ratio:.2f} over the unsplit model"))
+    if len(report.segment_tasks) == 1:
+        facts.append(("speedup", "none: the plan has one segment, which is the unsplit model"))
+    else:
+        ratio = float(np.median(report.one_device)) / report.makespan if report.makespan else math.nan
+        facts.append(("speedup", f"{ratio:.2f} over the unsplit model"))
     facts.append(("error", _error(report)))
     if report.fit is not None:
         measured = f"{report.fit.measured_tasks:,} of {counted(report.fit.problem_tasks, 'task')}"
