@@ -397,7 +397,10 @@ def test_a_worker_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
     with Pool(copies(tmp_path), tmp_path, Settings()) as pool:
         pool._timeout = 1.0
         os.kill(pool._processes[1].pid, signal.SIGSTOP)
-        with pytest.raises(po.ExecutionError, match="no answer within 1 s from the worker of right"):
+        with pytest.raises(
+            po.ExecutionError,
+            match=r"no answer within 1 s from the worker of right; a longer timeout \(--timeout\) may help",
+        ):
             pool.run()
 
 
@@ -608,7 +611,7 @@ def test_a_plan_of_one_segment_is_the_unsplit_model(tmp_path: Path) -> None:
     print_run(console, report)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     line = next(line for line in text.splitlines() if line.startswith("speedup"))
-    assert line.split(maxsplit=1)[1] == "none: the plan has one segment, which is the unsplit model"
+    assert line.split(maxsplit=1)[1].rstrip() == "none: the plan has one segment, which is the unsplit model"
 
 
 def test_the_command_prints_json(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -12,8 +13,10 @@ from pathlib import Path
 
 import pytest
 from commandline import run
+from rich.console import Console
+from rich.table import Table
 
-from placeopt.cli.terminal.console import folded
+from placeopt.cli.terminal.console import folded, spaced
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Info, Options, Settings, Termination, registry
 
@@ -145,6 +148,18 @@ def test_time_limit_without_a_schedule_exits_with_3(monkeypatch: pytest.MonkeyPa
     assert "time limit reached" in done.out
     assert "no schedule" in done.out
     assert "stopped after the default limit of 60 s" in done.err
+
+
+def test_columns_are_two_spaces_apart_where_they_fit() -> None:
+    lines = {}
+    for width in (20, 9):
+        table = Table(box=None, pad_edge=False)
+        for header in ("one", "other"):
+            table.add_column(header, no_wrap=True)
+        console = Console(file=io.StringIO(), width=width)
+        console.print(spaced(console, table))
+        lines[width] = console.file.getvalue().rstrip()  # type: ignore[attr-defined]
+    assert lines == {20: "one  other", 9: "one other"}
 
 
 def test_the_problem_line_is_broken_after_commas() -> None:
