@@ -151,11 +151,11 @@ class Search:
 
     def __init__(self, names: int = 200_000) -> None:
         self._left = names
-        self._found: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._found: dict[tuple[str, str, int], tuple[str, ...]] = {}
 
     def near_misses(self, kind: str, name: str, known: Sequence[str]) -> tuple[str, ...]:
         """The near misses of a name of some kind; none once `names` names have been compared in all."""
-        key = (kind, name)
+        key = (kind, name, len(known))  # the known names of a kind may be fewer in some places
         if key not in self._found:
             self._left -= len(known)
             self._found[key] = near_misses(name, known) if self._left >= 0 else ()

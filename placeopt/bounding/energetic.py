@@ -39,6 +39,7 @@ from placeopt.bounding.quick.classes import Classes, Subset
 from placeopt.bounding.quick.jackson import coarser, priced_subsets, sharing_of_tasks
 from placeopt.bounding.quick.loads import Prices
 from placeopt.bounding.quick.paths import Windows, windows
+from placeopt.errors import counted
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
@@ -71,7 +72,8 @@ def energetic_bound(problem: Problem, least: int, should_stop: Callable[[], bool
             if value > at:
                 best = at = value
                 why = (
-                    f"{tasks} tasks confined to {classes.names(subset.members)} need more time within some interval "
+                    f"{counted(tasks, 'task')} confined to {classes.names(subset.members)} "
+                    f"need{'s' if tasks == 1 else ''} more time within some interval "
                     f"than a makespan below {time_text(best, problem.resolution)} leaves"
                 )
     return Bound("energetic", best, why, time.perf_counter() - begun)

@@ -55,12 +55,12 @@ def network_of(given: Mapping[str, Any] | StrPath | None) -> tuple[dict[str, Any
         if "devices" not in given or set(given) - {"devices", "links"}:
             raise UsageError(f"the network has the keys {listing(list(map(str, given)))}; expected devices and links")
         return dict(given), ()
-    if isinstance(given, str) and not _names_file(given):
+    if isinstance(given, str) and not names_file(given):
         return _of_catalogue(given)
     return _read(given), ()
 
 
-def _names_file(text: str) -> bool:
+def names_file(text: str) -> bool:
     """Whether a text is a file that exists, or has the form of a path."""
     return (
         (os.path.exists(text) and not os.path.isdir(text))
@@ -132,7 +132,10 @@ def _read(path: StrPath) -> dict[str, Any]:
     except DocumentError as error:
         raise SpecError(error.issues) from None
     data = document.data
-    problem = isinstance(data, dict) and ("tasks" in data or "graph" in data)
+    problem = isinstance(data, dict) and ("tasks" in data or "graph" in data) and "placeopt_plan" not in data
+    if problem and "devices" not in data:
+        message = "devices is missing: this looks like a graph file or a profile, expected a file with devices"
+        raise SpecError([document.issue(message, ())])
     if problem:
         document.data = {key: data[key] for key in ("placeopt", "devices", "links") if key in data}
         document.faults = tuple(fault for fault in document.faults if fault.path and fault.path[0] in document.data)

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import sys
 from contextvars import copy_context
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from placeopt.errors import DocumentError
 
 ISSUES = 100
 """Maximum number of issues of a document that are listed; `--json` lists all of them."""
@@ -75,7 +78,25 @@ def _message(error: Exception) -> str:
     hidden = len(error.issues) - len(issues)
     hint = "; --json lists all of them" if _takes_json() else ""
     more = f", of which {hidden:,} are not listed{hint}" if hidden else ""
-    return "\n".join([*map(str, issues), f"placeopt: {counted(len(error.issues), 'problem')} found{more}"])
+    lines = [*map(str, issues), f"placeopt: {counted(len(error.issues), 'problem')} found{more}"]
+    return "\n".join(lines + _import_hints(error))
+
+
+def _import_hints(error: DocumentError) -> list[str]:
+    """Return a line for each argument that is not a problem file but can be imported as one."""
+    from placeopt.errors import SpecError, visible
+
+    if not isinstance(error, SpecError) or "import" in sys.argv[1:2]:
+        return []
+    from placeopt.bridges.importers.registry import recognised
+
+    files = [file for file in dict.fromkeys(issue.file for issue in error.issues) if file in sys.argv]
+    formats = {file: recognised(file) for file in files if file is not None}
+    return [
+        f"placeopt: {shown} looks like {format}; `placeopt import {shown} --out problem.yaml` reads it"
+        for file, format in formats.items()
+        if format is not None and (shown := visible(file, 1000))
+    ]
 
 
 def _takes_json() -> bool:

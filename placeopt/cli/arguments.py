@@ -26,9 +26,11 @@ _NAMES = {"time_limit": "--time-limit", "gap_limit": "--gap", "seed": "--seed", 
 
 
 def local_file(text: str) -> Path:
-    """Convert an argument to a path; an address such as https://... is a UsageError."""
+    """Convert an argument to a path; an address such as https://... is a UsageError, and so is `-`."""
     if _ADDRESS.match(text):
         raise UsageError(f"{visible(text, 1000)} is an address on a network; expected a file on this machine")
+    if text == "-":
+        raise UsageError("- is not the name of a file; expected a file to write (./- has this name)")
     return Path(text)
 
 
@@ -120,6 +122,18 @@ def seconds(text: str | None, option: str) -> float | None:
     if value > LONGEST:
         raise UsageError(f'{option}: "{text}" is too long; expected at most {LONGEST:,} s (thirty years)')
     return float(value)
+
+
+def share(text: str, option: str) -> float:
+    """Convert a share such as 0.05 or 5% to a number between 0 and 1."""
+    number, percent, rest = text.strip().partition("%")
+    try:
+        value = float(number) / (100 if percent else 1)
+    except ValueError:
+        value = -1.0
+    if rest or not 0 <= value <= 1:
+        raise UsageError(f"{option} is {visible(text)}; expected a share between 0 and 1, such as 0.05 or 5%")
+    return value
 
 
 def limit_seconds(text: str | None, default: float | None = None) -> float | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from placeopt.cli.arguments import input_path, local_file
+from placeopt.cli.arguments import input_path, local_file, share
 
 
 def input_argument(metavar: str, help: str) -> Any:
@@ -27,6 +27,15 @@ def output_option(*names: str, help: str, metavar: str = "FILE") -> Any:
 def time_option(*names: str, help: str) -> Any:
     """Return the definition of an option: a time, such as 30s."""
     return typer.Option(*names, metavar="TIME", help=help)
+
+
+def share_option(name: str, help: str) -> Any:
+    """Return the definition of an option: a share, such as 0.05 or 5%."""
+
+    def parse(text: str) -> float:
+        return share(text, name)
+
+    return typer.Option(name, metavar="SHARE", parser=parse, help=help)
 
 
 def limit_option(help: str) -> Any:

@@ -113,7 +113,7 @@ def _message(model: ModelSpec, detail: Any) -> str:
     option = ".".join(map(str, detail["loc"]))
     if detail["type"] == "extra_forbidden":
         known = list(model.options.model_fields)
-        return f"{model.name} has no option {option}{suggestion(option, known)}; it has {listing(known, limit=20)}"
+        return f"{model.name} has no option {option}; it has {listing(known, limit=20)}{suggestion(option, known)}"
     if not option:
         return f"{model.name}: {detail['ctx']['error']}"
     reason = detail["msg"][0].lower() + detail["msg"][1:]

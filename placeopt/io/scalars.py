@@ -55,8 +55,8 @@ class UnitOf(_Of):
             example = self._dimension.example.split()[1]
             near = suggestion(value, self._dimension.units) if isinstance(value, str) else ""
             raise ValueError(
-                f"{units.shown(value)} is not a unit for {self._dimension.article}{near}; "
-                f"expected one such as {example}"
+                f"{units.shown(value)} is not a unit for {self._dimension.article}; "
+                f"expected one such as {example}{near}"
             )
         return self._dimension.units[value]
 

@@ -26,6 +26,8 @@ Model = TypeVar("Model", bound=BaseModel)
 
 _ATTEMPTS = 5
 _VERSIONS = {"placeopt": "problem", "placeopt_plan": "plan"}
+_KINDS = {"GraphFile": "graph", "NetworkFile": "network", "ProfileFile": "profile"}
+"""Kinds of files that have the version of a problem file, by their models."""
 _MARKS = ("placeopt", "placeopt_plan", "devices", "tasks", "links", "graph")
 """Keys by which problem, graph, plan, network and profile files are recognised: each file has one of them."""
 _CHARACTER, _TASK = 20, 2500
@@ -64,7 +66,8 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
         # Other issues of another kind of file, or of a later version, would mislead.
         other = next((kind for name, kind in _VERSIONS.items() if name != key and name in data), None)
         if key in model.model_fields and key not in data and other is not None:
-            message = f"{key} is missing: this looks like a {other} file, expected a {what} file"
+            expected = _KINDS.get(model.__name__, what)
+            message = f"{key} is missing: this looks like a {other} file, expected a {expected} file"
             return Validated(None, (document.issue(message, ()),))
         if key in model.model_fields and isinstance(data.get(key), int) and data[key] > 1:
             return Validated(None, (document.issue(_version_message(data[key]), (key,)),))
@@ -199,7 +202,7 @@ def _message(kind: str, value: Any, path: Path, context: dict[str, Any]) -> str 
     if kind == "literal_error":
         choices = context["expected"].replace("'", "")
         near = suggestion(str(value), choices.replace(" or ", ", ").split(", ")) if isinstance(value, str) else ""
-        return f"{shown(value)} is unknown{near}; expected {choices}"
+        return f"{shown(value)} is unknown; expected {choices}{near}"
     if kind == "too_short":
         return f"expected at least {_entries(context['min_length'])}"
     if kind == "too_long":

@@ -209,7 +209,7 @@ def _parse_text(text: str, dimension: Dimension) -> Quantity:
     if meaning is not None:
         raise QuantityError(f"{shown(text)} is {meaning.article}; {expected}")
     raise QuantityError(
-        f"{shown(text)} has an unknown unit {visible(unit)}{suggestion(unit, dimension.units)}; {expected}"
+        f"{shown(text)} has an unknown unit {visible(unit)}; {expected}{suggestion(unit, dimension.units)}"
     )
 
 

@@ -35,7 +35,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from placeopt.errors import UsageError
+from placeopt.errors import UsageError, counted
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.graph import topological_order
 from placeopt.model.objective import task_energy
@@ -92,7 +92,8 @@ class ContractGroups:
             except UsageError:  # some group is split
                 return None
 
-        explanation = f"{int((~roles.kept).sum())} tasks contracted into {int(placed.sum())}, timing dropped"
+        dropped = int((~roles.kept).sum())
+        explanation = f"{counted(dropped, 'task')} contracted into {int(placed.sum()):,}, timing dropped"
         return Reduction(reduced, restore, project, explanation)
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from placeopt.errors import counted
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
@@ -50,7 +51,8 @@ class ForcedDevices:
         if not forbidden and not fewer:
             return None
         reduced, _ = rebuilt(problem, feasible=feasible, group=group)
-        explanation = f"{forbidden} pairs of a task and a device forbidden, {fewer} groups united with others"
+        pairs, groups = counted(forbidden, "pair"), counted(fewer, "group")
+        explanation = f"{pairs} of a task and a device forbidden, {groups} united with others"
         return Reduction(reduced, lambda schedule: schedule, lambda schedule: schedule, explanation)
 
 
@@ -162,7 +164,7 @@ class IdleDevices:
             return None if device is None else Schedule(device, schedule.start, schedule.transfers)
 
         count = problem.n_devices - len(kept)
-        return Reduction(reduced, restore, project, f"{count} surplus devices removed")
+        return Reduction(reduced, restore, project, f"{counted(count, 'surplus device')} removed")
 
 
 def _relabelled(device: Int, label: Int, kept: Int) -> Int | None:

@@ -35,6 +35,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from placeopt.errors import counted
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.graph import path_lengths
@@ -100,7 +101,7 @@ class DominatedEdges:
             transfers = projected_transfers(problem, schedule, reduced, schedule.device, origin)
             return Schedule(schedule.device, schedule.start, transfers)
 
-        return Reduction(reduced, restore, project, f"{int((~alive).sum())} edges that others imply removed")
+        return Reduction(reduced, restore, project, f"{counted(int((~alive).sum()), 'edge')} that others imply removed")
 
 
 def _takes_no_ticks(problem: Problem) -> Bool:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from placeopt.errors import counted
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import UNLIMITED, Problem
@@ -165,7 +166,7 @@ def _reduction(problem: Problem, *, forwards: bool) -> Reduction | None:
         return Schedule(device, schedule.start[kept], projected_transfers(problem, schedule, reduced, device, origin))
 
     side = "producer" if forwards else "consumer"
-    explanation = f"{problem.n_tasks - len(kept)} zero-time tasks represented by a {side}"
+    explanation = f"{counted(problem.n_tasks - len(kept), 'zero-time task')} represented by a {side}"
     return Reduction(reduced, restore, project, explanation)
 
 
@@ -369,7 +370,7 @@ class Relays:
             table = projected_transfers(problem, schedule, reduced, moved.device, origin)
             return Schedule(moved.device, moved.start, table)
 
-        explanation = f"{len(joined)} zero-time tasks moved into a neighbour's group"
+        explanation = f"{counted(len(joined), 'zero-time task')} moved into a neighbour's group"
         return Reduction(reduced, lambda schedule: schedule, project, explanation)
 
 

@@ -58,7 +58,7 @@ def solve(
     time_limit
         Seconds; None for no limit.
     gap_limit
-        Stop once the gap is proved to be at most this.
+        Stop once the gap is proved to be at most this: a share between 0 and 1.
     seed
         The same seed with one worker gives the same answer.
     workers

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from placeopt.errors import UsageError
 from placeopt.model.arrays import checked_number, checked_whole
 from placeopt.solver import Options, Settings, Solver, checked_settings
 
@@ -30,10 +31,13 @@ def make_options(
     def name(argument: str) -> str:
         return (names or {}).get(argument, argument)
 
+    gap = checked_number(name("gap_limit"), gap_limit)
+    if gap is not None and gap > 1:
+        raise UsageError(f"{name('gap_limit')} is {gap_limit}; expected a share between 0 and 1, 0.05 for 5%")
     threads = workers if workers is not None else os.cpu_count() or 1
     return Options(
         time_limit=checked_number(name("time_limit"), time_limit, positive=True),
-        gap_limit=checked_number(name("gap_limit"), gap_limit),
+        gap_limit=gap,
         seed=checked_whole(name("seed"), seed, 0),
         workers=checked_whole(name("workers"), threads, 1, most=1000),
         **rest,

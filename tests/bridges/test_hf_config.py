@@ -305,7 +305,7 @@ class TestFormats:
         assert any("'float12' is not known" in note for note in imported(tmp_path, odd).notes)
 
     def test_an_unknown_precision_is_rejected(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="precision fp61 is not a number format of this import; did you mean fp16"):
+        with pytest.raises(UsageError, match="precision fp61 is not a number format of this import; known are "):
             imported(tmp_path, LLAMA_8B, precision="fp61")
 
 
@@ -319,8 +319,8 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"level": "layers"}, "--level layers is not a level; did you mean layer"),
-            ({"level": "tensor"}, "--level tensor is not a level; known are layer, part, expert"),
+            ({"level": "layers"}, "--level layers is not a level of this format; did you mean layer"),
+            ({"level": "tensor"}, "--level tensor is not a level of this format; known are layer, part, expert"),
             ({"phase": "decoding"}, "--phase decoding is not a phase; did you mean decode"),
         ],
     )
@@ -392,6 +392,14 @@ class TestMistakes:
             (LLAMA_8B | {"hidden_size": -1}, r"config.json:3:17: hidden_size: -1 is not a size"),
             (LLAMA_8B | {"hidden_size": "4096"}, r'hidden_size: "4096" is not a size'),
             (LLAMA_8B | {"num_attention_heads": 5000}, r"num_attention_heads: 5000 is more than the hidden size 4096"),
+            (
+                LLAMA_8B | {"num_attention_heads": 31},
+                r":6:25: num_attention_heads: 31 does not divide the hidden size 4096, and head_dim is missing",
+            ),
+            (PUBLISHED["gpt2"][0] | {"n_head": 7}, r":\d+:\d+: n_head: 7 does not divide the hidden size 768"),
+            (LLAMA_8B | {"num_key_value_heads": 5}, r"num_key_value_heads: 5 does not divide the 32 attention heads"),
+            (LLAMA_8B | {"num_key_value_heads": 64}, r"num_key_value_heads: 64 does not divide the 32 attention heads"),
+            (LLAMA_8B | {"num_hidden_layers": 0}, r":\d+:\d+: num_hidden_layers: 0 is not a size"),
             (LLAMA_8B | {"tie_word_embeddings": 1}, r"tie_word_embeddings: 1 is not true or false"),
             (LLAMA_8B | {"num_hidden_layers": 10**6}, r"num_hidden_layers: 1,000,000 layers are too many"),
             (LLAMA_8B | {"model_type": "t5"}, r"model_type: t5 is an encoder-decoder"),

@@ -184,6 +184,11 @@ tasks: {t: {time: 1}}
         with pytest.raises(UsageError, match="has the keys devices, tasks; expected devices and links"):
             network_of({"devices": devices, "tasks": {}})
 
+    def test_a_plan_is_not_a_network(self, tmp_path: Path) -> None:
+        message = "placeopt is missing: this looks like a plan file, expected a network file"
+        with pytest.raises(SpecError, match=message):
+            network_of(write(tmp_path, "placeopt_plan: 1\ntasks: {a: {device: b, start: 0}}\n"))
+
     def test_json(self, tmp_path: Path) -> None:
         path = write(tmp_path, json.dumps({"devices": {"a": {}}}), "n.json")
         assert network_of(path)[0] == {"devices": {"a": {}}}

@@ -308,7 +308,8 @@ def test_two_devices_of_one_provider_need_segments(tmp_path: Path) -> None:
     [
         ({}, "no execution provider is known for the device tpu; state --provider tpu=NAME"),
         ({"gpu": "X"}, "--provider gpu: the problem has no such device or type"),
-        ({"tpu": "a(b)"}, r"--provider tpu=a\(b\): expected the name of a provider"),
+        ({"tpu": "a(b)"}, r"--provider tpu=a\(b\): expected an execution provider, such as CUDAExecutionProvider"),
+        ({"tpu": "cuda:0"}, "--provider tpu=cuda:0: expected an execution provider"),
     ],
 )
 def test_devices_without_a_provider(providers: dict[str, str], message: str, tmp_path: Path) -> None:
@@ -429,7 +430,8 @@ def test_the_command(tmp_path: Path) -> None:
         ("--to", "onnxruntime"): "writes several files; state the folder with --out",
         ("--to", "onnxruntime", "--out", tmp_path / "out"): "the folder is not empty",
         ("--to", "onnxruntime", "--out", tmp_path / "x", "--provider", "a=b"): "--provider a: the problem has no such",
-        ("--to", "onnxruntime", "--out", tmp_path / "x", "--provider", "cpu0"): "expected DEVICE=NAME",
+        ("--to", "onnxruntime", "--out", tmp_path / "x", "--provider", "cpu0"): "expected DEVICE=NAME, such as gpu0=C",
+        ("--to", "onnxruntime", "--out", tmp_path / "x", "--provider", "cpu0=CPU"): "expected an execution provider",
         (
             "--to",
             "onnxruntime-session",

@@ -397,7 +397,10 @@ def test_a_worker_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
     with Pool(copies(tmp_path), tmp_path, Settings()) as pool:
         pool._timeout = 1.0
         os.kill(pool._processes[1].pid, signal.SIGSTOP)
-        with pytest.raises(po.ExecutionError, match="no answer within 1 s from the worker of right"):
+        with pytest.raises(
+            po.ExecutionError,
+            match=r"no answer within 1 s from the worker of right; a longer timeout \(--timeout\) may help",
+        ):
             pool.run()
 
 
@@ -610,6 +613,17 @@ def test_a_small_deviation_has_no_negative_zero(tmp_path: Path) -> None:
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "+0%" in text
     assert "-0%" not in text
+
+
+def test_a_plan_of_one_segment_is_the_unsplit_model(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem = problem_of(model)
+    report = po.run_onnx(problem, po.simulate(problem, [0] * 4), model, runs=1)
+    console = Console(file=io.StringIO(), width=140)
+    print_run(console, report)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    line = next(line for line in text.splitlines() if line.startswith("speedup"))
+    assert line.split(maxsplit=1)[1].rstrip() == "none: the plan has one segment, which is the unsplit model"
 
 
 def test_the_command_prints_json(tmp_path: Path) -> None:

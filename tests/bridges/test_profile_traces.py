@@ -421,8 +421,9 @@ class TestEfficiency:
         assert (found.compute.tasks, found.compute.at_peak, found.compute.measured) == (2, 0.06, pytest.approx(0.24))
         assert found.memory is not None
         assert (found.memory.tasks, found.memory.at_peak, found.memory.measured) == (2, 0.012, pytest.approx(0.03))
-        # The estimates are 160, 80, 25 and 5 ms; both are off by 0, 0, 25% and 50%.
+        # The estimates are 160, 80, 25 and 5 ms; they are off by 0, 0, 25% and 50%.
         assert found.deviation == pytest.approx(0.125)
+        assert (found.compute.deviation, found.memory.deviation) == (pytest.approx(0), pytest.approx(0.375))
 
     def test_overhead_and_another_assignment(self) -> None:
         # With both at 1, `both` is bound by bandwidth (2 ms > 1 ms). If only 1/40 of the speed is reached, by speed.

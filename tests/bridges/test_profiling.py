@@ -386,11 +386,24 @@ class TestApply:
 
 
 class TestCommand:
+    def test_files_in_the_wrong_place(self, tmp_path: Path) -> None:
+        problem, profile = tmp_path / "p.yaml", tmp_path / "m.yaml"
+        problem.write_text("placeopt: 1\ndevices: {a: {}}\ntasks: {x: {time: 1 s}}\n")
+        profile.write_text("placeopt: 1\nlinks: {default: {latency: 1 us}}\ntasks: {x: {time: 2 s}}\n")
+        for command in ("apply", "efficiency"):
+            done = run("profile", command, problem, profile)
+            assert (done.code, done.out) == (2, "")
+            assert "devices: this looks like a problem file, expected a profile" in done.err
+        table = csv(tmp_path, HEADER, "a,1,2.5,100", "a,2,3.5,200")
+        done = run("profile", "fit", table, "--batch", 4, "--transfers", table)
+        assert done.code == 2
+        assert "m.csv:1: column operator: this looks like a file of measurements, expected transfers" in done.err
+
     def blocks(self) -> list[str]:
         return re.findall(r"```\w+\n(.*?)```", (ROOT / "docs" / "profile.md").read_text(), re.DOTALL)
 
     def test_the_example_of_the_documentation(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        measured, transfers, printed, profile, problem, applied = self.blocks()[-6:]
+        measured, transfers, printed, profile, problem, applied = self.blocks()[-7:-1]
         monkeypatch.chdir(tmp_path)
         for name, text in (("measurements.csv", measured), ("transfers.csv", transfers), ("problem.yaml", problem)):
             Path(name).write_text(text)

@@ -110,7 +110,10 @@ class TestForms:
         assert graph.name == "x"
         assert graph.duration[0].tolist() == [20 * 10**6, 10 * 10**6 + 5000]
         with_costs = imported(tmp_path, COSTS, network={**alike, "links": {"default": {"bandwidth": "1 MB/s"}}})
-        assert "communication costs hold for links of 1000000000 B/s; other links change them" in with_costs.notes
+        assert "communication costs hold for links of 1 GB/s; other links change them" in with_costs.notes
+        described = "Payloads are communication costs: they hold for links of 1 GB/s."
+        assert with_costs.document["description"] == described  # true on any links
+        assert imported(tmp_path, COSTS).document["description"] == described.replace("1 GB/s", "1 B/s")
         slow = compile_spec(with_costs.document)  # links of 1 MB/s are a thousand times slower
         assert [int(slow.transfer(b, 0, 1)) for b in slow.payload] == [cost * 1000 * 10**9 for cost in (2, 1, 4)]
         latency = {"devices": {"cpu": {"count": 2}}, "links": {"default": {"latency": "3 us"}}}

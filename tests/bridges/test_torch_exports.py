@@ -109,6 +109,20 @@ class TestParts:
         with pytest.raises(po.UsageError, match="the graph has no node"):
             po.split_callback(problem, schedule, imported).split(other.module())
 
+    def test_a_graph_with_more_operators_is_a_usage_error(self) -> None:
+        imported, problem, schedule = placed(Mlp(4, 4, 4), torch.zeros(1, 4))
+        other = torch.export.export(Mlp(4, 4, 4, 4), (torch.zeros(1, 4),), strict=False)
+        with pytest.raises(po.UsageError, match="the graph has 5 operators, and the imported program 3; split the mod"):
+            po.split_callback(problem, schedule, imported).split(other.module())
+
+    def test_other_arguments_are_a_usage_error(self) -> None:
+        imported, problem, schedule = placed(Mlp(4, 4), torch.zeros(1, 4))
+        with pytest.raises(po.UsageError, match=r"expected a GraphModule, such as program\.module\(\), instead of int"):
+            po.split_callback(problem, schedule, imported).split(3)  # type: ignore[arg-type]
+        for export in (po.device_map, po.split_spec, po.split_callback):
+            with pytest.raises(po.UsageError, match=r"imported is a NoneType; expected the result of po\.from_torch"):
+                export(problem, schedule, None)  # type: ignore[arg-type]
+
     def test_a_training_step_is_a_usage_error(self) -> None:
         imported, problem, schedule = placed(Mlp(4, 4), torch.zeros(1, 4), training=True)
         with pytest.raises(po.UsageError, match="the plan is of a training step"):
@@ -319,6 +333,17 @@ class TestSection:
         with pytest.raises(po.UsageError, match="devices: npu: the problem has no such device or type"):
             po.device_map(problem, schedule, imported, devices={"npu": "cuda:0"})
 
+    @pytest.mark.parametrize("name", ["CUDAExecutionProvider", "gpu", "gpu:0", "cuda:", "GPU.0", ""])
+    def test_names_that_are_not_devices_of_pytorch(self, name: str) -> None:
+        imported, problem, schedule = placed(Mlp(4, 4), torch.zeros(1, 4))
+        with pytest.raises(po.UsageError, match=rf"devices: gpu={name}: expected a device of PyTorch, such as cuda:0"):
+            po.device_map(problem, schedule, imported, devices={"gpu": name})
+
+    @pytest.mark.parametrize(("name", "expected"), [("3", 3), ("cuda:3", 3), ("mps", "mps"), ("xpu:1", "xpu:1")])
+    def test_names_of_devices(self, name: str, expected: str | int) -> None:
+        imported, problem, schedule = placed(Mlp(4, 4), torch.zeros(1, 4))
+        assert po.device_map(problem, schedule, imported, devices={"gpu": name}) == {"": expected}
+
 
 def test_the_command_line_exports_a_file_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -331,6 +356,8 @@ def test_the_command_line_exports_a_file_of_a_model(tmp_path: Path, monkeypatch:
     done = run("export", "model.yaml", "plan.json", "--to", "device-map", "--provider", "a100-40gb0=cuda:1")
     assert done.code == 0, done.err
     assert json.loads(done.out) == {"": 1}
+    done = run("export", "model.yaml", "plan.json", "--to", "device-map", "--provider", "a100-40gb0")
+    assert (done.code, "expected DEVICE=NAME, such as gpu0=cuda:0" in done.err) == (2, True)
     done = run("export", "model.yaml", "plan.json", "--to", "split-spec", "--out", "stages.json")
     assert done.code == 0, done.err
     assert json.loads(Path("stages.json").read_text())["split_spec"] == {}

@@ -109,7 +109,7 @@ class TestCosts:
     def test_precision_replaces_fp32(self) -> None:
         assert tasks_of(nn.Linear(4, 4), torch.zeros(2, 4), precision="tf32")["linear"]["precision"] == "tf32"
         with pytest.raises(
-            po.UsageError, match="precision tf23 is not a number format of this import; did you mean tf32"
+            po.UsageError, match="precision tf23 is not a number format of this import; known are fp64, fp32, tf32"
         ):
             po.from_torch(nn.Linear(4, 4), (torch.zeros(2, 4),), precision="tf23")
 

@@ -113,6 +113,10 @@ class TestModel:
             "every core states the whole memory of its machine, although cores share it",
             "the file states no bandwidth; machines are joined by 125 MB/s",
         )
+        given = imported(tmp_path, workflow(), network={"devices": {"a": {"count": 2}}})
+        assert given.notes[1:] == ("run times are scaled by CPU speeds to those of the slowest machine in the file",)
+        one = imported(tmp_path, workflow(machines=MACHINES[:1]), network={"devices": {"a": {"count": 2}}})
+        assert not [note for note in one.notes if "CPU speeds" in note]
 
     def test_machines_of_one_speed_and_one_core(self, tmp_path: Path) -> None:
         machines = [{"nodeName": f"n{k}"} for k in (1, 2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -12,8 +13,10 @@ from pathlib import Path
 
 import pytest
 from commandline import run
+from rich.console import Console
+from rich.table import Table
 
-from placeopt.cli.terminal.console import folded
+from placeopt.cli.terminal.console import folded, spaced
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Info, Options, Settings, Termination, registry
 
@@ -110,6 +113,7 @@ class TestSolve:
 
     def test_a_required_gap(self) -> None:
         assert run("solve", HEFT_10, "-s", "cp-sat", "--require-gap", "0").code == 0
+        assert run("solve", HEFT_10, "--require-gap", "50%").code == 0
         missed = run("solve", HEFT_10, "--require-gap", "0.01")
         assert missed.code == 1
         assert "the gap is not at most 1.00%: it is" in missed.err
@@ -146,6 +150,18 @@ def test_time_limit_without_a_schedule_exits_with_3(monkeypatch: pytest.MonkeyPa
     assert "stopped after the default limit of 60 s" in done.err
 
 
+def test_columns_are_two_spaces_apart_where_they_fit() -> None:
+    lines = {}
+    for width in (20, 9):
+        table = Table(box=None, pad_edge=False)
+        for header in ("one", "other"):
+            table.add_column(header, no_wrap=True)
+        console = Console(file=io.StringIO(), width=width)
+        console.print(spaced(console, table))
+        lines[width] = console.file.getvalue().rstrip()  # type: ignore[attr-defined]
+    assert lines == {20: "one  other", 9: "one other"}
+
+
 def test_the_problem_line_is_broken_after_commas() -> None:
     line = "inception: 235 tasks, 301 edges, 4 devices, CCR 0.123, memory 7.53 GiB of 48 GiB"
     assert folded(line, 80) == line
@@ -166,9 +182,13 @@ class TestMistakes:
             (["solve", HEFT_10, "-t", "5 MB"], '--time-limit: "5 MB" is an amount of memory; expected a time'),
             (["solve", HEFT_10, "-t", "0"], '--time-limit: "0" is zero'),
             (["solve", HEFT_10, "-t", "-3s"], '--time-limit: "-3s" is negative'),
-            (["solve", HEFT_10, "--gap", "-1"], "--gap is -1.0; expected a finite number that is not negative"),
+            (["solve", HEFT_10, "--gap", "-1"], "--gap is -1; expected a share between 0 and 1, such as 0.05 or 5%"),
+            (["solve", HEFT_10, "--gap", "5"], "--gap is 5; expected a share between 0 and 1"),
+            (["whatif", HEFT_10, "--gap", "5 %%"], "--gap is 5 %%; expected a share"),
+            (["solve", HEFT_10, "--require-gap", "5"], "--require-gap is 5; expected a share between 0 and 1"),
+            (["solve", HEFT_10, "--require-gap", "101%"], "--require-gap is 101%; expected a share"),
             (["solve", HEFT_10, "--gap", "nan"], "--gap is nan"),
-            (["solve", HEFT_10, "--require-gap", "-1"], "--require-gap is -1.0"),
+            (["solve", HEFT_10, "--require-gap", "-1"], "--require-gap is -1; expected"),
             (["solve", HEFT_10, "--seed", "-1"], "--seed is -1; expected a whole number from 0"),
             (["solve", HEFT_10, "--workers", "0"], "--workers is 0; expected a whole number from 1 to 1000"),
             (["solve", HEFT_10, "--set", "x"], '--set "x": expected key=value'),
@@ -194,6 +214,9 @@ class TestMistakes:
             (["solve", HEFT_10, "-o", "s3://a/plan"], "s3://a/plan is an address on a network; expected a file"),
             (["compare", HEFT_10, "http://a/b"], "http://a/b is an address on a network"),
             (["compare", HEFT_10, "--seeds", "0"], "--seeds is 0; expected a whole number from 1"),
+            (["solve", HEFT_10, "--out", "-"], "- is not the name of a file; expected a file to write"),
+            (["generate", "layered", "-o", "-"], "- is not the name of a file"),
+            (["solve", HEFT_10, "--plot", "gantt:-"], "- is not the name of a file"),
             (["explain", HEFT_10, "--workers", "0"], "--workers is 0; expected a whole number from 1"),
         ],
         ids=lambda value: " ".join(map(str, value))[-40:] if isinstance(value, list) else "",
@@ -220,6 +243,29 @@ class TestMistakes:
             f'{path}:3:19: tasks.x.time: "1 B" is an amount of memory; expected a time, such as 5 ms',
             "placeopt: 2 problems found",
         ]
+
+    @pytest.mark.parametrize(
+        ("name", "content", "format"),
+        [
+            ("x.gguf", b"GGUF\x03\0\0\0" + bytes(16), "gguf"),
+            ("p.dot", b"digraph { a -> b }", "dot"),
+            ("config.json", b'{"model_type": "llama", "hidden_size": 64}', "hf-config"),
+            ("g.json", b'{"graph": {"nodes": {"a": {}}, "edges": []}}', "json-graph"),
+            ("m.onnx", b"\x08\x0a\x3a\x05\x0a\x03\x0a\x01\xff\x42\x04\x0a\x00\x10\x15", "onnx"),
+        ],
+    )
+    def test_a_file_to_import_is_not_a_problem_file(
+        self, tmp_path: Path, name: str, content: bytes, format: str
+    ) -> None:
+        path = tmp_path / name
+        path.write_bytes(content)
+        for command in ("solve", "inspect"):
+            done = run(command, path)
+            assert done.code == 2
+            hint = f"placeopt: {path} looks like {format}; `placeopt import {path} --out problem.yaml` reads it"
+            assert done.err.splitlines()[-1] == hint
+        assert "looks like" not in run("import", path).err
+        assert "looks like" not in run("verify", HEFT_10, path).err
 
     def test_a_plan_of_another_problem(self, tmp_path: Path) -> None:
         plan = tmp_path / "plan.json"

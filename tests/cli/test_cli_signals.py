@@ -185,7 +185,7 @@ def test_a_signal_while_a_report_is_written_keeps_the_plan(tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("place", "arguments"),
     [
-        ("placeopt.io.document.read_document", ["solve", HEFT_10]),
+        ("placeopt.io.compiler.read_document", ["solve", HEFT_10]),
         ("placeopt.simulation.simulate_noisy", ["simulate", HEFT_10, "PLAN", "--noise", "0.1"]),
         ("placeopt.generate.layered_graphs.layered", ["generate", "layered", "--out", "OUT"]),
     ],

@@ -432,7 +432,7 @@ def test_a_shared_weight_has_one_update_fed_by_every_time_step() -> None:
         ("inception-v3", {}, "unknown model inception-v3; did you mean inception_v3"),
         ("gpt", {}, "unknown model gpt; known are vgg19, resnet50, inception_v3"),
         ("vgg19", {"batch": 0}, "vgg19: option batch: 0: input should be greater than or equal to 1"),
-        ("vgg19", {"batchsize": 2}, "vgg19 has no option batchsize; did you mean batch?; it has"),
+        ("vgg19", {"batchsize": 2}, "vgg19 has no option batchsize; it has batch, "),
         ("vgg19", {"batch": "many"}, 'option batch: "many": input should be a valid integer'),
         ("vgg19", {"optimiser": "lion"}, "option optimiser: \"lion\": input should be 'sgd', 'momentum' or 'adam'"),
         ("vgg19", {"image_size": 16}, "block5/pool: a window 2 wide does not fit an image 1 wide"),

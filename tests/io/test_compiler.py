@@ -667,12 +667,19 @@ tasks:
     ) -> None:
         assert self.plan(tmp_path, f'{{"placeopt_plan": 1, "tasks": {tasks}}}') == answer
 
+    def test_a_pin_is_near_a_reference_to_one_device(self) -> None:
+        pinned = edited(self.TEXT, ("time: 2", "time: 2, pin: gpu9"), ("{time: 6", "{time: 6, devices: [gpu9]"))
+        assert complaints(pinned) == [
+            '9:21: tasks.b.pin: unknown device "gpu9"; did you mean gpu1?',
+            '12:26: tasks.e.devices[0]: unknown device "gpu9"; did you mean gpu?',
+        ]
+
     def test_mistakes_in_the_spec_and_in_its_plan_come_one_after_the_other(self, tmp_path: Path) -> None:
         plan = '{"placeopt_plan": 1, "tasks": {"b": {"device": "cqu", "start": 3}}}'
         assert self.plan(
             tmp_path, plan, edited(self.TEXT, ("{time: 6", "{tme: 6"), ("time: 2", "time: 2, pin: x"))
         ) == [
-            'p.yaml:9:21: tasks.b.pin: unknown device "x"; known are cpu, gpu0, gpu1, card, gpu, host',
+            'p.yaml:9:21: tasks.b.pin: unknown device "x"; known are cpu, gpu0, gpu1, card, host',
             "p.yaml:12:7: tasks.e.tme: unknown key; did you mean time?",
             'plans/plan.json:1:48: tasks.b.device: unknown device "cqu"; did you mean cpu?',
         ]

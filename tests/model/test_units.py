@@ -105,18 +105,18 @@ def test_bare_numbers_keep_their_decimal_value_and_have_no_unit(number: object, 
         ("12 s", units.PAYLOAD, '"12 s" is a time; expected an amount of data, such as 512 KiB'),
         ("12 J/B", units.POWER, '"12 J/B" is an energy per byte; expected a power, such as 250 W'),
         ("12 W", units.ENERGY_PER_BYTE, '"12 W" is a power; expected an energy per byte, such as 60 pJ/B'),
-        ("12 gib", units.MEMORY, '"12 gib" has an unknown unit gib; did you mean GiB or Gib?; expected an amount of '
-                                 "memory, such as 12 MiB"),
-        ("12 GBPS", units.BANDWIDTH, '"12 GBPS" has an unknown unit GBPS; did you mean GBps or Gbps?; expected a '
-                                     "bandwidth, such as 12 GB/s"),
+        ("12 gib", units.MEMORY, '"12 gib" has an unknown unit gib; expected an amount of memory, such as 12 MiB; '
+                                 "did you mean GiB or Gib?"),
+        ("12 GBPS", units.BANDWIDTH, '"12 GBPS" has an unknown unit GBPS; expected a bandwidth, such as 12 GB/s; '
+                                     "did you mean GBps or Gbps?"),
         ("12 parsec", units.WORK, '"12 parsec" has an unknown unit parsec; expected an amount of work, such as '
                                   "3.8 GFLOP"),
         ("", units.TIME, '"" is not a time; expected a time, such as 5 ms'),
         ("ms", units.TIME, '"ms" is not a time; expected a time, such as 5 ms'),
         ("٣ ms", units.TIME, '"٣ ms" is not a time; expected a time, such as 5 ms'),  # digits of another script
         ("1:30", units.TIME, '"1:30" is not a time; expected a time, such as 5 ms'),
-        ("5\nms\x07", units.TIME, r'"5\nms\x07" has an unknown unit ms\x07; did you mean ms?; expected a time, such as '
-                                  "5 ms"),
+        ("5\nms\x07", units.TIME, r'"5\nms\x07" has an unknown unit ms\x07; expected a time, such as 5 ms; '
+                                  "did you mean ms?"),
         ("-5 ms", units.TIME, '"-5 ms" is negative; expected a time, such as 5 ms'),
         (-5, units.TIME, "-5 is negative; expected a time, such as 5 ms"),
         (float("nan"), units.TIME, "nan is not finite; expected a time, such as 5 ms"),

@@ -600,7 +600,7 @@ class TestCommandLine:
 
     def test_inspect(self, chain_file: Any) -> None:
         text = run("inspect", chain_file).out
-        assert "1 zero-time tasks moved into a neighbour's group" in text
+        assert "1 zero-time task moved into a neighbour's group" in text
         assert "3 -> 2 tasks" in text
         found = json.loads(run("inspect", chain_file, "--json").out)["exact_passes"]
         assert [step["pass"] for step in found["steps"]] == ["relays", "zero-time"]

@@ -330,7 +330,7 @@ class TestRogues:
             assert all(len(line) <= width for line in lines)
             assert lines[0] == "full: best 7 ns (heft), bound 6 ns (load), gap 14.29%"
             headers = lines[1].split()
-            assert headers == ["solver", "makespan", "gap", "ratio", "SLR", "time", "memory"]
+            assert headers == ["solver", "makespan", "gap", "ratio", "SLR", "time", "memory", "verdict"]
             cells = {line.split()[0]: line.split() for line in lines[2:]}
             assert cells["heft"][1:6] == ["7", "ns", "14.29%", "1.000", "2.333"]
             assert cells["heft"][-3:] == ["3", "B", "feasible"]
@@ -363,7 +363,7 @@ class TestRogues:
         write_markdown(out, rough)
         lines = out.getvalue().splitlines()
         assert lines[0] == "### full: best 7 ns (heft), bound 6 ns (load), gap 14.29%"
-        assert lines[2] == "| solver | makespan | gap | ratio | SLR | time | memory |  |"
+        assert lines[2] == "| solver | makespan | gap | ratio | SLR | time | memory | verdict |"
         assert lines[3] == "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
         assert lines[4].startswith("| heft | 7 ns | 14.29% | 1.000 | 2.333 |")
         assert any(line.startswith("- crashed: rogue-exit: its process ended") for line in lines)
@@ -399,7 +399,8 @@ class TestTables:
     def test_printed_with_the_spread_over_seeds(self) -> None:
         runs = [a_record(seed=seed, value=value) for seed, value in enumerate((10, 12, 11))]
         text = printed(Comparison((*runs, failed("crashed", "boom", seed=3))), 80)
-        assert text.splitlines()[1].split() == ["solver", "makespan", "spread", "gap", "ratio", "SLR", "time", "memory"]
+        headers = ["solver", "makespan", "spread", "gap", "ratio", "SLR", "time", "memory", "verdict"]
+        assert text.splitlines()[1].split() == headers
         assert text.splitlines()[2].split()[1:5] == ["11", "ms", "18.18%", "54.55%"]
         assert text.splitlines()[2].endswith("3 of 4")
         assert text.splitlines()[3] == "  s: 1 of 4 runs crashed: boom"
@@ -770,7 +771,7 @@ class TestCommand:
         assert (done.code, done.err) == (0, "")
         lines = done.out.splitlines()
         assert lines[0] == "heft-10: best 80 s (heft), bound 63 s (critical-path), gap 21.25%"
-        assert "all 2 problems" in lines
+        assert "both problems" in lines
         assert any(line.split()[:2] == ["celeritas:range=100", "2/2"] for line in lines)
         assert any(line.startswith("performance profile") for line in lines)
 
@@ -840,7 +841,7 @@ def test_a_comparison_in_words_and_in_a_notebook() -> None:
     assert repr(Comparison((a_record(),))) == "<Comparison: 1 run of 1 solver on 1 problem>"
     assert str(comparison).splitlines() == [
         "p: best 10 ms (s), bound 5 ms (load), gap 50.00%",
-        "solver  makespan     gap  ratio    SLR    time  memory",
+        "solver  makespan     gap  ratio    SLR    time  memory  verdict",
         "s          10 ms  50.00%  1.000  1.500  250 ms   2 KiB  feasible",
         "  refused: t: <no>",
     ]

@@ -313,6 +313,13 @@ class TestCommand:
 
     def test_it_tells_what_moves_and_what_for(self, tmp_path: Path) -> None:
         problem, plan, new = self.files(tmp_path)
+        for devices, message in (
+            (problem, "this looks like a problem or graph file, expected a file with devices"),
+            (plan, "placeopt is missing: this looks like a plan file, expected a network file"),
+            ("xeon-cor:2", 'no file and no device of the catalogue has the name "xeon-cor"; did you mean xeon-core?'),
+        ):
+            wrong = run("replace", problem, plan, "--devices", devices)
+            assert (wrong.code, message in wrong.err) == (2, True)
         done = run("replace", problem, plan, "--devices", new, "--runs", 7)
         assert (done.code, done.err) == (0, "")
         lines = [line.rstrip() for line in done.out.split("\n")]

@@ -41,6 +41,7 @@ from placeopt.bounding.quick.loads import (
 )
 from placeopt.bounding.quick.paths import critical_path, windows
 from placeopt.bounding.quick.transfers import TransferCost, unavoidable_cost
+from placeopt.errors import counted
 from placeopt.model.arrays import Int
 from placeopt.model.objective import Value, simplified, task_energy
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem
@@ -139,8 +140,8 @@ def _makespan(classes: Classes) -> Iterator[Bound]:
     yield Bound(
         "jackson",
         whole,
-        f"{tasks} tasks confined to {classes.names(subset.members)}, with the work before and after all of them, "
-        f"take at least {_time(problem, whole)}",
+        f"{counted(tasks, 'task')} confined to {classes.names(subset.members)}, with the work before and after all of "
+        f"them, take{'s' if tasks == 1 else ''} at least {_time(problem, whole)}",
     )
     yield packing
 

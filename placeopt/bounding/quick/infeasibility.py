@@ -28,7 +28,7 @@ import numpy as np
 from placeopt.bounding.quick.classes import Classes, Subset, by_group, classes_of, group_text, subsets
 from placeopt.bounding.quick.deadlines import narrowed
 from placeopt.bounding.quick.jackson import head_load_tail, priced_subsets
-from placeopt.errors import listing
+from placeopt.errors import counted, listing
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.units import size_text
@@ -74,7 +74,8 @@ def _proofs(problem: Problem) -> Iterator[str]:
     value, subset, tasks = head_load_tail(within.classes, within.found, priced_subsets(within.classes))
     if value > within.horizon:
         yield (
-            f"the {tasks} tasks that can only run on {classes.names(subset.members)} have too little time "
+            f"the {counted(tasks, 'task')} that can only run on {classes.names(subset.members)} "
+            f"{'has' if tasks == 1 else 'have'} too little time "
             "between their release times and their deadlines, or those of their successors"
         )
 
@@ -167,9 +168,11 @@ def _total(classes: Classes, subset: Subset) -> Iterator[str]:
     need = int(classes.memory[inside].sum()) + lone
     room = sum(int(classes.capacity[c]) * int(classes.size[c]) for c in np.flatnonzero(subset.members))
     if need > room:
+        tasks = int(inside.sum())
         yield (
-            f"the {int(inside.sum())} tasks that only fit on {classes.names(subset.members)} need {size_text(need)} "
-            f"of memory together, more than the {size_text(room)} available"
+            f"the {counted(tasks, 'task')} that only fit{'s' if tasks == 1 else ''} on {classes.names(subset.members)} "
+            f"need{'s' if tasks == 1 else ''} {size_text(need)} of memory together, more than the {size_text(room)} "
+            "available"
         )
 
 

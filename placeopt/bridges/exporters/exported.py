@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from placeopt.bridges.importers.imported import Imported
+from placeopt.errors import UsageError
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 
@@ -40,3 +42,16 @@ class Exported:
     """The content of the file; for formats that write a folder, a summary for the terminal."""
     notes: tuple[str, ...] = ()
     """What the format cannot express: one sentence each."""
+
+
+def document_of(imported: Imported) -> Mapping[str, Any]:
+    """Return the document of an imported model.
+
+    Raises
+    ------
+    UsageError
+        If the argument is something else.
+    """
+    if not isinstance(imported, Imported):
+        raise UsageError(f"imported is a {type(imported).__name__}; expected the result of po.from_torch")
+    return imported.document

@@ -5,11 +5,12 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from placeopt.bridges.exporters.exported import document_of
 from placeopt.bridges.extras import require
 from placeopt.bridges.importers.imported import Imported
-from placeopt.bridges.pytorch.section import placed_model
+from placeopt.bridges.pytorch.section import placed_model, tensor_calls
 from placeopt.bridges.segments import cut_segments
-from placeopt.errors import UsageError, listing
+from placeopt.errors import UsageError, counted, listing
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 
@@ -28,8 +29,9 @@ class SplitCallback:
         The name of the device of each part; part k becomes the submodule `submod_k`.
     """
 
-    def __init__(self, devices: tuple[str, ...], parts: dict[str, int]) -> None:
+    def __init__(self, devices: tuple[str, ...], parts: dict[str, int], calls: int | None = None) -> None:
         self.devices = devices
+        self._calls = calls
         self._stated = parts
         self._known: tuple[Graph, dict[str, int]] | None = None
 
@@ -49,7 +51,11 @@ class SplitCallback:
         UsageError
             If the module is not that of the imported program.
         """
+        from torch.fx import GraphModule
         from torch.fx.passes.split_module import split_module
+
+        if not isinstance(module, GraphModule):
+            raise UsageError(f"expected a GraphModule, such as program.module(), instead of {type(module).__name__}")
 
         whole = split_module(module, module, self)
         calls = [node for node in whole.graph.nodes if node.op == "call_module"]
@@ -81,6 +87,12 @@ class SplitCallback:
             raise UsageError(
                 f"the graph has no node {listing(missing)}; split the module of the imported program: program.module()"
             )
+        found = tensor_calls(graph)
+        if self._calls is not None and found != self._calls:
+            raise UsageError(
+                f"the graph has {counted(found, 'operator')}, and the imported program {self._calls:,}; split the "
+                "module of the imported program: program.module()"
+            )
         parts = dict(self._stated)
         for node in graph.nodes:
             before = [parts[other.name] for other in node.all_input_nodes if other.name in parts]
@@ -109,7 +121,7 @@ def split_callback(problem: Problem, schedule: Schedule, imported: Imported) -> 
         If PyTorch is not installed.
     """
     require("torch", "torch", "parts of a graph")
-    model = placed_model(problem, schedule, imported.document)
+    model = placed_model(problem, schedule, document_of(imported))
     if model.training:
         raise UsageError("the plan is of a training step; an exported program has only its forward pass")
     segments = cut_segments(problem, schedule)
@@ -118,7 +130,7 @@ def split_callback(problem: Problem, schedule: Schedule, imported: Imported) -> 
         for task, part in zip(model.tasks.values(), segments.member.tolist(), strict=True)
         for node in task.nodes
     }
-    return SplitCallback(tuple(problem.device_names[d] for d in segments.device.tolist()), parts)
+    return SplitCallback(tuple(problem.device_names[d] for d in segments.device.tolist()), parts, model.calls)
 
 
 def _own_weights(whole: GraphModule, call: Node) -> dict[str, None]:

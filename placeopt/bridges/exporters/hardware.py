@@ -44,14 +44,18 @@ def is_cpu(kind: str, name: str) -> bool:
 _CPU_OR_NOT = dict.fromkeys(CPU, "cpu") | dict.fromkeys((*NVIDIA, *AMD, *APPLE, *GPU, *NPU), "")
 
 
-def check_stated(problem: Problem, stated: Mapping[str, str], option: str = "--provider") -> None:
-    """Reject names that an option states for devices that do not exist."""
+def check_stated(
+    problem: Problem, stated: Mapping[str, str], form: re.Pattern[str], expected: str, option: str = "--provider"
+) -> None:
+    """Reject names that an option states for devices that do not exist, and names without the form of a runtime's."""
     known = list(dict.fromkeys((*problem.device_names, *problem.device_types)))
-    for key in stated:
+    for key, name in stated.items():
         if key not in known:
             raise UsageError(
                 f"{option} {visible(key)}: the problem has no such device or type{alternatives(key, known)}"
             )
+        if not form.fullmatch(str(name)):
+            raise UsageError(f"{option} {visible(key)}={visible(str(name))}: expected {expected}")
 
 
 def stated_name(name: str, kind: str, stated: Mapping[str, str]) -> str | None:

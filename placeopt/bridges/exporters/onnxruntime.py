@@ -45,6 +45,7 @@ PROVIDERS: Mapping[str, str] = {
     "xnnpack": "XnnpackExecutionProvider",
 }
 """Execution providers by a word in the type or name of a device."""
+_PROVIDER, _EXPECTED = re.compile(r"\w+ExecutionProvider"), f"an execution provider, such as {CUDA}"
 
 ANNOTATION, SETTINGS = "layer_ann", "session.layer_assignment_settings"
 RECORD = "session.record_ep_graph_assignment_info"
@@ -71,7 +72,7 @@ def export_segments(request: ExportRequest, folder: Path) -> Exported:
         If the model or its external data cannot be read.
     """
     assert request.model is not None
-    hardware.check_stated(request.problem, request.providers)
+    hardware.check_stated(request.problem, request.providers, _PROVIDER, _EXPECTED)
     writer = Writer(request.model, request.batch, request.dims)
     split = split_model(request.problem, request.schedule, writer.model, few_segments=request.few_segments)
     files = writer.write_segments(split, folder)
@@ -207,7 +208,7 @@ def export_session(request: ExportRequest, folder: Path) -> Exported:
 
 def _distinct_providers(problem: Problem, used: list[int], stated: Mapping[str, str]) -> dict[int, str]:
     """Return the provider of each used device, all of them different."""
-    hardware.check_stated(problem, stated)
+    hardware.check_stated(problem, stated, _PROVIDER, _EXPECTED)
     found: dict[int, str] = {}
     for d in used:
         name, kind = problem.device_names[d], problem.device_types[d]
@@ -217,8 +218,6 @@ def _distinct_providers(problem: Problem, used: list[int], stated: Mapping[str, 
                 f"no execution provider is known for the device {visible(name)}; state --provider "
                 f"{visible(name)}=NAME, such as {visible(name)}=CUDAExecutionProvider"
             )
-        if not re.fullmatch(r"\w+", provider):
-            raise UsageError(f"--provider {visible(name)}={visible(provider)}: expected the name of a provider")
         found[d] = provider
     for provider in dict.fromkeys(found.values()):
         sharing = [problem.device_names[d] for d in used if found[d] == provider]

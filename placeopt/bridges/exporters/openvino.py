@@ -84,7 +84,7 @@ def _device_names(problem: Problem, used: list[int], stated: Mapping[str, str]) 
     It is the stated one for the name or the type, else CPU, GPU or NPU. Several GPUs are numbered in the order of the
     problem.
     """
-    hardware.check_stated(problem, stated)
+    hardware.check_stated(problem, stated, _DEVICE, "a device such as CPU or GPU.0")
     names = dict(enumerate(problem.device_names))
     kinds = {d: hardware.by_word(_DEVICES, problem.device_types[d], name) for d, name in names.items()}
     gpus = [d for d, kind in kinds.items() if kind == "GPU"]
@@ -96,8 +96,6 @@ def _device_names(problem: Problem, used: list[int], stated: Mapping[str, str]) 
                 f"{visible(names[d])} is not a device of OpenVINO: neither its name nor its type contains one of the "
                 f"words {', '.join(_DEVICES)}; state --provider {visible(names[d])}=CPU, for example"
             )
-        if not _DEVICE.fullmatch(name):
-            raise UsageError(f"--provider {visible(names[d])}={visible(name)}: expected a device such as CPU or GPU.0")
         found[d] = f"GPU.{gpus.index(d)}" if name == "GPU" and len(gpus) > 1 and d in gpus else name
     notes = []
     for name in dict.fromkeys(found.values()):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from placeopt.bridges.exporters import hardware
-from placeopt.bridges.exporters.exported import Exported, ExportRequest
+from placeopt.bridges.exporters.exported import Exported, ExportRequest, document_of
 from placeopt.bridges.importers.imported import Imported
 from placeopt.bridges.pytorch.section import PlacedModel, TorchTask, placed_model
 from placeopt.errors import UsageError, counted, listing, visible
@@ -15,6 +16,8 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 
 DEVICE_MAP, SPLIT_SPEC = "device-map", "split-spec"
+_DEVICE = re.compile(r"(?!gpu\b)[a-z]+(?::[0-9]+)?|[0-9]+")
+"""The form of a device: its kind, such as `cuda`, with or without a number; or a number alone."""
 
 
 def device_map(
@@ -30,14 +33,15 @@ def device_map(
         The result of `from_torch`.
     devices
         Names of devices in PyTorch, by the name or type of a device of the problem: `{"gpu0": "cuda:3"}`. By default,
-        CPUs are `cpu`, and the others `cuda:0`, `cuda:1`, ... in the order of the problem.
+        CPUs are `cpu`, and the others `cuda:0`, `cuda:1`, ... in the order of the problem. A number is that of a
+        `cuda` device.
 
     Raises
     ------
     UsageError
         If accelerate cannot execute the plan: it moves tensors only where a module of the map begins.
     """
-    return _device_map(placed_model(problem, schedule, imported.document), torch_devices(problem, devices))[0]
+    return _device_map(placed_model(problem, schedule, document_of(imported)), torch_devices(problem, devices))[0]
 
 
 def split_spec(
@@ -60,7 +64,7 @@ def split_spec(
     UsageError
         If a device runs tasks before and after those of another one, or a stage begins inside a module.
     """
-    return _split_spec(placed_model(problem, schedule, imported.document), torch_devices(problem, devices))[0]
+    return _split_spec(placed_model(problem, schedule, document_of(imported)), torch_devices(problem, devices))[0]
 
 
 def export_device_map(request: ExportRequest) -> Exported:
@@ -83,10 +87,10 @@ def torch_devices(problem: Problem, stated: Mapping[str, str] | None, option: st
     Raises
     ------
     UsageError
-        If a name is stated for a device that the problem does not have.
+        If a name is stated for a device that the problem does not have, or is not a device of PyTorch.
     """
     stated = stated or {}
-    hardware.check_stated(problem, stated, option)
+    hardware.check_stated(problem, stated, _DEVICE, "a device of PyTorch, such as cuda:0, xpu:0, mps or cpu", option)
     found = []
     accelerators = 0
     for name, kind in zip(problem.device_names, problem.device_types, strict=True):
@@ -96,7 +100,7 @@ def torch_devices(problem: Problem, stated: Mapping[str, str] | None, option: st
         elif chosen is None:
             chosen = f"cuda:{accelerators}"
             accelerators += 1
-        found.append(chosen)
+        found.append(f"cuda:{chosen}" if str(chosen).isdigit() else chosen)
     return found
 
 

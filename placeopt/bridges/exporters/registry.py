@@ -25,6 +25,8 @@ class Exporter:
     takes: frozenset[str] = frozenset()
     """The options that have an effect: `model` (with `batch` and `dims`), `providers`, `few_segments`."""
     needs_model: bool = False
+    provider: str = ""
+    """A name of a device in the runtime, as an example."""
 
 
 EXPORTERS: dict[str, Exporter] = {
@@ -32,6 +34,7 @@ EXPORTERS: dict[str, Exporter] = {
         "the device of each module, for accelerate and transformers, JSON",
         text=pytorch.export_device_map,
         takes=frozenset({"providers"}),
+        provider="cuda:0",
     ),
     llama_cpp.NAME: Exporter(
         "arguments of llama.cpp: -ngl, -ts and -ot",
@@ -43,23 +46,27 @@ EXPORTERS: dict[str, Exporter] = {
         folder=onnxruntime.export_segments,
         takes=frozenset({"model", "providers", "few_segments"}),
         needs_model=True,
+        provider=onnxruntime.CUDA,
     ),
     onnxruntime.SESSION: Exporter(
         "an ONNX model with annotated nodes for one session (extra onnx)",
         folder=onnxruntime.export_session,
         takes=frozenset({"model", "providers"}),
         needs_model=True,
+        provider=onnxruntime.CUDA,
     ),
     openvino.NAME: Exporter(
         "affinities of an ONNX model for HETERO of OpenVINO, JSON (extra onnx)",
         text=openvino.export,
         takes=frozenset({"model", "providers"}),
         needs_model=True,
+        provider="GPU.0",
     ),
     pytorch.SPLIT_SPEC: Exporter(
         "the stages for torch.distributed.pipelining, JSON",
         text=pytorch.export_split_spec,
         takes=frozenset({"providers"}),
+        provider="cuda:0",
     ),
     vllm.NAME: Exporter(
         "environment and arguments of vLLM: VLLM_PP_LAYER_PARTITION",

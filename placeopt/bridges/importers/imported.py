@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from placeopt.errors import UsageError, alternatives, counted, visible
+from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.io.files import StrPath
 
 
@@ -59,5 +59,5 @@ class Imported:
 def check_precision(precision: str | None, known: Collection[str]) -> None:
     """Reject a number format that an importer does not know."""
     if precision is not None and precision not in known:
-        hint = alternatives(precision, known, 10)
-        raise UsageError(f"precision {visible(precision)} is not a number format of this import{hint}")
+        formats = listing(list(known), 20)
+        raise UsageError(f"precision {visible(precision)} is not a number format of this import; known are {formats}")

@@ -145,6 +145,18 @@ _ELSEWHERE = {
 """Where the model of a file without a known format is found, by the ending of the name."""
 
 
+def recognised(path: StrPath) -> str | None:
+    """Return the format that a file looks like; None if it looks like none or several, or cannot be read twice."""
+    if descriptor(path) is not None:
+        return None
+    sample = Sample(path)
+    try:
+        found = [name for name, importer in IMPORTERS.items() if importer.recognises(sample)]
+        return found[0] if len(found) == 1 and not _OWN.match(sample.start) else None
+    except DocumentError:
+        return None
+
+
 def _recognised(path: StrPath) -> str:
     if descriptor(path) is not None:
         raise UsageError(f"{path} can be read only once; state --format, one of {listing(list(IMPORTERS), 20)}")

@@ -154,6 +154,13 @@ def decimals(times: Iterable[Fraction]) -> int:
 
 TICKS = {0: "1 s", 3: "1 ms", 6: "1 us", 9: "1 ns", 12: "0.001 ns"}
 """The resolution for each number of decimals."""
+BANDWIDTHS = {0: "1 B/s", 3: "1 kB/s", 6: "1 MB/s", 9: "1 GB/s", 12: "1 TB/s"}
+"""The bandwidth that moves one byte in such a tick."""
+
+
+def costs_text(exponent: int) -> str:
+    """Return the description of a graph whose payloads are communication costs, with decimals of a tick in seconds."""
+    return f"Payloads are communication costs: they hold for links of {BANDWIDTHS[exponent]}."
 
 
 def timed_network(
@@ -185,7 +192,7 @@ def timed_network(
         if "links" in network:  # whose latencies would take whole ticks
             exponent = max(exponent, NANOSECONDS)
     if costs and "links" not in network:
-        network["links"] = {"default": {"bandwidth": f"{10**exponent} B/s"}}
+        network["links"] = {"default": {"bandwidth": BANDWIDTHS[exponent]}}
     elif costs:
-        notes.append(f"communication costs hold for links of {10**exponent} B/s; other links change them")
+        notes.append(f"communication costs hold for links of {BANDWIDTHS[exponent]}; other links change them")
     return network, exponent

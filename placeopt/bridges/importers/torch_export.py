@@ -191,7 +191,7 @@ def _imported(
 ) -> Imported:
     from placeopt.bridges.pytorch.operators import at_level, level_of, operators_of, section, with_stacks
     from placeopt.bridges.pytorch.programs import forward_kernels
-    from placeopt.bridges.pytorch.section import KEY
+    from placeopt.bridges.pytorch.section import KEY, tensor_calls
     from placeopt.bridges.pytorch.sizes import Sizes, symbol_values
     from placeopt.bridges.pytorch.training import training_kernels
 
@@ -217,7 +217,7 @@ def _imported(
     if training:
         notes += ("the optimiser is not part of the graph; its state is optimizer_bytes_per_parameter",)
     order = {node.name: place for place, node in enumerate(program.graph.nodes)}
-    result.document[KEY] = section(coarse, chosen, order)
+    result.document[KEY] = section(coarse, chosen, order, tensor_calls(program.graph))
     return Imported(result.document, (*notes, *guesses, *shared_notes))
 
 

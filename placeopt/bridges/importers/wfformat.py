@@ -309,6 +309,8 @@ class _Reader:
         if options.network is not None:
             network, notes = network_of(options.network)
             self._notes += notes
+            if len({machine.speed or slowest for machine in self._machines.values()}) > 1:
+                self._notes.append("run times are scaled by CPU speeds to those of the slowest machine in the file")
             return network
         if self._too_many is not None:
             self._file.add(self._too_many, *_EXECUTION, "machines")

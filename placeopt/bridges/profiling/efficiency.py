@@ -39,6 +39,8 @@ class Reached:
     """Seconds of these tasks at the full rate."""
     measured: float
     """Measured seconds of these tasks."""
+    deviation: float
+    """Median of |estimated - measured| / measured over these tasks, with the efficiencies of both rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class DeviceEfficiency:
     memory: Reached | None
     """For tasks bound by the memory bandwidth; None without such tasks."""
     deviation: float
-    """Median of |estimated - measured| / measured over the tasks, with these efficiencies."""
+    """Median of |estimated - measured| / measured over all measured tasks, with these efficiencies."""
 
     def spec(self) -> dict[str, float]:
         """Return `efficiency` for the device in a problem, to four digits; at most 1."""
@@ -124,20 +126,20 @@ def _fitted(
         before, bound = bound, work / factors[0] >= traffic / factors[1]
         if (before == bound).all():
             break
+    off = np.abs(np.maximum(work / factors[0], traffic / factors[1]) - measured) / measured
     reached = [
         Reached(
             float(peak[mask].sum() / measured[mask].sum()),
             int(mask.sum()),
             float(peak[mask].sum()),
             float(measured[mask].sum()),
+            median(off[mask].tolist()),
         )
         if mask.any()
         else None
         for peak, mask in ((work, bound), (traffic, ~bound))
     ]
-    estimated = np.maximum(work / factors[0], traffic / factors[1])
-    deviation = median((np.abs(estimated - measured) / measured).tolist())
-    return DeviceEfficiency(pool, reached[0], reached[1], deviation)
+    return DeviceEfficiency(pool, reached[0], reached[1], median(off.tolist()))
 
 
 def _at_peak(

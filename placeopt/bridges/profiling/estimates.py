@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.bridges.profiling.measurements import Measurements, Runs, TransferTimes
-from placeopt.errors import UsageError, listing, visible
+from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.arrays import Float, Int
 from placeopt.model.units import seconds_text
 
@@ -251,8 +251,8 @@ def _averaged(measurements: Measurements, discard: int) -> _Means:
         short = np.flatnonzero(sizes <= discard)
         names = [f"{visible(measurements.series[series[starts[g]]][0])} at {batch[starts[g]]}" for g in short]
         raise UsageError(
-            f"discard: {discard} leaves nothing of {listing(names)}; expected less than the {sizes.min()} "
-            "measurements there"
+            f"discard: {discard} leaves nothing of {listing(names)}; expected less than the "
+            f"{counted(int(sizes.min()), 'measurement')} there"
         )
     group = np.repeat(np.arange(len(starts)), sizes)
     kept = np.arange(len(order)) - starts[group] >= discard

@@ -121,6 +121,9 @@ def read_transfers(path: StrPath) -> TransferTimes:
     """
     with reading(path):
         table = _read_table(read_file(path), str(path), _TRANSFER_COLUMNS)
+    if "operator" in table.ignored:
+        message = "column operator: this looks like a file of measurements, expected transfers, which have no operator"
+        raise DocumentError([Issue(message, (), str(path), 1)])
     return TransferTimes(
         fixed(np.array(table.columns["bytes"], dtype=np.float64)), _seconds(table), str(path), table.ignored
     )

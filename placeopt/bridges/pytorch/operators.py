@@ -177,7 +177,7 @@ def _operator(graph: KernelGraph, kernel: Kernel) -> Operator:
     return operator
 
 
-def section(graph: KernelGraph, level: Level, order: Mapping[str, int]) -> dict[str, Any]:
+def section(graph: KernelGraph, level: Level, order: Mapping[str, int], calls: int) -> dict[str, Any]:
     """The section `x-torch`; `order` has the position of each node in the order of execution."""
     users = _users(graph)
     tasks: dict[str, dict[str, Any]] = {}
@@ -187,4 +187,4 @@ def section(graph: KernelGraph, level: Level, order: Mapping[str, int]) -> dict[
             places = [order[node] for node in kernel.nodes]
             tasks[kernel.name] |= {"nodes": kernel.nodes, "span": [min(places), max(places)]}
     weights = {name: [graph.kernels[k].name for k in users.get(owner, [])] for name, owner in graph.names.items()}
-    return {"level": level, "tasks": tasks, "weights": weights}
+    return {"level": level, "calls": calls, "tasks": tasks, "weights": weights}

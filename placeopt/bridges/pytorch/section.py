@@ -2,6 +2,7 @@
 
     x-torch:
       level: op
+      calls: 24
       tasks:
         linear_3: {module: layers.0.mlp.up, nodes: [linear_3], span: [17, 17]}
         linear_3.backward: {module: layers.0.mlp.up}
@@ -10,19 +11,23 @@
 
 `nodes` are the nodes of the exported graph that the task executes, and `span` the positions of the first and the last
 one in the order of execution. Tasks of a backward pass have neither. `weights` has the tasks that use each parameter
-and buffer.
+and buffer. `calls` is the number of calls in the graph, as `tensor_calls` counts them; the graph of another model has
+another one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.model.units import is_whole
+
+if TYPE_CHECKING:
+    from torch.fx import Graph
 
 KEY = "x-torch"
 
@@ -55,6 +60,15 @@ class PlacedModel:
     weights: Mapping[str, tuple[str, ...]]
     """The tasks of the forward pass that use each parameter and buffer."""
     training: bool
+    calls: int | None
+    """The number of calls in the graph that return tensors; None if the section does not state it."""
+
+
+def tensor_calls(graph: Graph) -> int:
+    """Return the number of operators that return tensors, without copies: a module copies new values into buffers."""
+    found = [getattr(node.target, "_schema", None) for node in graph.nodes if node.op == "call_function"]
+    schemas = [schema for schema in found if schema is not None and schema.name != "aten::copy_"]
+    return sum(any("Tensor" in str(each.type) for each in schema.returns) for schema in schemas)
 
 
 def placed_model(problem: Problem, schedule: Schedule, document: Mapping[str, Any] | None) -> PlacedModel:
@@ -83,7 +97,9 @@ def placed_model(problem: Problem, schedule: Schedule, document: Mapping[str, An
         if not isinstance(weight, str) or not _texts(users) or not set(users) <= set(stated):
             raise _damaged(f"weight {visible(str(weight))}: expected a list of tasks")
     used = {name: tuple(task for task in users if task in tasks) for name, users in weights.items()}
-    return PlacedModel(problem, tasks, used, len(tasks) < problem.n_tasks)
+    assert document is not None
+    calls = document[KEY].get("calls")
+    return PlacedModel(problem, tasks, used, len(tasks) < problem.n_tasks, calls if is_whole(calls) else None)
 
 
 def stated_section(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

@@ -14,12 +14,14 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from placeopt.bounding.engines.signals import ended_with_us
 from placeopt.errors import ExecutionError, UsageError, visible
+from placeopt.model.units import time_text
 
 HEAD_START = 2_000_000
 """Nanoseconds between the command and the start of a run, so that all processes have read it."""
@@ -215,8 +217,8 @@ class Pool:
             except queue.Empty:
                 late = [job.name for index, job in enumerate(self._jobs) if index not in answers]
                 raise ExecutionError(
-                    f"no answer within {self._timeout:g} s from the worker of {', '.join(late)}; "
-                    "a longer time limit may help"
+                    f"no answer within {time_text(self._timeout, Fraction(1))} from the worker of {', '.join(late)}; "
+                    "a longer timeout (--timeout) may help"
                 ) from None
             if message is None:
                 raise ExecutionError(self._ended(index))

@@ -37,8 +37,8 @@ def import_file(
         str | None,
         typer.Option(
             "--level",
-            help="Tasks of a model: `op`, `module` or a depth for torch-export; `layer`, `part`, `expert` or `tensor` "
-            "for gguf and hf-config.",
+            help="Tasks of a model: `op`, `module` or a depth for torch-export; `layer`, `part` or `expert` for gguf "
+            "and hf-config; also `tensor` for gguf.",
         ),
     ] = None,
     precision: Annotated[
@@ -152,7 +152,8 @@ def export(
     if (batch is not None or dim) and model is None:
         raise UsageError("--batch and --dim need --model FILE")
     check_count("--batch", batch)
-    dims, providers = sizes(dim), pairs("--provider", provider, "DEVICE=NAME, such as gpu0=CUDAExecutionProvider")
+    example = "" if chosen is None else chosen.provider
+    dims, providers = sizes(dim), pairs("--provider", provider, f"DEVICE=NAME, such as gpu0={example}")
     as_folder = chosen is not None and chosen.folder is not None
     if as_folder and out is None:
         raise UsageError(f"--to {to} writes several files; state the folder with --out")

@@ -125,7 +125,8 @@ def apply(
     from placeopt.cli.terminal.profile import print_applied
 
     check_targets(("--out", out))
-    applied = apply_profile(self_contained(problem, out), read_profile(profile))
+    measured = read_profile(profile)  # first: of swapped files, it says which is which
+    applied = apply_profile(self_contained(problem, out), measured)
     write_document(applied.document, out)
     print_applied(stderr_console(), applied)
 
@@ -141,7 +142,8 @@ def efficiency(
     from placeopt.bridges.profiling.fragments import self_contained
     from placeopt.cli.terminal.profile import efficiency_data, print_efficiency, print_low_rates
 
-    found = device_efficiency(self_contained(problem), read_profile(profile))
+    measured = read_profile(profile)
+    found = device_efficiency(self_contained(problem), measured)
     if as_json:
         print_json(efficiency_data(found))
     else:

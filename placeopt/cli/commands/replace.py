@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, limit_seconds
+from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, input_path, limit_seconds
 from placeopt.cli.files import check_targets, document_text, print_instead, save_plan, written
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import AsJson, Gap, Out, PlanPath, ProblemFile, Seed, Sets, Workers
-from placeopt.cli.output import print_json, stderr_console, stdout_console
-from placeopt.cli.parameters import input_option, limit_option, output_option
+from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
+from placeopt.cli.parameters import limit_option, output_option
 from placeopt.cli.progress import watched
 from placeopt.io.files import write_whole
 
@@ -21,9 +21,13 @@ def replace(
     problem: ProblemFile,
     plan: PlanPath,
     devices: Annotated[
-        Path,
-        input_option(
-            "--devices", "-d", help="A file with the devices after the change, and the links if they changed."
+        str,
+        typer.Option(
+            "--devices",
+            "-d",
+            metavar="FILE|DEVICES",
+            help="A file with the devices after the change, and the links if they changed; or devices of the "
+            "catalogue: `h100-sxm:4`.",
         ),
     ],
     solver: Annotated[str, typer.Option("--solver", "-s", help="The solver; it must support relocation.")] = "auto",
@@ -45,6 +49,7 @@ def replace(
     as_json: AsJson = False,
 ) -> None:
     """Move a plan to a changed network at minimum cost: tasks stay unless they must move or moving pays off."""
+    from placeopt.bridges.networks import names_file, network_of
     from placeopt.io.formats.problems import problem_document
     from placeopt.model.arrays import checked_number
     from placeopt.solver.registry import find_solver
@@ -57,8 +62,11 @@ def replace(
     checked_options(time_limit=limit, gap=gap, seed=seed, workers=workers)
     checked_number("--runs", runs, positive=True)
     check_targets(("--out", out), ("--out-problem", out_problem))
+    is_file = devices == "-" or names_file(devices)
+    network, notes = (input_path(devices), ()) if is_file else network_of(devices)
     messages = stderr_console()
-    changed = changed_problem(problem, plan, devices, runs)
+    changed = changed_problem(problem, plan, network, runs)
+    print_notes(*notes)
     with on_interrupt() as stop:
         found = watched(
             lambda on_progress: replaced(

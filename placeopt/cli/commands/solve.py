@@ -13,7 +13,7 @@ from placeopt.cli.files import check_targets, print_instead, save_exports, save_
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import AsJson, BoundTime, Gap, Out, ProblemFile, Report, Seed, Sets, Solver, Trace, Workers
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import limit_option, plot_option
+from placeopt.cli.parameters import limit_option, plot_option, share_option
 from placeopt.cli.progress import watched
 from placeopt.errors import UsageError, suggestion
 
@@ -36,7 +36,7 @@ def solve(
     gap: Gap = None,
     require_gap: Annotated[
         float | None,
-        typer.Option("--require-gap", help="Exit with code 1 unless a gap of at most this value is proved."),
+        share_option("--require-gap", "Exit with code 1 unless a gap of at most this value is proved."),
     ] = None,
     seed: Seed = 0,
     workers: Workers = None,
@@ -74,8 +74,7 @@ def solve(
     as_json: AsJson = False,
 ) -> None:
     """Solve a problem: place and schedule its tasks, verify the schedule, and prove its gap."""
-    from placeopt.io.compiler import compile_document
-    from placeopt.io.document import read_document
+    from placeopt.io.compiler import compile_document, document_of
     from placeopt.io.plan import read_plan
     from placeopt.passes import find_pass
     from placeopt.solver.registry import find_solver, solver_names
@@ -84,8 +83,6 @@ def solve(
     from placeopt.views.plots import SCHEDULE_KINDS
 
     settings = assignments(sets)
-    if require_gap is not None and not require_gap >= 0:
-        raise UsageError(f"--require-gap is {require_gap}; expected a number that is not negative, such as 0.05")
     if no_passes and passes:
         raise UsageError("--pass and --no-passes exclude each other")
     names = () if no_passes else tuple(passes) if passes else None
@@ -106,7 +103,7 @@ def solve(
     pictures = wanted_plots(plots, (*SCHEDULE_KINDS, "convergence"))
     check_targets(("--out", out), ("--trace", trace), ("--report", report), *(("--plot", path) for _, path in pictures))
     begun = time.monotonic()
-    document = read_document(problem)
+    document = document_of(problem)
     read = time.monotonic()
     compiled = compile_document(document)
     built = time.monotonic()

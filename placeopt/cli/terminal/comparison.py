@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 from rich.text import Text
 
+from placeopt.cli.terminal.console import spaced
 from placeopt.errors import visible
 from placeopt.studies.comparison.execution import Observer
 from placeopt.studies.comparison.grids import grids
@@ -23,24 +24,20 @@ from placeopt.studies.comparison.jobs import Job
 from placeopt.studies.comparison.records import Key
 from placeopt.studies.comparison.result import Comparison
 
-WIDE = 100
-"""Minimum width of a terminal for wider gaps between columns."""
-
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
     """Print all tables of a comparison."""
-    room = 2 if console.width >= WIDE else 1
     for place, grid in enumerate(grids(comparison)):
         if place:
             console.print()
         console.print(Text(grid.title, style="bold"), soft_wrap=not console.is_terminal)
-        table = Table(box=None, padding=(0, room, 0, 0), header_style="dim", pad_edge=False)
+        table = Table(box=None, header_style="dim", pad_edge=False)
         for column, header in enumerate(grid.headers):
             words = column < grid.left or column in grid.words
             table.add_column(header, justify="left" if words else "right", overflow="fold", no_wrap=not words)
         for row in grid.rows:
             table.add_row(*map(Text, row))
-        console.print(table)
+        console.print(spaced(console, table))
         for note in grid.notes:
             if console.is_terminal:
                 console.print(Padding(Text(note), (0, 0, 0, 2)))

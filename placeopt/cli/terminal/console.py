@@ -7,6 +7,7 @@ from typing import Literal
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -14,6 +15,8 @@ from placeopt.model.problem import Problem
 from placeopt.solving.result import Result, result_facts
 from placeopt.verifier import Violation
 from placeopt.views.facts import DEVICE_HEADERS, SHOWN, device_cells, problem_line, verdict_text
+
+_ANY_WIDTH = 10**6
 
 
 def new_table(*headers: str, left: int = 1, wrap: Sequence[str] = (), indent: int = 0) -> Table:
@@ -26,6 +29,15 @@ def new_table(*headers: str, left: int = 1, wrap: Sequence[str] = (), indent: in
         wraps = header in wrap
         justify: Literal["left", "right"] = "left" if k < left or wraps else "right"
         table.add_column(header, justify=justify, no_wrap=not wraps, overflow="fold" if wraps else "ellipsis")
+    return table
+
+
+def spaced(console: Console, table: Table) -> Table:
+    """Put two spaces between the columns of a table, or one where it is too wide."""
+    table.padding = (0, 2, 0, 0)
+    width = Measurement.get(console, console.options.update(max_width=_ANY_WIDTH), table).maximum
+    if width > console.width:
+        table.padding = (0, 1, 0, 0)
     return table
 
 

@@ -154,7 +154,7 @@ def print_efficiency(console: Console, found: Sequence[DeviceEfficiency]) -> Non
                     _time(reached.at_peak),
                     _time(reached.measured),
                     f"{reached.efficiency:.4g}",
-                    _percent(each.deviation),
+                    _percent(reached.deviation),
                 )
     console.print(table)
     console.print("off: median deviation of estimated from measured times, with these efficiencies")

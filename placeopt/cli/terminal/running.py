@@ -93,7 +93,9 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
     shortest, longest = float(ends.min()), float(ends.max())
     varying = "; other programs may use the cores" if longest > VARYING * shortest else ""
     facts.append(("runs", f"{report.runs:,}, of {_time(shortest)} to {_time(longest)}{varying}"))
-    if report.makespan:
+    if len(report.segment_tasks) == 1:
+        facts.append(("speedup", "none: the plan has one segment, which is the unsplit model"))
+    elif report.makespan:
         ratio = float(np.median(report.one_device)) / report.makespan
         facts.append(("speedup", f"{ratio:.2f} over the unsplit model"))
     facts.append(("error", _error(report)))

@@ -6,22 +6,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from placeopt.cli.terminal.console import spaced
 from placeopt.studies.sensitivity.findings import LEGEND, WhatIf
-
-WIDE = 100
-"""Minimum width of a terminal for wider gaps between columns."""
 
 
 def print_whatif(console: Console, found: WhatIf) -> None:
     """Print the table of changes, notes, and the conclusion."""
     headers, rows = found.table()
-    room = 2 if console.width >= WIDE else 1
-    table = Table(box=None, padding=(0, room, 0, 0), header_style="bold", pad_edge=False)
+    table = Table(box=None, header_style="bold", pad_edge=False)
     for column, header in enumerate(headers):
         table.add_column(header, justify="right" if column else "left", no_wrap=column > 0, overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    console.print(table)
+    console.print(spaced(console, table))
     soft = not console.is_terminal
     for text in LEGEND:
         console.print(Text(text, style="dim"), soft_wrap=soft)

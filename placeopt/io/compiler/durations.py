@@ -62,7 +62,7 @@ def _mask(name: str, task: TaskSpec, index: DeviceIndex, features: Sequence[str]
             issues.unknown("feature", feature, features, ("tasks", name, "requires", place))
         chosen.append({d for d, device in enumerate(index.devices) if feature in device.spec.features})
     if task.pin is not None:
-        devices = index.find(task.pin, ("tasks", name, "pin"))
+        devices = index.find(task.pin, ("tasks", name, "pin"), single=True)
         if len(devices) > 1:
             names = listing([index.devices[d].name for d in devices])
             issues.add(

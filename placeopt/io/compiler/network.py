@@ -73,16 +73,17 @@ class DeviceIndex:
     def __len__(self) -> int:
         return len(self.devices)
 
-    def find(self, reference: str, path: Path | None) -> list[int]:
-        """Return the devices of a reference, in order; see `levels` for the path."""
-        return sorted({place for level in self.levels(reference, path) for place in level})
+    def find(self, reference: str, path: Path | None, *, single: bool = False) -> list[int]:
+        """Return the devices of a reference, in order; see `levels` for the path and `single`."""
+        return sorted({place for level in self.levels(reference, path, single=single) for place in level})
 
     def levels(
-        self, reference: str, path: Path | None, *, at_key: bool = False
+        self, reference: str, path: Path | None, *, at_key: bool = False, single: bool = False
     ) -> tuple[list[int], list[int], list[int], list[int]]:
         """Return the devices of a reference, least specific first: as everything, as a type, as a pool, as a name.
 
-        `path` is the position for the report of an unknown reference; without it, none is made.
+        `path` is the position for the report of an unknown reference; without it, none is made. `single` is whether
+        the report suggests only references to one device.
         """
         if reference in self._names:
             return [], [], [], self._names[reference]
@@ -90,6 +91,8 @@ class DeviceIndex:
         found = everything, self._types.get(reference, []), self._pools.get(reference, []), list[int]()
         if path is not None and self._complete and not any(found) and reference not in self._former:
             known = list(dict.fromkeys([*self._names, *self._pools, *self._types]))
+            if single:
+                known = [each for each in known if len(self.find(each, None)) == 1]
             self._issues.unknown("device", reference, known, path, at_key=at_key)
         return found
 

@@ -93,7 +93,7 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
         for entry in tried
     )
     left = ("solver", visible(name, 24), *(["spread"] if spread else []))
-    headers = (*left, "gap", "ratio", "SLR", "time", "memory", "")
+    headers = (*left, "gap", "ratio", "SLR", "time", "memory", "verdict")
     title = _title(label, standing, amount, comparison.no_schedule(label))
     return Grid(title, headers, rows, _reasons(entries), words=(len(headers) - 1,))
 
@@ -160,14 +160,15 @@ def _summary_grid(comparison: Runs) -> Grid:
     steady = comparison.steady()
     others = [row["solver"] for row in summary if row["solver"] not in steady]
     but = f" (except those that solved less than half: {listing(others, SOLVERS)})" if others else ""
-    over = f"the {len(common)} of {problems} problems" if alone else f"all {problems} problems"
+    whole = "both problems" if problems == 2 else f"all {problems} problems"
+    over = f"the {len(common)} of {problems} problems" if alone else whole
     notes = [
         f"ratio (geometric mean of objective / best found) and gap (mean) are over {over} that every solver "
         f"solved{but}: {listing(common, SOLVERS)}"
     ]
     if alone:
         notes.append("own: mean ratio over the problems that the solver itself solved; not comparable between solvers")
-    return Grid(f"all {problems} problems", headers, rows, tuple(notes))
+    return Grid(whole, headers, rows, tuple(notes))
 
 
 def _profile_grid(comparison: Runs) -> Grid:

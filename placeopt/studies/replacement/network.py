@@ -84,6 +84,11 @@ def _on_network(
     old = before.problem()
     where, start = _where(plan, old)
     document = document_of(network)
+    keys = document.data if isinstance(document.data, dict) else {}
+    section = next((key for key in ("tasks", "graph") if key in keys), None)
+    if section is not None and "placeopt_plan" not in keys:
+        message = "this looks like a problem or graph file, expected a file with devices, and perhaps links"
+        raise SpecError([document.issue(message, (section,), at_key=True)])
     checked = validate(document, NetworkFile)
     if checked.model is None:
         raise SpecError(in_file_order(checked.issues))

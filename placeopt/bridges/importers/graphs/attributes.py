@@ -20,7 +20,17 @@ from fractions import Fraction
 from typing import Any
 
 from placeopt.bridges.importers.imported import Imported, ImportOptions
-from placeopt.bridges.importers.task_graph import NANOSECONDS, TICKS, Place, Task, TaskGraph, decimals, timed_network
+from placeopt.bridges.importers.task_graph import (
+    BANDWIDTHS,
+    NANOSECONDS,
+    TICKS,
+    Place,
+    Task,
+    TaskGraph,
+    costs_text,
+    decimals,
+    timed_network,
+)
 from placeopt.bridges.networks import network_of
 from placeopt.errors import DocumentError, Issue, counted, in_file_order
 from placeopt.model import units
@@ -105,7 +115,7 @@ class AttributedGraph:
             places.setdefault(pair, edge.place)
         for name, work in worked.items():
             tasks[name].keys["flops"] = math.ceil(work)
-        described = "A byte of payload stands for a tick of communication." if costly else ""
+        described = costs_text(exponent) if costly else ""
         graph = TaskGraph(options.name or self.name, self.source, tasks, described, edge_places=places)
         return graph.imported(network, options.resolution or TICKS[exponent], self.issue, self._notes)
 
@@ -193,7 +203,7 @@ class AttributedGraph:
             network, notes = network_of(None)
             self._notes += notes
             if costly:
-                network["links"] = {"default": {"bandwidth": f"{10**exponent} B/s"}}
+                network["links"] = {"default": {"bandwidth": BANDWIDTHS[exponent]}}
         if payloads and not costly and "links" not in network:
             network["links"] = {"default": {"bandwidth": BANDWIDTH}}
             self._notes.append(f"the file states no bandwidth; devices are joined by {BANDWIDTH}")

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.sample import Sample
-from placeopt.bridges.importers.task_graph import TICKS, Place, Task, TaskGraph, decimals, timed_network
+from placeopt.bridges.importers.task_graph import TICKS, Place, Task, TaskGraph, costs_text, decimals, timed_network
 from placeopt.errors import DocumentError, Issue, counted, in_file_order, visible
 from placeopt.io.document import reading
 from placeopt.io.files import StrPath, read_text
@@ -186,7 +186,7 @@ class _Reader:
             options.name or Path(self._file).stem,
             f"{Path(self._file).name}, in the format of the Standard Task Graph Set",
             {str(record.number): self._task(record, exponent) for record in records},
-            "A byte of payload stands for a tick of communication." if costs else "",
+            costs_text(exponent) if costs else "",
         )
         return graph.imported(network, options.resolution or TICKS[exponent], self._issue, notes)
 

@@ -36,14 +36,21 @@ class Configuration:
                 self._data = self._data[key]
             self._data = {key: file.data[key] for key in OUTER if key in file.data} | dict(self._data)
 
-    def size(self, key: str) -> int | None:
-        """A positive whole number; None, with an issue, without one."""
+    def size(self, key: str, *, zero: bool = False) -> int | None:
+        """A positive whole number; None, with an issue, without one. `zero` is whether 0 counts as absent."""
         value = self.optional(key)
         if value is None:
             names = NAMES.get(key, (key,))
-            if all(self._data.get(name) is None for name in names):
+            stated = self.name(key)
+            if self._data.get(stated) is None:
                 self.wrong(f"{' or '.join(names)} is missing; expected a positive whole number")
+            elif self._data[stated] == 0 and not zero:
+                self.wrong("0 is not a size; expected a positive whole number", stated)
         return value
+
+    def name(self, key: str) -> str:
+        """The name by which the configuration states a key."""
+        return next((name for name in NAMES.get(key, (key,)) if self._data.get(name) is not None), key)
 
     def optional(self, key: str) -> int | None:
         """A positive whole number; None if it is absent or zero, or, with an issue, wrong."""

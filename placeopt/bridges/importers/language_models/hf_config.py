@@ -180,7 +180,13 @@ class _Builder:
         groups = config.optional("num_key_value_heads") or heads
         size = config.optional("head_dim") or hidden // heads
         if not size:
-            config.wrong(f"{heads} is more than the hidden size {hidden}", "num_attention_heads")
+            config.wrong(f"{heads} is more than the hidden size {hidden}", config.name("num_attention_heads"))
+        elif config.optional("head_dim") is None and hidden % heads:
+            message = f"{heads} does not divide the hidden size {hidden}, and head_dim is missing"
+            config.wrong(message, config.name("num_attention_heads"))
+        if heads % groups:
+            message = f"{groups} does not divide the {heads} attention heads"
+            config.wrong(message, config.name("num_key_value_heads"))
         queries, keys = heads * size, groups * size
         found = [
             self._matrix("query", hidden, queries),
@@ -266,7 +272,7 @@ class _Builder:
                     "model_type",
                 )
             return 0, 0
-        experts, active = self._config.size("num_experts"), self._config.size("num_experts_per_tok")
+        experts, active = (self._config.size(key, zero=True) for key in ("num_experts", "num_experts_per_tok"))
         if experts is not None and active is not None and active > experts:
             self._config.wrong(f"{active} is more than the {experts} experts", "num_experts_per_tok")
         return experts or 0, active or 0

@@ -30,7 +30,7 @@ def imported(
     """
     level = options.level or LEVELS[0]
     if level not in levels:
-        raise UsageError(f"--level {level} is not a level{alternatives(level, levels)}")
+        raise UsageError(f"--level {level} is not a level of this format{alternatives(level, levels)}")
     if level == "expert" and not model.experts:
         raise UsageError(
             "--level expert needs a mixture of experts, and the model has no experts; expected layer or part"
