@@ -3,7 +3,11 @@
     quick         `placeopt.bounding.quick`: integer arithmetic, well under a second
     energetic     `placeopt.bounding.energetic`: makespan only, about a second
     sct-lp        `placeopt.bounding.sct.bound`: makespan only, up to a few seconds
+    intervals     `placeopt.bounding.intervals`: makespan only, parts of the graph, until the time limit
     relaxations   `placeopt.bounding.relaxation`: linear and integer programs, until the time limit
+
+The last two run in parallel. With one worker, the intervals run first for a part of the time, which is longer if they
+have the best bound, and again after the relaxations.
 
 Every bound holds for the original problem. The slow ones are computed after the exact passes, which keep the optimum.
 The best bound certifies the gap of any schedule.
@@ -12,12 +16,18 @@ The best bound certifies the gap of any schedule.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
+from fractions import Fraction
+from functools import partial
 
 from placeopt.bounding import quick
 from placeopt.bounding.energetic import energetic_bound
 from placeopt.bounding.heuristics import best_heuristic_value
+from placeopt.bounding.intervals import Search, available
 from placeopt.bounding.quick import Bound, narrowed_classes, prove_infeasible
 from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.bounding.sct import sct_bound
@@ -27,6 +37,12 @@ from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem, check_problem
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.solver import Clock
+
+SHARES = 0.2, 0.6
+"""Shares of the time after which the intervals let the relaxations run, with one worker: without and with a gain."""
+
+LONGEST = 30.0
+"""Most seconds of these turns."""
 
 
 def bounds(
@@ -61,14 +77,16 @@ def bounds(
     checked_call("should_stop", should_stop)
     clock = Clock(time_limit)
     found: dict[str, Bound] = {}
-    best: Value | None = None  # read by several threads while one adds bounds
+    best: Value | None = None
+    lock = threading.Lock()
 
     def add(bound: Bound) -> None:
         nonlocal best
-        found[bound.name] = bound
-        best = bound.value if best is None else max(best, bound.value)
-        if on_bound is not None:
-            on_bound(bound)
+        with lock:
+            found[bound.name] = bound
+            best = bound.value if best is None else max(best, bound.value)
+            if on_bound is not None:
+                on_bound(bound)
 
     def over() -> bool:
         return (should_stop is not None and should_stop()) or (known is not None and best is not None and best >= known)
@@ -89,14 +107,12 @@ def bounds(
             if reduced.n_tasks and metrics == ["makespan"] and not stopped():
                 add(_sct(reduced, stopped))
             if not over():
-                relaxed_bounds(
-                    reduced,
-                    time_limit=clock.remaining,
-                    workers=workers,
-                    known=best_heuristic_value(reduced) if known is None else known,
-                    on_bound=add,
-                    should_stop=over,
-                )
+                value = best_heuristic_value(reduced) if known is None else known
+                relax = partial(relaxed_bounds, reduced, known=value, on_bound=add, should_stop=over)
+                if reduced.n_tasks and metrics == ["makespan"] and available():
+                    _race(_Intervals(reduced, best, value, add, stopped), relax, clock, workers)
+                else:
+                    relax(time_limit=clock.remaining, workers=workers)
     return sorted(found.values(), key=lambda bound: -bound.value)
 
 
@@ -110,3 +126,57 @@ def _sct(problem: Problem, should_stop: Callable[[], bool]) -> Bound:
         + (f"solved to a relative gap of {solution.gap:.0e}" if solution.gap else "solved exactly")
     )
     return Bound("sct-lp", simplified(problem.objective.levels[0][0].weight * ticks), explanation, clock.elapsed)
+
+
+class _Intervals:
+    """The search for bounds by intervals, in turns."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        least: Value | None,
+        known: Value | None,
+        on_bound: Callable[[Bound], None],
+        should_stop: Callable[[], bool],
+    ) -> None:
+        self._weight = problem.objective.levels[0][0].weight
+        self._on_bound, self._should_stop, self._clock = on_bound, should_stop, Clock(None)
+        self._turn: Clock | None = None
+        self._least, self._gained = least or 0, False
+        weight = self._weight
+        self._search = Search(
+            problem,
+            known=int(Fraction(known) / weight) if weight and known is not None else None,
+            on_bound=self._prove,
+            should_stop=self._over,
+        )
+
+    def run(self, workers: int, turn: float | None = None) -> None:
+        """Continue, for at most the shares of `turn` seconds."""
+        self._turn = None if turn is None else Clock(turn)
+        with suppress(WaitingStoppedError):
+            self._search.run(workers)
+
+    def _over(self) -> bool:
+        turn = self._turn
+        late = turn is not None and turn.elapsed > min(SHARES[self._gained] * (turn.limit or 0.0), LONGEST)
+        return late or self._should_stop()
+
+    def _prove(self, ticks: int) -> None:
+        explanation = "delays of small parts of the graph, which CP-SAT solves alone, add up along its paths"
+        value = simplified(self._weight * ticks)
+        self._gained = value > self._least
+        self._on_bound(Bound("intervals", value, explanation, self._clock.elapsed))
+
+
+def _race(intervals: _Intervals, relax: Callable[..., object], clock: Clock, workers: int) -> None:
+    """Run both, in parallel or in turns."""
+    if workers == 1:
+        intervals.run(1, clock.remaining)
+        relax(time_limit=clock.remaining, workers=1)
+        intervals.run(1)
+        return
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(copy_context().run, intervals.run, workers // 2)
+        relax(time_limit=clock.remaining, workers=workers - workers // 2)
+        other.result()
