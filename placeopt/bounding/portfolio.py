@@ -6,8 +6,8 @@
     intervals     `placeopt.bounding.intervals`: makespan only, parts of the graph, until the time limit
     relaxations   `placeopt.bounding.relaxation`: linear and integer programs, until the time limit
 
-The last two run in parallel. With one worker, the intervals run first for a part of the time, which is longer if they
-have the best bound, and again after the relaxations.
+The last two run in parallel. With one worker, the intervals run first, as long as they improve, and again after the
+relaxations.
 
 Every bound holds for the original problem. The slow ones are computed after the exact passes, which keep the optimum.
 The best bound certifies the gap of any schedule.
@@ -38,11 +38,11 @@ from placeopt.model.problem import Problem, check_problem
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.solver import Clock
 
-SHARES = 0.2, 0.6
-"""Shares of the time after which the intervals let the relaxations run, with one worker: without and with a gain."""
+FIRST, PATIENCE = 0.75, 0.1
+"""With one worker, shares of the time after which the intervals let the relaxations run: in all, and without a gain."""
 
-LONGEST = 30.0
-"""Most seconds of these turns."""
+LONGEST = 120.0
+"""Seconds that count as the time for these shares, at most."""
 
 
 def bounds(
@@ -109,8 +109,13 @@ def bounds(
             if not over():
                 value = best_heuristic_value(reduced) if known is None else known
                 relax = partial(relaxed_bounds, reduced, known=value, on_bound=add, should_stop=over)
-                if reduced.n_tasks and metrics == ["makespan"] and available():
-                    _race(_Intervals(reduced, best, value, add, stopped), relax, clock, workers)
+                if (
+                    reduced.n_tasks
+                    and metrics == ["makespan"]
+                    and reduced.objective.levels[0][0].weight
+                    and available()
+                ):
+                    _race(_Intervals(reduced, value, add, stopped), relax, clock, workers)
                 else:
                     relax(time_limit=clock.remaining, workers=workers)
     return sorted(found.values(), key=lambda bound: -bound.value)
@@ -132,40 +137,37 @@ class _Intervals:
     """The search for bounds by intervals, in turns."""
 
     def __init__(
-        self,
-        problem: Problem,
-        least: Value | None,
-        known: Value | None,
-        on_bound: Callable[[Bound], None],
-        should_stop: Callable[[], bool],
+        self, problem: Problem, known: Value | None, on_bound: Callable[[Bound], None], should_stop: Callable[[], bool]
     ) -> None:
         self._weight = problem.objective.levels[0][0].weight
         self._on_bound, self._should_stop, self._clock = on_bound, should_stop, Clock(None)
-        self._turn: Clock | None = None
-        self._least, self._gained = least or 0, False
-        weight = self._weight
+        self._turns: tuple[Clock, Clock] | None = None
         self._search = Search(
             problem,
-            known=int(Fraction(known) / weight) if weight and known is not None else None,
+            known=None if known is None else int(Fraction(known) / self._weight),
             on_bound=self._prove,
             should_stop=self._over,
         )
 
-    def run(self, workers: int, turn: float | None = None) -> None:
-        """Continue, for at most the shares of `turn` seconds."""
-        self._turn = None if turn is None else Clock(turn)
+    def run(self, workers: int, seconds: float | None = None) -> None:
+        """Continue; stop early, for a part of these seconds and without a gain."""
+        if seconds is None:
+            self._turns = None
+        else:
+            counted = min(seconds, LONGEST)
+            self._turns = Clock(FIRST * counted), Clock(PATIENCE * counted)
         with suppress(WaitingStoppedError):
             self._search.run(workers)
 
     def _over(self) -> bool:
-        turn = self._turn
-        late = turn is not None and turn.elapsed > min(SHARES[self._gained] * (turn.limit or 0.0), LONGEST)
-        return late or self._should_stop()
+        return (self._turns is not None and any(each.over for each in self._turns)) or self._should_stop()
 
     def _prove(self, ticks: int) -> None:
+        if self._turns is not None:
+            first, patience = self._turns
+            self._turns = first, Clock(patience.limit)
         explanation = "delays of small parts of the graph, which CP-SAT solves alone, add up along its paths"
         value = simplified(self._weight * ticks)
-        self._gained = value > self._least
         self._on_bound(Bound("intervals", value, explanation, self._clock.elapsed))
 
 

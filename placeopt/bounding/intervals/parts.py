@@ -45,7 +45,7 @@ class Parts:
 
     def nearest(self, v: int, most: int) -> Int:
         """(s,) the task and its ancestors with the largest heads, ascending: at most `most` tasks."""
-        problem, least = self.problem, self.head.min(axis=1)
+        problem = self.problem
         found, seen, waiting = [v], {v}, [(0, v)]
         while waiting:
             _, w = heapq.heappop(waiting)
@@ -56,7 +56,7 @@ class Parts:
             for u in producers(problem, w).tolist():
                 if u not in seen:
                     seen.add(u)
-                    heapq.heappush(waiting, (-int(least[u]), u))
+                    heapq.heappush(waiting, (-int(self.head[u].min()), u))
         return np.array(sorted(found), dtype=np.int64)
 
     def before(self, tasks: Int, v: int, c: int | None) -> tuple[Problem, int]:
