@@ -16,11 +16,14 @@ from placeopt.bounding.quick import best_bound, narrowed_classes
 from placeopt.bounding.quick.paths import windows
 from placeopt.model.arrays import Bool, Float, Int
 
-LARGEST = 4_000
-"""Tasks above which there are no anchors: the ancestors of all tasks take n² bytes."""
+LARGEST = 2_500
+"""Tasks above which there are no anchors: the ancestors of all tasks take 8 n² bytes."""
 
 COUNT = 12
-"""Number of anchors."""
+"""Most anchors."""
+
+IDLE = 3
+"""Anchors without a gain after which the others are left out."""
 
 
 def anchors(heads: Heads, before: Bool) -> list[int]:
@@ -44,13 +47,17 @@ def _load(heads: Heads, inside: Bool, work: Float) -> Float:
     return np.maximum(total, busiest)
 
 
-def raise_anchor(heads: Heads, v: int, ancestors: Int) -> None:
-    """Raise the heads of a task by quick bounds of the part of all its `ancestors`, itself included, ascending."""
+def raise_anchor(heads: Heads, v: int, ancestors: Int) -> bool:
+    """Raise the heads of a task by quick bounds of the part of all its `ancestors`, itself included, ascending.
+
+    Returns whether the least of them is raised.
+    """
     part, origin = heads.parts.before(ancestors, v, None)
     bound = int(best_bound(part).value)
     classes = narrowed_classes(part)
     if grouped(classes):
         bound = max(bound, packed_bound(classes, windows(classes), heads.should_stop))
     row = heads.head[v]
-    raised = origin + bound - heads.classes.duration[v]
-    row[row < FAR] = np.maximum(row, raised)[row < FAR]
+    least, open_ = int(row.min()), row < FAR
+    row[open_] = np.maximum(row, origin + bound - heads.classes.duration[v])[open_]
+    return int(row.min()) > least

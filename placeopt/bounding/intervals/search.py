@@ -9,7 +9,7 @@ from contextvars import copy_context
 
 import numpy as np
 
-from placeopt.bounding.intervals.anchors import LARGEST, anchors, raise_anchor
+from placeopt.bounding.intervals.anchors import IDLE, LARGEST, anchors, raise_anchor
 from placeopt.bounding.intervals.packing import grouped, packed_bound
 from placeopt.bounding.intervals.parts import FAR, mirror, reachability
 from placeopt.bounding.intervals.passes import SOLVER, Heads, narrow
@@ -113,10 +113,13 @@ class Search:
         before = reachability(self._sides[0].problem)
         chosen = anchors(self._sides[0], before)
         for side, reached in zip(self._sides, (before, before.T), strict=True):
+            idle = 0
             for v in chosen:
                 yield
-                raise_anchor(side, v, np.flatnonzero(reached[v]))
+                idle = 0 if raise_anchor(side, v, np.flatnonzero(reached[v])) else idle + 1
                 self._raised(v)
+                if idle == IDLE:
+                    break
             for v in side.problem.order.tolist():
                 side.propagate(v)
                 self._raised(v)
