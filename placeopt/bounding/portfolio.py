@@ -6,8 +6,8 @@
     intervals     `placeopt.bounding.intervals`: makespan only, parts of the graph, until the time limit
     relaxations   `placeopt.bounding.relaxation`: linear and integer programs, until the time limit
 
-The last two run in parallel. With one worker, the intervals run first, as long as they improve, and again after the
-relaxations.
+The last two run in parallel. With one worker, they take turns: the intervals as long as they improve, the relaxations
+as long as theirs is the best bound or they are new, the intervals until they end, the relaxations again if stopped.
 
 Every bound holds for the original problem. The slow ones are computed after the exact passes, which keep the optimum.
 The best bound certifies the gap of any schedule.
@@ -38,8 +38,11 @@ from placeopt.model.problem import Problem, check_problem
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.solver import Clock
 
-FIRST, PATIENCE = 0.75, 0.1
-"""With one worker, shares of the time after which the intervals let the relaxations run: in all, and without a gain."""
+FIRST, PATIENCE = 0.75, 0.15
+"""With one worker, shares of the time after which the first turn of the intervals ends: in all, and without a gain."""
+
+RELAXING = 0.25
+"""With one worker, share of the time after which the relaxations stop if no bound of theirs is the best."""
 
 LONGEST = 120.0
 """Seconds that count as the time for these shares, at most."""
@@ -108,16 +111,16 @@ def bounds(
                 add(_sct(reduced, stopped))
             if not over():
                 value = best_heuristic_value(reduced) if known is None else known
-                relax = partial(relaxed_bounds, reduced, known=value, on_bound=add, should_stop=over)
+                relax = partial(relaxed_bounds, reduced, known=value)
                 if (
                     reduced.n_tasks
                     and metrics == ["makespan"]
                     and reduced.objective.levels[0][0].weight
                     and available()
                 ):
-                    _race(_Intervals(reduced, value, add, stopped), relax, clock, workers)
+                    _race(_Intervals(reduced, value, add, stopped), relax, clock, workers, add, over, lambda: best)
                 else:
-                    relax(time_limit=clock.remaining, workers=workers)
+                    relax(time_limit=clock.remaining, workers=workers, on_bound=add, should_stop=over)
     return sorted(found.values(), key=lambda bound: -bound.value)
 
 
@@ -171,14 +174,38 @@ class _Intervals:
         self._on_bound(Bound("intervals", value, explanation, self._clock.elapsed))
 
 
-def _race(intervals: _Intervals, relax: Callable[..., object], clock: Clock, workers: int) -> None:
+def _race(
+    intervals: _Intervals,
+    relax: Callable[..., object],
+    clock: Clock,
+    workers: int,
+    add: Callable[[Bound], None],
+    over: Callable[[], bool],
+    best: Callable[[], Value | None],
+) -> None:
     """Run both, in parallel or in turns."""
-    if workers == 1:
-        intervals.run(1, clock.remaining)
-        relax(time_limit=clock.remaining, workers=1)
-        intervals.run(1)
+    whole = partial(relax, on_bound=add, should_stop=over)
+    if workers > 1:
+        with ThreadPoolExecutor(1) as pool:
+            other = pool.submit(copy_context().run, intervals.run, workers // 2)
+            whole(time_limit=clock.remaining, workers=workers - workers // 2)
+            other.result()
         return
-    with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(copy_context().run, intervals.run, workers // 2)
-        relax(time_limit=clock.remaining, workers=workers - workers // 2)
-        other.result()
+    intervals.run(1, clock.remaining)
+    turn = Clock(RELAXING * min(LONGEST if clock.remaining is None else clock.remaining, LONGEST))
+    known, leading, cut = best(), False, False
+
+    def lead(bound: Bound) -> None:
+        nonlocal leading
+        leading = leading or known is None or bound.value > known
+        add(bound)
+
+    def late() -> bool:
+        nonlocal cut
+        cut = cut or (turn.over and not leading)
+        return cut or over()
+
+    relax(time_limit=clock.remaining, workers=1, on_bound=lead, should_stop=late)
+    intervals.run(1)
+    if cut and not clock.over and not over():
+        whole(time_limit=clock.remaining, workers=1)

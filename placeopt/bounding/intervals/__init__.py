@@ -2,10 +2,12 @@
 
 **Definitions.** A schedule runs task w on a device of class D(w). H[w, c] is a *head*: in every schedule with D(w) = c,
 w starts at H[w, c] or later. Q[w, c] is a *tail*: the makespan is at least Q[w, c] after the end of w. p[w, c] is the
-duration. The quick bounds give the first heads and tails (`placeopt.bounding.quick.paths`). The *part before v on c* of
-a set S of tasks that contains v and some of its ancestors, with R = the least head of the tasks of S on any class,
+duration. The quick bounds give the first heads and tails (`placeopt.bounding.quick.paths`). With deadlines, "every
+schedule" means those that end by the horizon of `placeopt.bounding.quick.deadlines`; one of them is optimal. Let S be a
+set of tasks that contains v and some of its ancestors, and R the least head of the tasks of S on any class. The *part
+before v on c* of S
 
-- contains the tasks of S, the edges between them, and their groups, separations, memory and ports;
+- contains the tasks of S, the edges between them, and their groups, separations, memory and ports, without deadlines;
 - releases w at H[w, d] - R on a device of class d;
 - allows v only on the devices of class c.
 

@@ -1,4 +1,4 @@
-"""Parts of a problem as problems of their own, and the mirror of a problem."""
+"""Build parts of a problem as separate problems, and the mirror of a problem."""
 
 from __future__ import annotations
 
