@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -252,6 +253,20 @@ class TestPortfolio:
         for workers in (1, 2, 4):
             found = {bound.name: bound.value for bound in bounds(diamonds(6), time_limit=60, workers=workers)}
             assert found["intervals"] == 55 > found["critical-path"]
+
+    def test_relaxations_without_a_gain_stop_and_run_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        turns: list[bool] = []
+
+        def relaxed(*_: object, should_stop: Callable[[], bool], **__: object) -> None:
+            turns.append(should_stop())
+
+        monkeypatch.setattr("placeopt.bounding.portfolio.relaxed_bounds", relaxed)
+        assert bounds(diamonds(6), time_limit=60)[0].value == 55
+        assert turns == [False]
+        turns.clear()
+        monkeypatch.setattr("placeopt.bounding.portfolio.RELAXING", 0.0)
+        assert bounds(diamonds(6), time_limit=60)[0].value == 55
+        assert turns == [True, False]
 
     def test_a_weight_scales_them(self) -> None:
         level = (Term("makespan", 0.5),)
