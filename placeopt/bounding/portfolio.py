@@ -3,7 +3,11 @@
     quick         `placeopt.bounding.quick`: integer arithmetic, well under a second
     energetic     `placeopt.bounding.energetic`: makespan only, about a second
     sct-lp        `placeopt.bounding.sct.bound`: makespan only, up to a few seconds
+    intervals     `placeopt.bounding.intervals`: makespan only, parts of the graph, until the time limit
     relaxations   `placeopt.bounding.relaxation`: linear and integer programs, until the time limit
+
+The last two run in parallel. With one worker, they take turns: the intervals as long as they improve, the relaxations
+as long as theirs is the best bound or they are new, the intervals until they end, the relaxations again if stopped.
 
 Every bound holds for the original problem. The slow ones are computed after the exact passes, which keep the optimum.
 The best bound certifies the gap of any schedule.
@@ -12,12 +16,18 @@ The best bound certifies the gap of any schedule.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
+from fractions import Fraction
+from functools import partial
 
 from placeopt.bounding import quick
 from placeopt.bounding.energetic import energetic_bound
 from placeopt.bounding.heuristics import best_heuristic_value
+from placeopt.bounding.intervals import Search, available
 from placeopt.bounding.quick import Bound, narrowed_classes, prove_infeasible
 from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.bounding.sct import sct_bound
@@ -27,6 +37,15 @@ from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem, check_problem
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.solver import Clock
+
+FIRST, PATIENCE = 0.75, 0.15
+"""With one worker, shares of the time after which the first turn of the intervals ends: in all, and without a gain."""
+
+RELAXING = 0.25
+"""With one worker, share of the time after which the relaxations stop if no bound of theirs is the best."""
+
+LONGEST = 120.0
+"""Seconds that count as the time for these shares, at most."""
 
 
 def bounds(
@@ -61,14 +80,16 @@ def bounds(
     checked_call("should_stop", should_stop)
     clock = Clock(time_limit)
     found: dict[str, Bound] = {}
-    best: Value | None = None  # read by several threads while one adds bounds
+    best: Value | None = None
+    lock = threading.Lock()
 
     def add(bound: Bound) -> None:
         nonlocal best
-        found[bound.name] = bound
-        best = bound.value if best is None else max(best, bound.value)
-        if on_bound is not None:
-            on_bound(bound)
+        with lock:
+            found[bound.name] = bound
+            best = bound.value if best is None else max(best, bound.value)
+            if on_bound is not None:
+                on_bound(bound)
 
     def over() -> bool:
         return (should_stop is not None and should_stop()) or (known is not None and best is not None and best >= known)
@@ -89,14 +110,17 @@ def bounds(
             if reduced.n_tasks and metrics == ["makespan"] and not stopped():
                 add(_sct(reduced, stopped))
             if not over():
-                relaxed_bounds(
-                    reduced,
-                    time_limit=clock.remaining,
-                    workers=workers,
-                    known=best_heuristic_value(reduced) if known is None else known,
-                    on_bound=add,
-                    should_stop=over,
-                )
+                value = best_heuristic_value(reduced) if known is None else known
+                relax = partial(relaxed_bounds, reduced, known=value)
+                if (
+                    reduced.n_tasks
+                    and metrics == ["makespan"]
+                    and reduced.objective.levels[0][0].weight
+                    and available()
+                ):
+                    _race(_Intervals(reduced, value, add, stopped), relax, clock, workers, add, over, lambda: best)
+                else:
+                    relax(time_limit=clock.remaining, workers=workers, on_bound=add, should_stop=over)
     return sorted(found.values(), key=lambda bound: -bound.value)
 
 
@@ -110,3 +134,78 @@ def _sct(problem: Problem, should_stop: Callable[[], bool]) -> Bound:
         + (f"solved to a relative gap of {solution.gap:.0e}" if solution.gap else "solved exactly")
     )
     return Bound("sct-lp", simplified(problem.objective.levels[0][0].weight * ticks), explanation, clock.elapsed)
+
+
+class _Intervals:
+    """The search for bounds by intervals, in turns."""
+
+    def __init__(
+        self, problem: Problem, known: Value | None, on_bound: Callable[[Bound], None], should_stop: Callable[[], bool]
+    ) -> None:
+        self._weight = problem.objective.levels[0][0].weight
+        self._on_bound, self._should_stop, self._clock = on_bound, should_stop, Clock(None)
+        self._turns: tuple[Clock, Clock] | None = None
+        self._search = Search(
+            problem,
+            known=None if known is None else int(Fraction(known) / self._weight),
+            on_bound=self._prove,
+            should_stop=self._over,
+        )
+
+    def run(self, workers: int, seconds: float | None = None) -> None:
+        """Continue; stop early, for a part of these seconds and without a gain."""
+        if seconds is None:
+            self._turns = None
+        else:
+            counted = min(seconds, LONGEST)
+            self._turns = Clock(FIRST * counted), Clock(PATIENCE * counted)
+        with suppress(WaitingStoppedError):
+            self._search.run(workers)
+
+    def _over(self) -> bool:
+        return (self._turns is not None and any(each.over for each in self._turns)) or self._should_stop()
+
+    def _prove(self, ticks: int) -> None:
+        if self._turns is not None:
+            first, patience = self._turns
+            self._turns = first, Clock(patience.limit)
+        explanation = "delays of small parts of the graph, which CP-SAT solves alone, add up along its paths"
+        value = simplified(self._weight * ticks)
+        self._on_bound(Bound("intervals", value, explanation, self._clock.elapsed))
+
+
+def _race(
+    intervals: _Intervals,
+    relax: Callable[..., object],
+    clock: Clock,
+    workers: int,
+    add: Callable[[Bound], None],
+    over: Callable[[], bool],
+    best: Callable[[], Value | None],
+) -> None:
+    """Run both, in parallel or in turns."""
+    whole = partial(relax, on_bound=add, should_stop=over)
+    if workers > 1:
+        with ThreadPoolExecutor(1) as pool:
+            other = pool.submit(copy_context().run, intervals.run, workers // 2)
+            whole(time_limit=clock.remaining, workers=workers - workers // 2)
+            other.result()
+        return
+    intervals.run(1, clock.remaining)
+    turn = Clock(RELAXING * min(LONGEST if clock.remaining is None else clock.remaining, LONGEST))
+    known, leading, cut = best(), False, False
+
+    def lead(bound: Bound) -> None:
+        nonlocal leading
+        leading = leading or known is None or bound.value > known
+        add(bound)
+
+    def late() -> bool:
+        nonlocal cut
+        cut = cut or (turn.over and not leading)
+        return cut or over()
+
+    relax(time_limit=clock.remaining, workers=1, on_bound=lead, should_stop=late)
+    intervals.run(1)
+    if cut and not clock.over and not over():
+        whole(time_limit=clock.remaining, workers=1)
