@@ -1,0 +1,68 @@
+"""Find the least makespan of a fork by deciding makespans, from the lower bound upwards.
+
+Each pair of devices of the source and the sink has its own lower bound. The pair with the least one is next, so the
+least of all bounds is a lower bound of the problem at any time. The decided makespan lies a step above the bound. The
+step doubles when there is no such schedule, and halves when there is one.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from placeopt.errors import InternalError
+from placeopt.solver import Termination
+
+from ..._runs.solve_run import SolveRun
+from ..._runs.validity import valid_forms
+from .model import Model
+from .shape import Fork, placed, placements
+
+
+def solve_fork(
+    run: SolveRun, fork: Fork, least: int, most: int, *, workers: int, seconds: float | None, work: float | None
+) -> Termination | None:
+    """Offer an optimal schedule and its bound to a run; return how it ends, None if a limit is reached before.
+
+    Parameters
+    ----------
+    least, most
+        A lower bound of the makespan, and a makespan that some schedule does not exceed if there are any.
+    seconds, work
+        Limits of the time, and of CP-SAT's deterministic time; None for no limit.
+    """
+    cases = ((ends, placed(fork, *ends)) for ends in placements(fork))
+    left = [(max(least, case.least), at, ends, 1) for at, (ends, case) in enumerate(cases) if case is not None]
+    heapq.heapify(left)
+    until = None if seconds is None else run.clock.elapsed + seconds
+    while left:
+        low, at, ends, step = left[0]
+        if run.best.values is not None:
+            most = int(run.best.values[0]) - 1
+            run.best.raise_bound(min(low, most + 1))
+            reached = run.first_level_reached(run.best.bound)
+            if reached is not None:
+                return reached
+        if low > most:
+            break
+        remaining = None if until is None else until - run.clock.elapsed
+        if run.stopped() or (remaining is not None and remaining <= 0) or (work is not None and work <= 0):
+            return None
+        case = placed(fork, *ends)
+        assert case is not None
+        makespan = min(low + step - 1, most)
+        model = Model(case, makespan)
+        outcome = model.solve(
+            seconds=remaining, work=work, seed=run.options.seed, workers=workers, should_stop=run.options.should_stop
+        )
+        work = None if work is None else work - outcome.work
+        run.stats["decisions"] = run.stats.get("decisions", 0) + 1
+        if outcome.solved:
+            found = next(valid_forms(fork.problem, model.schedule(outcome.solver.value)), None)
+            if found is None or not run.best.offer(found):
+                raise InternalError(f"cp-sat: a wrong schedule of a fork (problem {fork.problem.fingerprint()})")
+            heapq.heapreplace(left, (low, at, ends, max(step // 2, 1)))
+        elif outcome.status == "INFEASIBLE":
+            heapq.heapreplace(left, (makespan + 1, at, ends, 2 * step))
+        else:
+            return None
+    return Termination.INFEASIBLE
