@@ -100,6 +100,7 @@ class Model:
             self.cp.add(cp_model.LinearExpr.sum([literal for _, literal in starts[i]]) == x)
         for literals in running.values():
             self.cp.add(cp_model.LinearExpr.sum(literals) <= len(pool.devices))
+        self._limit_windows(pool, latest)
         return starts
 
     def _by_interval(self, pool: Pool, latest: Int) -> dict[int, cp_model.IntVar]:
@@ -111,10 +112,15 @@ class Model:
             starts[i] = self.cp.new_int_var(int(pool.head[i]), int(latest[i]) - ticks, "")
             intervals.append(self.cp.new_optional_fixed_size_interval_var(starts[i], ticks, x, ""))
         self.cp.add_cumulative(intervals, [1] * len(intervals), len(pool.devices))
-        for a in _levels(pool.head[list(starts)]):
-            for b in _levels(latest[list(starts)]):
-                self._limit_work(pool, latest, a, b)
+        self._limit_windows(pool, latest)
         return starts
+
+    def _limit_windows(self, pool: Pool, latest: Int) -> None:
+        """Add the rows for windows."""
+        tasks = list(self.on[-1])
+        for a in _levels(pool.head[tasks]):
+            for b in _levels(latest[tasks]):
+                self._limit_work(pool, latest, a, b)
 
     def solve(
         self, *, seconds: float | None, work: float | None, seed: int, workers: int, should_stop: Callable[[], bool]
