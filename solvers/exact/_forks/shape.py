@@ -20,8 +20,6 @@ The conditions for this reduction are checked by `fork_of`:
 
 - The objective is the makespan alone, without port contention.
 - No device can run out of memory, no two tasks share a device by a group, and none are separated.
-- Inner tasks take time, on every device that may run them: a task of no duration may start at the end of another, so a
-  pool cannot be treated as in `placeopt_solvers.exact._forks.model`.
 """
 
 from __future__ import annotations
@@ -101,7 +99,7 @@ def fork_of(problem: Problem) -> Fork | None:
     if not np.all((begin == (-1 if source is None else source)) | (end == (-1 if sink is None else sink))):
         return None
     inner = np.array([i for i in range(n) if i not in (source, sink)], dtype=np.int64)
-    if len(inner) == 0 or not (problem.duration[inner] > 0)[problem.feasible[inner]].all():
+    if len(inner) == 0:
         return None
     received, sent = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     # Of parallel edges the largest payload counts: it arrives last.
