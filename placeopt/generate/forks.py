@@ -1,6 +1,6 @@
 """Generate random forks, joins, fork-joins and trees on identical devices: small problems that are hard for their size.
 
-Exact methods for P | prec, c_ij | Cmax are compared on graphs of these kinds (M. Orr, O. Sinnen: Optimal task scheduling
+Exact methods for P | prec, c_ij | Cmax are compared on such graphs (M. Orr, O. Sinnen: Optimal task scheduling
 benefits from a duplicate-free state-space, 2019, doi:10.48550/arXiv.1901.06899). All random numbers come from NumPy's
 seeded PCG64: the same arguments give the same document.
 """
