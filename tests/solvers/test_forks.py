@@ -15,6 +15,7 @@ from placeopt_solvers.exact._forks.shape import fork_of, placed, placements
 from placeopt_solvers.exact.cp_sat import CpSat
 
 import placeopt as po
+from placeopt.bounding.engines import BuildStoppedError
 from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
@@ -97,7 +98,7 @@ def test_every_makespan_is_decided_as_by_the_oracle(kind: str) -> None:
             for case in cases:
                 if span < case.least:
                     continue
-                question = Model(case, span)
+                question = Model(case, span, lambda: False)
                 outcome = question.solve(seconds=60, work=None, seed=0, workers=1, should_stop=lambda: False)
                 assert outcome.status in ("OPTIMAL", "INFEASIBLE")
                 if outcome.solved:
@@ -198,6 +199,15 @@ def test_a_limit_leaves_the_rest_to_the_general_model() -> None:
     assert answer.termination is Termination.COMPLETED
     assert answer.schedule is not None
     assert valid(problem, answer.schedule)
+
+
+def test_building_the_model_can_be_stopped() -> None:
+    fork = fork_of(large_fork("fork", 9, 2, 1))
+    assert fork is not None
+    case = placed(fork, 0, None)
+    assert case is not None
+    with pytest.raises(BuildStoppedError, match=r"^$"):
+        Model(case, 50, lambda: True)
 
 
 def test_the_setting_turns_it_off() -> None:

@@ -36,8 +36,8 @@ SHARE, LONGEST = 0.1, 4.0
 PROBED = 6_000
 """Variables above which presolve does not probe: at 40,000, probing took 35 s and found almost nothing."""
 
-FORKS = 0.5
-"""Part of the time limit for the model of forks."""
+FORKS = 0.8, 60.0
+"""Part of the time limit for the model of forks, and its seconds without a limit."""
 
 NEARLY = 0.9
 """Share of the time limit after which the time limit is the reason why CP-SAT ended."""
@@ -101,6 +101,7 @@ class CpSatRun(ExactRun["Expression"]):
         ended = self._solve_fork(least)
         if ended is not None:
             return self.ended(ended)
+        least = least if self.best.bound is None else max(least, self.best.bound)
         if self.settings.hint and self._anneal(least):
             ended = self.first_level_reached(least)
             if ended is not None:
@@ -135,16 +136,18 @@ class CpSatRun(ExactRun["Expression"]):
             return None
         from .._forks.search import solve_fork  # loads OR-Tools
 
-        remaining, work = self.clock.remaining, self.settings.work
+        (share, longest), remaining, work = FORKS, self.clock.remaining, self.settings.work
         ended = solve_fork(
             self,
             fork,
             math.ceil(least),
             most,
             workers=1 if self.settings.deterministic else self.options.workers,
-            seconds=None if remaining is None or work is not None else remaining * FORKS,
-            work=None if work is None else work * FORKS,
+            seconds=longest if remaining is None else remaining * (share if work is None else 1.0),
+            work=None if work is None else work * share,
         )
+        if ended is None and work is None:
+            self.varies_by = "clock"
         return self.no_solution(0, self.engine) if ended is Termination.INFEASIBLE else ended
 
     def _anneal(self, least: Value) -> bool:

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 from ortools.sat.python import cp_model
 
-from placeopt.bounding.engines import cp_sat
+from placeopt.bounding.engines import BuildStoppedError, cp_sat
 from placeopt.model.arrays import Int
 from placeopt.model.schedule import Schedule
 
@@ -64,14 +64,24 @@ class Machine:
 
 
 class Model:
-    """The question whether there is a schedule of at most `makespan` ticks."""
+    """The question whether there is a schedule of at most `makespan` ticks.
 
-    def __init__(self, placed: Placed, makespan: int) -> None:
+    Raises
+    ------
+    BuildStoppedError
+        If `stopped` returned true.
+    """
+
+    def __init__(self, placed: Placed, makespan: int, stopped: Callable[[], bool]) -> None:
         self.placed, self.makespan = placed, makespan
         self.cp = cp_model.CpModel()
         self.machines: list[Machine] = []
         for pool in placed.pools:
-            same = [self._add_machine(pool, device) for device in pool.devices]
+            same: list[Machine] = []
+            for device in pool.devices:
+                if stopped():
+                    raise BuildStoppedError
+                same.append(self._add_machine(pool, device))
             self._order_machines(same)
             self.machines += same
         for i in range(len(placed.fork.inner)):

@@ -8,7 +8,9 @@ step doubles when there is no such schedule, and halves when there is one.
 from __future__ import annotations
 
 import heapq
+import math
 
+from placeopt.bounding.engines import BuildStoppedError
 from placeopt.errors import InternalError
 from placeopt.solver import Termination
 
@@ -33,7 +35,11 @@ def solve_fork(
     cases = ((ends, placed(fork, *ends)) for ends in placements(fork))
     left = [(max(least, case.least), at, ends, 1) for at, (ends, case) in enumerate(cases) if case is not None]
     heapq.heapify(left)
-    until = None if seconds is None else run.clock.elapsed + seconds
+    until = math.inf if seconds is None else run.clock.elapsed + seconds
+
+    def stopped() -> bool:
+        return run.stopped() or run.clock.elapsed >= until or (work is not None and work <= 0)
+
     while left:
         low, at, ends, step = left[0]
         if run.best.values is not None:
@@ -44,15 +50,19 @@ def solve_fork(
                 return reached
         if low > most:
             break
-        remaining = None if until is None else until - run.clock.elapsed
-        if run.stopped() or (remaining is not None and remaining <= 0) or (work is not None and work <= 0):
-            return None
+        makespan = min(low + step - 1, most)
         case = placed(fork, *ends)
         assert case is not None
-        makespan = min(low + step - 1, most)
-        model = Model(case, makespan)
+        try:
+            model = Model(case, makespan, stopped)
+        except BuildStoppedError:
+            return None
         outcome = model.solve(
-            seconds=remaining, work=work, seed=run.options.seed, workers=workers, should_stop=run.options.should_stop
+            seconds=None if until == math.inf else max(until - run.clock.elapsed, 0.0),
+            work=work,
+            seed=run.options.seed,
+            workers=workers,
+            should_stop=run.options.should_stop,
         )
         work = None if work is None else work - outcome.work
         run.stats["decisions"] = run.stats.get("decisions", 0) + 1
