@@ -131,6 +131,20 @@ def test_graphs_that_the_general_model_leaves_open_are_proved(kind: str) -> None
         assert result.objective == result.bound
 
 
+def test_scaled_times_and_weights_keep_the_optimum() -> None:
+    problem = large_fork("fork-join", 9, 3, 1)
+    plain = answered(problem)
+    # Times with the common divisor 6 are solved in ticks of 6, with the sixfold weight.
+    long = replace(problem, duration=problem.duration * 6, payload=problem.payload * 6)
+    scaled = answered(replace(long, objective=Objective(((Term("makespan", 0.5),),))))
+    assert plain.bound is not None
+    assert scaled.bound == 3 * plain.bound
+    for answer in (plain, scaled):
+        assert answer.termination is Termination.OPTIMAL
+        assert answer.stats["decisions"] > 0
+        assert "variables" not in answer.stats
+
+
 def test_one_worker_gives_the_same_answer_twice() -> None:
     problem = large_fork("fork-join", 16, 4, 2)
     first, second = (po.solve(problem, "auto", time_limit=60, workers=1) for _ in range(2))
@@ -178,6 +192,7 @@ def fork(**changes: Any) -> Problem:
         {"resident": [1] * 4, "capacity": [3, 9]},
         {"objective": Objective(((Term("makespan"),), (Term("total_cost"),)))},
         {"objective": Objective(((Term("max_load"),),))},
+        {"objective": Objective(((Term("makespan", 0),),))},
     ],
     ids=str,
 )

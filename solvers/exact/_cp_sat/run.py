@@ -140,7 +140,7 @@ class CpSatRun(ExactRun["Expression"]):
         ended = solve_fork(
             self,
             fork,
-            math.ceil(least),
+            math.ceil(least / fork.weight),
             most,
             workers=1 if self.settings.deterministic else self.options.workers,
             seconds=longest if remaining is None else remaining * (share if work is None else 1.0),

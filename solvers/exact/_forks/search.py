@@ -12,6 +12,7 @@ import math
 
 from placeopt.bounding.engines import BuildStoppedError
 from placeopt.errors import InternalError
+from placeopt.model.objective import simplified
 from placeopt.solver import Termination
 
 from ..._runs.solve_run import SolveRun
@@ -43,8 +44,8 @@ def solve_fork(
     while left:
         low, at, ends, step = left[0]
         if run.best.values is not None:
-            most = int(run.best.values[0]) - 1
-            run.best.raise_bound(min(low, most + 1))
+            most = int(run.best.values[0] / fork.weight) - 1
+            run.best.raise_bound(simplified(min(low, most + 1) * fork.weight))
             reached = run.first_level_reached(run.best.bound)
             if reached is not None:
                 return reached

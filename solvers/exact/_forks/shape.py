@@ -18,7 +18,7 @@ left. Devices with the same durations, heads and latest ends form a *pool* of id
 
 The conditions for this reduction are checked by `fork_of`:
 
-- The objective is the makespan alone, without port contention.
+- The objective is the makespan alone, with any weight, and there is no port contention.
 - No device can run out of memory, no two tasks share a device by a group, and none are separated.
 """
 
@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -41,6 +42,7 @@ class Fork:
     """A fork, a join, a fork-join or independent tasks; k inner tasks, m devices."""
 
     problem: Problem
+    weight: Fraction  # of the makespan in the objective, which time scaling changes
     source: int | None
     sink: int | None
     inner: Int  # (k,) the inner tasks
@@ -88,7 +90,9 @@ class Placed:
 
 def fork_of(problem: Problem) -> Fork | None:
     """Return the fork that a problem is; None if it is not one or does not meet the conditions. O(n m + e)."""
-    if problem.objective.single != "makespan" or problem.contention != "none" or len(problem.separation):
+    weights = [term.weight for term in problem.objective.levels[0] if term.metric == "makespan"]
+    alone = problem.objective.metrics == ("makespan",) and len(problem.objective.levels) == len(weights) == 1
+    if not alone or weights[0] == 0 or problem.contention != "none" or len(problem.separation):
         return None
     n, begin, end = problem.n_tasks, problem.edge_source, problem.edge_target
     if n == 0 or problem.n_groups < n or bounded_devices(problem):
@@ -109,7 +113,7 @@ def fork_of(problem: Problem) -> Fork | None:
         np.maximum.at(sent, begin[end == sink], problem.payload[end == sink])
     both = (begin == source) & (end == sink) if source is not None and sink is not None else np.zeros(0, dtype=bool)
     direct = int(problem.payload[both].max()) if both.any() else None
-    return Fork(problem, source, sink, inner, received[inner], sent[inner], direct)
+    return Fork(problem, weights[0], source, sink, inner, received[inner], sent[inner], direct)
 
 
 def placements(fork: Fork) -> Iterator[tuple[int | None, int | None]]:
