@@ -6,6 +6,9 @@ Memory is a knapsack or a cumulative resource (`_cp_sat.memory`). CP-SAT is that
 Gay: The CP-SAT-LP solver, CP 2023, doi:10.4230/LIPIcs.CP.2023.3). Complete hints, symmetry breaking between
 interchangeable devices, and heads, tails and bounds from `placeopt.bounding.quick` make it fast.
 
+Forks, joins and fork-joins have a model of their own (`_forks`): with the devices of the source and the sink fixed, the
+other tasks are independent. It runs first, for most of the time limit at most.
+
 The best schedule ever seen is returned, including that of the heuristics at the start. A lexicographic objective is
 minimised level by level, each with the values of the levels before as limits and the incumbent as hint.
 """

@@ -96,8 +96,11 @@ def detours(problem: Problem, settings: StartSettings) -> Int:
     return np.where(problem.feasible, problem.duration - least[:, None], 0)
 
 
-def make_pairs(problem: Problem, sequence: Int, work: Int) -> Pairs:
-    """Return an empty queue; `sequence` (n,) are the tasks in the order that breaks ties, `work` is as in `Pairs`."""
+def make_pairs(problem: Problem, sequence: Int, work: Int, times: int = 1) -> Pairs:
+    """Return an empty queue; `sequence` (n,) are the tasks in the order that breaks ties, `work` is as in `Pairs`.
+
+    A task may be queued up to `times` times for one device.
+    """
     n, m = problem.n_tasks, problem.n_devices
     rank = np.empty(n, dtype=np.int64)
     rank[sequence] = np.arange(n)
@@ -106,8 +109,8 @@ def make_pairs(problem: Problem, sequence: Int, work: Int) -> Pairs:
         sequence=sequence,
         rank=rank,
         missing=np.diff(problem.in_start),
-        later=make_heaps(n, m),
-        now=make_heaps(n, m),
+        later=make_heaps(times * n, m),
+        now=make_heaps(times * n, m),
         worth=np.full(m, NEVER, dtype=np.int64),
         head=np.full(m, -1, dtype=np.int64),
         last=np.full(n, -1, dtype=np.int64),

@@ -82,7 +82,8 @@ class Flb(Constructive):
 def schedule_two_pairs(problem: Problem, groups: Groups, sequence: Int, work: Int) -> PartialSchedule:
     """Schedule the better of the two pairs until none is left; ties go by `sequence` (n,), `work` is as in `Pairs`."""
     enabled = make_heaps(problem.n_tasks, problem.n_devices)
-    return run_loop(problem, groups, place_by_type, make_pairs(problem, sequence, work), enabled)
+    # A task that lost its EP type is queued again if its group then gets a home, which may be the same device.
+    return run_loop(problem, groups, place_by_type, make_pairs(problem, sequence, work, times=2), enabled)
 
 
 @kernel(ready_time, can_host, last_message, push, enqueue_on, loosen, allocates=False)

@@ -543,3 +543,15 @@ def test_a_slower_device_counts_as_one_that_starts_that_much_later(name: str) ->
     assert sorted(zip(devices, starts, strict=True)) == [(0, 0), (0, 2), (0, 4), (0, 6), (1, 0)]
     published = po.solve(problem([[2, 9]] * 2), name, detour=False)
     assert published.objective == 9
+
+
+def test_flb_queues_a_task_twice_for_one_device() -> None:
+    # The five inner tasks are of EP type on device 0, lose that type, and then get device 0 as the home of their group.
+    inner = range(1, 6)
+    case = build_problem(
+        task_names="abcdefg", device_names="xy", duration=np.repeat([[6], [4], [5], [7], [4], [4], [1]], 2, axis=1),
+        edges=[(0, i) for i in inner] + [(i, 6) for i in inner], payload=[0, 0, 0, 0, 0, 0, 0, 1, 0, 0],
+        byte_ticks_num=np.ones((2, 2)), group=[0, 1, 1, 1, 1, 1, 1],
+    )  # fmt: skip
+    device, start = solved(case, "flb")
+    assert (device, start) == ([0] * 7, [0, 18, 13, 6, 22, 26, 30])

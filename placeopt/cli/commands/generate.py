@@ -76,6 +76,19 @@ def layered(sets: Sets = None, options: Options = False, out: DocumentFile = Non
 
 
 @app.command()
+def fork(sets: Sets = None, options: Options = False, out: DocumentFile = None) -> None:
+    """Generate a random fork, join, fork-join or tree with transfers on identical devices."""
+    from placeopt.generate.forks import fork as generate
+    from placeopt.generate.forks import fork_document
+
+    if options:
+        _list_options(generate)
+        return
+    check_targets(("--out", out))
+    write_document(fork_document(**_values(sets)), out)
+
+
+@app.command()
 def devices(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="The network; without it, list all networks.")

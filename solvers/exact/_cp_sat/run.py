@@ -17,6 +17,7 @@ from ..._runs.exact_run import ExactRun, Level, LevelOutcome, TooLargeError, rel
 from ..._runs.solve_run import sufficient
 from ..._runs.time_scaling import solve_coarsened
 from ..._starts.warm_start import annealed_start, best_start
+from .._forks.shape import fork_of
 from .identical_devices import pools
 from .limits import limits, model_size
 
@@ -35,6 +36,9 @@ SHARE, LONGEST = 0.1, 4.0
 PROBED = 6_000
 """Variables above which presolve does not probe: at 40,000, probing took 35 s and found almost nothing."""
 
+FORKS = 0.8, 60.0
+"""Part of the time limit for the model of forks, and its seconds without a limit."""
+
 NEARLY = 0.9
 """Share of the time limit after which the time limit is the reason why CP-SAT ended."""
 
@@ -48,6 +52,8 @@ class CpSatSettings(Settings):
     """Break the symmetry between interchangeable devices."""
     pool: bool = True
     """Model identical devices with free transfers between them as one that runs several tasks at once."""
+    forks: bool = True
+    """Model forks, joins and fork-joins as independent tasks, for each pair of devices of the source and the sink."""
     linearization_level: Literal[0, 1, 2] | None = None
     """How much of the model the linear relaxation contains: 0 nothing, 2 everything; None chooses by the objective."""
     deterministic: bool = False
@@ -92,6 +98,10 @@ class CpSatRun(ExactRun["Expression"]):
                 f"too large for an exact model: about {size:,} literals, intervals and rows, where max_size allows "
                 f"{most:,} (a million take about 2 GB): set max_size higher, or use heft, which has no such limit"
             )
+        ended = self._solve_fork(least)
+        if ended is not None:
+            return self.ended(ended)
+        least = least if self.best.bound is None else max(least, self.best.bound)
         if self.settings.hint and self._anneal(least):
             ended = self.first_level_reached(least)
             if ended is not None:
@@ -114,6 +124,31 @@ class CpSatRun(ExactRun["Expression"]):
         first = self.model.levels[0]
         self.model.base.cp.add(first.expression >= math.ceil(least / first.step))
         return self.ended(self.descend(self.model.levels))
+
+    def _solve_fork(self, least: Value) -> Termination | None:
+        """Return how the run ends if the problem is a fork, a join or a fork-join that is solved within the limits."""
+        fork = fork_of(self.problem) if self.settings.forks else None
+        if fork is None or fork.size > self.settings.max_size:
+            return None
+        try:
+            most = limits(self.problem, self.best.values[0] if self.best.values else None).horizon
+        except TooLargeError:
+            return None
+        from .._forks.search import solve_fork  # loads OR-Tools
+
+        (share, longest), remaining, work = FORKS, self.clock.remaining, self.settings.work
+        ended = solve_fork(
+            self,
+            fork,
+            math.ceil(least / fork.weight),
+            most,
+            workers=1 if self.settings.deterministic else self.options.workers,
+            seconds=longest if remaining is None else remaining * (share if work is None else 1.0),
+            work=None if work is None else work * share,
+        )
+        if ended is None and work is None:
+            self.varies_by = "clock"
+        return self.no_solution(0, self.engine) if ended is Termination.INFEASIBLE else ended
 
     def _anneal(self, least: Value) -> bool:
         """Return whether annealing improved the start; it is used only if proofs are likely to take long."""
