@@ -54,6 +54,7 @@ WHEN = {
     "random": "a baseline for searches",
     "random-task-eft": "the baseline of GiPH's search policies",
     "sct-lp": "Baechi's linear program: favourite children, rho and a bound",
+    "series": "networks: series of small blocks between tasks that cut the graph, at any size",
     "simple-placer": "a baseline: all tasks on the first device",
     "single": "a baseline: all tasks on the best single device",
     "submodular-g": "comparisons; better with communication=true",

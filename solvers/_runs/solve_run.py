@@ -109,5 +109,11 @@ class SolveRun:
         """Return the answer with the incumbent."""
         bound = None if termination is Termination.INFEASIBLE else self.best.bound
         return Answer(
-            termination, self.best.schedule, bound, message or self.message, self.stats, varies_by=self.varies_by
+            termination,
+            self.best.schedule,
+            bound,
+            message or self.message,
+            self.stats,
+            bound_source=self.best.bound_by,
+            varies_by=self.varies_by,
         )

@@ -1,0 +1,200 @@
+"""Arcs between the cuts: bounds and schedules of block problems, by the devices of their ends and their memory.
+
+An arc of a block belongs to a pair of device classes of its cuts, and to a kind: both cuts on one device, or on two.
+Where memory can bind, an arc is a set of *boxes*, each for a range of the bytes that the block places on the device of
+its first cut and on that of its last cut (`labels`). The first box of an arc contains all amounts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from placeopt.bounding.quick.classes import classes_of
+from placeopt.bounding.quick.paths import critical_path, windows
+from placeopt.model.arrays import Bool
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule, makespan
+
+from .._runs.device_classes import class_members
+from .blocks import Part, part_of
+from .cuts import Block
+
+NEVER = 1 << 60
+"""Length of an arc that no schedule has; the sum of two does not overflow."""
+
+SMALL = 0.01
+"""Ranges of bytes below this share of the capacity are divided at the bytes of the known schedule, others halved."""
+
+
+@dataclass(slots=True, eq=False)
+class BlockProblem:
+    """A block problem with pinned ends, shared by all boxes with the same fingerprint.
+
+    Attributes
+    ----------
+    lower, upper
+        Proved lower bound, and makespan of the schedule, in ticks.
+    seconds
+        Planned seconds of the last attempt to solve it; 0 before the first.
+    """
+
+    problem: Problem
+    lower: int
+    upper: int = NEVER
+    schedule: Schedule | None = None
+    seconds: float = 0.0
+
+    @property
+    def solved(self) -> bool:
+        """Whether its optimum is known, or that it has no schedule."""
+        return self.lower >= min(self.upper, NEVER)
+
+    def offer(self, schedule: Schedule) -> None:
+        """Keep a feasible schedule if it is better."""
+        value = makespan(self.problem, schedule)
+        if value < self.upper:
+            self.upper, self.schedule = value, schedule
+
+
+@dataclass(slots=True, eq=False)
+class Box:
+    """The schedules of a block whose ends run on given devices and hold amounts of memory in given ranges.
+
+    Attributes
+    ----------
+    start, end
+        Classes of the devices of the first and the last cut; 0 for a missing cut.
+    devices
+        Examples of these devices, -1 for a missing cut; equal if both cuts run on one device.
+    low, high
+        Least and largest bytes of the block on the two devices. The bytes of the first cut belong to the block before.
+        If both cuts run on one device, only the first pair counts.
+    lower
+        A lower bound of the length in ticks, known before the block problem is built.
+    """
+
+    start: int
+    end: int
+    devices: tuple[int, int]
+    low: tuple[int, int]
+    high: tuple[int, int]
+    lower: int
+    exact: bool = False
+    problem: BlockProblem | None = None
+
+    @property
+    def same(self) -> bool:
+        """Whether both ends run on one device."""
+        return self.devices[0] == self.devices[1] or self.devices[1] < 0
+
+    @property
+    def length(self) -> int:
+        """The best known lower bound in ticks."""
+        return self.lower if self.problem is None else max(self.lower, min(self.problem.lower, NEVER))
+
+    @property
+    def upper(self) -> int:
+        """The length of the best known schedule."""
+        if self.exact:
+            return self.lower
+        return NEVER if self.problem is None else self.problem.upper
+
+    @property
+    def solved(self) -> bool:
+        """Whether its optimum is known, or that it has no schedule."""
+        return self.length >= min(self.upper, NEVER)
+
+
+def _pairs(start: list[int], end: list[int]) -> list[tuple[int, int]]:
+    """Return example devices of the arcs between two classes: the same device, and two."""
+    if start[0] == end[0]:
+        return [(start[0], end[0]), *((start[0], other) for other in end[1:2])]
+    return [(start[0], end[0])]
+
+
+class Arcs:
+    """All boxes of one block."""
+
+    def __init__(self, problem: Problem, block: Block, bounded: Bool) -> None:
+        """Make one box for each arc, with quick bounds; `bounded` (m,) is whether a device's memory can bind."""
+        self.block = block
+        self.part: Part = part_of(problem, block)
+        self.bounded = bounded
+        self.boxes: list[Box] = []
+        devices = class_members(problem)
+        starts = devices if block.first >= 0 else [[-1]]
+        self._ends = devices if block.last >= 0 else [[-1]]
+        self.memory = self.part.problem.memory.copy()
+        if self.part.first >= 0:
+            self.memory[self.part.first] = 0  # it belongs to the block before
+        for a, start in enumerate(starts):
+            if start[0] < 0 or problem.feasible[block.first, start[0]]:
+                self._add_from(a, start)
+
+    def _add_from(self, a: int, start: list[int]) -> None:
+        """Add a box for each arc that begins on a class, bounded by the earliest start of the last cut."""
+        part, problem = self.part, self.part.problem
+        chain = not len(self.block.inner) and problem.n_edges <= 1  # its length is known
+        head, label = None, None
+        if part.last >= 0 and not chain:
+            pinned = part.pinned(start[0], -1, problem.capacity)
+            head, label = windows(classes_of(pinned)).head[part.last], pinned.device_class
+        for b, end in enumerate(self._ends):
+            for x, y in _pairs(start, end):
+                lower = 0
+                if part.last >= 0:
+                    if not problem.feasible[part.last, y]:
+                        continue
+                    earliest = int(problem.release[part.last])
+                    if head is not None and label is not None:
+                        earliest = int(head[label[y]])
+                    elif problem.n_edges:
+                        earliest = int(problem.transfer(problem.payload[0], x, y))
+                    lower = int(min(earliest + int(problem.duration[part.last, y]), NEVER))
+                least = int(self.memory[part.last]) if part.last >= 0 and self.bounded[y] else 0
+                low = (least, 0) if x == y else (0, least)
+                self.boxes.append(Box(a, b, (x, y), low, (self._most(x), self._most(y)), lower, exact=chain))
+
+    def _most(self, device: int) -> int:
+        """Return the largest amount of memory on a device that can bind, else no limit."""
+        return int(self.part.problem.capacity[device]) if device >= 0 and self.bounded[device] else UNLIMITED
+
+    def build(self, box: Box, known: dict[str, BlockProblem]) -> None:
+        """Build the block problem of a box; `known` are those of all blocks by fingerprint."""
+        part = self.part
+        capacity = part.problem.capacity.copy()
+        carried = int(part.problem.memory[part.first]) if part.first >= 0 else 0
+        for d, high in zip(box.devices, box.high, strict=True):
+            if d >= 0 and self.bounded[d] and not (box.same and d != box.devices[0]):
+                extra = carried if d == box.devices[0] else 0
+                capacity[d] = min(int(capacity[d]), high + extra)
+        problem = part.pinned(*box.devices, capacity)
+        found = known.get(problem.fingerprint())
+        if found is None:
+            found = known[problem.fingerprint()] = BlockProblem(problem, NEVER)
+            if problem.group_feasible().any(axis=1).all():
+                classes = classes_of(problem)
+                found.lower = min(critical_path(classes, windows(classes))[0], NEVER)
+        box.problem = found
+
+    def held(self, box: Box) -> tuple[int, int]:
+        """Return the bytes of the known schedule of a box on its two devices."""
+        assert box.problem is not None
+        assert box.problem.schedule is not None
+        device = box.problem.schedule.device
+        x, y = box.devices
+        return int(self.memory[device == x].sum()), int(self.memory[device == y].sum())
+
+    def split(self, box: Box, side: int) -> None:
+        """Divide the range of a box on one side, so that the known schedule is in the upper half."""
+        held = self.held(box)[side]
+        low, high = box.low[side], box.high[side]
+        capacity = int(self.part.problem.capacity[box.devices[side]])
+        at = (low + held) // 2 if held - low > SMALL * capacity else held - 1
+
+        def changed(pair: tuple[int, int], value: int) -> tuple[int, int]:
+            return (value, pair[1]) if side == 0 else (pair[0], value)
+
+        self.boxes.append(Box(box.start, box.end, box.devices, box.low, changed(box.high, at), box.length))
+        box.low = changed(box.low, at + 1)
+        assert low <= at < high

@@ -1,0 +1,240 @@
+"""Solve a series of blocks: solve those on a shortest path, until it cannot become shorter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+
+from placeopt.model.arrays import Bool
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.solver import Answer, Options, Progress, Termination
+
+from .._runs.solve_run import Incumbent, SolveRun
+from .._runs.validity import valid_forms
+from .arcs import NEVER, Arcs, BlockProblem, Box
+from .cuts import Series, series_of
+from .joining import joined
+from .labels import Path, distances, shortest_path
+
+FIRST, GROWTH = 3.0, 3.0
+"""Planned seconds of the first attempt to solve a block problem, and the factor for each further one."""
+
+LEAST, LARGEST, SHARE = 24, 120, 0.8
+"""Fewest tasks of a problem, and most tasks of a block and their share of all, with which the decomposition pays."""
+
+QUICK, EARLY = 2e-3, 0.1
+"""Seconds to bound an arc, and the largest share of the time limit for that."""
+
+PATIENCE = 0.1
+"""Share of the time limit without an improvement after which a run ends that had its share of the time."""
+
+WIDTH = 24
+"""Partial paths of the search for a schedule that fits into memory. It runs after 1, 2, 4, 8, ... rounds and at the
+end; in other rounds only the shortest path is tried."""
+
+SolveBlock = Callable[[Problem, Options], Answer]
+
+
+def series_run(run: SolveRun, solve: SolveBlock, share: float) -> SeriesRun | None:
+    """Return a run of the blocks of a run's problem, if it is a series of blocks that pays; both share their incumbent.
+
+    Parameters
+    ----------
+    solve
+        An exact solver for block problems.
+    share
+        Share of the remaining time after which the run ends if neither bound nor schedule has improved for a while.
+    """
+    problem = run.problem
+    if problem.objective.single != "makespan" or problem.n_tasks < LEAST:
+        return None
+    series = series_of(problem)
+    if series is None or max(len(block.inner) for block in series.blocks) > min(LARGEST, SHARE * problem.n_tasks):
+        return None
+    remaining, classes = run.clock.remaining, int(problem.device_class.max()) + 1
+    if remaining is not None and len(series.blocks) * classes**2 * QUICK > EARLY * remaining:
+        return None
+    options = replace(run.options, time_limit=remaining)
+    return SeriesRun(problem, options, series, solve, run.best, share)
+
+
+class SeriesRun(SolveRun):
+    """One solve of a problem that is a series of blocks.
+
+    `solve` is an exact solver for block problems. `best` may be the incumbent of a run that has other members, which
+    get the time after `share` of the limit unless this run still improves.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        options: Options,
+        series: Series,
+        solve: SolveBlock,
+        best: Incumbent | None = None,
+        share: float = 1.0,
+    ) -> None:
+        super().__init__(problem, options)
+        self.best = self.best if best is None else best
+        self.series, self.solve = series, solve
+        self.bounded = binding_devices(problem)
+        leader = np.unique(problem.device_class, return_index=True)[1]
+        self.capacity = np.where(self.bounded, problem.capacity, UNLIMITED)[leader]  # of each class
+        self.blocks: list[Arcs] = []
+        self.known: dict[str, BlockProblem] = {}
+        self.attempts, self.rounds = 0, 0
+        self.share, self.improved = share, 0.0
+        self.latest: tuple[object, object] = (None, None)
+
+    def answer(self) -> Answer:
+        """Return the best schedule and bound, and why the run ended."""
+        why = self._run()
+        self.stats = {"blocks": len(self.blocks), "block problems": len(self.known), "attempts": self.attempts}
+        return self.ended(why)
+
+    def _run(self) -> Termination:
+        for block in self.series.blocks:
+            if self.stopped():
+                return self.stop_reason() or Termination.TIME_LIMIT
+            self.blocks.append(Arcs(self.problem, block, self.bounded))
+        while True:
+            path = shortest_path(self.blocks, self.capacity, lambda box: box.length)
+            if path is None:
+                return Termination.INFEASIBLE
+            ended = self._raised(path.length) or self.stop_reason()
+            if ended is not None:
+                if ended is Termination.TIME_LIMIT:
+                    self._join(path, WIDTH)
+                return ended
+            unsolved = {k: box for k, box in enumerate(path.boxes) if not box.solved}
+            unbuilt = {k: box for k, box in unsolved.items() if box.problem is None}
+            for k, box in unbuilt.items():
+                self.blocks[k].build(box, self.known)
+            if unbuilt:
+                continue  # their quick bounds may change the path
+            if unsolved:
+                self._solve(unsolved)
+            elif not self._refine(path):
+                self._join(path, WIDTH)
+                return self._raised(path.length) or Termination.COMPLETED
+            self.rounds += 1
+            self._join(path, WIDTH if self.rounds & (self.rounds - 1) == 0 else 1)
+
+    def stop_reason(self) -> Termination | None:
+        """Return why to stop now; None to continue."""
+        now, limit, latest = self.clock.elapsed, self.clock.limit, (self.best.bound, self.best.values)
+        if latest != self.latest:
+            self.latest, self.improved = latest, now
+        if limit is not None and now > self.share * limit and now - self.improved > PATIENCE * limit:
+            self.varies_by = self.varies_by or "clock"
+            return Termination.TIME_LIMIT
+        return super().stop_reason()
+
+    def _raised(self, bound: int) -> Termination | None:
+        """Keep a bound; return how to end if it reaches the incumbent."""
+        if self.best.schedule is None:
+            return None  # bounds of an infeasible problem mean nothing
+        self.best.raise_bound(bound, "series")
+        return self.first_level_reached(self.best.bound)
+
+    def _refine(self, path: Path) -> bool:
+        """Divide boxes on a solved path whose schedules exceed the memory of a device, one for each stay on a device.
+
+        Return whether there is one.
+        """
+        held, stay, divided = 0, list[tuple[Arcs, Box, int]](), False
+        for arcs, box in zip(self.blocks, path.boxes, strict=True):
+            on_first, on_last = box.low if box.exact else arcs.held(box)
+            stay.append((arcs, box, 0))
+            held += on_first
+            if held > self.capacity[box.start]:
+                divided |= self._split(stay)
+                held, stay = 0, []
+            if not box.same:
+                held, stay = on_last, [(arcs, box, 1)]
+        return divided
+
+    @staticmethod
+    def _split(stay: list[tuple[Arcs, Box, int]]) -> bool:
+        """Divide the box whose known schedule has most bytes above its least; return whether there is one."""
+        able = [(arcs.held(box)[side] - box.low[side], -k) for k, (arcs, box, side) in enumerate(stay) if not box.exact]
+        if not able or max(able)[0] <= 0:
+            return False
+        arcs, box, side = stay[-max(able)[1]]
+        arcs.split(box, side)
+        return True
+
+    def _solve(self, boxes: dict[int, Box]) -> None:
+        """Solve the block problems of boxes on a path by block, those with the least effort so far."""
+        before, after = distances(self.blocks)
+        needed: dict[int, tuple[BlockProblem, int]] = {}
+        for k, box in boxes.items():
+            found, enough = box.problem, NEVER
+            assert found is not None
+            if self.best.values is not None:
+                enough = int(self.best.values[0]) - before[k][box.start] - after[k + 1][box.end]
+            needed[id(found)] = found, max(enough, needed.get(id(found), (found, 0))[1])
+        least = min(found.seconds for found, _ in needed.values())
+        chosen = [each for each in needed.values() if each[0].seconds == least]
+        lanes = min(self.options.workers, len(chosen))
+        workers = max(self.options.workers // lanes, 1)
+        seconds = FIRST if least == 0 else least * GROWTH
+        if lanes == 1:
+            for found, enough in chosen:
+                self._attempt(found, enough, seconds, workers)
+            return
+        with ThreadPoolExecutor(lanes, thread_name_prefix="blocks") as pool:
+            list(pool.map(lambda each: self._attempt(each[0], each[1], seconds, workers), chosen))
+
+    def _attempt(self, found: BlockProblem, enough: int, seconds: float, workers: int) -> None:
+        """Solve one block problem until its bound reaches `enough`, with which it cannot lie on a better path."""
+        if self.stopped():
+            return
+        remaining = self.clock.remaining
+        alone = self.options.workers == 1
+
+        def hear(progress: Progress) -> None:
+            # Bounds of an infeasible problem mean nothing.
+            if progress.bound is not None and progress.objective is not None:
+                found.lower = max(found.lower, int(progress.bound))
+
+        options = Options(
+            # With one worker, its plan ends the attempt, not the clock.
+            time_limit=remaining if alone else seconds if remaining is None else min(seconds, remaining),
+            nominal_limit=seconds,
+            seed=self.options.seed,
+            workers=workers,
+            initial=found.schedule,
+            on_progress=hear,
+            should_stop=lambda: self.options.should_stop() or found.lower >= enough,
+        )
+        answer = self.solve(found.problem, options)
+        found.seconds = seconds
+        self.attempts += 1
+        if answer.termination is Termination.INFEASIBLE:
+            found.lower = NEVER
+        elif answer.bound is not None:
+            found.lower = max(found.lower, int(answer.bound))
+        if answer.schedule is not None:
+            for form in valid_forms(found.problem, answer.schedule):
+                found.offer(form)
+
+    def _join(self, path: Path, width: int) -> None:
+        """Join known schedules, and keep the result if it is feasible and better."""
+        width = width if self.bounded.any() else 1
+        schedule = joined(self.problem, self.series, self.blocks, self.bounded, path, width)
+        if schedule is not None:
+            for form in valid_forms(self.problem, schedule):
+                self.best.offer(form, "series")
+                return
+
+
+def binding_devices(problem: Problem) -> Bool:
+    """Return which devices (m,) the tasks that they may run can overfill, under the `sum` memory model."""
+    if problem.memory_model != "sum":
+        return np.zeros(problem.n_devices, dtype=np.bool_)
+    total = (problem.memory.astype(np.float64)[:, None] * problem.feasible).sum(axis=0)
+    return np.asarray(total > problem.capacity)

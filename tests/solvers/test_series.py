@@ -1,0 +1,226 @@
+"""Series decomposition: cuts, and bounds and schedules from blocks, against brute force and CP-SAT on the whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+from brute_force import optimum, small_problem
+from placeopt_solvers._runs.solve_run import Incumbent
+from placeopt_solvers._runs.validity import valid
+from placeopt_solvers._series import cuts as cutting
+from placeopt_solvers._series.cuts import series_of
+from placeopt_solvers._series.run import SeriesRun
+from placeopt_solvers.exact.brute_force import BruteForce
+from placeopt_solvers.exact.cp_sat import CpSat, CpSatSettings
+
+from placeopt.model.building import build_problem
+from placeopt.model.objective import evaluate
+from placeopt.model.problem import UNLIMITED, Objective, Problem
+from placeopt.passes import EXACT_PASSES, apply_passes
+from placeopt.solver import Answer, Clock, Options, Settings, Termination
+
+
+def by_cp_sat(problem: Problem, options: Options) -> Answer:
+    """Solve a problem by CP-SAT as a whole."""
+    return CpSat().solve(problem, options, CpSatSettings(series=False))
+
+
+def by_brute_force(problem: Problem, options: Options) -> Answer:
+    """Solve a problem by trying everything."""
+    return BruteForce().solve(problem, options, Settings())
+
+
+def check(problem: Problem, best: int | None, start: bool, solve=by_cp_sat) -> Answer | None:  # type: ignore[no-untyped-def]
+    """Solve by blocks, and compare bound, schedule and claims with the optimum."""
+    series = series_of(problem)
+    if series is None:
+        return None
+    covered = sorted([*series.loose.tolist(), *series.cuts, *(int(i) for b in series.blocks for i in b.inner)])
+    assert covered == list(range(problem.n_tasks))
+    options = Options(time_limit=60)
+    run = SeriesRun(problem, options, series, solve)
+    if start and best is not None:  # a bound counts only with a schedule
+        run.best = Incumbent(problem, options, Clock(60))
+        run.best.values, run.best.schedule = (10**9,), optimal_schedule(problem)
+    answer = run.answer()
+    if best is None:
+        assert answer.schedule is None or not valid(problem, answer.schedule)
+        return answer
+    assert answer.termination is not Termination.INFEASIBLE
+    assert answer.bound is None or answer.bound <= best
+    if answer.schedule is not None and run.best.found_by == "series":
+        assert valid(problem, answer.schedule)
+        assert evaluate(problem, answer.schedule)[0] >= best
+    if answer.termination is Termination.OPTIMAL:
+        assert answer.bound == best
+    return answer
+
+
+def optimal_schedule(problem: Problem):  # type: ignore[no-untyped-def]
+    """An optimal schedule."""
+    return by_cp_sat(problem, Options(time_limit=60)).schedule
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_small_problems_with_all_constraints(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(17_000 + seed)
+    if seed % 2:  # weaker cuts everywhere
+        monkeypatch.setattr(cutting, "LARGE", 0)
+        monkeypatch.setattr(cutting, "COSTLY", 1e9)
+    problem = small_problem(rng, Objective(), times=seed % 3 == 0)
+    best = optimum(problem)
+    check(problem, None if best is None else int(best[0][0]), start=True)
+
+
+def cut_rich(rng: np.random.Generator, *, memory: bool) -> Problem:
+    """A series of forks and joins of one to four branches with one or two tasks, on up to four devices."""
+    edges: list[tuple[int, int]] = []
+    n, m = 1, int(rng.integers(2, 5))
+    for _ in range(int(rng.integers(2, 5))):
+        first = n - 1
+        ends = []
+        for _ in range(int(rng.integers(1, 5))):
+            at = first
+            for _ in range(int(rng.integers(1, 3))):
+                edges.append((at, n))
+                at, n = n, n + 1
+            ends.append(at)
+        edges += [(each, n) for each in ends]
+        n += 1
+        if rng.random() < 0.2:
+            edges.append((first, n - 1))
+    label = rng.integers(0, int(rng.integers(1, m + 1)), m)
+    resident = rng.integers(0, 9, n)
+    total = int(resident.sum())
+    room = np.full(m, total // m + 9) + rng.integers(0, total, m)[label] // 3
+    contention = "port" if rng.random() < 0.3 else "none"
+    return build_problem(
+        task_names=[f"t{i}" for i in range(n)],
+        device_names=[f"d{d}" for d in range(m)],
+        duration=rng.integers(1, 9, (n, m))[:, label],
+        edges=edges,
+        payload=rng.integers(0, 12, len(edges)),
+        shared=None,
+        resident=resident,
+        capacity=room if memory else None,
+        byte_ticks_num=np.ones((m, m), dtype=np.int64),
+        byte_ticks_den=np.ones((m, m), dtype=np.int64),
+        contention=contention,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_without_memory_the_shortest_path_is_the_optimum(seed: int) -> None:
+    problem = cut_rich(np.random.default_rng(seed), memory=False)
+    whole = by_cp_sat(problem, Options(time_limit=60))
+    assert whole.termination is Termination.OPTIMAL
+    answer = check(problem, int(whole.bound or 0), start=False)
+    assert answer is not None
+    assert answer.termination is Termination.OPTIMAL
+    assert answer.bound == whole.bound
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_memory_that_spans_blocks(seed: int) -> None:
+    problem = cut_rich(np.random.default_rng(900 + seed), memory=True)
+    whole = by_cp_sat(problem, Options(time_limit=60))
+    check(problem, None if whole.termination is Termination.INFEASIBLE else int(whole.bound or 0), start=True)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_cuts_of_random_graphs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 14))
+    share = rng.choice([0.15, 0.3, 0.5])
+    edges = [(i, j) for i in range(n) for j in range(i + 1, n) if j == i + 1 or rng.random() < share]
+    edges = [edge for edge in edges if rng.random() < rng.choice([0.7, 0.9, 1.0])]
+    names = rng.permutation(n)
+    problem = build_problem(
+        task_names=[str(i) for i in range(n)],
+        device_names=["a", "b"],
+        duration=np.ones((n, 2), dtype=np.int64),
+        edges=[(int(names[i]), int(names[j])) for i, j in edges],
+    )
+    graph = nx.DiGraph(list(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True)))
+    graph.add_nodes_from(range(n))
+    expected = []
+    for v in problem.order.tolist():
+        before, after = nx.ancestors(graph, v), nx.descendants(graph, v)
+        bypassed = any(a in before and b in after for a, b in graph.edges)
+        if len(before) + len(after) == n - 1 and not bypassed:
+            expected.append(v)
+    found = series_of(problem)
+    assert expected == ([] if found is None else found.cuts)
+    for block in () if found is None else found.blocks:
+        for i in block.inner.tolist():
+            assert block.first < 0 or i in nx.descendants(graph, block.first)
+            assert block.last < 0 or i in nx.ancestors(graph, block.last)
+
+
+def with_weights(rng: np.random.Generator, *, blocks: int = 6) -> Problem:
+    """Layers of eight tasks, each with a weight as a task of its own that takes no time, and a mask for all layers."""
+    edges: list[tuple[int, int]] = []
+    n, last = 1, 0  # task 0 is the mask
+    least = [0]
+    for _ in range(blocks):
+        first = last
+        inner = []
+        for _ in range(8):
+            weight, task = n, n + 1
+            n += 2
+            least += [0, 5]
+            edges += [(weight, task), (first, task)] if first else [(weight, task)]
+            inner.append(task)
+        edges.append((0, inner[0]))
+        last, n = n, n + 1
+        least.append(3)
+        edges += [(task, last) for task in inner]
+    duration = np.array(least)[:, None] + np.where(np.array(least) > 0, rng.integers(0, 4, n), 0)[:, None]
+    return build_problem(
+        task_names=[f"t{i}" for i in range(n)],
+        device_names=["a", "b"],
+        duration=np.repeat(duration, 2, axis=1),
+        edges=edges,
+        payload=np.ones(len(edges), dtype=np.int64),
+        byte_ticks_num=np.ones((2, 2), dtype=np.int64),
+        byte_ticks_den=np.ones((2, 2), dtype=np.int64),
+    )
+
+
+def test_weights_and_masks_hide_no_cuts() -> None:
+    problem = apply_passes(with_weights(np.random.default_rng(3)), EXACT_PASSES).problem
+    series = series_of(problem)
+    assert series is not None
+    assert len(series.cuts) >= 5
+    assert max(len(block.inner) for block in series.blocks) <= 20
+    answer = SeriesRun(problem, Options(time_limit=60), series, by_cp_sat).answer()
+    assert answer.termination is Termination.OPTIMAL
+    assert answer.schedule is not None
+    assert valid(problem, answer.schedule)
+
+
+def test_one_block_at_a_time_or_two_give_the_same_optimum() -> None:
+    problem = cut_rich(np.random.default_rng(5), memory=False)
+    series = series_of(problem)
+    assert series is not None
+    found = [SeriesRun(problem, Options(time_limit=60, workers=w), series, by_cp_sat).answer() for w in (1, 1, 2)]
+    assert len({each.bound for each in found}) == 1
+    assert found[0].schedule is not None
+    assert found[1].schedule is not None
+    assert np.array_equal(found[0].schedule.device, found[1].schedule.device)
+    assert np.array_equal(found[0].schedule.start, found[1].schedule.start)
+
+
+def test_an_impossible_block_is_proof_of_infeasibility() -> None:
+    problem = cut_rich(np.random.default_rng(8), memory=False)
+    feasible = problem.feasible.copy()
+    feasible[problem.order[4]] = False
+    broken = replace(problem, feasible=feasible, duration=np.where(feasible, problem.duration, 0))
+    series = series_of(broken)
+    assert series is not None
+    answer = SeriesRun(broken, Options(time_limit=60), series, by_cp_sat).answer()
+    assert answer.termination is Termination.INFEASIBLE
+    assert UNLIMITED > 0
