@@ -61,14 +61,21 @@ more reliable. The bound of the linear relaxation is computed in integers from t
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from placeopt.model.problem import Problem
 from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import nothing_to_place
+from .._series.run import series_run
 from .._starts.warm_start import best_start
 from ._milp.settings import MilpSettings
+
+if TYPE_CHECKING:
+    from ._milp.run import MilpRun
+
+BLOCKS = 0.7
+"""Share of the time limit for blocks, where single tasks cut the graph."""
 
 
 class Milp:
@@ -109,4 +116,18 @@ class Milp:
             return run.ended(stopped)
         if not problem.group_feasible().any(axis=1).all():
             return run.ended(Termination.INFEASIBLE, "some task or group has no device that may run it")
-        return run.answer()
+        return self._by_blocks(run, settings) or run.answer()
+
+    def _by_blocks(self, run: MilpRun, settings: MilpSettings) -> Answer | None:
+        """Solve the problem as a series of blocks, if it is one; return how the run ends, None to continue."""
+        if not settings.series or settings.relaxation:
+            return None
+        alone = settings.model_copy(update={"series": False})
+        blocks = series_run(run, lambda problem, options: self.solve(problem, options, alone), BLOCKS)
+        if blocks is None:
+            return None
+        answer = blocks.answer()
+        if answer.termination is Termination.INFEASIBLE:
+            return run.ended(Termination.INFEASIBLE)
+        ended = run.first_level_reached(run.best.bound) or run.stop_reason()
+        return None if ended is None else run.ended(ended)

@@ -21,6 +21,7 @@ from .._local_search.search import LOADING, Cooling, Coolings, MakeWalker, Walke
 from .._local_search.strategies import ANNEALING, annealer, coolings, descender, descents
 from .._runs.solve_run import SolveRun, sufficient
 from .._runs.validity import valid
+from .._series.run import series_run
 from .._starts.warm_start import annealed_start
 from ..exact._cp_sat.identical_devices import pools
 from ..exact._cp_sat.limits import model_size
@@ -38,6 +39,7 @@ class Tuning:
     planned: float = 60.0  # seconds to plan for without a time limit
     quick: float = 0.3  # share after which no further heuristic begins; matters while kernels are not compiled
     small: int = 60  # tasks up to which CP-SAT runs before the searches: it mostly proves the optimum at once
+    blocks: float = 0.6  # share of blocks, where single tasks cut the graph
     exact: float = 0.15  # share of CP-SAT
     exact_first: float = 0.4  # share of CP-SAT if it runs first
     exact_longest: float = 10.0  # largest number of seconds of CP-SAT
@@ -88,10 +90,11 @@ class Run(SolveRun):
 
     best: Standings
 
-    def __init__(self, problem: Problem, options: Options, prover: BoundProver | None) -> None:
+    def __init__(self, problem: Problem, options: Options, prover: BoundProver | None, *, series: bool = True) -> None:
         super().__init__(problem, options)
         self.best = Standings(problem, options, self.clock)
         self.prover = prover
+        self.series = series
         self.span = TUNING.planned if options.planned_seconds is None else options.planned_seconds
         if options.workers > 1:
             self.varies_by = "threads"
@@ -116,6 +119,14 @@ class Run(SolveRun):
     def answer(self) -> Answer:
         """Return the best schedule and bound of all members, and why the run ended."""
         self._run_heuristics()
+        self._solve_blocks()
+        if not self.stop_reason():
+            with self.prover or nullcontext():
+                self._continue()
+        return self._concluded()
+
+    def _continue(self) -> None:
+        """Run CP-SAT, the searches and, without a prover, the bounds."""
         small, compiling = self.problem.n_tasks <= TUNING.small, self._compiling()
         steps: tuple[tuple[bool, Callable[[], None]], ...] = (
             (not small and not compiling, lambda: self._search(TUNING.starts)),
@@ -126,7 +137,6 @@ class Run(SolveRun):
         for wanted, step in steps:
             if wanted and not self.stop_reason():
                 step()
-        return self._concluded()
 
     @property
     def threads(self) -> int:
@@ -183,6 +193,23 @@ class Run(SolveRun):
         if self.best.offer(schedule, name) and self.best.bound is None:
             # Only now: bounds of an infeasible problem mean nothing.
             self.best.raise_bound(self.least.value, self.least.name)
+
+    def _solve_blocks(self) -> None:
+        """Solve the problem as a series of blocks, if it is one."""
+        if not self.series or self.stop_reason():
+            return
+
+        def solve(problem: Problem, options: Options) -> Answer:
+            return Run(problem, options, None, series=False).answer()
+
+        blocks = series_run(self, solve, TUNING.blocks)
+        if blocks is None:
+            return
+        with self.best.turn("series"):
+            answer = blocks.answer()
+        self.varies_by = self.varies_by or answer.varies_by
+        if answer.termination is Termination.INFEASIBLE:
+            self.proved = Termination.INFEASIBLE
 
     def _exact(self, share: float) -> None:
         """Run CP-SAT if its model is not too large for its turn."""
@@ -341,6 +368,7 @@ class Run(SolveRun):
                 known=values[0],
                 on_bound=lambda bound: self.best.raise_bound(bound.value, bound.name),
                 should_stop=self.stopped,
+                blocks=False,
             )
 
     def _value(self) -> float | None:
@@ -358,7 +386,7 @@ class Run(SolveRun):
         self.stats = {"found by": self.best.found_by, "members": self.best.table()}
         if why is Termination.FAILED and not self.message:
             self.message = "no member found a feasible schedule or proved that there is none"
-        return replace(self.ended(why), bound_source=self.best.bound_by)
+        return self.ended(why)
 
 
 def _cooled(turn: int) -> Coolings:

@@ -6,9 +6,10 @@ portfolios of algorithms). The order is:
 
 1. The exact passes make the problem smaller.
 2. Heuristics run, alone and after passes that join tasks, as far as the time limit allows; `single` always runs.
-3. Annealing runs for a short time from each of the best schedules.
-4. CP-SAT runs if its model is small enough, from the best schedule so far. It may prove the optimum or infeasibility.
-5. Annealing, local search, large neighbourhood search and a sweep of windows take turns; those with a higher gain get
+3. Where single tasks cut the graph, the blocks between them are solved (`series`).
+4. Annealing runs for a short time from each of the best schedules.
+5. CP-SAT runs if its model is small enough, from the best schedule so far. It may prove the optimum or infeasibility.
+6. Annealing, local search, large neighbourhood search and a sweep of windows take turns; those with a higher gain get
    more. CP-SAT runs once more after the prover has ended.
 
 With two or more workers, a prover proves bounds in parallel; with one, bounds use the remaining time. The run ends as
@@ -32,6 +33,13 @@ DELAY = 0.5
 """Seconds after which the prover begins; most small problems are solved sooner."""
 
 
+class AutoSettings(Settings):
+    """Settings of auto."""
+
+    series: bool = True
+    """Where single tasks cut the graph, solve the blocks between them first, each with the cuts on given devices."""
+
+
 class Auto:
     """Combines solvers; proves optimality and infeasibility if time allows."""
 
@@ -48,14 +56,14 @@ class Auto:
         combined=True,
         bounding=True,
     )
-    settings_type: ClassVar[type[Settings]] = Settings
+    settings_type: ClassVar[type[Settings]] = AutoSettings
 
-    def solve(self, problem: Problem, options: Options, settings: Settings) -> Answer:  # noqa: ARG002
+    def solve(self, problem: Problem, options: Options, settings: AutoSettings) -> Answer:
         """Return the best schedule and the best bound of all members."""
         if problem.n_tasks == 0:
             return nothing_to_place(problem)
         if options.workers == 1:
-            return Run(problem, options, None).answer()
-        with BoundProver(problem, options, delay=DELAY, workers=max(options.workers // 2, 1)) as prover:
-            answer = Run(problem, prover.options, prover).answer()
+            return Run(problem, options, None, series=settings.series).answer()
+        prover = BoundProver(problem, options, delay=DELAY, workers=max(options.workers // 2, 1))
+        answer = Run(problem, prover.options, prover, series=settings.series).answer()
         return prover.with_bound(answer)

@@ -22,7 +22,7 @@ from placeopt_solvers.portfolio._members import MEMBERS, affordable, schedules, 
 from placeopt_solvers.portfolio._run import Tuning
 from placeopt_solvers.portfolio._standings import Standings
 from placeopt_solvers.portfolio._windows import Sweep, Window, window_of
-from placeopt_solvers.portfolio.auto import Auto
+from placeopt_solvers.portfolio.auto import Auto, AutoSettings
 from placeopt_solvers.search._lns.state import State
 
 import placeopt as po
@@ -32,7 +32,7 @@ from placeopt.model.objective import evaluate
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 from placeopt.simulation import retime
-from placeopt.solver import Clock, Options, Progress, Settings, Termination
+from placeopt.solver import Clock, Options, Progress, Termination
 from placeopt.solving.result import Result
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
@@ -53,7 +53,7 @@ class TestMembers:
         problem = tight(seed=seed)
         for later in ("_turn", "_exact", "_search", "_bound"):
             monkeypatch.setattr(_auto_run.Run, later, lambda *_: None)
-        answer = Auto().solve(problem, Options(), Settings())
+        answer = Auto().solve(problem, Options(), AutoSettings())
         assert answer.schedule is not None
         found = {member.name: list(schedules(member, problem, 0)) for member in MEMBERS}
         found["segments"] = list(segments(problem))
@@ -136,7 +136,7 @@ class TestAnswer:
             task_names=[f"t{i}" for i in range(7)], device_names="xyz", duration=np.ones((7, 3), np.int64),
             resident=np.full(7, 3), capacity=np.full(3, 8),
         )  # fmt: skip
-        answer = Auto().solve(problem, Options(time_limit=20), Settings())
+        answer = Auto().solve(problem, Options(time_limit=20), AutoSettings())
         assert answer.termination is Termination.INFEASIBLE
         assert answer.schedule is None
         assert answer.bound is None
@@ -145,7 +145,7 @@ class TestAnswer:
         problem = tight()
         best = solved(problem).schedule
         assert best is not None
-        answer = Auto().solve(problem, Options(time_limit=1e-6, initial=best), Settings())
+        answer = Auto().solve(problem, Options(time_limit=1e-6, initial=best), AutoSettings())
         assert answer.schedule is not None
         assert evaluate(problem, answer.schedule) <= evaluate(problem, best)
 
@@ -222,7 +222,7 @@ class TestWindows:
         monkeypatch.setattr(_auto_windows, "SIZE", 100)
         monkeypatch.setattr(_auto_windows, "ADVANCE", 50)
         problem = layered_problem(600, 4, seed=1, ccr=10.0, width=8)
-        answer = Auto().solve(problem, Options(), Settings())
+        answer = Auto().solve(problem, Options(), AutoSettings())
         assert answer.stats["found by"] == "windows"
         assert answer.schedule is not None
         assert valid(problem, answer.schedule)
@@ -276,10 +276,10 @@ class TestRepeatable:
     def test_heuristics_omitted_by_the_clock_are_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for later in ("_turn", "_exact", "_search", "_bound"):
             monkeypatch.setattr(_auto_run.Run, later, lambda *_: None)
-        assert Auto().solve(tight(), Options(time_limit=60), Settings()).varies_by == ""
+        assert Auto().solve(tight(), Options(time_limit=60), AutoSettings()).varies_by == ""
         monkeypatch.setattr(_auto_run, "TUNING", Tuning(quick=-1.0))
-        assert Auto().solve(tight(), Options(time_limit=60), Settings()).varies_by == "clock"
-        assert Auto().solve(tight(), Options(time_limit=60, workers=2), Settings()).varies_by == "threads"
+        assert Auto().solve(tight(), Options(time_limit=60), AutoSettings()).varies_by == "clock"
+        assert Auto().solve(tight(), Options(time_limit=60, workers=2), AutoSettings()).varies_by == "threads"
 
     def test_kernels_that_are_being_compiled_are_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The order of turns differs then."""
@@ -288,12 +288,12 @@ class TestRepeatable:
             monkeypatch.setattr(_auto_run.Run, name, lambda *_, name=name: turns.append(name))
         monkeypatch.setattr(_auto_run.Run, "_bound", lambda _: None)
         problem = tight(70)
-        assert Auto().solve(problem, Options(time_limit=60), Settings()).varies_by == ""
+        assert Auto().solve(problem, Options(time_limit=60), AutoSettings()).varies_by == ""
         assert turns == ["_search", "_exact", "_search"]
         turns.clear()
         monkeypatch.setattr(_auto_run.compilation, "pending", lambda: 1)
         monkeypatch.setattr(_auto_run.Walker, "compiled", False)
-        assert Auto().solve(problem, Options(time_limit=60), Settings()).varies_by == "clock"
+        assert Auto().solve(problem, Options(time_limit=60), AutoSettings()).varies_by == "clock"
         assert turns == ["_exact", "_search"]
 
 

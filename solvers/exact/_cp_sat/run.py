@@ -16,6 +16,7 @@ from placeopt.solver import Answer, Options, Settings, Termination
 from ..._runs.exact_run import ExactRun, Level, LevelOutcome, TooLargeError, relabelled
 from ..._runs.solve_run import sufficient
 from ..._runs.time_scaling import solve_coarsened
+from ..._series.run import series_run
 from ..._starts.warm_start import annealed_start, best_start
 from .._forks.shape import fork_of
 from .identical_devices import pools
@@ -32,6 +33,9 @@ AMPLE = 10.0
 
 SHARE, LONGEST = 0.1, 4.0
 """Part of the time limit for annealing, and its seconds at most."""
+
+BLOCKS = 0.7
+"""Share of the time limit for blocks, where single tasks cut the graph."""
 
 PROBED = 6_000
 """Variables above which presolve does not probe: at 40,000, probing took 35 s and found almost nothing."""
@@ -61,6 +65,8 @@ class CpSatSettings(Settings):
     work: float | None = Field(default=None, gt=0)
     """Limit of CP-SAT's deterministic time for each level of the objective; a unit takes a few seconds. With one worker
     the answer then does not depend on the clock."""
+    series: bool = True
+    """Where single tasks cut the graph, solve the blocks between them first, each with the cuts on given devices."""
     max_size: int = 1_000_000
     """Literals, intervals and rows above which no model is built; a million take about 2 GB."""
 
@@ -91,6 +97,9 @@ class CpSatRun(ExactRun["Expression"]):
             return self.ended(ended)
         if not self.problem.group_feasible().any(axis=1).all():
             return self.ended(Termination.INFEASIBLE, "some task or group has no device that may run it")
+        ended = self._solve_blocks()
+        if ended is not None:
+            return self.ended(ended)
         self.pools = pools(self.problem, self.settings.pool)
         size, most = model_size(self.pools.problem), self.settings.max_size
         if size > most:
@@ -124,6 +133,21 @@ class CpSatRun(ExactRun["Expression"]):
         first = self.model.levels[0]
         self.model.base.cp.add(first.expression >= math.ceil(least / first.step))
         return self.ended(self.descend(self.model.levels))
+
+    def _solve_blocks(self) -> Termination | None:
+        """Solve the problem as a series of blocks, if it is one; return how to end, None to continue."""
+        if not self.settings.series:
+            return None
+        alone = self.settings.model_copy(update={"series": False})
+        blocks = series_run(self, lambda problem, options: solved(problem, options, alone), BLOCKS)
+        if blocks is None:
+            return None
+        answer = blocks.answer()
+        self.stats.update(answer.stats)
+        self.varies_by = self.varies_by or answer.varies_by
+        if answer.termination is Termination.INFEASIBLE:
+            return Termination.INFEASIBLE
+        return self.first_level_reached(self.best.bound) or self.stop_reason()
 
     def _solve_fork(self, least: Value) -> Termination | None:
         """Return how the run ends if the problem is a fork, a join or a fork-join that is solved within the limits."""

@@ -18,5 +18,7 @@ class MilpSettings(Settings):
     """Start from the best schedule of the heuristics."""
     symmetry: bool = True
     """Break the symmetry between interchangeable devices."""
+    series: bool = True
+    """Where single tasks cut the graph, solve the blocks between them first, each with the cuts on given devices."""
     max_size: int = 200_000
     """Columns, rows and products above which no program is built."""
