@@ -103,6 +103,7 @@ class BoundProver:
                 workers=self.workers,
                 on_bound=self._prove,
                 should_stop=lambda: self._leave.is_set() or self._requested.should_stop(),
+                blocks=False,  # exact solvers solve them themselves
             )
         except BaseException as error:  # noqa: BLE001 - stated in the answer's message, or raised by `with_bound`
             self._fatal = self._fatal or isinstance(error, InternalError)

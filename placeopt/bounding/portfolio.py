@@ -3,6 +3,7 @@
     quick         `placeopt.bounding.quick`: integer arithmetic, well under a second
     energetic     `placeopt.bounding.energetic`: makespan only, about a second
     sct-lp        `placeopt.bounding.sct.bound`: makespan only, up to a few seconds
+    series        the solver `series`: makespan only, blocks between tasks that cut the graph, up to half of the time
     intervals     `placeopt.bounding.intervals`: makespan only, parts of the graph, until the time limit
     relaxations   `placeopt.bounding.relaxation`: linear and integer programs, until the time limit
 
@@ -36,13 +37,17 @@ from placeopt.model.arrays import checked_call, checked_number, checked_whole
 from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem, check_problem
 from placeopt.passes import EXACT_PASSES, apply_passes
-from placeopt.solver import Clock
+from placeopt.solver import Clock, Options, Progress, unsupported
+from placeopt.solver.registry import find_solver, solver_names
 
 FIRST, PATIENCE = 0.75, 0.15
 """With one worker, shares of the time after which the first turn of the intervals ends: in all, and without a gain."""
 
 RELAXING = 0.25
 """With one worker, share of the time after which the relaxations stop if no bound of theirs is the best."""
+
+SERIES, BLOCKS = "series", 0.5
+"""The solver of blocks between tasks that cut the graph, and its share of the time."""
 
 LONGEST = 120.0
 """Seconds that count as the time for these shares, at most."""
@@ -56,6 +61,7 @@ def bounds(
     known: Value | None = None,
     on_bound: Callable[[Bound], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
+    blocks: bool = True,
 ) -> list[Bound]:
     """Lower bounds of the objective's first level, best first; at least one.
 
@@ -73,6 +79,8 @@ def bounds(
         Called with every bound, perhaps from another thread, one call at a time.
     should_stop
         Polled regularly; once true, the bounds proved so far are returned.
+    blocks
+        Whether to solve blocks between tasks that cut the graph; solvers that have done that omit it.
     """
     check_problem("bounds", problem)
     checked_number("time_limit", time_limit, positive=True)
@@ -109,6 +117,8 @@ def bounds(
             metrics = [term.metric for term in reduced.objective.levels[0]]
             if reduced.n_tasks and metrics == ["makespan"] and not stopped():
                 add(_sct(reduced, stopped))
+            if blocks and not stopped():
+                _solve_blocks(reduced, clock, workers, add, over)
             if not over():
                 value = best_heuristic_value(reduced) if known is None else known
                 relax = partial(relaxed_bounds, reduced, known=value)
@@ -134,6 +144,27 @@ def _sct(problem: Problem, should_stop: Callable[[], bool]) -> Bound:
         + (f"solved to a relative gap of {solution.gap:.0e}" if solution.gap else "solved exactly")
     )
     return Bound("sct-lp", simplified(problem.objective.levels[0][0].weight * ticks), explanation, clock.elapsed)
+
+
+def _solve_blocks(
+    problem: Problem, clock: Clock, workers: int, add: Callable[[Bound], None], should_stop: Callable[[], bool]
+) -> None:
+    """The bound of a series of blocks, if tasks cut the graph and the solver is installed."""
+    if SERIES not in solver_names():
+        return
+    solver = find_solver(SERIES)
+    if unsupported(solver.info, problem) is not None:
+        return
+    begun = Clock(None)
+
+    def hear(progress: Progress) -> None:
+        if progress.bound is not None:
+            explanation = "a shortest path over the optima of blocks between tasks that cut the graph"
+            add(Bound(SERIES, progress.bound, explanation, begun.elapsed))
+
+    seconds = None if clock.remaining is None else BLOCKS * clock.remaining
+    options = Options(time_limit=seconds, workers=workers, on_progress=hear, should_stop=should_stop)
+    solver.solve(problem, options, solver.settings_type(whole=False))  # type: ignore[call-arg]
 
 
 class _Intervals:

@@ -48,7 +48,7 @@ class Heads:
 
     def __post_init__(self) -> None:
         self.parts = Parts(self.problem, self.head)
-        self._settings = find_solver(SOLVER).settings_type(work=WORK)  # type: ignore[call-arg]
+        self._settings = find_solver(SOLVER).settings_type(work=WORK, series=False)  # type: ignore[call-arg]
         members = np.bincount(self.problem.group)[self.problem.group]
         joins = [len(np.unique(producers(self.problem, v))) > 1 for v in range(self.problem.n_tasks)]
         # Another task with one producer only follows that on the same device, or after the transfer.
