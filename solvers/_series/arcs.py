@@ -16,7 +16,7 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, makespan
 
 from .._runs.device_classes import class_members
-from .blocks import Part, part_of
+from .blocks import part_of
 from .cuts import Block
 
 NEVER = 1 << 60
@@ -44,11 +44,6 @@ class BlockProblem:
     schedule: Schedule | None = None
     seconds: float = 0.0
 
-    @property
-    def solved(self) -> bool:
-        """Whether its optimum is known, or that it has no schedule."""
-        return self.lower >= min(self.upper, NEVER)
-
     def offer(self, schedule: Schedule) -> None:
         """Keep a feasible schedule if it is better."""
         value = makespan(self.problem, schedule)
@@ -71,6 +66,8 @@ class Box:
         If both cuts run on one device, only the first pair counts.
     lower
         A lower bound of the length in ticks, known before the block problem is built.
+    exact
+        Whether `lower` is the length: the block has no tasks between its cuts.
     """
 
     start: int
@@ -117,8 +114,8 @@ class Arcs:
 
     def __init__(self, problem: Problem, block: Block, bounded: Bool) -> None:
         """Make one box for each arc, with quick bounds; `bounded` (m,) is whether a device's memory can bind."""
-        self.block = block
-        self.part: Part = part_of(problem, block)
+        self._inner = block.inner
+        self.part = part_of(problem, block)
         self.bounded = bounded
         self.boxes: list[Box] = []
         devices = class_members(problem)
@@ -134,9 +131,9 @@ class Arcs:
     def _add_from(self, a: int, start: list[int]) -> None:
         """Add a box for each arc that begins on a class, bounded by the earliest start of the last cut."""
         part, problem = self.part, self.part.problem
-        chain = not len(self.block.inner) and problem.n_edges <= 1  # its length is known
+        exact = not len(self._inner) and problem.n_edges <= 1
         head, label = None, None
-        if part.last >= 0 and not chain:
+        if part.last >= 0 and not exact:
             pinned = part.pinned(start[0], -1, problem.capacity)
             head, label = windows(classes_of(pinned)).head[part.last], pinned.device_class
         for b, end in enumerate(self._ends):
@@ -153,7 +150,7 @@ class Arcs:
                     lower = int(min(earliest + int(problem.duration[part.last, y]), NEVER))
                 least = int(self.memory[part.last]) if part.last >= 0 and self.bounded[y] else 0
                 low = (least, 0) if x == y else (0, least)
-                self.boxes.append(Box(a, b, (x, y), low, (self._most(x), self._most(y)), lower, exact=chain))
+                self.boxes.append(Box(a, b, (x, y), low, (self._most(x), self._most(y)), lower, exact))
 
     def _most(self, device: int) -> int:
         """Return the largest amount of memory on a device that can bind, else no limit."""

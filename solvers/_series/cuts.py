@@ -35,7 +35,7 @@ LARGE = 48
 COSTLY = 0.1
 """Largest cost of a weaker cut, as a share of the least durations on the longest path."""
 
-MOST = 20_000
+MOST = 8_000
 """Tasks of a block above which no weaker cuts are tried: their number is squared."""
 
 

@@ -96,6 +96,8 @@ class SeriesRun(SolveRun):
         return self.ended(why)
 
     def _run(self) -> Termination:
+        if not self.problem.group_feasible().any(axis=1).all():
+            return Termination.INFEASIBLE
         for block in self.series.blocks:
             if self.stopped():
                 return self.stop_reason() or Termination.TIME_LIMIT
