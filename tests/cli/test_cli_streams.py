@@ -132,7 +132,7 @@ class TestLostStreams:
         assert stream.failure is not None
 
     def test_a_filter_ends_quietly(self) -> None:
-        """The schema is larger than what a pipe holds."""
-        shell = f"{sys.executable} -m placeopt schema | head -1; exit ${{PIPESTATUS[0]}}"
+        """The document is larger than what a pipe holds, 64 KiB."""
+        shell = f"{sys.executable} -m placeopt generate model lstm_nmt | head -1; exit ${{PIPESTATUS[0]}}"
         done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout, done.stderr) == (141, "{\n", "")
+        assert (done.returncode, done.stdout, done.stderr) == (141, "placeopt: 1\n", "")
