@@ -1,18 +1,18 @@
 """Arcs between the cuts: bounds and schedules of block problems, by the devices of their ends and their memory.
 
 An arc of a block belongs to a pair of device classes of its cuts, and to a kind: both cuts on one device, or on two.
-Where memory can bind, an arc is a set of *boxes*, each for a range of the bytes that the block places on the device of
-its first cut and on that of its last cut (`labels`). The first box of an arc contains all amounts.
+Where memory can bind, an arc is a set of *boxes*, each for ranges of the bytes that the block places on some devices
+(`labels`). The first box of an arc contains all amounts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from placeopt.bounding.quick.classes import classes_of
 from placeopt.bounding.quick.paths import critical_path, windows
 from placeopt.model.arrays import Bool
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
 
 from .._runs.device_classes import class_members
@@ -62,8 +62,8 @@ class Box:
     devices
         Examples of these devices, -1 for a missing cut; equal if both cuts run on one device.
     low, high
-        Least and largest bytes of the block on the two devices. The bytes of the first cut belong to the block before.
-        If both cuts run on one device, only the first pair counts.
+        Least and largest bytes of the block on devices whose memory can bind; 0 and the capacity where left out. The
+        bytes of the first cut belong to the block before.
     lower
         A lower bound of the length in ticks, known before the block problem is built.
     exact
@@ -73,8 +73,8 @@ class Box:
     start: int
     end: int
     devices: tuple[int, int]
-    low: tuple[int, int]
-    high: tuple[int, int]
+    low: dict[int, int]
+    high: dict[int, int]
     lower: int
     exact: bool = False
     problem: BlockProblem | None = None
@@ -148,23 +148,16 @@ class Arcs:
                     elif problem.n_edges:
                         earliest = int(problem.transfer(problem.payload[0], x, y))
                     lower = int(min(earliest + int(problem.duration[part.last, y]), NEVER))
-                least = int(self.memory[part.last]) if part.last >= 0 and self.bounded[y] else 0
-                low = (least, 0) if x == y else (0, least)
-                self.boxes.append(Box(a, b, (x, y), low, (self._most(x), self._most(y)), lower, exact))
-
-    def _most(self, device: int) -> int:
-        """Return the largest amount of memory on a device that can bind, else no limit."""
-        return int(self.part.problem.capacity[device]) if device >= 0 and self.bounded[device] else UNLIMITED
+                low = {y: int(self.memory[part.last])} if part.last >= 0 and self.bounded[y] else {}
+                self.boxes.append(Box(a, b, (x, y), low, {}, lower, exact))
 
     def build(self, box: Box, known: dict[str, BlockProblem]) -> None:
         """Build the block problem of a box; `known` are those of all blocks by fingerprint."""
         part = self.part
         capacity = part.problem.capacity.copy()
-        carried = int(part.problem.memory[part.first]) if part.first >= 0 else 0
-        for d, high in zip(box.devices, box.high, strict=True):
-            if d >= 0 and self.bounded[d] and not (box.same and d != box.devices[0]):
-                extra = carried if d == box.devices[0] else 0
-                capacity[d] = min(int(capacity[d]), high + extra)
+        for d, high in box.high.items():
+            carried = int(part.problem.memory[part.first]) if d == box.devices[0] else 0
+            capacity[d] = min(int(capacity[d]), high + carried)
         problem = part.pinned(*box.devices, capacity)
         found = known.get(problem.fingerprint())
         if found is None:
@@ -174,24 +167,19 @@ class Arcs:
                 found.lower = min(critical_path(classes, windows(classes))[0], NEVER)
         box.problem = found
 
-    def held(self, box: Box) -> tuple[int, int]:
-        """Return the bytes of the known schedule of a box on its two devices."""
+    def held(self, box: Box, device: int) -> int:
+        """Return the bytes of the known schedule of a box on a device."""
+        if box.exact:
+            return box.low.get(device, 0)
         assert box.problem is not None
         assert box.problem.schedule is not None
-        device = box.problem.schedule.device
-        x, y = box.devices
-        return int(self.memory[device == x].sum()), int(self.memory[device == y].sum())
+        return int(self.memory[box.problem.schedule.device == device].sum())
 
-    def split(self, box: Box, side: int) -> None:
-        """Divide the range of a box on one side, so that the known schedule is in the upper half."""
-        held = self.held(box)[side]
-        low, high = box.low[side], box.high[side]
-        capacity = int(self.part.problem.capacity[box.devices[side]])
-        at = (low + held) // 2 if held - low > SMALL * capacity else held - 1
-
-        def changed(pair: tuple[int, int], value: int) -> tuple[int, int]:
-            return (value, pair[1]) if side == 0 else (pair[0], value)
-
-        self.boxes.append(Box(box.start, box.end, box.devices, box.low, changed(box.high, at), box.length))
-        box.low = changed(box.low, at + 1)
-        assert low <= at < high
+    def split(self, box: Box, device: int) -> None:
+        """Divide the range of a box on a device, so that the known schedule is in the upper half."""
+        held, low = self.held(box, device), box.low.get(device, 0)
+        at = (low + held) // 2 if held - low > SMALL * int(self.part.problem.capacity[device]) else held - 1
+        assert low <= at < held
+        fewer = replace(box, high={**box.high, device: at}, lower=box.length, problem=None)
+        self.boxes.append(fewer)
+        box.low = {**box.low, device: at + 1}

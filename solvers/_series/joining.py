@@ -55,7 +55,7 @@ def joined(
             for box in options.get(start, ()):
                 for step in _steps(problem, arcs, box, partial, members, bounded):
                     found.append((step.ticks + after[k + 1][box.end], step))
-                    if partial is guided and box is guide.boxes[k]:
+                    if partial is guided and box is guide.steps[k].box:
                         followed.append(step)
         found.sort(key=lambda each: each[0])
         beam = _distinct(problem, [step for _, step in found], width)

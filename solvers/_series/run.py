@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -9,15 +10,15 @@ from dataclasses import replace
 import numpy as np
 
 from placeopt.model.arrays import Bool
-from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.solver import Answer, Options, Progress, Termination
+from placeopt.model.problem import Problem
+from placeopt.solver import Answer, Clock, Options, Progress, Termination
 
 from .._runs.solve_run import Incumbent, SolveRun
 from .._runs.validity import valid_forms
 from .arcs import NEVER, Arcs, BlockProblem, Box
 from .cuts import Series, series_of
 from .joining import joined
-from .labels import Path, distances, shortest_path
+from .labels import Memory, Path, distances, shortest_path
 
 FIRST, GROWTH = 3.0, 3.0
 """Planned seconds of the first attempt to solve a block problem, and the factor for each further one."""
@@ -28,8 +29,9 @@ LEAST, LARGEST, SHARE = 24, 120, 0.8
 QUICK, EARLY = 2e-3, 0.1
 """Seconds to bound an arc, and the largest share of the time limit for that."""
 
-PATIENCE = 0.1
-"""Share of the time limit without an improvement after which a run ends that had its share of the time."""
+PATIENCE, GAIN = 0.1, 0.9
+"""Share of the time limit after which a run that had its share of the time ends unless the gap becomes smaller, by
+this factor."""
 
 WIDTH = 24
 """Partial paths of the search for a schedule that fits into memory. It runs after 1, 2, 4, 8, ... rounds and at the
@@ -81,37 +83,42 @@ class SeriesRun(SolveRun):
         self.best = self.best if best is None else best
         self.series, self.solve = series, solve
         self.bounded = binding_devices(problem)
-        leader = np.unique(problem.device_class, return_index=True)[1]
-        self.capacity = np.where(self.bounded, problem.capacity, UNLIMITED)[leader]  # of each class
+        self.memory = Memory(problem, self.bounded)
         self.blocks: list[Arcs] = []
         self.known: dict[str, BlockProblem] = {}
-        self.attempts, self.rounds = 0, 0
-        self.share, self.improved = share, 0.0
-        self.latest: tuple[object, object] = (None, None)
+        self.attempts, self.rounds, self.finished = 0, 0, False
+        self.share, self.improved, self.gap = share, 0.0, math.inf
+
+    def resumed(self, limit: float | None) -> Answer:
+        """Continue for at most `limit` seconds, as long as the gap becomes smaller."""
+        self.clock, self.share, self.improved, self.gap = Clock(limit), 0.0, 0.0, math.inf
+        return self.answer()
 
     def answer(self) -> Answer:
         """Return the best schedule and bound, and why the run ended."""
         why = self._run()
+        self.finished = why is not Termination.TIME_LIMIT
         self.stats = {"blocks": len(self.blocks), "block problems": len(self.known), "attempts": self.attempts}
         return self.ended(why)
 
     def _run(self) -> Termination:
         if not self.problem.group_feasible().any(axis=1).all():
             return Termination.INFEASIBLE
-        for block in self.series.blocks:
+        for block in self.series.blocks[len(self.blocks) :]:
             if self.stopped():
                 return self.stop_reason() or Termination.TIME_LIMIT
             self.blocks.append(Arcs(self.problem, block, self.bounded))
         while True:
-            path = shortest_path(self.blocks, self.capacity, lambda box: box.length)
-            if path is None:
-                return Termination.INFEASIBLE
+            known = NEVER if self.best.values is None else int(self.best.values[0])
+            path = shortest_path(self.blocks, self.memory, known)
+            if path is None:  # no schedule is shorter than the known one
+                return self._raised(known) or Termination.INFEASIBLE
             ended = self._raised(path.length) or self.stop_reason()
             if ended is not None:
                 if ended is Termination.TIME_LIMIT:
                     self._join(path, WIDTH)
                 return ended
-            unsolved = {k: box for k, box in enumerate(path.boxes) if not box.solved}
+            unsolved = {k: step.box for k, step in enumerate(path.steps) if not step.box.solved}
             unbuilt = {k: box for k, box in unsolved.items() if box.problem is None}
             for k, box in unbuilt.items():
                 self.blocks[k].build(box, self.known)
@@ -127,9 +134,11 @@ class SeriesRun(SolveRun):
 
     def stop_reason(self) -> Termination | None:
         """Return why to stop now; None to continue."""
-        now, limit, latest = self.clock.elapsed, self.clock.limit, (self.best.bound, self.best.values)
-        if latest != self.latest:
-            self.latest, self.improved = latest, now
+        now, limit = self.clock.elapsed, self.clock.limit
+        if self.best.values is not None and self.best.bound is not None:
+            gap = float(self.best.values[0] - self.best.bound)
+            if gap < GAIN * self.gap:
+                self.gap, self.improved = gap, now
         if limit is not None and now > self.share * limit and now - self.improved > PATIENCE * limit:
             self.varies_by = self.varies_by or "clock"
             return Termination.TIME_LIMIT
@@ -143,30 +152,36 @@ class SeriesRun(SolveRun):
         return self.first_level_reached(self.best.bound)
 
     def _refine(self, path: Path) -> bool:
-        """Divide boxes on a solved path whose schedules exceed the memory of a device, one for each stay on a device.
+        """Divide boxes on a solved path whose schedules exceed the memory of a device; return whether there is one.
 
-        Return whether there is one.
+        The devices of small classes keep their identity along the path; one of a large class is new when the path comes
+        to it.
         """
-        held, stay, divided = 0, list[tuple[Arcs, Box, int]](), False
-        for arcs, box in zip(self.blocks, path.boxes, strict=True):
-            on_first, on_last = box.low if box.exact else arcs.held(box)
-            stay.append((arcs, box, 0))
-            held += on_first
-            if held > self.capacity[box.start]:
-                divided |= self._split(stay)
-                held, stay = 0, []
-            if not box.same:
-                held, stay = on_last, [(arcs, box, 1)]
+        memory, stays, divided = self.memory, 0, False
+        names = list(range(memory.columns))  # of the device in each column
+        placed: dict[int, list[tuple[Arcs, Box, int]]] = {}
+        for arcs, step in zip(self.blocks, path.steps, strict=True):
+            box = step.box
+            names = [names[column] for column in memory.order(step.swapped)[:-1]]
+            for d, column in memory.roles(box).items():
+                # The last end of a change of devices in a large class begins a new stay.
+                late = column == memory.columns and d == box.devices[1] and not box.same
+                name = memory.columns + stays + late if column == memory.columns else names[column]
+                placed.setdefault(name, []).append((arcs, box, d))
+                if sum(each.held(other, on) for each, other, on in placed[name]) > self.problem.capacity[d]:
+                    divided |= self._split(placed.pop(name))
+            stays += not box.same
+            names = [names[column] for column in memory.order(memory.turned(box))[:-1]]
         return divided
 
     @staticmethod
-    def _split(stay: list[tuple[Arcs, Box, int]]) -> bool:
+    def _split(placed: list[tuple[Arcs, Box, int]]) -> bool:
         """Divide the box whose known schedule has most bytes above its least; return whether there is one."""
-        able = [(arcs.held(box)[side] - box.low[side], -k) for k, (arcs, box, side) in enumerate(stay) if not box.exact]
-        if not able or max(able)[0] <= 0:
+        able = [(arcs.held(box, d) - box.low.get(d, 0), -k) for k, (arcs, box, d) in enumerate(placed)]
+        if max(able)[0] <= 0:
             return False
-        arcs, box, side = stay[-max(able)[1]]
-        arcs.split(box, side)
+        arcs, box, d = placed[-max(able)[1]]
+        arcs.split(box, d)
         return True
 
     def _solve(self, boxes: dict[int, Box]) -> None:

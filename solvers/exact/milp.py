@@ -74,7 +74,7 @@ from ._milp.settings import MilpSettings
 if TYPE_CHECKING:
     from ._milp.run import MilpRun
 
-BLOCKS = 0.7
+BLOCKS = 0.4
 """Share of the time limit for blocks, where single tasks cut the graph."""
 
 

@@ -21,7 +21,7 @@ from .._local_search.search import LOADING, Cooling, Coolings, MakeWalker, Walke
 from .._local_search.strategies import ANNEALING, annealer, coolings, descender, descents
 from .._runs.solve_run import SolveRun, sufficient
 from .._runs.validity import valid
-from .._series.run import series_run
+from .._series.run import SeriesRun, series_run
 from .._starts.warm_start import annealed_start
 from ..exact._cp_sat.identical_devices import pools
 from ..exact._cp_sat.limits import model_size
@@ -39,7 +39,7 @@ class Tuning:
     planned: float = 60.0  # seconds to plan for without a time limit
     quick: float = 0.3  # share after which no further heuristic begins; matters while kernels are not compiled
     small: int = 60  # tasks up to which CP-SAT runs before the searches: it mostly proves the optimum at once
-    blocks: float = 0.6  # share of blocks, where single tasks cut the graph
+    blocks: float = 0.25  # share of blocks, where single tasks cut the graph
     exact: float = 0.15  # share of CP-SAT
     exact_first: float = 0.4  # share of CP-SAT if it runs first
     exact_longest: float = 10.0  # largest number of seconds of CP-SAT
@@ -95,6 +95,7 @@ class Run(SolveRun):
         self.best = Standings(problem, options, self.clock)
         self.prover = prover
         self.series = series
+        self.blocks: SeriesRun | None = None
         self.span = TUNING.planned if options.planned_seconds is None else options.planned_seconds
         if options.workers > 1:
             self.varies_by = "threads"
@@ -131,6 +132,7 @@ class Run(SolveRun):
         steps: tuple[tuple[bool, Callable[[], None]], ...] = (
             (not small and not compiling, lambda: self._search(TUNING.starts)),
             (True, lambda: self._exact(TUNING.exact_first if small else TUNING.exact)),
+            (True, self._resume_blocks),
             (True, lambda: self._search(None)),
             (self.prover is None, self._bound),
         )
@@ -202,11 +204,19 @@ class Run(SolveRun):
         def solve(problem: Problem, options: Options) -> Answer:
             return Run(problem, options, None, series=False).answer()
 
-        blocks = series_run(self, solve, TUNING.blocks)
-        if blocks is None:
-            return
+        self.blocks = series_run(self, solve, TUNING.blocks)
+        if self.blocks is not None:
+            self._conclude_blocks(self.blocks.answer)
+
+    def _resume_blocks(self) -> None:
+        """Continue with the blocks if their bound is the best."""
+        blocks = self.blocks
+        if blocks is not None and not blocks.finished and self.best.bound_by == "series":
+            self._conclude_blocks(lambda: blocks.resumed(self.clock.remaining))
+
+    def _conclude_blocks(self, solve: Callable[[], Answer]) -> None:
         with self.best.turn("series"):
-            answer = blocks.answer()
+            answer = solve()
         self.varies_by = self.varies_by or answer.varies_by
         if answer.termination is Termination.INFEASIBLE:
             self.proved = Termination.INFEASIBLE
@@ -231,7 +241,7 @@ class Run(SolveRun):
             on_progress=self.best.overhear("cp-sat"),
         )
         work = seconds / (TUNING.unit + size / TUNING.weight) if alone else None
-        settings = CpSatSettings(hint=self.best.schedule is None, work=work)
+        settings = CpSatSettings(hint=self.best.schedule is None, work=work, series=False)
         with self.best.turn("cp-sat"):
             answer = solved(self.problem, options, settings)
             if answer.schedule is not None:

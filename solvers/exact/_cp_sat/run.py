@@ -34,7 +34,7 @@ AMPLE = 10.0
 SHARE, LONGEST = 0.1, 4.0
 """Part of the time limit for annealing, and its seconds at most."""
 
-BLOCKS = 0.7
+BLOCKS = 0.4
 """Share of the time limit for blocks, where single tasks cut the graph."""
 
 PROBED = 6_000
