@@ -38,6 +38,8 @@ from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem, check_problem
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.solver import Clock, Options, Progress, unsupported
+from placeopt.solver.cluster import pool_at
+from placeopt.solver.pool import Pool
 from placeopt.solver.registry import find_solver, solver_names
 
 FIRST, PATIENCE = 0.75, 0.15
@@ -62,6 +64,7 @@ def bounds(
     on_bound: Callable[[Bound], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
     blocks: bool = True,
+    dask: str | None = None,
 ) -> list[Bound]:
     """Lower bounds of the objective's first level, best first; at least one.
 
@@ -81,12 +84,36 @@ def bounds(
         Polled regularly; once true, the bounds proved so far are returned.
     blocks
         Whether to solve blocks between tasks that cut the graph; solvers that have done that omit it.
+    dask
+        Address of the scheduler of a Dask cluster, tcp://host:8786, whose workers solve these blocks. The time limit
+        does not include the time to connect.
+
+    Raises
+    ------
+    UsageError
+        If an argument is wrong, or no cluster answers at the address.
+    MissingExtraError
+        If `dask` is given and Dask is not installed.
     """
     check_problem("bounds", problem)
     checked_number("time_limit", time_limit, positive=True)
     workers = checked_whole("workers", os.cpu_count() or 1 if workers is None else workers, 1, 1000)
     checked_call("should_stop", should_stop)
-    clock = Clock(time_limit)
+    with pool_at(dask) as pool:
+        return _bounds(problem, Clock(time_limit), workers, known, on_bound, should_stop, blocks, pool)
+
+
+def _bounds(
+    problem: Problem,
+    clock: Clock,
+    workers: int,
+    known: Value | None,
+    on_bound: Callable[[Bound], None] | None,
+    should_stop: Callable[[], bool] | None,
+    blocks: bool,
+    pool: Pool | None,
+) -> list[Bound]:
+    """Compute `bounds` with checked arguments."""
     found: dict[str, Bound] = {}
     best: Value | None = None
     lock = threading.Lock()
@@ -108,7 +135,7 @@ def bounds(
     with hurried(stopped):
         for bound in quick.bounds(problem):
             add(bound)
-        searching = time_limit is not None and not over() and prove_infeasible(problem) is None
+        searching = clock.limit is not None and not over() and prove_infeasible(problem) is None
     if searching:
         with impatient(stopped), suppress(WaitingStoppedError):
             reduced = apply_passes(problem, EXACT_PASSES).problem
@@ -118,7 +145,7 @@ def bounds(
             if reduced.n_tasks and metrics == ["makespan"] and not stopped():
                 add(_sct(reduced, stopped))
             if blocks and not stopped():
-                _solve_blocks(reduced, clock, workers, add, over)
+                _solve_blocks(reduced, clock, workers, pool, add, over)
             if not over():
                 value = best_heuristic_value(reduced) if known is None else known
                 relax = partial(relaxed_bounds, reduced, known=value)
@@ -147,7 +174,12 @@ def _sct(problem: Problem, should_stop: Callable[[], bool]) -> Bound:
 
 
 def _solve_blocks(
-    problem: Problem, clock: Clock, workers: int, add: Callable[[Bound], None], should_stop: Callable[[], bool]
+    problem: Problem,
+    clock: Clock,
+    workers: int,
+    pool: Pool | None,
+    add: Callable[[Bound], None],
+    should_stop: Callable[[], bool],
 ) -> None:
     """The bound of a series of blocks, if tasks cut the graph and the solver is installed."""
     if SERIES not in solver_names():
@@ -163,7 +195,7 @@ def _solve_blocks(
             add(Bound(SERIES, progress.bound, explanation, begun.elapsed))
 
     seconds = None if clock.remaining is None else BLOCKS * clock.remaining
-    options = Options(time_limit=seconds, workers=workers, on_progress=hear, should_stop=should_stop)
+    options = Options(time_limit=seconds, workers=workers, on_progress=hear, should_stop=should_stop, pool=pool)
     solver.solve(problem, options, solver.settings_type(whole=False))  # type: ignore[call-arg]
 
 

@@ -16,6 +16,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for 
 Gap = Annotated[float | None, share_option("--gap", "Stop as soon as this gap is proved, such as 0.05 or 5%.")]
 Seed = Annotated[int, typer.Option("--seed", help="Random seed: with one worker, the same seed gives the same answer.")]
 Workers = Annotated[int | None, typer.Option("--workers", "-w", help="Number of threads; all cores by default.")]
+Dask = Annotated[
+    str | None,
+    typer.Option("--dask", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler: tcp://host:8786."),
+]
 BoundTime = Annotated[
     str | None, time_option("--bound-time", help="After solving, spend this time on better lower bounds.")
 ]

@@ -19,6 +19,7 @@ from placeopt.errors import UsageError, listing, meaning, suggestion
 from placeopt.model.objective import Value
 from placeopt.model.problem import Contention, MemoryModel, Metric, Problem
 from placeopt.model.schedule import Schedule
+from placeopt.solver.pool import Pool
 
 ALL_METRICS: tuple[Metric, ...] = get_args(Metric)
 
@@ -103,6 +104,8 @@ class Options:
         callback (`Announcer`).
     should_stop
         Called regularly; once true, the solver returns its best schedule as INTERRUPTED.
+    pool
+        Slots on other machines that the solver may use, too.
     """
 
     time_limit: float | None = None
@@ -114,6 +117,7 @@ class Options:
     strict: bool = False
     on_progress: Callable[[Progress], None] | None = None
     should_stop: Callable[[], bool] = field(default=lambda: False)
+    pool: Pool | None = None
 
     @property
     def planned_seconds(self) -> float | None:
@@ -246,6 +250,8 @@ class Info:
         Whether weighted sums and lexicographic lists of its metrics are supported too.
     bounding
         Whether it proves slow bounds itself; none are then proved in parallel.
+    distributed
+        Whether it uses `Options.pool`.
     """
 
     summary: str
@@ -261,6 +267,7 @@ class Info:
     memory_models: tuple[MemoryModel, ...] = ("sum", "peak")
     combined: bool = False
     bounding: bool = False
+    distributed: bool = False
 
     def __repr__(self) -> str:
         return f"<Info: {self.summary}; guarantee {self.guarantee}>"

@@ -24,6 +24,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes import Chain, Pass, apply_passes
 from placeopt.solver import Answer, Options, Progress, Solver, Termination
+from placeopt.solver.cluster import pool_at
 from placeopt.solving.crosscheck import check_bound, check_infeasible, mapped_back
 from placeopt.solving.result import Result, WallTime
 from placeopt.solving.run import Run, prepare
@@ -47,6 +48,7 @@ def solve(
     passes: Sequence[str | Pass] | None = None,
     bound_time: float | None = None,
     strict: bool = False,
+    dask: str | None = None,
     **settings: Any,
 ) -> Result:
     """Solve a problem with one solver, verify the schedule and certify the gap.
@@ -79,13 +81,18 @@ def solve(
         limit has lower bounds proved in parallel anyway (`placeopt.bounding.bound_prover`).
     strict
         Make a heuristic fail that would otherwise overfill devices as its best effort (`celeritas`, `order-place`).
+    dask
+        Address of the scheduler of a Dask cluster, tcp://host:8786: its workers solve parts of the problem. For solvers
+        whose info says `distributed`. The time limit does not include the time to connect.
     **settings
         Settings of the solver; `placeopt.solver_info` lists them.
 
     Raises
     ------
     UsageError
-        If an argument is wrong, or there is no such solver, setting or pass.
+        If an argument is wrong, there is no such solver, setting or pass, or no cluster answers.
+    MissingExtraError
+        If `dask` is given and Dask is not installed.
     UnsupportedError
         If the solver does not support a property of this problem; the message names solvers that do.
     InternalError
@@ -105,8 +112,17 @@ def solve(
         passes=passes,
         bound_time=bound_time,
         strict=strict,
+        dask=dask,
         settings=settings,
     )
+    with pool_at(dask) as pool:
+        if pool is not None:
+            run = replace(run, options=replace(run.options, pool=pool), since=time.monotonic())
+        return _solve(run, begun)
+
+
+def _solve(run: Run, begun: float) -> Result:
+    """Solve with checked arguments; `begun` is the time at which the call began."""
     if run.initial_solver is not None:
         run = _with_initial(run, run.initial_solver)
     attempt = _run(run)
@@ -175,6 +191,9 @@ def _run(run: Run) -> _Attempt:
     ended_by_clock = answer.termination in (Termination.TIME_LIMIT, Termination.INTERRUPTED)
     if not answer.varies_by and (ended_by_clock or (compiling > 0 and run.solver.info.anytime)):
         answer = replace(answer, varies_by="clock")
+    lost = "" if run.options.pool is None else run.options.pool.note()
+    if lost:
+        answer = replace(answer, message=f"{answer.message}; {lost}" if answer.message else lost)
     return _Attempt(chain, answer, run.solver.name if proof is None else "a quick proof", compiling)
 
 

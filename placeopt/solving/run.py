@@ -33,6 +33,7 @@ _ARGUMENTS = {
     "passes": "presolve",
     "bound_time": "",
     "strict": "",
+    "dask": "cluster",
 }
 KEYWORDS = {name: meant for meant, others in _ARGUMENTS.items() for name in (meant, *others.split())}
 """Arguments of `solve` by the names that an unknown setting may have: their own, and those of other libraries."""
@@ -111,6 +112,7 @@ def prepare(
     passes: Sequence[str | Pass] | None,
     bound_time: float | None,
     time_limit: float | None,
+    dask: str | None,
     settings: Mapping[str, Any],
     **options: Any,
 ) -> Run:
@@ -155,6 +157,9 @@ def prepare(
         since=since,
         versions=_versions(),
     )
+    if dask is not None and not found.info.distributed:
+        able = listing([name for name in solvers_for(problem) if find_solver(name).info.distributed])
+        raise UsageError(f"--dask: {found.name} runs on this machine only; solvers that use a cluster: {able}")
     missing = unsupported(found.info, problem)
     if missing is not None:
         able = listing(solvers_for(problem), 20)

@@ -199,7 +199,12 @@ def _extended(
 def _undominated(labels: _Labels, which: Int) -> Int:
     """Return the labels among `which` that no other dominates, by length."""
     order = which[np.lexsort((which, *labels.held[which].T, labels.ticks[which]))]
-    held, kept = labels.held[order], np.zeros(len(order), dtype=np.int64)
+    held = labels.held[order]
+    held = held[:, (held != held[0]).any(axis=0)]
+    if held.shape[1] <= 1:  # a label is dominated unless it has fewer bytes than all shorter ones
+        fewest = np.minimum.accumulate(held.sum(axis=1))
+        return order[np.concatenate(([True], np.diff(fewest) < 0))]
+    kept = np.zeros(len(order), dtype=np.int64)
     count = 0
     for k in range(len(order)):
         if not (held[kept[:count]] <= held[k]).all(axis=1).any():

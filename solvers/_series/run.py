@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
 from placeopt.model.arrays import Bool
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Clock, Options, Progress, Termination
+from placeopt.solver.pool import Pool
+from placeopt.solver.remote import Solve, submitted
 
 from .._runs.solve_run import Incumbent, SolveRun
 from .._runs.validity import valid_forms
@@ -29,24 +33,25 @@ LEAST, LARGEST, SHARE = 24, 120, 0.8
 QUICK, EARLY = 2e-3, 0.1
 """Seconds to bound an arc, and the largest share of the time limit for that."""
 
-PATIENCE, GAIN = 0.1, 0.9
+PATIENCE, GAIN, CLOSE = 0.1, 0.95, 0.01
 """Share of the time limit after which a run that had its share of the time ends unless the gap becomes smaller, by
-this factor."""
+this factor; a run with a gap below the last number continues."""
+
+LANES, POLL = 1000, 0.1
+"""Most attempts in a pool at the same time, and seconds between two checks whether to stop."""
 
 WIDTH = 24
 """Partial paths of the search for a schedule that fits into memory. It runs after 1, 2, 4, 8, ... rounds and at the
 end; in other rounds only the shortest path is tried."""
 
-SolveBlock = Callable[[Problem, Options], Answer]
 
-
-def series_run(run: SolveRun, solve: SolveBlock, share: float) -> SeriesRun | None:
+def series_run(run: SolveRun, solve: Solve, share: float) -> SeriesRun | None:
     """Return a run of the blocks of a run's problem, if it is a series of blocks that pays; both share their incumbent.
 
     Parameters
     ----------
     solve
-        An exact solver for block problems.
+        An exact solver for block problems; with a pool, one that can be pickled.
     share
         Share of the remaining time after which the run ends if neither bound nor schedule has improved for a while.
     """
@@ -68,6 +73,9 @@ class SeriesRun(SolveRun):
 
     `solve` is an exact solver for block problems. `best` may be the incumbent of a run that has other members, which
     get the time after `share` of the limit unless this run still improves.
+
+    With a pool, its slots solve the block problems, one each. Further slots solve problems that are not on the
+    shortest path now, but may be on the next one. A lost block problem is solved on this machine.
     """
 
     def __init__(
@@ -75,7 +83,7 @@ class SeriesRun(SolveRun):
         problem: Problem,
         options: Options,
         series: Series,
-        solve: SolveBlock,
+        solve: Solve,
         best: Incumbent | None = None,
         share: float = 1.0,
     ) -> None:
@@ -88,6 +96,10 @@ class SeriesRun(SolveRun):
         self.known: dict[str, BlockProblem] = {}
         self.attempts, self.rounds, self.finished = 0, 0, False
         self.share, self.improved, self.gap = share, 0.0, math.inf
+        self.patience = PATIENCE * (options.time_limit or math.inf)
+        self.sent: dict[int, Future[None]] = {}  # attempts in a pool by the identity of the block problem
+        self.local = threading.Semaphore(options.workers)  # limits attempts on this machine
+        self.over = threading.Event()
 
     def resumed(self, limit: float | None) -> Answer:
         """Continue for at most `limit` seconds, as long as the gap becomes smaller."""
@@ -96,7 +108,13 @@ class SeriesRun(SolveRun):
 
     def answer(self) -> Answer:
         """Return the best schedule and bound, and why the run ended."""
-        why = self._run()
+        self.over.clear()
+        self.sent.clear()
+        with ThreadPoolExecutor(LANES, thread_name_prefix="blocks") as self.lanes:  # each waits for an attempt
+            try:
+                why = self._run()
+            finally:
+                self.over.set()
         self.finished = why is not Termination.TIME_LIMIT
         self.stats = {"blocks": len(self.blocks), "block problems": len(self.known), "attempts": self.attempts}
         return self.ended(why)
@@ -139,7 +157,8 @@ class SeriesRun(SolveRun):
             gap = float(self.best.values[0] - self.best.bound)
             if gap < GAIN * self.gap:
                 self.gap, self.improved = gap, now
-        if limit is not None and now > self.share * limit and now - self.improved > PATIENCE * limit:
+        idle = limit is not None and now > self.share * limit and now - self.improved > self.patience
+        if idle and (self.best.values is None or self.gap > CLOSE * float(self.best.values[0])):
             self.varies_by = self.varies_by or "clock"
             return Termination.TIME_LIMIT
         return super().stop_reason()
@@ -186,49 +205,118 @@ class SeriesRun(SolveRun):
 
     def _solve(self, boxes: dict[int, Box]) -> None:
         """Solve the block problems of boxes on a path by block, those with the least effort so far."""
+        if self.options.pool is not None and self.options.pool.slots():
+            self._solve_in(self.options.pool, boxes)
+            return
+        needed = self._needed(boxes.items())
+        least = min(found.seconds for found, _ in needed)
+        chosen = [each for each in needed if each[0].seconds == least]
+        lanes = min(self.options.workers, len(chosen))
+        workers = max(self.options.workers // lanes, 1)
+        if lanes == 1:
+            for found, enough in chosen:
+                self._attempt(found, enough, workers)
+            return
+        with ThreadPoolExecutor(lanes, thread_name_prefix="blocks") as pool:
+            list(pool.map(lambda each: self._attempt(each[0], each[1], workers), chosen))
+
+    def _needed(self, boxes: Iterable[tuple[int, Box]]) -> list[tuple[BlockProblem, int]]:
+        """Return the block problems of boxes, each once, and the bound with which it cannot lie on a better path."""
         before, after = distances(self.blocks)
         needed: dict[int, tuple[BlockProblem, int]] = {}
-        for k, box in boxes.items():
+        for k, box in boxes:
             found, enough = box.problem, NEVER
             assert found is not None
             if self.best.values is not None:
                 enough = int(self.best.values[0]) - before[k][box.start] - after[k + 1][box.end]
             needed[id(found)] = found, max(enough, needed.get(id(found), (found, 0))[1])
-        least = min(found.seconds for found, _ in needed.values())
-        chosen = [each for each in needed.values() if each[0].seconds == least]
-        lanes = min(self.options.workers, len(chosen))
-        workers = max(self.options.workers // lanes, 1)
-        seconds = FIRST if least == 0 else least * GROWTH
-        if lanes == 1:
-            for found, enough in chosen:
-                self._attempt(found, enough, seconds, workers)
-            return
-        with ThreadPoolExecutor(lanes, thread_name_prefix="blocks") as pool:
-            list(pool.map(lambda each: self._attempt(each[0], each[1], seconds, workers), chosen))
+        return list(needed.values())
 
-    def _attempt(self, found: BlockProblem, enough: int, seconds: float, workers: int) -> None:
+    def _solve_in(self, pool: Pool, boxes: dict[int, Box]) -> None:
+        """Solve the block problems of a path in a pool, and others in the further slots; wait until one attempt ends.
+
+        The attempts that have not ended continue.
+        """
+        self.varies_by = "clock"
+        slots = pool.slots()
+        wanted = [each for each in self._needed(boxes.items()) if id(each[0]) not in self.sent]
+        room = slots - len(self.sent) - len(wanted)
+        if room > 0:
+            known = {id(box.problem) for box in boxes.values()} | self.sent.keys()
+            most = max(box.problem.seconds for box in boxes.values() if box.problem is not None)
+            wanted += self._needed(islice(self._others(known, most), room))
+        workers = min(pool.threads, max(slots // max(len(self.sent) + len(wanted), 1), 1))
+        for found, enough in wanted:
+            self.sent[id(found)] = self.lanes.submit(self._attempt, found, enough, workers, pool)
+        while not wait(self.sent.values(), POLL, FIRST_COMPLETED).done and not self.stopped():
+            pass
+        for key, future in list(self.sent.items()):
+            if future.done():
+                del self.sent[key]
+                future.result()
+
+    def _others(self, known: set[int], most: float) -> Iterator[tuple[int, Box]]:
+        """Yield boxes that are not solved after at most this effort, those on the shortest paths first.
+
+        Boxes whose block problems are known by their identity are omitted.
+        """
+        before, after = distances(self.blocks)
+        best = NEVER if self.best.values is None else int(self.best.values[0])
+        through = [
+            (before[k][box.start] + box.length + after[k + 1][box.end], k, i)
+            for k, arcs in enumerate(self.blocks)
+            for i, box in enumerate(arcs.boxes)
+            if not box.solved and box.start in before[k] and box.end in after[k + 1]
+        ]
+        for ticks, k, i in sorted(through):
+            box = self.blocks[k].boxes[i]
+            if ticks >= best:
+                return
+            if box.problem is None:
+                self.blocks[k].build(box, self.known)
+            assert box.problem is not None
+            if not box.solved and box.problem.seconds <= most and id(box.problem) not in known:
+                known.add(id(box.problem))
+                yield k, box
+
+    def _attempt(self, found: BlockProblem, enough: int, workers: int, pool: Pool | None = None) -> None:
         """Solve one block problem until its bound reaches `enough`, with which it cannot lie on a better path."""
-        if self.stopped():
-            return
-        remaining = self.clock.remaining
-        alone = self.options.workers == 1
+        seconds = FIRST if found.seconds == 0 else found.seconds * GROWTH
+
+        def stopped() -> bool:
+            return self.over.is_set() or self.options.should_stop() or found.lower >= enough
 
         def hear(progress: Progress) -> None:
             # Bounds of an infeasible problem mean nothing.
             if progress.bound is not None and progress.objective is not None:
                 found.lower = max(found.lower, int(progress.bound))
 
-        options = Options(
-            # With one worker, its plan ends the attempt, not the clock.
-            time_limit=remaining if alone else seconds if remaining is None else min(seconds, remaining),
-            nominal_limit=seconds,
-            seed=self.options.seed,
-            workers=workers,
-            initial=found.schedule,
-            on_progress=hear,
-            should_stop=lambda: self.options.should_stop() or found.lower >= enough,
-        )
-        answer = self.solve(found.problem, options)
+        def options(workers: int, planned: bool) -> Options:
+            remaining = self.clock.remaining
+            return Options(
+                # A planned attempt ends by its work, not by the clock.
+                time_limit=remaining if planned else seconds if remaining is None else min(seconds, remaining),
+                nominal_limit=seconds,
+                seed=self.options.seed,
+                workers=workers,
+                initial=found.schedule,
+                on_progress=hear,
+                should_stop=stopped,
+            )
+
+        if self.stopped():
+            return
+        answer = None
+        if pool is not None:
+            sent = submitted(pool, self.solve, found.problem, options(workers, planned=False))
+            answer = pool.result(sent, lambda: stopped() or self.clock.over)
+        if answer is None:
+            with self.local:
+                if self.stopped() or self.over.is_set() or (pool is not None and not pool.slots()):
+                    return
+                answer = self.solve(
+                    found.problem, options(workers if pool is None else 1, planned=self.options.workers == 1)
+                )
         found.seconds = seconds
         self.attempts += 1
         if answer.termination is Termination.INFEASIBLE:

@@ -44,6 +44,7 @@ class CpSat:
         warm_start=True,
         metrics=ALL_METRICS,
         combined=True,
+        distributed=True,
     )
     settings_type: ClassVar[type[Settings]] = CpSatSettings
 

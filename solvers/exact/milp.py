@@ -61,6 +61,7 @@ more reliable. The bound of the linear relaxation is computed in integers from t
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from placeopt.model.problem import Problem
@@ -74,7 +75,7 @@ from ._milp.settings import MilpSettings
 if TYPE_CHECKING:
     from ._milp.run import MilpRun
 
-BLOCKS = 0.4
+BLOCKS = 0.7
 """Share of the time limit for blocks, where single tasks cut the graph."""
 
 
@@ -98,6 +99,7 @@ class Milp:
         warm_start=True,
         metrics=ALL_METRICS,
         combined=True,
+        distributed=True,
     )
     settings_type: ClassVar[type[Settings]] = MilpSettings
 
@@ -123,7 +125,7 @@ class Milp:
         if not settings.series or settings.relaxation:
             return None
         alone = settings.model_copy(update={"series": False})
-        blocks = series_run(run, lambda problem, options: self.solve(problem, options, alone), BLOCKS)
+        blocks = series_run(run, partial(self.solve, settings=alone), BLOCKS)
         if blocks is None:
             return None
         answer = blocks.answer()

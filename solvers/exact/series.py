@@ -19,6 +19,7 @@ schedule; the solver of the blocks then continues with the whole problem in the 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from placeopt.errors import UsageError
@@ -54,6 +55,7 @@ class Series:
         anytime=True,
         warm_start=True,
         metrics=("makespan",),
+        distributed=True,
     )
     settings_type: ClassVar[type[Settings]] = SeriesSettings
 
@@ -67,10 +69,7 @@ class Series:
 
         kind = solver.settings_type
         alone = kind(**({"series": False} if "series" in kind.model_fields else {}))
-
-        def solve(problem: Problem, options: Options) -> Answer:
-            return solver.solve(problem, options, alone)
-
+        solve = partial(solver.solve, settings=alone)
         series = series_of(problem)
         run = SolveRun(problem, options)
         if series is None:

@@ -28,6 +28,7 @@ from ..exact._cp_sat.limits import model_size
 from ..exact._cp_sat.run import CpSatSettings, solved
 from ..search._lns.search import improve
 from ._members import affordable, schedules, segments
+from ._restarts import Restarts
 from ._standings import Standings
 from ._windows import ADVANCE, Sweep, Window, windowed
 
@@ -39,7 +40,7 @@ class Tuning:
     planned: float = 60.0  # seconds to plan for without a time limit
     quick: float = 0.3  # share after which no further heuristic begins; matters while kernels are not compiled
     small: int = 60  # tasks up to which CP-SAT runs before the searches: it mostly proves the optimum at once
-    blocks: float = 0.25  # share of blocks, where single tasks cut the graph
+    blocks: float = 0.4  # share of blocks, where single tasks cut the graph
     exact: float = 0.15  # share of CP-SAT
     exact_first: float = 0.4  # share of CP-SAT if it runs first
     exact_longest: float = 10.0  # largest number of seconds of CP-SAT
@@ -107,6 +108,7 @@ class Run(SolveRun):
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
         self.walker: Walker | None = None
+        self.restarts = None if options.pool is None else Restarts(problem, options.pool, options.seed)
         self.operators: list[ImprovementOperator] = []
         timed = problem.objective.single == "makespan"
         if timed and windowed(problem):
@@ -122,8 +124,9 @@ class Run(SolveRun):
         self._run_heuristics()
         self._solve_blocks()
         if not self.stop_reason():
-            with self.prover or nullcontext():
+            with self.prover or nullcontext(), self.restarts or nullcontext():
                 self._continue()
+                self._collect()
         return self._concluded()
 
     def _continue(self) -> None:
@@ -201,10 +204,7 @@ class Run(SolveRun):
         if not self.series or self.stop_reason():
             return
 
-        def solve(problem: Problem, options: Options) -> Answer:
-            return Run(problem, options, None, series=False).answer()
-
-        self.blocks = series_run(self, solve, TUNING.blocks)
+        self.blocks = series_run(self, solved_block, TUNING.blocks)
         if self.blocks is not None:
             self._conclude_blocks(self.blocks.answer)
 
@@ -239,6 +239,7 @@ class Run(SolveRun):
             workers=self.threads,
             initial=self.best.schedule,
             on_progress=self.best.overhear("cp-sat"),
+            pool=None,  # searches use it
         )
         work = seconds / (TUNING.unit + size / TUNING.weight) if alone else None
         settings = CpSatSettings(hint=self.best.schedule is None, work=work, series=False)
@@ -258,11 +259,24 @@ class Run(SolveRun):
         prover = self.prover
         asked = False
         while (endless or self.worked < work) and not self.stop_reason() and (most is None or self.turns < most):
+            self._collect()
+            self._restart()
             self._turn()
             if prover is not None and not asked and not prover.busy and not self.stop_reason():
                 # With more threads, CP-SAT may prove a bound that it did not prove before.
                 self._exact(TUNING.exact)
                 asked = True
+
+    def _collect(self) -> None:
+        """Offer the schedules of the searches in a pool."""
+        if self.restarts is not None:
+            self.restarts.collect(partial(self._offer, name="restarts"))
+
+    def _restart(self) -> None:
+        """Start searches in a pool from the incumbent."""
+        if self.restarts is not None and self.best.schedule is not None:
+            self.varies_by = "clock"
+            self.restarts.submit(self.best.schedule, self.clock.remaining)
 
     def _turn(self) -> None:
         """Run the operator with the highest rate, new ones first; without any gain, each in turn."""
@@ -397,6 +411,11 @@ class Run(SolveRun):
         if why is Termination.FAILED and not self.message:
             self.message = "no member found a feasible schedule or proved that there is none"
         return self.ended(why)
+
+
+def solved_block(problem: Problem, options: Options) -> Answer:
+    """Solve a block problem."""
+    return Run(problem, options, None, series=False).answer()
 
 
 def _cooled(turn: int) -> Coolings:

@@ -16,6 +16,8 @@ With two or more workers, a prover proves bounds in parallel; with one, bounds u
 soon as the gap limit is reached. With one worker, turns are measured in moves and in CP-SAT's deterministic time, so
 the same seed gives the same schedule; the clock ends a run only on machines that are too slow for the plan. Without a
 time limit the run plans for a minute.
+
+With a pool, its slots solve the blocks, and then run searches from the incumbent with other seeds (`_restarts`).
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ class Auto:
         warm_start=True,
         metrics=ALL_METRICS,
         combined=True,
+        distributed=True,
         bounding=True,
     )
     settings_type: ClassVar[type[Settings]] = AutoSettings

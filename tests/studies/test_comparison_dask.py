@@ -115,7 +115,7 @@ def test_what_is_no_address_keeps_no_process_from_ending(address: str) -> None:
 
 
 def test_no_scheduler_and_no_dask(monkeypatch: pytest.MonkeyPatch) -> None:
-    from placeopt.studies.comparison import cluster
+    from placeopt.solver import cluster
 
     monkeypatch.setattr(cluster, "CONNECTING", 0.5)
     with socket.socket() as free:

@@ -11,7 +11,7 @@ import typer
 from placeopt.cli.arguments import limit_seconds, seconds
 from placeopt.cli.files import check_targets, save_plots, wanted_plots, written
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, Report
+from placeopt.cli.options import AsJson, Dask, Report
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.parameters import input_argument, limit_option, output_option, plot_option, time_option
 from placeopt.errors import UsageError
@@ -39,10 +39,7 @@ def compare(
         int | None, typer.Option("--workers", "-w", help="Number of parallel runs; by default cores / threads.")
     ] = None,
     threads: Annotated[int, typer.Option("--threads", help="Number of threads of each solver.")] = 1,
-    dask: Annotated[
-        str | None,
-        typer.Option("--dask", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler: tcp://host:8786."),
-    ] = None,
+    dask: Dask = None,
     out: Annotated[
         Path | None, output_option("--out", "-o", help="Append each finished run to this file as a JSON line.")
     ] = None,

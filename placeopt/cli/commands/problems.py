@@ -10,7 +10,7 @@ import typer
 
 from placeopt.cli.arguments import checked_options, limit_seconds, seconds
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, ProblemFile, Seed, Workers
+from placeopt.cli.options import AsJson, Dask, ProblemFile, Seed, Workers
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.parameters import limit_option
 from placeopt.cli.progress import status_line, watched
@@ -39,6 +39,7 @@ def bounds(
     problem: ProblemFile,
     time_limit: Annotated[str, limit_option("Time limit of the relaxations, such as 30s or 5min, or `none`.")] = "30s",
     workers: Workers = None,
+    dask: Dask = None,
     as_json: AsJson = False,
 ) -> None:
     """Prove lower bounds of the objective: no schedule is better than the largest bound."""
@@ -80,8 +81,8 @@ def bounds(
     with on_interrupt() as stop:
         found = watched(
             lambda on_progress: prove(
-                compiled, time_limit=options.time_limit or LONGEST, workers=options.workers, should_stop=stop.is_set,
-                on_bound=lambda bound: report(bound, on_progress),
+                compiled, time_limit=options.time_limit or LONGEST, workers=options.workers, dask=dask,
+                should_stop=stop.is_set, on_bound=lambda bound: report(bound, on_progress),
             ),
             compiled, stderr_console(), limit,
         )  # fmt: skip

@@ -11,7 +11,20 @@ import typer
 from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, input_path, limit_seconds, seconds
 from placeopt.cli.files import check_targets, print_instead, save_exports, save_plan, save_plots, wanted_plots
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, BoundTime, Gap, Out, ProblemFile, Report, Seed, Sets, Solver, Trace, Workers
+from placeopt.cli.options import (
+    AsJson,
+    BoundTime,
+    Dask,
+    Gap,
+    Out,
+    ProblemFile,
+    Report,
+    Seed,
+    Sets,
+    Solver,
+    Trace,
+    Workers,
+)
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.parameters import limit_option, plot_option, share_option
 from placeopt.cli.progress import watched
@@ -40,6 +53,7 @@ def solve(
     ] = None,
     seed: Seed = 0,
     workers: Workers = None,
+    dask: Dask = None,
     initial: Annotated[
         str | None,
         typer.Option("--initial", metavar="PLAN|SOLVER", help="Warm start: a plan file, or a solver that makes one."),
@@ -120,8 +134,8 @@ def solve(
         result = watched(
             lambda on_progress: solve_problem(
                 compiled, solver, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, initial=start,
-                passes=names, bound_time=bounding, strict=strict, on_progress=on_progress, should_stop=stop.is_set,
-                **settings,
+                passes=names, bound_time=bounding, strict=strict, dask=dask,
+                on_progress=on_progress, should_stop=stop.is_set, **settings,
             ),
             compiled, messages, None if limit is None else limit + (bounding or 0),
         )  # fmt: skip

@@ -19,8 +19,9 @@ import traceback
 from typing import Any
 
 from placeopt.errors import InternalError, MissingExtraError, PlaceoptError, UnsupportedError
+from placeopt.model.packing import unpack
 from placeopt.solver import Progress
-from placeopt.studies.comparison.jobs import Job, unpack
+from placeopt.studies.comparison.jobs import Job
 from placeopt.studies.comparison.records import plain
 
 LENGTH = 8

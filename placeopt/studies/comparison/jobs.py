@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-import pickle
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
 
 from placeopt.errors import UsageError, listing, suggestion
 from placeopt.io.files import StrPath
@@ -26,29 +22,13 @@ Choice = str | tuple[str, Mapping[str, Any]]
 class Job(Run):
     """A run with all data that another process needs for it.
 
-    `packed` holds the problem (`pack`). The process is killed `grace` seconds after `time_limit`. `tag` marks the
-    processes of a comparison (`placeopt.studies.comparison.supervisor`).
+    `packed` holds the problem (`placeopt.model.packing`). The process is killed `grace` seconds after `time_limit`.
+    `tag` marks the processes of a comparison (`placeopt.studies.comparison.supervisor`).
     """
 
     grace: float
     tag: str
     packed: bytes = field(repr=False)
-
-
-def pack(problem: Problem) -> bytes:
-    """Convert a problem to bytes."""
-    return zlib.compress(pickle.dumps(problem, protocol=pickle.HIGHEST_PROTOCOL), level=1)
-
-
-def unpack(packed: bytes) -> Problem:
-    """Return the packed problem; its arrays are read-only."""
-    problem = pickle.loads(zlib.decompress(packed))
-    assert isinstance(problem, Problem)
-    for each in fields(problem):
-        value = getattr(problem, each.name)
-        if isinstance(value, np.ndarray):
-            value.flags.writeable = False
-    return problem
 
 
 def read_problems(wanted: Problem | StrPath | Sequence[Problem | StrPath]) -> list[tuple[Problem, str | None]]:

@@ -8,21 +8,23 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from placeopt.bounding.quick import Bound, best_bound
 from placeopt.errors import UsageError
 from placeopt.io.files import StrPath
 from placeopt.model.arrays import checked_number
+from placeopt.model.packing import pack
 from placeopt.model.problem import Problem
+from placeopt.solver.cluster import connected
 from placeopt.solver.registry import find_solver
 from placeopt.solving.settings import make_options
-from placeopt.studies.comparison.cluster import connected
 from placeopt.studies.comparison.execution import Observer, execute
-from placeopt.studies.comparison.jobs import Choice, Job, pack, read_choices, read_problems
+from placeopt.studies.comparison.jobs import Choice, Job, read_choices, read_problems
 from placeopt.studies.comparison.ledger import Ledger
 from placeopt.studies.comparison.records import Key, Record
 from placeopt.studies.comparison.result import Comparison
+from placeopt.studies.comparison.supervisor import kill_marked
 
 TIME_LIMIT = 30.0
 """Default time limit of a run, in seconds."""
@@ -162,7 +164,7 @@ def compare(
             on_record=None if book is None else book.append,
             observer=observer,
             should_stop=should_stop,
-            stop_elsewhere=None if cluster is None else cluster.stop,
+            stop_elsewhere=None if cluster is None else partial(cluster.client.run, kill_marked),
         )
     records = known | found
     return Comparison(

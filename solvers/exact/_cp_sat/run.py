@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -34,7 +35,7 @@ AMPLE = 10.0
 SHARE, LONGEST = 0.1, 4.0
 """Part of the time limit for annealing, and its seconds at most."""
 
-BLOCKS = 0.4
+BLOCKS = 0.7
 """Share of the time limit for blocks, where single tasks cut the graph."""
 
 PROBED = 6_000
@@ -139,7 +140,7 @@ class CpSatRun(ExactRun["Expression"]):
         if not self.settings.series:
             return None
         alone = self.settings.model_copy(update={"series": False})
-        blocks = series_run(self, lambda problem, options: solved(problem, options, alone), BLOCKS)
+        blocks = series_run(self, partial(solved, settings=alone), BLOCKS)
         if blocks is None:
             return None
         answer = blocks.answer()

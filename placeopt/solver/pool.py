@@ -1,0 +1,75 @@
+"""A pool: slots on other machines, or in other processes, that solve parts of a problem."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Executor, Future, wait
+from typing import Any, TypeVar
+
+from placeopt.errors import counted
+
+T = TypeVar("T")
+
+TICK = 0.1
+"""Seconds between two checks whether to stop waiting for a job."""
+
+
+class Pool:
+    """Slots that run jobs: calls of functions that can be pickled.
+
+    A lost job is an expected event. It has no result, and its caller continues without one.
+
+    Parameters
+    ----------
+    executor
+        Runs the jobs.
+    slots
+        The number of jobs that run at the same time; 0 while the pool cannot be reached.
+    threads
+        Threads that a job may use if there are fewer jobs than slots.
+    """
+
+    def __init__(self, executor: Executor, slots: Callable[[], int], threads: int = 1) -> None:
+        self._executor = executor
+        self.slots, self.threads = slots, threads
+        self._lock = threading.Lock()
+        self._lost, self._why = 0, ""
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Submit a job. If the executor rejects it, the future has the exception."""
+        try:
+            return self._executor.submit(function, *arguments)
+        except Exception as error:  # noqa: BLE001 - such as BrokenExecutor: all workers are gone
+            future: Future[T] = Future()
+            future.set_exception(error)
+            return future
+
+    def result(self, future: Future[T], should_stop: Callable[[], bool] = lambda: False) -> T | None:
+        """Wait for the result of a job; return None if it is lost, or cancelled because `should_stop` is true."""
+        while not future.done():
+            stopped = should_stop()
+            if stopped or not self.slots():
+                future.cancel()
+                if not stopped:
+                    self._lose("no worker can be reached")
+                return None
+            wait([future], timeout=TICK)
+        try:
+            return future.result()
+        except CancelledError:
+            self._lose("cancelled by the scheduler")
+            return None
+        except Exception as error:  # noqa: BLE001 - of the worker or of the connection
+            self._lose(f"{type(error).__name__}: {error}".strip(": "))
+            return None
+
+    def note(self) -> str:
+        """Return a sentence about lost jobs for users; empty if there are none."""
+        if not self._lost:
+            return ""
+        return f"{counted(self._lost, 'job')} of the cluster {'was' if self._lost == 1 else 'were'} lost: {self._why}"
+
+    def _lose(self, why: str) -> None:
+        with self._lock:
+            self._lost, self._why = self._lost + 1, why.partition("\n")[0]
