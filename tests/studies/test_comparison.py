@@ -28,11 +28,12 @@ from rich.console import Console
 import placeopt as po
 from placeopt.cli.terminal.comparison import Bars, print_comparison, write_csv, write_markdown
 from placeopt.errors import SpecError, UsageError
+from placeopt.model.packing import pack, unpack
 from placeopt.solver import registry
 from placeopt.studies.comparison.execution import Observer, execute
 from placeopt.studies.comparison.grids import grids
 from placeopt.studies.comparison.isolation import lost_record
-from placeopt.studies.comparison.jobs import Job, pack, read_choices, unpack
+from placeopt.studies.comparison.jobs import Job, read_choices
 from placeopt.studies.comparison.ledger import Ledger, read_ledger
 from placeopt.studies.comparison.records import Record
 from placeopt.studies.comparison.result import Comparison
