@@ -148,11 +148,13 @@ def random_placements(
         split = split_model(problem, schedule, writer.model)
         values = dict(inputs)
         with tempfile.TemporaryDirectory(dir=folder) as made:
-            for file, part in zip(writer.write_parts(split, Path(made)), split.parts, strict=True):
+            for file, submodel in zip(writer.write_segments(split, Path(made)), split.submodels, strict=True):
                 onnx.checker.check_model(Path(made) / file)
-                found = session(Path(made) / file).run(list(part.outputs), {each: values[each] for each in part.inputs})
-                values.update(zip(part.outputs, found, strict=True))
-        segments += len(split.parts)
+                found = session(Path(made) / file).run(
+                    list(submodel.outputs), {each: values[each] for each in submodel.inputs}
+                )
+                values.update(zip(submodel.outputs, found, strict=True))
+        segments += len(split.submodels)
         for name, reference in zip(names, expected, strict=True):
             worst = max(worst, difference(name, values[name], reference).relative)
     return worst, segments / max(count, 1)
