@@ -144,6 +144,8 @@ class SeriesRun(SolveRun):
                 continue  # their quick bounds may change the path
             if unsolved:
                 self._solve(unsolved)
+            elif sum(step.box.length for step in path.steps) > path.length:
+                continue  # attempts in a pool have raised bounds since the search for the path
             elif not self._refine(path):
                 self._join(path, WIDTH)
                 return self._raised(path.length) or Termination.COMPLETED

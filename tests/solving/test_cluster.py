@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from commandline import run
+from placeopt_solvers._series import run as series_module
 from placeopt_solvers.portfolio import _restarts
 
 import placeopt as po
@@ -98,6 +99,23 @@ class TestPools:
         assert (answer.termination, answer.bound) == (Termination.OPTIMAL, best)
         assert len(executor.jobs) >= 2
         assert pool.note() == ""
+
+    def test_attempts_end_while_a_path_is_found(
+        self, problem: Problem, best: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        found = series_module.shortest_path
+
+        def slow(*arguments: Any) -> Any:
+            path = found(*arguments)
+            time.sleep(0.3)
+            return path
+
+        monkeypatch.setattr(series_module, "shortest_path", slow)
+        series = find_solver("series")
+        pool = Pool(Unreliable(lambda _: "run"), lambda: 3)
+        options = Options(time_limit=60, workers=1, pool=pool)
+        answer = series.solve(problem, options, series.settings_type(whole=False))
+        assert (answer.termination, answer.bound) == (Termination.OPTIMAL, best)
 
     @pytest.mark.parametrize("fate", ["dies", "cancelled", "refused"])
     @pytest.mark.parametrize("share", [1, 2])
