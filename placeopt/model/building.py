@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from fractions import Fraction
 from typing import Any, get_args
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from placeopt.errors import UsageError, listing, visible
 from placeopt.model.arrays import Bool, Int, choice, flags, names, task_pairs, whole_numbers
 from placeopt.model.graph import find_cycle, topological_order
+from placeopt.model.pipeline import Pipeline, build_pipeline
 from placeopt.model.problem import NANO, UNLIMITED, Contention, Efficiency, MemoryModel, Objective, Problem, Rounding
 
 
@@ -47,6 +48,7 @@ def build_problem(
     group: ArrayLike | None = None,
     separation: Iterable[tuple[int, int]] | Int = (),
     forward: ArrayLike | None = None,
+    pipeline: Pipeline | Mapping[str, Any] | None = None,
     objective: Objective | None = None,
     contention: Contention = "none",
     memory_model: MemoryModel = "sum",
@@ -56,7 +58,8 @@ def build_problem(
     """Build a Problem from its essential arrays; the derived ones are computed, all are read-only.
 
     Edges may be in any order; `payload` and `shared` follow that order. `group` holds arbitrary labels.
-    Omitted arguments mean zero, unlimited, feasible on every device, or free of charge.
+    Omitted arguments mean zero, unlimited, feasible on every device, or free of charge. `pipeline` holds the arguments of
+    `build_pipeline`, for the objective `period`.
 
     Raises
     ------
@@ -64,7 +67,8 @@ def build_problem(
         If an array has the wrong shape, an entry is not a whole number or out of range (times, amounts and costs are at
         least 0, denominators at least 1, tasks are indices), a name repeats, the edges contain a cycle, a task is
         separated from itself, shared edges of one producer differ in payload, a forward task is itself a backward task,
-        or the number of runs before the next change is not positive.
+        the number of runs before the next change is not positive, or a pipeline has an objective without `period`, port
+        contention, memory model `peak`, release times or deadlines.
     """
     choice("contention", contention, get_args(Contention))
     choice("memory_model", memory_model, get_args(MemoryModel))
@@ -136,12 +140,22 @@ def build_problem(
     if (alone := np.flatnonzero(apart[:, 0] == apart[:, 1])).size:
         row = int(alone[0])
         raise UsageError(f"separation[{row}] separates {visible(tasks[apart[row, 0]])} from itself; expected two tasks")
+    releases, deadlines = each_task("release", release), each_task("deadline", deadline, UNLIMITED, least=None)
+    goal = objective or Objective()
+    if pipeline is not None and not isinstance(pipeline, Pipeline):
+        pipeline = build_pipeline(n, m, **pipeline)
+    if "period" in goal.metrics:
+        pipeline = build_pipeline(n, m) if pipeline is None else pipeline
+        _check_pipeline(pipeline, n, m, contention, memory_model, releases, deadlines)
+    elif pipeline is not None:
+        raise UsageError(f"pipeline: the objective {goal} does not contain period; expected an objective with it")
     capacities = each_device("capacity", capacity, UNLIMITED)
     moves = whole_numbers("relocation", relocation, by_both, "tasks x devices", default=0, where=allowed)
     columns = [
         (
             *(table[:, d].tobytes() for table in (ticks, allowed, moves)),
             *map(int, (capacities[d], powers[0][d], powers[1][d])),
+            *(() if pipeline is None else pipeline.columns(d)),
         )
         for d in range(m)
     ]
@@ -159,8 +173,8 @@ def build_problem(
         resident=each_task("resident", resident),
         output=each_task("output", output),
         scratch=each_task("scratch", scratch),
-        release=each_task("release", release),
-        deadline=each_task("deadline", deadline, UNLIMITED, least=None),
+        release=releases,
+        deadline=deadlines,
         capacity=capacities,
         edge_source=source,
         edge_target=target,
@@ -173,7 +187,8 @@ def build_problem(
         group=by_first_appearance(groups),
         separation=np.unique(np.sort(apart, axis=1), axis=0),
         forward=forwards,
-        objective=objective or Objective(),
+        pipeline=pipeline,
+        objective=goal,
         contention=contention,
         memory_model=memory_model,
         rounding=rounding,
@@ -190,6 +205,23 @@ def build_problem(
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
     return problem
+
+
+def _check_pipeline(
+    pipeline: Pipeline, n: int, m: int, contention: str, memory_model: str, release: Int, deadline: Int
+) -> None:
+    """Reject what contradicts a pipeline, which has rules of its own for ports, memory and times."""
+    sizes = len(pipeline.gradient), len(pipeline.launch)
+    if sizes != (n, m):
+        raise UsageError(f"pipeline: it is for {sizes[0]} tasks and {sizes[1]} devices; expected {n} and {m}")
+    if contention != "none":
+        raise UsageError(f"contention is {contention}; expected none with period, which counts the ports itself")
+    if memory_model != "sum":
+        raise UsageError(f"memory_model is {memory_model}; expected sum with period")
+    for name, wrong in (("release", release != 0), ("deadline", deadline != UNLIMITED)):
+        if wrong.any():
+            at = int(np.flatnonzero(wrong)[0])
+            raise UsageError(f"{name}[{at}] is stated; expected no {name} times with period: runs follow each other")
 
 
 def _check_products(what: str, num: Int, den: Int) -> None:

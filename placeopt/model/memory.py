@@ -5,6 +5,8 @@
 the task's start until its last consumer has it. That is the end of a consumer on the same device, the arrival of the
 transfer on another device, and the task's own end without consumers. The consumer's copy of a payload is not counted
 on its device; include it in the consumer's `scratch` if it matters.
+
+A pipeline counts as `sum`, and the outputs that it keeps for other runs (`pipeline_memory`).
 """
 
 from __future__ import annotations
@@ -13,12 +15,34 @@ import numpy as np
 
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.schedule import Schedule, arrivals, check_schedule, durations
+from placeopt.model.schedule import Schedule, Stages, arrivals, check_schedule, durations, edge_transfers
+from placeopt.model.stages import backward, kept_runs
 
 
 def sum_memory(problem: Problem, device: Int) -> Int:
     """(m,) total bytes of the tasks on each device, under the `sum` memory model."""
     return per_device(problem, device, problem.memory)
+
+
+def pipeline_memory(problem: Problem, device: Int, stages: Stages | None = None) -> Int:
+    """(m,) bytes of each device: everything that one run holds, and the outputs kept for other runs under way.
+
+    A device that computes outputs again keeps the inputs of its forward tasks instead: what it receives for them, and
+    the outputs of those without producers.
+    """
+    kept = kept_runs(problem, device, stages)
+    ahead = ~backward(problem)
+    fixed = per_device(problem, device, problem.memory)
+    outputs = per_device(problem, device, problem.output * ahead)
+    if stages is not None and stages.recompute.any():
+        sources = per_device(problem, device, problem.output * (ahead & (np.diff(problem.in_start) == 0)))
+        carrier = edge_transfers(problem, device)
+        entering = np.unique(carrier[(carrier >= 0) & ahead[problem.edge_target]])
+        received = np.zeros(problem.n_devices, dtype=np.int64)
+        np.add.at(received, device[problem.edge_target[entering]], problem.payload[entering])
+        again = stages.recompute != 0
+        return np.asarray(fixed + np.where(again, kept * received + (kept - 1) * sources, (kept - 1) * outputs))
+    return np.asarray(fixed + (kept - 1) * outputs)
 
 
 def freed_at(problem: Problem, schedule: Schedule) -> Int:
@@ -75,6 +99,8 @@ def peak_memory(problem: Problem, schedule: Schedule) -> Int:
 
 def used_memory(problem: Problem, schedule: Schedule) -> Int:
     """(m,) bytes to compare with the capacities, under the problem's own memory model."""
+    if problem.pipeline is not None:
+        return pipeline_memory(problem, schedule.device, schedule.stages)
     if problem.memory_model == "sum":
         return sum_memory(problem, schedule.device)
     return peak_memory(problem, schedule)

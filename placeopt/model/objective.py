@@ -7,6 +7,7 @@
     energy           nanojoules of computing and of moving data
     memory_balance   largest used fraction of a capacity, in parts per million, rounded up
     relocation       total ticks of moving tasks from their current devices and starting them up (`relocation_ticks`)
+    period           ticks between two results, if runs follow each other without end (`placeopt.model.period`)
 
 A transfer that serves several consumers on one device counts once.
 """
@@ -20,12 +21,13 @@ import numpy as np
 
 from placeopt.model.arrays import Int
 from placeopt.model.memory import per_device, used_memory
+from placeopt.model.period import period
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Objective, Problem, Term, ratio_ceil, transfer_ticks
 from placeopt.model.schedule import Schedule, check_schedule, durations, edge_ticks, edge_transfers, makespan
 
 Value = int | Fraction
 
-IN_TICKS: tuple[Metric, ...] = ("makespan", "total_cost", "max_load", "relocation")
+IN_TICKS: tuple[Metric, ...] = ("makespan", "total_cost", "max_load", "relocation", "period")
 """Metrics that are counted in ticks."""
 
 GONE = -1
@@ -100,6 +102,7 @@ METRICS: dict[Metric, Callable[[Problem, Schedule], int]] = {
     "energy": _energy,
     "memory_balance": _memory_balance,
     "relocation": _relocation,
+    "period": period,
 }
 
 

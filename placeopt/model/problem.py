@@ -15,12 +15,15 @@ import numpy as np
 
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.arrays import Bool, Int, choice
+from placeopt.model.pipeline import Pipeline
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.units import exact, is_number, size_text, time_text
 
 Contention = Literal["none", "port"]
 MemoryModel = Literal["sum", "peak"]
-Metric = Literal["makespan", "total_cost", "max_load", "communication", "energy", "memory_balance", "relocation"]
+Metric = Literal[
+    "makespan", "total_cost", "max_load", "communication", "energy", "memory_balance", "relocation", "period"
+]
 
 UNLIMITED = int(np.iinfo(np.int64).max)
 """Capacity of a device without a memory limit, and deadline of a task without a deadline."""
@@ -224,8 +227,10 @@ class Problem:
     separation
         (k, 2) pairs of tasks that must be on different devices, each the smaller index first.
     forward
-        (n,) the task whose gradient each task computes; its own index if it is not a backward task. It does not affect
-        feasibility or value; used only by passes.
+        (n,) the task whose gradient each task computes; its own index if it is not a backward task. Without a pipeline,
+        it does not affect feasibility or value, and only passes use it.
+    pipeline
+        How runs follow each other, if the objective contains `period`; else None.
     rounding
         The time that was rounded most at compilation; None if all times are whole ticks or none were stated. The
         fingerprint does not include it.
@@ -272,6 +277,7 @@ class Problem:
     group: Int
     separation: Int
     forward: Int
+    pipeline: Pipeline | None
     objective: Objective
     contention: Contention
     memory_model: MemoryModel
@@ -342,11 +348,16 @@ class Problem:
         idle = {"name", "description", "forward", "rounding", "efficiency"}
         idle |= set() if self.relocation.any() else {"relocation"}
         idle |= set() if self.runs_before_next_change != 1 else {"runs_before_next_change"}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name in idle:
-                continue
-            digest.update(field.name.encode())
+        if self.pipeline is None:
+            idle |= {"pipeline"}
+        else:
+            idle -= {"forward"}
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in idle}
+        if self.pipeline is not None:
+            values |= self.pipeline.parts()
+            del values["pipeline"]
+        for name, value in values.items():
+            digest.update(name.encode())
             if isinstance(value, np.ndarray):
                 digest.update(str(value.shape).encode())
                 digest.update(np.ascontiguousarray(value).tobytes())

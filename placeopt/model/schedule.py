@@ -28,17 +28,50 @@ class Transfers:
         (t,) the edge whose payload moves. If one transfer serves several consumers (shared edges of one producer to one
         device), the lowest of their edges.
     start
-        (t,) ticks.
+        (t,) ticks; in a pipeline, when the receiver starts to receive.
+    sent
+        (t,) ticks: when the sender starts to send, in a pipeline; None otherwise, where it is `start`.
     """
 
     edge: Int
     start: Int
+    sent: Int | None = None
 
     def __post_init__(self) -> None:
-        _read_only_fields(self, "edge", "start")
+        _read_only_fields(self, "edge", "start", *(["sent"] if self.sent is not None else []))
 
     def __repr__(self) -> str:
         return f"<Transfers: {self.edge.size:,}; edge {glance(self.edge)}, start {glance(self.start)}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stages:
+    """The stages of a pipeline, and the devices that serve them.
+
+    Attributes
+    ----------
+    number
+        (n,) number of the stage of each task. The tasks of a stage share a device, and all are forward tasks or all are
+        backward tasks. No edge leads to a lower number.
+    leader
+        (m,) the device whose tasks each device runs: itself, unless it is a replica.
+    recompute
+        (m,), whether the device discards the outputs of its forward tasks and computes them again.
+    synchronise
+        (m,) ticks at which the device, if it has replicas, begins to synchronise gradients.
+    """
+
+    number: Int
+    leader: Int
+    recompute: Int
+    synchronise: Int
+
+    def __post_init__(self) -> None:
+        _read_only_fields(self, "number", "leader", "recompute", "synchronise")
+
+    def __repr__(self) -> str:
+        teams = counted(int((self.leader != np.arange(self.leader.size)).sum()), "replica")
+        return f"<Stages: {counted(np.unique(self.number).size, 'stage')}, {teams}; number {glance(self.number)}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,13 +84,17 @@ class Schedule:
         (n,) the device of each task.
     start
         (n,) ticks; task i occupies its device in [start, start + duration).
+        In a pipeline, these are the starts of the first run. Each further run starts a period later.
     transfers
-        None unless the problem has port contention: a transfer then starts when its producer ends.
+        None unless the problem has port contention or is a pipeline: a transfer then starts when its producer ends.
+    stages
+        The stages of a pipeline; None if they do not matter and no device has replicas.
     """
 
     device: Int
     start: Int
     transfers: Transfers | None = None
+    stages: Stages | None = None
 
     def __post_init__(self) -> None:
         _read_only_fields(self, "device", "start")

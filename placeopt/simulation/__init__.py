@@ -33,6 +33,7 @@ from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, check_schedule
 from placeopt.simulation.loops import Instance, Work, fifo_makespan, make_instance, make_work
+from placeopt.simulation.pipelines import PipelineRuns, repeated, run_pipeline
 from placeopt.simulation.noise import MOST_RUNS, NoisyRuns, simulate_noisy
 from placeopt.simulation.run import Discipline, Evaluator, Run, checked_placement, make_evaluator
 
@@ -42,12 +43,14 @@ __all__ = [
     "Evaluator",
     "Instance",
     "NoisyRuns",
+    "PipelineRuns",
     "Work",
     "fifo_makespan",
     "make_evaluator",
     "make_instance",
     "make_work",
     "retime",
+    "run_pipeline",
     "simulate",
     "simulate_noisy",
 ]
@@ -105,6 +108,8 @@ def retime(problem: Problem, schedule: Schedule) -> Schedule:
         that does not exist.
     """
     check_schedule("retime", problem, schedule)
+    if problem.pipeline is not None:
+        return repeated(problem, schedule)
     run = Run(problem, checked_placement(problem, schedule.device))
     if schedule.transfers is not None:
         edges = schedule.transfers.edge

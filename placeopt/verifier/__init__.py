@@ -12,6 +12,8 @@
     memory         no device needs more than its capacity, under the problem's memory model
     colocation     the tasks of a group share a device
     separation     the tasks of a separated pair do not
+    stage          pipelines: stages, replicas and recomputation are as the pipeline allows
+    period         pipelines: repeated every period, operations of different runs do not overlap
     objective      the claimed objective is that of the schedule
 
 The verifier shares no code with solvers, re-timing, simulation or the definitions that they use. It imports only the

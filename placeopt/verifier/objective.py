@@ -6,7 +6,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from placeopt.model.problem import PARTS, UNLIMITED, Metric
-from placeopt.verifier.view import View, moved_edges, per_device, scaled_up, total, used_memory
+from placeopt.verifier.pipeline import PipelineView, needed_memory
+from placeopt.verifier.view import View, moved_edges, per_device, scaled_up, total
 
 
 def makespan_of(view: View) -> int:
@@ -40,7 +41,7 @@ def _energy(view: View) -> int:
 
 def _memory_balance(view: View) -> int:
     """Largest used fraction of a stated capacity, in ppm, rounded up; a capacity of 0 counts as one byte."""
-    pairs = zip(used_memory(view), view.problem.capacity.tolist(), strict=True)
+    pairs = zip(needed_memory(view), view.problem.capacity.tolist(), strict=True)
     shares = [-(-used * PARTS // max(capacity, 1)) for (used, _), capacity in pairs if capacity != UNLIMITED]
     return max(shares, default=0)
 
@@ -48,6 +49,11 @@ def _memory_balance(view: View) -> int:
 def _relocation(view: View) -> int:
     """Ticks to move every task from its current device to its new one and start it there, one after another."""
     return sum(ticks[d] for ticks, d in zip(view.problem.relocation.tolist(), view.device.tolist(), strict=True))
+
+
+def _period(view: View) -> int:
+    """Ticks between two results, if runs follow each other without end."""
+    return PipelineView(view).period
 
 
 _METRICS: dict[Metric, Callable[[View], int]] = {
@@ -58,6 +64,7 @@ _METRICS: dict[Metric, Callable[[View], int]] = {
     "energy": _energy,
     "memory_balance": _memory_balance,
     "relocation": _relocation,
+    "period": _period,
 }
 
 

@@ -22,6 +22,8 @@ class Rule(enum.StrEnum):
     MEMORY = "memory"
     COLOCATION = "colocation"
     SEPARATION = "separation"
+    STAGE = "stage"
+    PERIOD = "period"
     OBJECTIVE = "objective"
 
 

@@ -10,8 +10,10 @@ import numpy as np
 from placeopt.model.arrays import Bool
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Transfers
+from placeopt.verifier.pipeline import needed_memory
+from placeopt.verifier.pipeline_rules import repetition, stage
 from placeopt.verifier.report import Rule, Violation
-from placeopt.verifier.view import View, overlaps, used_memory, well_formed
+from placeopt.verifier.view import View, overlaps, well_formed
 
 
 def malformed(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
@@ -112,20 +114,21 @@ def _precedence(view: View) -> Iterator[Violation]:
 
 
 def _transfer(view: View) -> Iterator[Violation]:
-    """transfer: under port contention the table has one row for each required transfer, and no other row.
+    """transfer: under port contention and in pipelines, the table has one row for each required transfer, and no other row.
 
     A row names the edge that moves, the lowest one if a transfer serves several, and starts no earlier than the
-    producer ends. Without contention there is no table.
+    producer ends. Otherwise, there is no table.
     """
     problem, table = view.problem, view.schedule.transfers
     needed = view.carrier == np.arange(problem.n_edges)
-    if problem.contention == "none":
+    if problem.contention == "none" and problem.pipeline is None:
         if table is not None:
             yield Violation(Rule.TRANSFER, "the schedule has a table of transfers, but the problem has no contention")
     elif table is None:
         count = int(needed.sum())
         rows = "1 row" if count == 1 else f"{count} rows"
-        message = f"the schedule has no table of transfers; port contention requires one with {rows}"
+        what = "port contention" if problem.pipeline is None else "a pipeline"
+        message = f"the schedule has no table of transfers; {what} requires one with {rows}"
         yield Violation(Rule.TRANSFER, message)
     elif not well_formed(table):
         shapes = f"{table.edge.shape} for edge and {table.start.shape} for start"
@@ -177,6 +180,8 @@ def _port(view: View) -> Iterator[Violation]:
     Reported for each transfer that starts while an earlier one occupies the port, with the one that ends last; the
     amount is the number of ticks by which the transfer starts too early.
     """
+    if view.problem.pipeline is not None:
+        return  # period: a device may be busy with other operations too
     edges = np.flatnonzero(view.booked)
     sent, arrival = view.sent[edges], view.arrival[edges]
     for verb, side in (("sends", view.problem.edge_source), ("receives", view.problem.edge_target)):
@@ -200,7 +205,7 @@ def _memory(view: View) -> Iterator[Violation]:
     freed is the latest of the task's own end, the ends of its consumers on the device, and the arrivals at other
     devices.
     """
-    for device, (used, tick) in enumerate(used_memory(view)):
+    for device, (used, tick) in enumerate(needed_memory(view)):
         name, capacity = view.problem.device_names[device], int(view.problem.capacity[device])
         if capacity != UNLIMITED and used > capacity:
             when = f" at tick {tick}" if view.problem.memory_model == "peak" else ""
@@ -262,6 +267,8 @@ RULES: tuple[Callable[[View], Iterator[Violation]], ...] = (
     _memory,
     _colocation,
     _separation,
+    stage,
+    repetition,
 )
 
 

@@ -126,7 +126,7 @@ def _carriers(problem: Problem, device: Int, moves: Bool) -> Int:
 def _rows(problem: Problem, schedule: Schedule, carrier: Int) -> tuple[Int, Int]:
     """The carriers that have a row in the table of transfers, and the start in the first such row."""
     table = schedule.transfers
-    if problem.contention == "none" or table is None or not well_formed(table):
+    if (problem.contention == "none" and problem.pipeline is None) or table is None or not well_formed(table):
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     edges, first = np.unique(table.edge, return_index=True)
     exists = (edges >= 0) & (edges < len(carrier))

@@ -1,0 +1,143 @@
+"""The rules of pipelines: how devices, transfers and memory serve runs that follow each other without end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from placeopt.errors import UsageError
+from placeopt.model.arrays import Bool, Int, choice, flags, whole_numbers
+
+InFlight = Literal["none", "inference", "1f1b", "gpipe"]
+
+UNBOUNDED = int(np.iinfo(np.int64).max)
+"""Number of stages of a device without a limit."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pipeline:
+    """How runs that follow each other share the devices; `placeopt.model.period` defines the metric `period`.
+
+    Attributes
+    ----------
+    overlap
+        (m,), whether the device computes while it sends and receives.
+    full_duplex
+        (m,), whether it sends while it receives.
+    free_transfers
+        (m,), whether its transfers take none of its time, such as those of a CPU whose memory the others read.
+    segments
+        (m,) most stages of the device, forward and backward ones counted apart; UNBOUNDED without a limit.
+    launch
+        (m,) ticks to start each of its stages in each run.
+    gradient
+        (n,) bytes of each task that replicas of its stage synchronise in each run.
+    multicast
+        Whether a device sends an output once, regardless of the number of devices that receive it.
+    replicas
+        Most devices of a team: devices of one class that run the same tasks, each for every r-th run.
+    in_flight
+        Which outputs are kept for runs under way (`placeopt.model.period.kept_runs`).
+    microbatches
+        Runs that a device keeps under `gpipe`.
+    recompute
+        Whether a device may discard outputs of forward tasks and compute them again for the backward tasks.
+    """
+
+    overlap: Bool
+    full_duplex: Bool
+    free_transfers: Bool
+    segments: Int
+    launch: Int
+    gradient: Int
+    multicast: bool = False
+    replicas: int = 1
+    in_flight: InFlight = "none"
+    microbatches: int = 1
+    recompute: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pipeline):
+            return NotImplemented
+        mine, others = self.parts(), other.parts()
+        return all(np.array_equal(value, others[name]) for name, value in mine.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def numbered(self) -> bool:
+        """Whether a schedule must number the stages: their number on a device is limited, costs time or memory."""
+        return bool((self.segments != UNBOUNDED).any() or self.launch.any()) or self.in_flight == "1f1b"
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether every device has at most one stage, or one forward and one backward stage."""
+        return bool((self.segments == 1).all())
+
+    def columns(self, d: int) -> tuple[int, ...]:
+        """The values of one device."""
+        arrays = (self.overlap, self.full_duplex, self.free_transfers, self.segments, self.launch)
+        return tuple(int(array[d]) for array in arrays)
+
+    def parts(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def build_pipeline(
+    n: int,
+    m: int,
+    *,
+    overlap: Any = None,
+    full_duplex: Any = None,
+    free_transfers: Any = None,
+    segments: Any = None,
+    launch: Any = None,
+    gradient: Any = None,
+    multicast: bool = False,
+    replicas: int = 1,
+    in_flight: InFlight = "none",
+    microbatches: int = 1,
+    recompute: bool = False,
+) -> Pipeline:
+    """Build the rules for n tasks and m devices; arrays are read-only, and each accepts one value for all.
+
+    Raises
+    ------
+    UsageError
+        If an array has the wrong shape, a value is out of range, or `1f1b` lacks the limit of one stage per device.
+    """
+    choice("in_flight", in_flight, get_args(InFlight))
+    for name, value in (("replicas", replicas), ("microbatches", microbatches)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise UsageError(f"{name} is {value!r}; expected a whole number, at least 1")
+
+    def each(what: str, values: Any, size: int, default: int, least: int) -> Int:
+        given = values if values is None or np.ndim(values) else np.full(size, values)
+        return whole_numbers(what, given, (size,), "tasks" if size == n else "devices", default=default, least=least)
+
+    def each_flag(what: str, values: Any) -> Bool:
+        given = values if values is None or np.ndim(values) else np.full(m, values)
+        return flags(what, given, (m,), "devices", default=False)
+
+    found = Pipeline(
+        overlap=each_flag("overlap", overlap),
+        full_duplex=each_flag("full_duplex", full_duplex),
+        free_transfers=each_flag("free_transfers", free_transfers),
+        segments=each("segments", segments, m, UNBOUNDED, 1),
+        launch=each("launch", launch, m, 0, 0),
+        gradient=each("gradient", gradient, n, 0, 0),
+        multicast=bool(multicast),
+        replicas=int(replicas),
+        in_flight=in_flight,
+        microbatches=int(microbatches),
+        recompute=bool(recompute),
+    )
+    if in_flight == "1f1b" and not found.contiguous:
+        raise UsageError("in_flight is 1f1b, which counts the stages after each one; expected segments of 1 everywhere")
+    for array in found.parts().values():
+        if isinstance(array, np.ndarray):
+            array.flags.writeable = False
+    return found
