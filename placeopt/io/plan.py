@@ -9,7 +9,15 @@
       "transfers": [{"producer": "n1", "consumer": "n2", "start": 4}, ...]
     }
 
-Starts are ticks. `transfers` is there only under port contention. YAML with the same keys is read too.
+Starts are ticks. `transfers` is there only under port contention and in pipelines. YAML with the same keys is read too.
+
+A pipeline has more keys:
+
+      "tasks": {"n1": {"device": "gpu0", "start": 0, "stage": 0}, ...},
+      "transfers": [{"producer": "n1", "consumer": "n2", "start": 5, "sent": 4}, ...],
+      "replicas": {"gpu0": ["gpu1"]},
+      "recompute": ["gpu0"],
+      "synchronise": {"gpu0": 9}
 """
 
 from __future__ import annotations
@@ -43,7 +51,8 @@ from placeopt.io.validation import validate
 from placeopt.model.arrays import Int
 from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem, check_problem
-from placeopt.model.schedule import Schedule, Transfers, check_schedule, edge_transfers
+from placeopt.model.schedule import Schedule, Stages, Transfers, check_schedule, edge_transfers
+from placeopt.model.stages import trivial_stages
 from placeopt.model.units import exact, is_number, shown
 
 _LATEST = 2**62
@@ -70,15 +79,20 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True, arbitrary_types_allowed=True)
 
 
+Tick = Annotated[Whole, Field(ge=-_LATEST, le=_LATEST)]
+
+
 class _PlacedTask(_Model):
     device: str
-    start: Annotated[Whole, Field(ge=-_LATEST, le=_LATEST)]
+    start: Tick
+    stage: Tick | None = None
 
 
 class _StartedTransfer(_Model):
     producer: str
     consumer: str
-    start: Annotated[Whole, Field(ge=-_LATEST, le=_LATEST)]
+    start: Tick
+    sent: Tick | None = None
 
 
 class PlanFile(_Model):
@@ -91,6 +105,9 @@ class PlanFile(_Model):
     objective: list[Annotated[Value, PlainValidator(_exact)]] | None = None
     tasks: dict[str, _PlacedTask]
     transfers: list[_StartedTransfer] | None = None
+    replicas: dict[str, list[str]] | None = None
+    recompute: list[str] | None = None
+    synchronise: dict[str, Tick] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +144,39 @@ def plan_document(
         name: {"device": problem.device_names[device], "start": start}
         for name, device, start in zip(problem.task_names, devices, starts, strict=True)
     }
-    if schedule.transfers is not None:
+    table = schedule.transfers
+    if table is not None:
         document["transfers"] = [
             {
                 "producer": problem.task_names[problem.edge_source[edge]],
                 "consumer": problem.task_names[problem.edge_target[edge]],
                 "start": start,
             }
-            for edge, start in zip(schedule.transfers.edge.tolist(), schedule.transfers.start.tolist(), strict=True)
+            for edge, start in zip(table.edge.tolist(), table.start.tolist(), strict=True)
         ]
+        for row, sent in zip(document["transfers"], [] if table.sent is None else table.sent.tolist(), strict=False):
+            row["sent"] = sent
+    if schedule.stages is not None:
+        for entry, stage in zip(document["tasks"].values(), schedule.stages.number.tolist(), strict=True):
+            entry["stage"] = stage
+        document |= _team_keys(problem, schedule.stages)
     return document
+
+
+def _team_keys(problem: Problem, stages: Stages) -> dict[str, Any]:
+    """The keys for replicas and recomputation."""
+    names, leader = problem.device_names, stages.leader.tolist()
+    replicas: dict[str, list[str]] = {}
+    for d, other in enumerate(leader):
+        if d != other:
+            replicas.setdefault(names[other], []).append(names[d])
+    keys: dict[str, Any] = {}
+    if replicas:
+        keys["replicas"] = replicas
+        keys["synchronise"] = {name: int(stages.synchronise[names.index(name)]) for name in replicas}
+    if stages.recompute.any():
+        keys["recompute"] = [names[d] for d in np.flatnonzero(stages.recompute).tolist()]
+    return keys
 
 
 class Planned(Protocol):
@@ -237,14 +277,53 @@ class _Reader:
         if missing and not any(issue.path == ("tasks",) for issue in self.issues):
             what = "a task of the problem is" if len(missing) == 1 else f"{len(missing)} tasks of the problem are"
             self._add(f"{what} missing: {listing(missing)}", ("tasks",))
-        return Schedule(device, start, None if plan.transfers is None else self._transfers(plan.transfers, device))
+        transfers = None if plan.transfers is None else self._transfers(plan.transfers, device)
+        return Schedule(device, start, transfers, self._stages(device))
+
+    def _stages(self, device: Int) -> Stages | None:
+        """The stages of a pipeline; None if the plan has none."""
+        plan, problem = self._plan, self._problem
+        numbered = [name for name, task in plan.tasks.items() if task.stage is not None]
+        if not numbered and not plan.replicas and not plan.recompute:
+            return None
+        names = {name: d for d, name in enumerate(problem.device_names)}
+        trivial = trivial_stages(problem, device)
+        number, leader, recompute, synchronise = (
+            array.copy() for array in (trivial.number, trivial.leader, trivial.recompute, trivial.synchronise)
+        )
+        if numbered:
+            for i, name in enumerate(problem.task_names):
+                task = plan.tasks.get(name)
+                if task is not None and task.stage is None:
+                    self._add("the task has no stage, which other tasks have", ("tasks", name))
+                elif task is not None and task.stage is not None:
+                    number[i] = task.stage
+
+        def find(name: str, path: tuple[str | int, ...], *, at_key: bool = False) -> int | None:
+            if name not in names:
+                self._unknown("device", name, problem.device_names, path, at_key=at_key)
+            return names.get(name)
+
+        for name, others in (plan.replicas or {}).items():
+            first = find(name, ("replicas", name), at_key=True)
+            for place, other in enumerate(others):
+                replica = find(other, ("replicas", name, place))
+                if first is not None and replica is not None:
+                    leader[replica] = first
+        for place, name in enumerate(plan.recompute or []):
+            if (d := find(name, ("recompute", place))) is not None:
+                recompute[d] = 1
+        for name, tick in (plan.synchronise or {}).items():
+            if (d := find(name, ("synchronise", name), at_key=True)) is not None:
+                synchronise[d] = tick
+        return Stages(number, leader, recompute, synchronise)
 
     def _transfers(self, rows: Sequence[_StartedTransfer], device: Int) -> Transfers:
         problem = self._problem
         ends = zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True)
         edge_of = {(problem.task_names[a], problem.task_names[b]): edge for edge, (a, b) in enumerate(ends)}
         stands_for = edge_transfers(problem, device)
-        edges, starts = [], []
+        edges, starts, sent = [], [], []
         for place, row in enumerate(rows):
             edge = edge_of.get((row.producer, row.consumer))
             if edge is None:
@@ -254,7 +333,10 @@ class _Reader:
             # Any consumer that a shared transfer serves may name it; one that never moves the verifier will find.
             edges.append(int(stands_for[edge]) if stands_for[edge] >= 0 else edge)
             starts.append(row.start)
-        return Transfers(np.array(edges, dtype=np.int64), np.array(starts, dtype=np.int64))
+            sent.append(row.start if row.sent is None else row.sent)
+        stated = any(row.sent is not None for row in rows)
+        arrays = (np.array(each, dtype=np.int64) for each in ((edges, starts, sent) if stated else (edges, starts)))
+        return Transfers(*arrays)
 
     def _unknown(
         self, what: str, name: str, known: Sequence[str], path: tuple[str | int, ...], *, at_key: bool = False

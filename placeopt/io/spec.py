@@ -34,6 +34,7 @@ from placeopt.io.scalars import (
     name_text,
 )
 from placeopt.model import units
+from placeopt.model.pipeline import InFlight
 from placeopt.model.problem import Contention, MemoryModel, Metric
 from placeopt.model.units import Quantity
 
@@ -196,7 +197,11 @@ class TaskSpec(_Model):
     """Cost of moving the task; a bare amount is `bytes`. `bytes` and `startup` default to those of
     `current.migration`."""
     backward_of: Name | None = None
-    """The forward task whose gradient this task computes. Used only by passes that place both tasks together."""
+    """The forward task whose gradient this task computes. Passes place both tasks together. In pipelines, backward tasks
+    form stages of their own; where the number of stages is limited, both tasks must share a device."""
+    gradient: Payload | None = None
+    """Data that replicas of the task in a pipeline synchronise in each run. Default: the `resident` memory of tasks that
+    have a backward task, zero for others."""
     release: Time | None = None
     """Earliest start of the task, rounded up to a tick. Default: 0."""
     deadline: Time | None = None
@@ -211,6 +216,40 @@ class TaskSpec(_Model):
     """Labels of colocation groups: all tasks with the same label run on the same device."""
     separate: Names = Field(default_factory=list)
     """Labels of separation groups: all tasks with the same label run on pairwise different devices."""
+
+
+class StageSpec(_Model):
+    """How a device serves a pipeline."""
+
+    overlap: bool | None = None
+    """Whether the device computes while it sends and receives."""
+    duplex: Literal["half", "full"] | None = None
+    """`full`: the device sends while it receives."""
+    transfers: Literal["counted", "free"] | None = None
+    """`free`: transfers take none of the time of the device, such as those of a CPU whose memory the others read."""
+    stages: Literal["free", "contiguous"] | None = None
+    """`contiguous`: no path leaves the device and returns. The same as `segments: 1`."""
+    segments: Annotated[Whole, Field(ge=1)] | None = None
+    """Most stages of the device; in training, most forward and most backward stages."""
+    launch: Time | None = None
+    """Time to start each stage of the device, in each run."""
+
+
+class PipelineSpec(StageSpec):
+    """How runs follow each other, for the objective `period`. Devices may state other values for themselves."""
+
+    multicast: bool = False
+    """Whether a device sends an output once, regardless of the number of devices that receive it."""
+    replicas: Count = 1
+    """Most devices of a class that run the same tasks, each for every second, third, ... run."""
+    in_flight: InFlight = "none"
+    """Outputs that a device keeps for the runs under way. `none`: those of one run. `inference`: those of two runs.
+    `1f1b`: stage s of S keeps the outputs of forward tasks for S - s runs. `gpipe`: for all microbatches."""
+    microbatches: Count = 1
+    """Number of microbatches, for `in_flight: gpipe`."""
+    recompute: bool = False
+    """Whether a device may keep only the inputs of its forward tasks and compute their outputs again for the backward
+    tasks."""
 
 
 class EfficiencySpec(_Model):
@@ -251,6 +290,8 @@ class DeviceSpec(_Model):
     """Hardware features, which tasks may demand with `requires`."""
     power: Power | None = None
     """Power consumption while a task runs, for the objective `energy`."""
+    pipeline: StageSpec | None = None
+    """How the device serves a pipeline, where that differs from the section `pipeline`."""
 
 
 class LinkSpec(_Model):
@@ -413,6 +454,8 @@ class Spec(_Model):
     """The current placement and the cost of moving tasks."""
     objective: ObjectiveSpec = Field(default_factory=_makespan)
     """Objective to minimise: a metric, a weighted sum of metrics, or a list of these in lexicographic order."""
+    pipeline: Annotated[PipelineSpec | None, _widen(_as_mapping, PipelineSpec | None)] = None
+    """How runs follow each other, for the objective `period`."""
     contention: Contention = "none"
     """`none`: transfers never wait. `port`: a device sends at most one transfer and receives at most one at a time."""
     memory_model: MemoryModel = "sum"

@@ -16,7 +16,7 @@ import numpy as np
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Stages, arrivals, check_schedule, durations, edge_transfers
-from placeopt.model.stages import backward, kept_runs
+from placeopt.model.stages import backward, forward_in_training, kept_runs
 
 
 def sum_memory(problem: Problem, device: Int) -> Int:
@@ -27,17 +27,19 @@ def sum_memory(problem: Problem, device: Int) -> Int:
 def pipeline_memory(problem: Problem, device: Int, stages: Stages | None = None) -> Int:
     """(m,) bytes of each device: everything that one run holds, and the outputs kept for other runs under way.
 
-    A device that computes outputs again keeps the inputs of its forward tasks instead: what it receives for them, and
-    the outputs of those without producers.
+    A device that computes the outputs of forward tasks again for their backward tasks keeps the inputs of these tasks
+    instead: what it receives for them, and the outputs of those without producers.
     """
     kept = kept_runs(problem, device, stages)
     ahead = ~backward(problem)
     fixed = per_device(problem, device, problem.memory)
     outputs = per_device(problem, device, problem.output * ahead)
     if stages is not None and stages.recompute.any():
-        sources = per_device(problem, device, problem.output * (ahead & (np.diff(problem.in_start) == 0)))
+        trained = forward_in_training(problem)
+        stored = ahead & (~trained | (np.diff(problem.in_start) == 0))
+        sources = per_device(problem, device, problem.output * stored)
         carrier = edge_transfers(problem, device)
-        entering = np.unique(carrier[(carrier >= 0) & ahead[problem.edge_target]])
+        entering = np.unique(carrier[(carrier >= 0) & trained[problem.edge_target]])
         received = np.zeros(problem.n_devices, dtype=np.int64)
         np.add.at(received, device[problem.edge_target[entering]], problem.payload[entering])
         again = stages.recompute != 0

@@ -21,7 +21,8 @@ from placeopt.model.problem import Contention, MemoryModel, Metric, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver.pool import Pool
 
-ALL_METRICS: tuple[Metric, ...] = get_args(Metric)
+ALL_METRICS: tuple[Metric, ...] = tuple(metric for metric in get_args(Metric) if metric != "period")
+"""All metrics of one run."""
 
 
 class Termination(enum.StrEnum):

@@ -150,7 +150,7 @@ def prepare(
             should_stop=should_stop or (lambda: False),
             **options,
         ),
-        passes=found_passes((EXACT_PASSES if found.info.exact else ()) if passes is None else passes),
+        passes=_passes(problem, found, passes),
         bound_time=checked_number("bound_time", bound_time, positive=True),
         initial_solver=find_solver(initial).name if isinstance(initial, str) else None,
         progress=progress,
@@ -165,6 +165,15 @@ def prepare(
         able = listing(solvers_for(problem), 20)
         raise UnsupportedError(f"{found.name} does not support {missing}; solvers that support this problem: {able}")
     return run
+
+
+def _passes(problem: Problem, solver: Solver, passes: Sequence[str | Pass] | None) -> tuple[Pass, ...]:
+    """The passes of a run; without a choice, all exact ones for an exact solver."""
+    if problem.pipeline is not None:
+        if passes:
+            raise UnsupportedError("passes do not support the objective period: stages and replicas would get lost")
+        return ()
+    return found_passes((EXACT_PASSES if solver.info.exact else ()) if passes is None else passes)
 
 
 def _initial(problem: Problem, initial: Schedule | None) -> Schedule | None:

@@ -49,6 +49,7 @@ class PipelineView:
         self.number = None if self.stages is None else self.stages.number.tolist()
         self.again = [False] * len(own) if self.stages is None else [each != 0 for each in self.stages.recompute.tolist()]
         self.backward = [forward != i for i, forward in enumerate(problem.forward.tolist())]
+        self.trained = {forward for i, forward in enumerate(problem.forward.tolist()) if forward != i}
         self.source, self.target = problem.edge_source.tolist(), problem.edge_target.tolist()
         self.senders = self._senders()
         self.received = {edge: int(view.sent[edge]) for group in self.senders for edge in group}
@@ -105,9 +106,8 @@ class PipelineView:
         for i, label in enumerate(self.number):
             if label not in first or self.view.start[i] < self.view.start[first[label]]:
                 first[label] = i
-        needed = {forward for i, forward in enumerate(self.problem.forward.tolist()) if forward != i}
         redone: Counter[int] = Counter()
-        for i in needed:
+        for i in self.trained:
             if self.again[self.device[i]]:
                 redone[self.device[i]] += int(self.view.duration[i])
         for label, i in sorted(first.items()):
@@ -150,11 +150,11 @@ class PipelineView:
                 kept[d] = -(-later // max(self.team[d], 1))
         need, consumers = [0] * m, set(self.target)
         for i, d in enumerate(self.device):
-            stored = not self.backward[i] and not (self.again[d] and i in consumers)
+            stored = not self.backward[i] and not (self.again[d] and i in consumers and i in self.trained)
             runs = kept[d] if stored else 1
             need[d] += int(problem.resident[i]) + int(problem.scratch[i]) + runs * int(problem.output[i])
         carrier = self.view.carrier.tolist()
-        arriving = {carrier[e] for e, j in enumerate(self.target) if carrier[e] >= 0 and not self.backward[j]}
+        arriving = {carrier[e] for e, j in enumerate(self.target) if carrier[e] >= 0 and j in self.trained}
         for edge in sorted(arriving):
             d = self.device[self.target[edge]]
             need[d] += kept[d] * int(problem.payload[edge]) if self.again[d] else 0

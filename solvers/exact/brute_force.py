@@ -17,10 +17,15 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
+from placeopt.model.schedule import Stages
+from placeopt.simulation.pipelines import periodic_schedule
 from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import SolveRun, nothing_to_place
+from ..pipelines._assessment import proved_period
+from ..pipelines._enumeration import best_pipeline
 from .._starts.warm_start import best_start
 from ._enumeration import COUNTED, Enumeration, StoppedError
 
@@ -44,7 +49,7 @@ class BruteForce:
         exact=True,
         anytime=True,
         warm_start=True,
-        metrics=COUNTED,
+        metrics=(*COUNTED, "period"),
         memory_models=("sum",),
         combined=True,
     )
@@ -55,6 +60,8 @@ class BruteForce:
         if problem.n_tasks == 0:
             return nothing_to_place(problem)
         run = SolveRun(problem, options)
+        if problem.pipeline is not None:
+            return _solved_pipeline(run, settings)
         start = best_start(problem, options.initial, heuristics=False)
         if start is not None:
             run.best.offer(start, "start")
@@ -78,6 +85,38 @@ class BruteForce:
             return run.ended(Termination.INFEASIBLE, "no placement and order satisfies all constraints")
         run.best.raise_bound(search.bound)
         return run.ended(Termination.OPTIMAL)
+
+
+def _solved_pipeline(run: SolveRun, settings: BruteForceSettings) -> Answer:
+    """Enumerate the placements of a pipeline."""
+    problem = run.problem
+    options = problem.group_feasible().sum(axis=1)
+    number = sum(math.log10(count) for count in options.tolist()) if options.all() else 0.0
+    if number > math.log10(settings.limit):
+        return run.refusal(
+            f"brute-force: {problem.n_tasks} tasks on {problem.n_devices} devices make {magnitude(number)} placements, "
+            f"more than the limit of {magnitude(math.log10(settings.limit))}; raise the setting limit"
+        )
+    placements = 0
+
+    def step() -> None:
+        nonlocal placements
+        placements += 1
+        if run.stopped():
+            raise StoppedError
+
+    def offer(device: Int, stages: Stages, period: int) -> None:  # noqa: ARG001 - as `best_pipeline` calls it
+        run.best.offer(periodic_schedule(problem, device, stages))
+
+    try:
+        least = best_pipeline(problem, step, offer)
+    except StoppedError:
+        return run.ended(run.stop_reason() or Termination.TIME_LIMIT)
+    finally:
+        run.stats = {"placements": placements}
+    if least is None:
+        return run.ended(Termination.INFEASIBLE, "no placement satisfies all constraints")
+    return proved_period(run, least)
 
 
 def combinations(problem: Problem) -> float:

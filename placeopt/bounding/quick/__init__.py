@@ -165,6 +165,27 @@ def _loads(classes: Classes, prices: list[Prices]) -> tuple[Bound, Bound]:
     )
 
 
+def _period(classes: Classes) -> Iterator[Bound]:
+    """The period is at least the computing load of the busiest device; a team divides that of its tasks.
+
+    The tasks of a team of r devices count as divided among them: 1 / r on each. So the ideal division of all work is no
+    longer than the period.
+    """
+    problem = classes.problem
+    assert problem.pipeline is not None
+    sharing = sharing_of(classes, _everything(classes), classes.duration, loads=True)
+    shared = math.ceil(max(price_bound(sharing, each) for each in candidate_prices(sharing)))
+    yield Bound("load", shared, f"all work, divided ideally over the devices, takes {_time(problem, shared)}")
+    fastest = least(sharing.amount, sharing.allowed)
+    if problem.pipeline.replicas == 1:
+        packed = pigeonhole(fastest, problem.n_devices)
+        why = f"some device runs groups that take at least {_time(problem, packed)} at their fastest"
+    else:
+        packed = -(-int(fastest.max(initial=0)) // problem.pipeline.replicas)
+        why = f"some group takes at least {_time(problem, packed)}, divided by {problem.pipeline.replicas} replicas"
+    yield Bound("packing", packed, why)
+
+
 def _cheapest(classes: Classes, amount: Int) -> int:
     """The least sum of amounts (n, k) over all placements of the groups within the memory of the classes."""
     return math.ceil(best_price_bound(sharing_of(classes, _everything(classes), amount, loads=False)))
@@ -246,4 +267,5 @@ _BOUNDS: dict[Metric, Callable[[Classes], Iterable[Bound]]] = {
     "energy": _energy,
     "memory_balance": _memory_balance,
     "relocation": _relocation,
+    "period": _period,
 }

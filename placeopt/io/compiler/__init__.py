@@ -15,6 +15,7 @@ from placeopt.io.compiler.durations import DurationTable, feasibility, time_wind
 from placeopt.io.compiler.figures import completed_devices, completed_links
 from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.network import DeviceIndex, link_arrays
+from placeopt.io.compiler.pipelines import pipeline_rules, together
 from placeopt.io.compiler.placement import Current, FixedPlacement
 from placeopt.io.compiler.relations import colocation_labels, edge_arrays, forward_tasks, separation_pairs
 from placeopt.io.compiler.scales import Scales
@@ -207,6 +208,7 @@ class Compilation:
         memory = self._memory(scales)
         labels = colocation_labels(tasks)
         forward = forward_tasks(tasks, gaps, issues)
+        labels = together(spec, labels, forward)
         separation = separation_pairs(tasks, labels, len(index), issues)
         table = DurationTable(index, scales, feasibility(tasks, index, gaps, issues), gaps, issues)
         allowed = table.feasible.copy()
@@ -220,6 +222,7 @@ class Compilation:
         self.placement.check_groups(fixed, tasks, labels, separation, index, feasible)
         table.restrict(fixed)
         relocation = self.current.relocation(tasks, memory.resident, index, links, scales, gaps)
+        pipeline = pipeline_rules(spec, tasks, index, scales, forward, memory.resident, issues)
         release, deadline = time_windows(tasks, scales)
         check_windows(tasks, release, deadline, table if known else None, index, scales, issues)
 
@@ -255,6 +258,7 @@ class Compilation:
             group=labels,
             separation=separation,
             forward=forward,
+            pipeline=pipeline,
             relocation=relocation,
             runs_before_next_change=self.current.runs,
             objective=shared_out(objective, self.current.runs),

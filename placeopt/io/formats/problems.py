@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from placeopt.model.objective import shared_out
+from placeopt.model.pipeline import UNBOUNDED, Pipeline
 from placeopt.model.problem import NANO, UNLIMITED, Problem
 
 DIGITS = 60
@@ -43,6 +44,8 @@ def problem_header(problem: Problem) -> dict[str, Any]:
         document["current"] = {"runs_before_next_change": number(runs)}
     stated = shared_out(problem.objective, 1 / runs)
     document["objective"] = [{term.metric: number(term.weight) for term in level} for level in stated.levels]
+    if problem.pipeline is not None:
+        document["pipeline"] = _pipeline(problem.pipeline)
     document["contention"] = problem.contention
     document["memory_model"] = problem.memory_model
     return document
@@ -76,6 +79,8 @@ def task_entry(problem: Problem, i: int) -> dict[str, Any]:
         entry["migration"] = {"startup": {problem.device_names[d]: int(problem.relocation[i, d]) for d in moved}}
     if problem.forward[i] != i:
         entry["backward_of"] = problem.task_names[problem.forward[i]]
+    if problem.pipeline is not None:
+        entry["gradient"] = int(problem.pipeline.gradient[i])
     return entry
 
 
@@ -86,6 +91,27 @@ def _device(problem: Problem, d: int) -> dict[str, Any]:
     if problem.power_num[d]:
         watts = Fraction(int(problem.power_num[d]), int(problem.power_den[d])) / (NANO * problem.resolution)
         entry["power"] = f"{decimal(watts)} W"
+    if problem.pipeline is not None:
+        entry["pipeline"] = _stages(problem.pipeline, d)
+    return entry
+
+
+def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
+    """What holds for the whole pipeline."""
+    keys = ("multicast", "replicas", "in_flight", "microbatches", "recompute")
+    return {key: getattr(pipeline, key) for key in keys}
+
+
+def _stages(pipeline: Pipeline, d: int) -> dict[str, Any]:
+    """What holds for one device of a pipeline."""
+    entry: dict[str, Any] = {
+        "overlap": bool(pipeline.overlap[d]),
+        "duplex": "full" if pipeline.full_duplex[d] else "half",
+        "transfers": "free" if pipeline.free_transfers[d] else "counted",
+        "launch": int(pipeline.launch[d]),
+    }
+    if pipeline.segments[d] != UNBOUNDED:
+        entry["segments"] = int(pipeline.segments[d])
     return entry
 
 

@@ -1,0 +1,125 @@
+"""The section `pipeline`: how runs follow each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from placeopt.io.compiler.issues import Issues
+from placeopt.io.compiler.network import DeviceIndex
+from placeopt.io.compiler.scales import Scales
+from placeopt.io.spec import PipelineSpec, Spec, StageSpec, TaskSpec
+from placeopt.io.syntax import Path
+from placeopt.model.arrays import Int
+from placeopt.model.pipeline import UNBOUNDED, Pipeline, build_pipeline
+
+
+def pipeline_rules(
+    spec: Spec, tasks: dict[str, TaskSpec], index: DeviceIndex, scales: Scales, forward: Int, resident: Int, issues: Issues
+) -> Pipeline | None:
+    """Return the rules of the pipeline; None if the objective does not contain `period`."""
+    wanted = any("period" in level for level in spec.objective)
+    stated = spec.pipeline or PipelineSpec()
+    own = {key: device.pipeline for key, device in spec.devices.items() if device.pipeline is not None}
+    rows = [_device(stated, None, scales, ("pipeline",), issues)] * len(index)
+    for d, device in enumerate(index.devices):
+        if device.spec.pipeline is not None:
+            rows[d] = _device(stated, device.spec.pipeline, scales, ("devices", device.pool, "pipeline"), issues)
+    gradient = _gradient(tasks, forward, resident, scales)
+    if not wanted:
+        if spec.pipeline is not None and not issues.touch("objective"):
+            issues.add("pipeline needs the objective period", ("pipeline",))
+        elif own and not issues.touch("objective"):
+            issues.add("pipeline needs the objective period", ("devices", next(iter(own)), "pipeline"))
+        return None
+    _check(spec, tasks, stated, rows, index, issues)
+    if len(issues):
+        return None
+    columns = {key: [row[key] for row in rows] for key in ("overlap", "full_duplex", "free_transfers", "segments", "launch")}
+    return build_pipeline(
+        len(tasks),
+        len(index),
+        **columns,
+        gradient=gradient,
+        multicast=stated.multicast,
+        replicas=stated.replicas,
+        in_flight=stated.in_flight,
+        microbatches=stated.microbatches,
+        recompute=stated.recompute,
+    )
+
+
+def together(spec: Spec, labels: Int, forward: Int) -> Int:
+    """Return the labels of colocation, with backward tasks beside their forward tasks where stages are limited."""
+    limits = [spec.pipeline, *(device.pipeline for device in spec.devices.values())]
+    limited = any(each is not None and (each.segments is not None or each.stages == "contiguous") for each in limits)
+    if not limited:
+        return labels
+    merged = labels.copy()
+    for i in np.flatnonzero(forward != np.arange(len(forward))).tolist():
+        a, b = int(merged[i]), int(merged[forward[i]])
+        if a != b:
+            merged[merged == max(a, b)] = min(a, b)
+    return merged
+
+
+def _device(stated: PipelineSpec, own: StageSpec | None, scales: Scales, path: Path, issues: Issues) -> dict[str, Any]:
+    """Return the values of a device: its own, or those of the section."""
+
+    def value(key: str, default: Any) -> Any:
+        found = None if own is None else getattr(own, key)
+        found = getattr(stated, key) if found is None else found
+        return default if found is None else found
+
+    layer: StageSpec = stated if own is None else own
+    segments = value("segments", UNBOUNDED)
+    if layer.stages == "contiguous":
+        if layer.segments is not None and layer.segments > 1:
+            issues.add(f"contiguous means one segment; expected no more, got {layer.segments}", (*path, "segments"))
+        segments = 1
+    elif layer.segments is None and value("stages", "free") == "contiguous":
+        segments = UNBOUNDED if layer.stages == "free" else 1
+    launch = 0
+    if layer.launch is not None:
+        launch = scales.ticks(layer.launch, (*path, "launch"))
+    elif stated.launch is not None:
+        launch = scales.ticks(stated.launch, ("pipeline", "launch"))
+    return {
+        "overlap": value("overlap", False),
+        "full_duplex": value("duplex", "half") == "full",
+        "free_transfers": value("transfers", "counted") == "free",
+        "segments": segments,
+        "launch": launch,
+    }
+
+
+def _gradient(tasks: dict[str, TaskSpec], forward: Int, resident: Int, scales: Scales) -> Int:
+    """Return (n,) bytes that replicas synchronise."""
+    found = np.zeros(len(tasks), dtype=np.int64)
+    trained = forward[forward != np.arange(len(tasks))]
+    found[trained] = resident[trained]
+    for row, (name, task) in enumerate(tasks.items()):
+        if task.gradient is not None:
+            found[row] = scales.size(task.gradient, ("tasks", name, "gradient"))
+    return found
+
+
+def _check(
+    spec: Spec, tasks: dict[str, TaskSpec], stated: PipelineSpec, rows: list[dict[str, Any]], index: DeviceIndex, issues: Issues
+) -> None:
+    """Report what contradicts a pipeline."""
+    if spec.contention != "none":
+        issues.add(f"{spec.contention} contradicts period, which counts the ports itself; expected none", ("contention",))
+    if spec.memory_model != "sum":
+        issues.add(f"{spec.memory_model} is not supported with period; expected sum", ("memory_model",))
+    for name, task in tasks.items():
+        for key in ("release", "deadline"):
+            if getattr(task, key) is not None:
+                issues.add(f"a {key} time is not supported with period, where runs follow each other", ("tasks", name, key))
+    if stated.in_flight == "1f1b":
+        for d, row in enumerate(rows):
+            if row["segments"] != 1:
+                name = index.devices[d].name
+                issues.add(f"1f1b counts stages; expected stages: contiguous, but {name} may have more", ("pipeline", "in_flight"))
+                break

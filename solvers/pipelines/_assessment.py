@@ -1,0 +1,113 @@
+"""Assess placements of pipelines: whether they are feasible, and their period."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from placeopt.bounding.quick import best_bound
+from placeopt.model.arrays import Int
+from placeopt.model.building import with_changes
+from placeopt.model.memory import pipeline_memory
+from placeopt.model.objective import simplified
+from placeopt.model.period import loads
+from placeopt.model.problem import Objective, Problem, Term
+from placeopt.model.schedule import Stages
+from placeopt.model.stages import backward, rules
+from placeopt.solver import Answer, Termination
+
+from .._runs.solve_run import SolveRun
+
+
+def assessed(problem: Problem, device: Int, stages: Stages) -> int | None:
+    """Return the period of a placement that satisfies all other rules, None if its memory does not suffice."""
+    if (pipeline_memory(problem, device, stages) > problem.capacity).any():
+        return None
+    return int(loads(problem, device, stages).periods.max(initial=0))
+
+
+def teams(problem: Problem, device: Int) -> Iterator[Int]:
+    """Yield leaders (m,) for every number of replicas of each used device, from idle devices of its class."""
+    most = rules(problem).replicas
+    used = np.unique(device).tolist()
+    label = problem.device_class.tolist()
+    idle: dict[int, list[int]] = {}
+    for d in range(problem.n_devices):
+        if d not in used:
+            idle.setdefault(label[d], []).append(d)
+    leader = np.arange(problem.n_devices)
+
+    def choose(place: int) -> Iterator[Int]:
+        if place == len(used):
+            yield leader.copy()
+            return
+        d = used[place]
+        free = idle.get(label[d], [])
+        taken: list[int] = []
+        while True:
+            yield from choose(place + 1)
+            if not free or len(taken) + 1 >= most:
+                break
+            replica = free.pop()
+            leader[replica] = d
+            taken.append(replica)
+        for replica in reversed(taken):
+            leader[replica] = replica
+            free.append(replica)
+
+    yield from choose(0)
+
+
+def numberings(problem: Problem, device: Int) -> Iterator[Int]:
+    """Yield numbers of stages (n,) within the limits of the devices, of every useful order of stages.
+
+    A stage takes all tasks of a device and direction that depend on no other tasks any more. A stage that leaves some of
+    them to a later one gains nothing: taken earlier, they only let other tasks be taken earlier too.
+    """
+    pipeline, n, m = rules(problem), problem.n_tasks, problem.n_devices
+    kind = (device + m * backward(problem)).tolist()
+    limit = np.tile(pipeline.segments, 2).tolist()
+    number = np.full(n, -1, dtype=np.int64)
+    used = [0] * (2 * m)
+    producers = [problem.edge_source[problem.in_edge[a:b]].tolist() for a, b in zip(problem.in_start, problem.in_start[1:], strict=False)]
+    order = problem.order.tolist()
+
+    def extend(stage: int, left: int) -> Iterator[Int]:
+        if left == 0:
+            yield number.copy()
+            return
+        ready = {kind[i] for i in order if number[i] < 0 and all(number[p] >= 0 for p in producers[i])}
+        for c in sorted(ready):
+            if used[c] >= limit[c]:
+                continue
+            taken = []
+            for i in order:
+                if number[i] < 0 and kind[i] == c and all(number[p] >= 0 for p in producers[i]):
+                    number[i] = stage
+                    taken.append(i)
+            used[c] += 1
+            yield from extend(stage + 1, left - len(taken))
+            used[c] -= 1
+            number[taken] = -1
+
+    yield from extend(0, n)
+
+
+def proved_period(run: SolveRun, least: int) -> Answer:
+    """Return the answer of a run whose incumbent has the least period.
+
+    Where the objective counts more than the period, its bound is that of the period and the quick bounds of the others.
+    """
+    objective = run.problem.objective
+    if objective.single == "period":
+        run.best.raise_bound(least)
+        return run.ended(Termination.OPTIMAL)
+    level = objective.levels[0]
+    total = Fraction(0)
+    for term in level:
+        alone = with_changes(run.problem, objective=Objective(((Term(term.metric),),)), pipeline=None) if term.metric != "period" else None
+        total += term.weight * (least if alone is None else best_bound(alone).value)
+    run.best.raise_bound(simplified(total))
+    return run.ended(run.first_level_reached(run.best.bound) or Termination.COMPLETED)

@@ -1,0 +1,208 @@
+"""The graph of a pipeline whose devices have one stage each: what must share a stage is one node.
+
+Nodes are the colocation groups, joined where they depend on each other in a circle: a stage that such a circle leaves
+would be entered again. The order of nodes is that of their stages. It comes from the edges between forward tasks, and
+from those between backward tasks, reversed, because backward stages run in the opposite order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.graph import topological_order
+from placeopt.model.problem import Problem, devices_by_class
+from placeopt.model.stages import backward, forward_in_training, rules
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """Data that may move between nodes: one output, or the payload of one edge.
+
+    Attributes
+    ----------
+    producer
+        (x,) node.
+    consumers, entering
+        Nodes that consume it, and those that consume it with a forward task of training, as CSR: start (x + 1,) and node.
+    ticks
+        (x,) ticks that it takes on a device that sends or receives it.
+    payload
+        (x,) bytes.
+    """
+
+    producer: Int
+    consumer_start: Int
+    consumer: Int
+    entering_start: Int
+    entering: Int
+    ticks: Int
+    payload: Int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nodes:
+    """Nodes, classes of devices, and what nodes take of them.
+
+    Attributes
+    ----------
+    node
+        (n,) node of each task.
+    before, after
+        (p,) pairs of nodes in the order of their stages.
+    computing, again
+        (k, c) ticks of a node on a class, and of its forward tasks that have backward tasks.
+    forbidden
+        (k, c), whether the class may not run the node.
+    fixed, kept, source, gradient
+        (k,) bytes: held once, outputs of forward tasks, those that are kept even if outputs are computed again, and
+        gradients.
+    directions
+        (k, 2), whether the node has forward tasks, and backward tasks.
+    devices
+        The devices of each class.
+    complete
+        Whether every placement with one stage per device is a sequence of sets of nodes, which costs no less than its
+        nodes and items say.
+    exact
+        Whether such a sequence is also a placement, which costs no more.
+    """
+
+    node: Int
+    before: Int
+    after: Int
+    computing: Int
+    again: Int
+    forbidden: Bool
+    fixed: Int
+    kept: Int
+    source: Int
+    gradient: Int
+    directions: Bool
+    items: Items
+    devices: list[list[int]]
+    complete: bool
+    exact: bool
+
+    @property
+    def count(self) -> int:
+        """Number of nodes."""
+        return len(self.fixed)
+
+
+def contracted(problem: Problem, *, optimistic: bool = True) -> Nodes:
+    """Return the nodes of a problem; transfers take the ticks of the fastest link, or of the slowest."""
+    behind = backward(problem)
+    source, target = problem.edge_source, problem.edge_target
+    ahead_edge = ~behind[source] & ~behind[target]
+    behind_edge = behind[source] & behind[target]
+    a = np.concatenate((source[ahead_edge], target[behind_edge]))
+    b = np.concatenate((target[ahead_edge], source[behind_edge]))
+    node = _components(problem.n_groups, problem.group[a], problem.group[b])[problem.group]
+    k = int(node.max(initial=-1)) + 1
+    pairs = np.unique(np.stack((node[a], node[b]), axis=1), axis=0)
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    devices = devices_by_class(problem)
+    leaders = [members[0] for members in devices]
+    computing = np.zeros((k, len(devices)), dtype=np.int64)
+    again = np.zeros_like(computing)
+    trained = forward_in_training(problem)
+    np.add.at(computing, node, problem.duration[:, leaders])
+    np.add.at(again, node, problem.duration[:, leaders] * trained[:, None])
+    allowed = np.ones(computing.shape, dtype=np.bool_)
+    np.logical_and.at(allowed, node, problem.feasible[:, leaders])
+    left, right = problem.separation.T
+    allowed[node[left[node[left] == node[right]]]] = False
+    stored = ~behind & (~trained | (np.diff(problem.in_start) == 0))
+    columns = [problem.memory, problem.output * ~behind, problem.output * stored, rules(problem).gradient]
+    fixed, kept, first, gradient = (_sums(node, column, k) for column in columns)
+    directions = np.zeros((k, 2), dtype=np.bool_)
+    directions[node, behind.astype(np.int64)] = True
+    items, single = _items(problem, node, trained, optimistic=optimistic)
+    mirrored = _mirrored(k, node, source, target, ahead_edge, behind_edge)
+    crossing = bool((behind[source] & ~behind[target]).any())
+    exact = single and mirrored and not crossing and len(_links(problem)) <= 1
+    return Nodes(
+        node=node, before=pairs[:, 0], after=pairs[:, 1], computing=computing, again=again, forbidden=~allowed, fixed=fixed, kept=kept,
+        source=first, gradient=gradient, directions=directions, items=items, devices=devices,
+        complete=mirrored, exact=exact,
+    )  # fmt: skip
+
+
+def _sums(node: Int, amount: Int, k: int) -> Int:
+    total = np.zeros(k, dtype=np.int64)
+    np.add.at(total, node, amount)
+    return total
+
+
+def _components(size: int, a: Int, b: Int) -> Int:
+    """(size,) strongly connected components, numbered by their first member."""
+    import networkx as nx
+
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(size))
+    graph.add_edges_from(zip(a.tolist(), b.tolist(), strict=True))
+    label = np.empty(size, dtype=np.int64)
+    for component in nx.strongly_connected_components(graph):
+        members = sorted(component)
+        label[members] = members[0]
+    return np.unique(label, return_inverse=True)[1].astype(np.int64)
+
+
+def _items(problem: Problem, node: Int, trained: Bool, *, optimistic: bool) -> tuple[Items, bool]:
+    """Return the items between nodes, and whether each is sent once however its consumers are placed."""
+    source, target = problem.edge_source, problem.edge_target
+    between = np.flatnonzero(node[source] != node[target])
+    key = np.where(problem.shared, source, problem.n_tasks + np.arange(problem.n_edges))[between]
+    _, first, item = np.unique(key, return_index=True, return_inverse=True)
+    edge = between[first]
+    x = len(edge)
+    pairs = np.unique(np.stack((item, node[target[between]]), axis=1), axis=0)
+    forward = np.flatnonzero(trained[target[between]])
+    entering = np.unique(np.stack((item[forward], node[target[between[forward]]]), axis=1), axis=0)
+    start = np.searchsorted(pairs[:, 0], np.arange(x + 1)).astype(np.int64)
+    found = Items(
+        producer=node[source[edge]],
+        consumer_start=start,
+        consumer=np.ascontiguousarray(pairs[:, 1]),
+        entering_start=np.searchsorted(entering[:, 0], np.arange(x + 1)).astype(np.int64),
+        entering=np.ascontiguousarray(entering[:, 1]),
+        ticks=_ticks(problem, problem.payload[edge], optimistic=optimistic),
+        payload=problem.payload[edge],
+    )
+    return found, rules(problem).multicast or bool((np.diff(start) <= 1).all())
+
+
+def _links(problem: Problem) -> list[tuple[int, int, int]]:
+    """The distinct links whose transfers take time of a device: latency, and num ticks per den bytes."""
+    free = rules(problem).free_transfers
+    a, b = np.nonzero(~np.eye(problem.n_devices, dtype=np.bool_) & ~(free[:, None] & free[None, :]))
+    rows = np.stack((problem.latency[a, b], problem.byte_ticks_num[a, b], problem.byte_ticks_den[a, b]), axis=1)
+    return [(x, y, z) for x, y, z in np.unique(rows, axis=0).tolist()]
+
+
+def _ticks(problem: Problem, payload: Int, *, optimistic: bool) -> Int:
+    ways = [latency + -(-payload * num // den) for latency, num, den in _links(problem)]
+    if not ways:
+        return np.zeros(len(payload), dtype=np.int64)
+    return np.asarray((np.minimum if optimistic else np.maximum).reduce(ways), dtype=np.int64)
+
+
+def _mirrored(k: int, node: Int, source: Int, target: Int, ahead: Bool, behind: Bool) -> bool:
+    """Whether the edges between backward tasks, reversed, follow from those between forward tasks."""
+    wanted = np.unique(np.stack((node[target[behind]], node[source[behind]]), axis=1), axis=0)
+    wanted = wanted[wanted[:, 0] != wanted[:, 1]]
+    if not len(wanted):
+        return True
+    pairs = np.unique(np.stack((node[source[ahead]], node[target[ahead]]), axis=1), axis=0)
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    start = np.searchsorted(pairs[:, 0], np.arange(k + 1)).astype(np.int64)
+    order = np.empty(k, dtype=np.int64)
+    topological_order(start, np.ascontiguousarray(pairs[:, 1]), np.bincount(pairs[:, 1], minlength=k), order)
+    below = [0] * k
+    for i in reversed(order.tolist()):
+        for j in pairs[start[i] : start[i + 1], 1].tolist():
+            below[i] |= below[j] | (1 << j)
+    return all(below[a] >> b & 1 for a, b in wanted.tolist())
+

@@ -1,0 +1,129 @@
+"""ideals: the dynamic program of Tarnawski et al. (2020) over sets of last stages, for contiguous pipelines.
+
+It proves the least period if every device has one stage (`stages: contiguous`), transfers cost the same on all links,
+and no output goes to several other stages unless it is sent once (`multicast`). Backward stages must be able to run in
+the opposite order of the forward stages, as they do in training. Where one of these fails, its period is a lower bound
+or a schedule, and the message says which.
+
+The number of sets grows with the width of the graph: chains have as many as tasks, operator graphs of networks some
+thousands. With more than `sets`, only the sets of one order of the nodes are used: the best division of that order.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
+from placeopt.simulation.pipelines import periodic_schedule
+from placeopt.solver import Answer, Info, Options, Settings, Termination
+
+from .._runs.solve_run import SolveRun, nothing_to_place
+from ._assessment import assessed, proved_period
+from ._contraction import Nodes, contracted
+from ._ideals import INFINITE, Division, costs_of, divided, sets_along, sets_of
+
+CITATION = """@inproceedings{tarnawski2020efficient,
+  author = {Tarnawski, Jakub and Phanishayee, Amar and Devanur, Nikhil R. and Mahajan, Divya and Nina Paravecino, Fanny},
+  title = {Efficient Algorithms for Device Placement of {DNN} Graph Operators},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume = {33},
+  year = {2020}
+}"""
+
+
+class IdealsSettings(Settings):
+    """Settings of ideals."""
+
+    sets: int = Field(default=200_000, ge=1)
+    """Most sets of last stages. Above, one order of the tasks is divided."""
+
+
+class Ideals:
+    """Divides pipelines into contiguous stages."""
+
+    name: ClassVar[str] = "ideals"
+    info: ClassVar[Info] = Info(
+        summary="dynamic program over sets of last stages (Tarnawski et al. 2020)",
+        family="pipelines",
+        guarantee="optimal for contiguous stages and equal links",
+        complexity="O(s^2 m) for s sets",
+        citation=CITATION,
+        anytime=True,
+        metrics=("period",),
+        contentions=("none",),
+        memory_models=("sum",),
+    )
+    settings_type: ClassVar[type[Settings]] = IdealsSettings
+
+    def solve(self, problem: Problem, options: Options, settings: IdealsSettings) -> Answer:
+        """Return the best division into stages."""
+        if problem.n_tasks == 0:
+            return nothing_to_place(problem)
+        run = SolveRun(problem, options)
+        nodes = contracted(problem)
+        costs = costs_of(problem, nodes)
+        slowest = nodes if nodes.exact else contracted(problem, optimistic=False)
+        slow = costs if nodes.exact else costs_of(problem, slowest)
+        best = INFINITE
+        for order in orders(nodes):
+            best = min(best, self._offer(run, divided(problem, slowest, slow, sets_along(order), INFINITE)))
+        sets = sets_of(nodes, settings.sets, run.stopped)
+        run.stats = {"nodes": nodes.count, "sets": 0 if sets is None else len(sets.bits)}
+        contiguous = bool((problem.pipeline is not None) and problem.pipeline.contiguous)
+        if run.stopped():
+            return run.ended(run.stop_reason() or Termination.TIME_LIMIT)
+        if sets is None:
+            why = f"the graph has more than {settings.sets:,} sets of last stages: only some orders were divided"
+            return run.ended(Termination.COMPLETED if run.best.schedule is not None else Termination.FAILED, why)
+        found = divided(problem, nodes, costs, sets, best)
+        best = min(best, self._offer(run, found))
+        least = best if found is None else found.period
+        if not contiguous or not nodes.complete:
+            return run.ended(
+                Termination.COMPLETED if run.best.schedule is not None else Termination.FAILED,
+                "devices may have several stages: this is the best division into one stage for each"
+                if not contiguous else "backward stages may run in another order: this is the best for the opposite order",
+            )
+        if least == INFINITE:
+            return run.ended(Termination.INFEASIBLE, "no division into stages satisfies all constraints")
+        if best == least:
+            return proved_period(run, least)
+        run.best.raise_bound(least)
+        return run.ended(Termination.COMPLETED, "transfers cost more than the fastest link or one receiver takes")
+
+    @staticmethod
+    def _offer(run: SolveRun, division: Division | None) -> int:
+        """Offer a division; return its period, INFINITE if there is none."""
+        if division is None:
+            return INFINITE
+        value = assessed(run.problem, division.device, division.stages)
+        if value is None:
+            return INFINITE
+        run.best.offer(periodic_schedule(run.problem, division.device, division.stages))
+        return value
+
+
+def orders(nodes: Nodes) -> list[Int]:
+    """Return some orders of the nodes, first to last: breadth first, and depth first."""
+    k = nodes.count
+    after: list[list[int]] = [[] for _ in range(k)]
+    waiting = [0] * k
+    for a, b in zip(nodes.before.tolist(), nodes.after.tolist(), strict=True):
+        after[a].append(b)
+        waiting[b] += 1
+    found = []
+    for last in (False, True):
+        left, ready, order = waiting.copy(), [v for v in range(k) if waiting[v] == 0], []
+        while ready:
+            v = ready.pop() if last else ready.pop(0)
+            order.append(v)
+            for u in after[v]:
+                left[u] -= 1
+                if left[u] == 0:
+                    ready.append(u)
+        found.append(np.array(order, dtype=np.int64))
+    return found
