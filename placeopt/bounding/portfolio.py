@@ -51,6 +51,9 @@ RELAXING = 0.25
 SERIES, BLOCKS = "series", 0.5
 """The solver of blocks between tasks that cut the graph, and its share of the time."""
 
+IDEALS = "ideals"
+"""The solver that divides pipelines into contiguous stages."""
+
 LONGEST = 120.0
 """Seconds that count as the time for these shares, at most."""
 
@@ -136,7 +139,9 @@ def _bounds(
         for bound in quick.bounds(problem):
             add(bound)
         searching = clock.limit is not None and not over() and prove_infeasible(problem) is None
-    if searching:
+    if searching and problem.pipeline is not None:
+        _divide(problem, clock, workers, add, over)
+    elif searching:
         with impatient(stopped), suppress(WaitingStoppedError):
             reduced = apply_passes(problem, EXACT_PASSES).problem
             if reduced.n_tasks and reduced.objective.single == "makespan":
@@ -197,6 +202,23 @@ def _solve_blocks(
     seconds = None if clock.remaining is None else BLOCKS * clock.remaining
     options = Options(time_limit=seconds, workers=workers, on_progress=hear, should_stop=should_stop, pool=pool)
     solver.solve(problem, options, solver.settings_type(whole=False))  # type: ignore[call-arg]
+
+
+def _divide(
+    problem: Problem, clock: Clock, workers: int, add: Callable[[Bound], None], should_stop: Callable[[], bool]
+) -> None:
+    """The bound of the best division into contiguous stages, if that is what the pipeline asks for."""
+    if IDEALS not in solver_names():
+        return
+    solver = find_solver(IDEALS)
+    if unsupported(solver.info, problem) is not None:
+        return
+    begun = Clock(None)
+    options = Options(time_limit=clock.remaining, workers=workers, should_stop=should_stop)
+    answer = solver.solve(problem, options, solver.settings_type())
+    if answer.bound is not None:
+        explanation = "the least period of all divisions into one stage for each device"
+        add(Bound(IDEALS, answer.bound, explanation, begun.elapsed))
 
 
 class _Intervals:

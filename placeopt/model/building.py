@@ -240,7 +240,12 @@ _DERIVED = {"edge_source", "edge_target", "out_start", "in_start", "in_edge", "o
 
 
 def with_changes(problem: Problem, **changes: Any) -> Problem:
-    """The problem with some arguments of `build_problem` replaced; derived arrays are recomputed."""
+    """The problem with some arguments of `build_problem` replaced; derived arrays are recomputed.
+
+    An objective without `period` removes the pipeline.
+    """
+    if "objective" in changes and "period" not in changes["objective"].metrics:
+        changes = {"pipeline": None, **changes}
     given = {field.name: getattr(problem, field.name) for field in fields(problem) if field.name not in _DERIVED}
     edges = np.column_stack((problem.edge_source, problem.edge_target))
     return build_problem(**{**given, "edges": edges, **changes})

@@ -15,6 +15,7 @@ from placeopt.errors import counted
 from placeopt.model.arrays import Int
 from placeopt.model.graph import components, path_lengths, siblings
 from placeopt.model.levels import mean_durations, mean_transfers
+from placeopt.model.period import loads as pipeline_loads
 from placeopt.model.memory import peak_memory, sum_memory, used_memory
 from placeopt.model.objective import loads, moved_edges
 from placeopt.model.problem import UNLIMITED, Problem, check_problem
@@ -248,7 +249,7 @@ class DeviceUse:
     type: str
     tasks: int
     busy: int
-    """Ticks of computing."""
+    """Ticks of computing; in a pipeline, of everything that the device does in a period."""
     memory: int
     """Bytes, under the problem's memory model."""
     capacity: int | None
@@ -256,10 +257,18 @@ class DeviceUse:
 
 
 def device_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]:
-    """Compute the use of each device by a schedule."""
-    tasks = np.bincount(schedule.device, minlength=problem.n_devices).tolist()
-    busy = loads(problem, schedule.device).tolist()
-    memory = used_memory(problem, schedule).tolist()
+    """Compute the use of each device by a schedule.
+
+    A device of a pipeline is busy with its load, a replica with that of its leader; both divided by the devices of the
+    team, as each serves a part of the runs.
+    """
+    tasks, ticks = np.bincount(schedule.device, minlength=problem.n_devices), loads(problem, schedule.device)
+    used = used_memory(problem, schedule)
+    if problem.pipeline is not None:
+        ticks = pipeline_loads(problem, schedule.device, schedule.stages).periods
+        if schedule.stages is not None:
+            tasks, ticks, used = (each[schedule.stages.leader] for each in (tasks, ticks, used))
+    tasks, busy, memory = tasks.tolist(), ticks.tolist(), used.tolist()
     return tuple(
         DeviceUse(
             name=problem.device_names[d],

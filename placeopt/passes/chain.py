@@ -152,6 +152,8 @@ def found_passes(wanted: Iterable[str | Pass] | str | Pass) -> tuple[Pass, ...]:
 def apply_passes(problem: Problem, passes: Iterable[str | Pass] | str | Pass) -> Chain:
     """Apply passes, given as objects or by name, in order; adjacent exact passes are repeated while that is worthwhile.
 
+    No pass applies to a pipeline: they do not know its stages and replicas.
+
     Raises
     ------
     UsageError
@@ -160,6 +162,8 @@ def apply_passes(problem: Problem, passes: Iterable[str | Pass] | str | Pass) ->
     check_problem("apply_passes", problem)
     found = found_passes(passes)
     steps: list[Step] = []
+    if problem.pipeline is not None:
+        return Chain(problem)
     for exact, block in groupby(found, key=lambda each: each.exact):
         problem = (_exhausted if exact else _once)(problem, list(block), steps)
     original = steps[0].before if steps else problem

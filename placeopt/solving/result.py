@@ -7,13 +7,17 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from placeopt.errors import counted, visible
 from placeopt.io.plan import write_plan
 from placeopt.model.metrics import DeviceUse, device_uses
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.objective import Value
+from placeopt.model.period import period
 from placeopt.model.problem import Problem, efficiency_facts, rounding_text
 from placeopt.model.schedule import Schedule
+from placeopt.model.units import time_text
 from placeopt.solver import Progress, Termination
 from placeopt.views.facts import (
     DEVICE_HEADERS,
@@ -142,6 +146,18 @@ class Result:
     def gap(self) -> float | None:
         """(objective - bound) / objective: no schedule is better by a larger share; None if not feasible."""
         return relative_gap(self.objective, self.bound) if self.feasible else None
+
+    @property
+    def period(self) -> int | None:
+        """Ticks between two results of a pipeline; None for other problems and without a schedule."""
+        if self.problem.pipeline is None or self.schedule is None or self.makespan is None:
+            return None
+        return period(self.problem, self.schedule)
+
+    @property
+    def span(self) -> int:
+        """Ticks of which devices are busy a part: the period of a pipeline, otherwise the makespan."""
+        return (self.makespan if self.period is None else self.period) or 0
 
     @property
     def repeatable(self) -> bool:
@@ -327,6 +343,8 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
         facts.append(("objective", f"{problem.objective} = {value_text(result.objective, problem, metric)}"))
         for level, value in enumerate((result.values or ())[1:], start=1):
             facts.append(("", f"then {value_text(value, problem, problem.objective.levels[level][0].metric)}"))
+    if result.period is not None:
+        facts += _pipeline_facts(result, result.period)
     facts += _portfolio_facts(result)
     if result.bound is not None:
         facts.append(("bound", f"{value_text(result.bound, problem, metric)}, proved by {result.bound_source}"))
@@ -336,6 +354,25 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
     facts += efficiency_facts(problem)
     rounded = rounding_text(problem)
     return facts if rounded is None else [*facts, ("rounding", rounded)]
+
+
+def _pipeline_facts(result: Result, ticks: int) -> list[tuple[str, str]]:
+    """The latency of a pipeline, its results per second, and its stages."""
+    problem, schedule = result.problem, result.schedule
+    assert schedule is not None
+    facts = [("latency", f"{time_text(result.makespan or 0, problem.resolution)} from the start of a run to its result")]
+    if ticks:
+        facts.append(("throughput", f"{float(1 / (ticks * problem.resolution)):,.4g} results per second"))
+    stages = schedule.stages
+    if stages is None or not problem.pipeline or not (problem.pipeline.numbered or problem.pipeline.replicas > 1):
+        return facts
+    _, first, counts = np.unique(stages.number, return_index=True, return_counts=True)
+    names = []
+    for place, size in zip(schedule.device[first].tolist(), counts.tolist(), strict=True):
+        team = [problem.device_names[d] for d in np.flatnonzero(stages.leader == place)]
+        names.append(f"{' + '.join(map(visible, team))} ({counted(size, 'task')})")
+    more = [] if len(names) <= SHOWN else [f"{len(names) - SHOWN} more"]
+    return [*facts, ("stages", " -> ".join([*names[:SHOWN], *more]))]
 
 
 def _compiling_text(compiling: float, seconds: float) -> str:
@@ -404,4 +441,4 @@ def _html(result: Result) -> str:
 
 
 def _cells(result: Result) -> list[tuple[str, ...]]:
-    return [device_cells(use, result.makespan or 0, result.problem.resolution) for use in result.devices]
+    return [device_cells(use, result.span, result.problem.resolution) for use in result.devices]

@@ -107,7 +107,7 @@ def proved_period(run: SolveRun, least: int) -> Answer:
     level = objective.levels[0]
     total = Fraction(0)
     for term in level:
-        alone = with_changes(run.problem, objective=Objective(((Term(term.metric),),)), pipeline=None) if term.metric != "period" else None
+        alone = with_changes(run.problem, objective=Objective(((Term(term.metric),),))) if term.metric != "period" else None
         total += term.weight * (least if alone is None else best_bound(alone).value)
     run.best.raise_bound(simplified(total))
     return run.ended(run.first_level_reached(run.best.bound) or Termination.COMPLETED)

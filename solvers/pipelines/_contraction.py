@@ -1,8 +1,9 @@
 """The graph of a pipeline whose devices have one stage each: what must share a stage is one node.
 
 Nodes are the colocation groups, joined where they depend on each other in a circle: a stage that such a circle leaves
-would be entered again. The order of nodes is that of their stages. It comes from the edges between forward tasks, and
-from those between backward tasks, reversed, because backward stages run in the opposite order.
+would be entered again. The order of nodes is that of their forward stages. It comes from the edges between forward
+tasks, and from those between backward tasks, reversed: backward stages run in the opposite order. Some files state the
+edges between backward tasks in the direction of the forward edges; backward stages then run in the same order.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class Nodes:
         (k, 2), whether the node has forward tasks, and backward tasks.
     devices
         The devices of each class.
+    opposite
+        Whether backward stages run in the opposite order of the forward stages.
     complete
         Whether every placement with one stage per device is a sequence of sets of nodes, which costs no less than its
         nodes and items say.
@@ -82,6 +85,7 @@ class Nodes:
     directions: Bool
     items: Items
     devices: list[list[int]]
+    opposite: bool
     complete: bool
     exact: bool
 
@@ -97,9 +101,14 @@ def contracted(problem: Problem, *, optimistic: bool = True) -> Nodes:
     source, target = problem.edge_source, problem.edge_target
     ahead_edge = ~behind[source] & ~behind[target]
     behind_edge = behind[source] & behind[target]
-    a = np.concatenate((source[ahead_edge], target[behind_edge]))
-    b = np.concatenate((target[ahead_edge], source[behind_edge]))
-    node = _components(problem.n_groups, problem.group[a], problem.group[b])[problem.group]
+    group, g = problem.group, problem.n_groups
+    reach = _reachable(g, group[source[ahead_edge]], group[target[ahead_edge]])
+    first, second = group[source[behind_edge]].tolist(), group[target[behind_edge]].tolist()
+    opposite = all(reach[b] >> a & 1 for a, b in zip(first, second, strict=True))
+    same = not opposite and all(reach[a] >> b & 1 for a, b in zip(first, second, strict=True))
+    turned = (source[behind_edge], target[behind_edge])[:: 1 if same else -1]
+    a, b = np.concatenate((source[ahead_edge], turned[0])), np.concatenate((target[ahead_edge], turned[1]))
+    node = _components(g, group[a], group[b])[group]
     k = int(node.max(initial=-1)) + 1
     pairs = np.unique(np.stack((node[a], node[b]), axis=1), axis=0)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
@@ -120,13 +129,12 @@ def contracted(problem: Problem, *, optimistic: bool = True) -> Nodes:
     directions = np.zeros((k, 2), dtype=np.bool_)
     directions[node, behind.astype(np.int64)] = True
     items, single = _items(problem, node, trained, optimistic=optimistic)
-    mirrored = _mirrored(k, node, source, target, ahead_edge, behind_edge)
     crossing = bool((behind[source] & ~behind[target]).any())
-    exact = single and mirrored and not crossing and len(_links(problem)) <= 1
+    exact = single and (opposite or same) and not crossing and len(_links(problem)) <= 1
     return Nodes(
         node=node, before=pairs[:, 0], after=pairs[:, 1], computing=computing, again=again, forbidden=~allowed, fixed=fixed, kept=kept,
         source=first, gradient=gradient, directions=directions, items=items, devices=devices,
-        complete=mirrored, exact=exact,
+        opposite=not same, complete=opposite or same, exact=exact,
     )  # fmt: skip
 
 
@@ -189,20 +197,20 @@ def _ticks(problem: Problem, payload: Int, *, optimistic: bool) -> Int:
     return np.asarray((np.minimum if optimistic else np.maximum).reduce(ways), dtype=np.int64)
 
 
-def _mirrored(k: int, node: Int, source: Int, target: Int, ahead: Bool, behind: Bool) -> bool:
-    """Whether the edges between backward tasks, reversed, follow from those between forward tasks."""
-    wanted = np.unique(np.stack((node[target[behind]], node[source[behind]]), axis=1), axis=0)
-    wanted = wanted[wanted[:, 0] != wanted[:, 1]]
-    if not len(wanted):
-        return True
-    pairs = np.unique(np.stack((node[source[ahead]], node[target[ahead]]), axis=1), axis=0)
+def _reachable(size: int, a: Int, b: Int) -> list[int]:
+    """For each node, the bits of all nodes that paths lead to, itself included."""
+    component = _components(size, a, b)
+    k = int(component.max(initial=-1)) + 1
+    pairs = np.unique(np.stack((component[a], component[b]), axis=1), axis=0)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     start = np.searchsorted(pairs[:, 0], np.arange(k + 1)).astype(np.int64)
+    target = np.ascontiguousarray(pairs[:, 1])
     order = np.empty(k, dtype=np.int64)
-    topological_order(start, np.ascontiguousarray(pairs[:, 1]), np.bincount(pairs[:, 1], minlength=k), order)
+    topological_order(start, target, np.bincount(target, minlength=k), order)
     below = [0] * k
-    for i in reversed(order.tolist()):
-        for j in pairs[start[i] : start[i + 1], 1].tolist():
-            below[i] |= below[j] | (1 << j)
-    return all(below[a] >> b & 1 for a, b in wanted.tolist())
-
+    for node, c in enumerate(component.tolist()):
+        below[c] |= 1 << node
+    for c in reversed(order.tolist()):
+        for other in target[start[c] : start[c + 1]].tolist():
+            below[c] |= below[other]
+    return [below[c] for c in component.tolist()]

@@ -23,7 +23,7 @@ from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Stages
-from placeopt.model.stages import rules
+from placeopt.model.stages import backward, rules
 from placeopt.model.period import ring_ticks
 
 from ._contraction import Nodes
@@ -211,10 +211,9 @@ def divided(problem: Problem, nodes: Nodes, costs: Costs, sets: Sets, below: int
         state -= r * int(costs.stride[label])
         at, stage = origin, stage + 1
     device = home[nodes.node]
-    backwards = problem.forward != np.arange(problem.n_tasks)
-    stages = Stages(
-        np.where(backwards, 2 * stage - 1 - number[nodes.node], number[nodes.node]), leader, again, np.zeros(m, np.int64)
-    )
+    ahead = number[nodes.node]
+    behind = 2 * stage - 1 - ahead if nodes.opposite else stage + ahead
+    stages = Stages(np.where(backward(problem), behind, ahead), leader, again, np.zeros(m, dtype=np.int64))
     return Division(int(value[-1, last]), device, stages)
 
 

@@ -82,7 +82,7 @@ def print_result(console: Console, result: Result) -> None:
     if result.devices:
         table = new_table(*DEVICE_HEADERS, left=2)
         for use in result.devices:
-            table.add_row(*map(Text, device_cells(use, result.makespan or 0, result.problem.resolution)))
+            table.add_row(*map(Text, device_cells(use, result.span, result.problem.resolution)))
         console.print(table)
     print_verdict(console, result.feasible, result.violations)
 
