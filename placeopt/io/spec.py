@@ -197,11 +197,11 @@ class TaskSpec(_Model):
     """Cost of moving the task; a bare amount is `bytes`. `bytes` and `startup` default to those of
     `current.migration`."""
     backward_of: Name | None = None
-    """The forward task whose gradient this task computes. Passes place both tasks together. In pipelines, backward tasks
-    form stages of their own; where the number of stages is limited, both tasks must share a device."""
+    """The forward task whose gradient this task computes. Passes place both tasks together. In pipelines, backward
+    tasks form separate stages; where the number of stages is limited, both tasks must share a device."""
     gradient: Payload | None = None
-    """Data that replicas of the task in a pipeline synchronise in each run. Default: the `resident` memory of tasks that
-    have a backward task, zero for others."""
+    """Data that replicas of the task in a pipeline synchronise in each run. Default: the `resident` memory of tasks
+    that have a backward task, zero for others."""
     release: Time | None = None
     """Earliest start of the task, rounded up to a tick. Default: 0."""
     deadline: Time | None = None

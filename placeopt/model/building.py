@@ -58,8 +58,8 @@ def build_problem(
     """Build a Problem from its essential arrays; the derived ones are computed, all are read-only.
 
     Edges may be in any order; `payload` and `shared` follow that order. `group` holds arbitrary labels.
-    Omitted arguments mean zero, unlimited, feasible on every device, or free of charge. `pipeline` holds the arguments of
-    `build_pipeline`, for the objective `period`.
+    Omitted arguments mean zero, unlimited, feasible on every device, or free of charge. `pipeline` holds the arguments
+    of `build_pipeline`, for the objective `period`.
 
     Raises
     ------

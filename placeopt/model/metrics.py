@@ -15,9 +15,9 @@ from placeopt.errors import counted
 from placeopt.model.arrays import Int
 from placeopt.model.graph import components, path_lengths, siblings
 from placeopt.model.levels import mean_durations, mean_transfers
-from placeopt.model.period import loads as pipeline_loads
 from placeopt.model.memory import peak_memory, sum_memory, used_memory
 from placeopt.model.objective import loads, moved_edges
+from placeopt.model.period import loads as pipeline_loads
 from placeopt.model.problem import UNLIMITED, Problem, check_problem
 from placeopt.model.schedule import Schedule, check_schedule, makespan
 

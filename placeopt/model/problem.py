@@ -15,8 +15,8 @@ import numpy as np
 
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.arrays import Bool, Int, choice
-from placeopt.model.pipeline import Pipeline
 from placeopt.model.notebook import facts_table, framed, grid_table, note
+from placeopt.model.pipeline import Pipeline
 from placeopt.model.units import exact, is_number, size_text, time_text
 
 Contention = Literal["none", "port"]

@@ -33,8 +33,8 @@ from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, check_schedule
 from placeopt.simulation.loops import Instance, Work, fifo_makespan, make_instance, make_work
-from placeopt.simulation.pipelines import PipelineRuns, repeated, run_pipeline
 from placeopt.simulation.noise import MOST_RUNS, NoisyRuns, simulate_noisy
+from placeopt.simulation.pipelines import PipelineRuns, repeated, run_pipeline
 from placeopt.simulation.run import Discipline, Evaluator, Run, checked_placement, make_evaluator
 
 __all__ = [

@@ -159,9 +159,7 @@ def operations(problem: Problem, device: Int, stages: Stages) -> Operations:
             load.synchronised[teams],
         )
     )
-    kind = np.repeat(
-        np.arange(5), (n, len(launched), len(send_edge), len(carrier), len(teams))
-    )
+    kind = np.repeat(np.arange(5), (n, len(launched), len(send_edge), len(carrier), len(teams)))
     mode = 2 * pipeline.overlap[where] + pipeline.full_duplex[where]
     tracks = _TRACKS[mode, kind]
     tracks[pipeline.free_transfers[where] & (kind >= 2)] = -1
@@ -279,7 +277,7 @@ class _Compact:
         synchronised = np.zeros(m, dtype=np.int64)
         teams = np.flatnonzero(ops.synchronise >= 0)
         synchronised[teams] = ops.ticks[ops.synchronise[teams]]
-        both = (kinds[:, 1] >= 0)
+        both = kinds[:, 1] >= 0
         np.add.at(busy, ops.device[both], ops.ticks[both])  # what takes two tracks comes first on both
         self.used = [[0, ticks, ticks, 0] for ticks in busy.tolist()]
         self.origin: dict[tuple[int, int], int] = {}

@@ -360,7 +360,9 @@ def _pipeline_facts(result: Result, ticks: int) -> list[tuple[str, str]]:
     """The latency of a pipeline, its results per second, and its stages."""
     problem, schedule = result.problem, result.schedule
     assert schedule is not None
-    facts = [("latency", f"{time_text(result.makespan or 0, problem.resolution)} from the start of a run to its result")]
+    facts = [
+        ("latency", f"{time_text(result.makespan or 0, problem.resolution)} from the start of a run to its result")
+    ]
     if ticks:
         facts.append(("throughput", f"{float(1 / (ticks * problem.resolution)):,.4g} results per second"))
     stages = schedule.stages

@@ -47,7 +47,9 @@ class PipelineView:
         self.leader = own if self.stages is None else self.stages.leader.tolist()
         self.team = Counter(self.leader)
         self.number = None if self.stages is None else self.stages.number.tolist()
-        self.again = [False] * len(own) if self.stages is None else [each != 0 for each in self.stages.recompute.tolist()]
+        self.again = (
+            [False] * len(own) if self.stages is None else [each != 0 for each in self.stages.recompute.tolist()]
+        )
         self.backward = [forward != i for i, forward in enumerate(problem.forward.tolist())]
         self.trained = {forward for i, forward in enumerate(problem.forward.tolist()) if forward != i}
         self.source, self.target = problem.edge_source.tolist(), problem.edge_target.tolist()

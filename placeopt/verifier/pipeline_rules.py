@@ -53,7 +53,9 @@ def _numbers(view: View, found: PipelineView) -> Iterator[Violation]:
     for i, label in enumerate(number):
         other = first.setdefault(label, i)
         if found.device[i] != found.device[other] or found.backward[i] != found.backward[other]:
-            message = f"{view.task(i)} and {view.task(other)} are both in stage {label}; expected one device and direction"
+            message = (
+                f"{view.task(i)} and {view.task(other)} are both in stage {label}; expected one device and direction"
+            )
             yield Violation(Rule.STAGE, message, task=i, other_task=other, device=found.device[i])
         labels[found.device[i], found.backward[i]].add(label)
     for edge, (a, b) in enumerate(zip(found.source, found.target, strict=True)):
@@ -103,7 +105,8 @@ def equal_devices(view: View, a: int, b: int) -> bool:
     swapped = np.arange(problem.n_devices)
     swapped[[a, b]] = b, a
     links = (
-        problem.latency, problem.byte_ticks_num, problem.byte_ticks_den, problem.byte_energy_num, problem.byte_energy_den,
+        problem.latency, problem.byte_ticks_num, problem.byte_ticks_den,
+        problem.byte_energy_num, problem.byte_energy_den,
     )  # fmt: skip
     apart = ~np.eye(problem.n_devices, dtype=np.bool_)
     return all((link == link[np.ix_(swapped, swapped)])[apart].all() for link in links)
@@ -140,8 +143,8 @@ def repetition(view: View) -> Iterator[Violation]:
             named.add((inside[late][2], inside[busy][2]))
             early = int(end[busy] - begin[late])
             message = (
-                f"{one.name} starts at tick {one.begin} on {view.problem.device_names[d]}, which serves {other.name} of "
-                f"another run, a multiple of {length} ticks apart, for {early} more ticks"
+                f"{one.name} starts at tick {one.begin} on {view.problem.device_names[d]}, which serves "
+                f"{other.name} of another run, a multiple of {length} ticks apart, for {early} more ticks"
             )
             yield Violation(Rule.PERIOD, message, task=one.task, device=d, edge=one.edge, amount=early)
 
@@ -153,7 +156,9 @@ def _causes(view: View, found: PipelineView) -> Iterator[Violation]:
             task, other = view.ends(edge)
             ended = int(view.end[task])
             if found.sent[edge] != begin:
-                message = f"{view.edge(edge)} is sent at tick {found.sent[edge]}; expected {begin}: the output is sent once"
+                message = (
+                    f"{view.edge(edge)} is sent at tick {found.sent[edge]}; expected {begin}: the output is sent once"
+                )
                 yield Violation(Rule.PERIOD, message, task=task, other_task=other, edge=edge)
             if begin < ended:
                 message = f"{view.edge(edge)} is sent at tick {begin}, before its producer ends at tick {ended}"
@@ -171,5 +176,7 @@ def _causes(view: View, found: PipelineView) -> Iterator[Violation]:
         begin = int(found.stages.synchronise[d])
         last = max(int(view.end[i]) for i, where in enumerate(found.device) if where == d)
         if begin < last:
-            message = f"{view.problem.device_names[d]} synchronises at tick {begin}, before its tasks end at tick {last}"
+            message = (
+                f"{view.problem.device_names[d]} synchronises at tick {begin}, before its tasks end at tick {last}"
+            )
             yield Violation(Rule.PERIOD, message, device=d, amount=last - begin)

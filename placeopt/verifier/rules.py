@@ -114,10 +114,10 @@ def _precedence(view: View) -> Iterator[Violation]:
 
 
 def _transfer(view: View) -> Iterator[Violation]:
-    """transfer: under port contention and in pipelines, the table has one row for each required transfer, and no other row.
+    """transfer: under port contention and in pipelines, the table has one row for each required transfer.
 
-    A row names the edge that moves, the lowest one if a transfer serves several, and starts no earlier than the
-    producer ends. Otherwise, there is no table.
+    It has no other row. A row names the edge that moves, the lowest one if a transfer serves several, and starts no
+    earlier than the producer ends. Otherwise, there is no table.
     """
     problem, table = view.problem, view.schedule.transfers
     needed = view.carrier == np.arange(problem.n_edges)

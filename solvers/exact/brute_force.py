@@ -24,9 +24,9 @@ from placeopt.simulation.pipelines import periodic_schedule
 from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import SolveRun, nothing_to_place
+from .._starts.warm_start import best_start
 from ..pipelines._assessment import proved_period
 from ..pipelines._enumeration import best_pipeline
-from .._starts.warm_start import best_start
 from ._enumeration import COUNTED, Enumeration, StoppedError
 
 

@@ -63,15 +63,18 @@ def teams(problem: Problem, device: Int) -> Iterator[Int]:
 def numberings(problem: Problem, device: Int) -> Iterator[Int]:
     """Yield numbers of stages (n,) within the limits of the devices, of every useful order of stages.
 
-    A stage takes all tasks of a device and direction that depend on no other tasks any more. A stage that leaves some of
-    them to a later one gains nothing: taken earlier, they only let other tasks be taken earlier too.
+    A stage takes all tasks of a device and direction that depend on no other tasks any more. A stage that leaves some
+    of them to a later one gains nothing: taken earlier, they only let other tasks be taken earlier too.
     """
     pipeline, n, m = rules(problem), problem.n_tasks, problem.n_devices
     kind = (device + m * backward(problem)).tolist()
     limit = np.tile(pipeline.segments, 2).tolist()
     number = np.full(n, -1, dtype=np.int64)
     used = [0] * (2 * m)
-    producers = [problem.edge_source[problem.in_edge[a:b]].tolist() for a, b in zip(problem.in_start, problem.in_start[1:], strict=False)]
+    producers = [
+        problem.edge_source[problem.in_edge[a:b]].tolist()
+        for a, b in zip(problem.in_start, problem.in_start[1:], strict=False)
+    ]
     order = problem.order.tolist()
 
     def extend(stage: int, left: int) -> Iterator[Int]:
@@ -107,7 +110,9 @@ def proved_period(run: SolveRun, least: int) -> Answer:
     level = objective.levels[0]
     total = Fraction(0)
     for term in level:
-        alone = with_changes(run.problem, objective=Objective(((Term(term.metric),),))) if term.metric != "period" else None
+        alone = (
+            with_changes(run.problem, objective=Objective(((Term(term.metric),),))) if term.metric != "period" else None
+        )
         total += term.weight * (least if alone is None else best_bound(alone).value)
     run.best.raise_bound(simplified(total))
     return run.ended(run.first_level_reached(run.best.bound) or Termination.COMPLETED)

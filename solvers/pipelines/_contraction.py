@@ -17,6 +17,7 @@ from placeopt.model.graph import topological_order
 from placeopt.model.problem import Problem, devices_by_class
 from placeopt.model.stages import backward, forward_in_training, rules
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Items:
     """Data that may move between nodes: one output, or the payload of one edge.
@@ -26,7 +27,8 @@ class Items:
     producer
         (x,) node.
     consumers, entering
-        Nodes that consume it, and those that consume it with a forward task of training, as CSR: start (x + 1,) and node.
+        Nodes that consume it, and those that consume it with a forward task of training, as CSR: start (x + 1,) and
+        node.
     ticks
         (x,) ticks that it takes on a device that sends or receives it.
     payload
@@ -132,7 +134,8 @@ def contracted(problem: Problem, *, optimistic: bool = True) -> Nodes:
     crossing = bool((behind[source] & ~behind[target]).any())
     exact = single and (opposite or same) and not crossing and len(_links(problem)) <= 1
     return Nodes(
-        node=node, before=pairs[:, 0], after=pairs[:, 1], computing=computing, again=again, forbidden=~allowed, fixed=fixed, kept=kept,
+        node=node, before=pairs[:, 0], after=pairs[:, 1], computing=computing, again=again, forbidden=~allowed,
+        fixed=fixed, kept=kept,
         source=first, gradient=gradient, directions=directions, items=items, devices=devices,
         opposite=not same, complete=opposite or same, exact=exact,
     )  # fmt: skip

@@ -16,9 +16,7 @@ from .._constructive.groups import grouped, possible
 from ._assessment import assessed, numberings, teams
 
 
-def best_pipeline(
-    problem: Problem, step: Callable[[], None], found: Callable[[Int, Stages, int], None]
-) -> int | None:
+def best_pipeline(problem: Problem, step: Callable[[], None], found: Callable[[Int, Stages, int], None]) -> int | None:
     """Report every placement that is better than all before; return the least period, None if none is feasible.
 
     `step` is called for every placement, and ends the search by an exception.

@@ -1,8 +1,8 @@
 """The dynamic program over sets of last stages, for pipelines whose devices have one stage each.
 
 J. Tarnawski, A. Phanishayee, N. Devanur, D. Mahajan, F. Nina Paravecino: Efficient algorithms for device placement of
-DNN graph operators, NeurIPS 2020, section 5.1: a contiguous placement takes the nodes of an ideal after another, and the
-least load of the busiest device depends only on the ideal and the number of devices used. Here:
+DNN graph operators, NeurIPS 2020, section 5.1: a contiguous placement takes the nodes of an ideal after another, and
+the least load of the busiest device depends only on the ideal and the number of devices used. Here:
 
 - It begins with the last stage, because outputs are kept for as many runs as devices serve later stages (1f1b). So its
   sets contain all successors of their nodes.
@@ -24,7 +24,6 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Stages
 from placeopt.model.stages import backward, rules
-from placeopt.model.period import ring_ticks
 
 from ._contraction import Nodes
 
@@ -33,7 +32,7 @@ INFINITE = 2**62
 
 
 class Sets(NamedTuple):
-    """Sets of last nodes, by size: (s, w) bits of their nodes, and as CSR each node that extends them, and the result."""
+    """Sets of last nodes by size: (s, w) bits of their nodes; as CSR each node that extends them, and the result."""
 
     bits: Words
     start: Int
@@ -157,7 +156,8 @@ def costs_of(problem: Problem, nodes: Nodes) -> Costs:
     used = states[:, None] // stride % (size + 1)
     kept = {"none": 1, "inference": 2, "1f1b": 0}.get(pipeline.in_flight, pipeline.microbatches)
     return Costs(
-        computing=nodes.computing, again=nodes.again, forbidden=nodes.forbidden, fixed=nodes.fixed, kept=nodes.kept, source=nodes.source,
+        computing=nodes.computing, again=nodes.again, forbidden=nodes.forbidden,
+        fixed=nodes.fixed, kept=nodes.kept, source=nodes.source,
         gradient=nodes.gradient, directions=nodes.directions, incident_start=incident_start, incident=incident,
         producer=items.producer, consumer_start=items.consumer_start, consumer=items.consumer,
         entering_start=items.entering_start, entering=items.entering, ticks=items.ticks, payload=items.payload,
@@ -261,7 +261,9 @@ def ring(costs: Costs, c: int, r: int, gradient: int) -> int:
     moved = -((-2 * (r - 1) * gradient) // r)
     den = costs.ring_den[c]
     whole = moved // den
-    return costs.ring_latency[c] + whole * costs.ring_num[c] - (-((moved - whole * den) * costs.ring_num[c]) // den)
+    rest = -((moved - whole * den) * costs.ring_num[c])
+    ticks: int = costs.ring_latency[c] + whole * costs.ring_num[c] - rest // den
+    return ticks
 
 
 @kernel(ring, allocates=False)
@@ -276,9 +278,7 @@ def stage_load(costs: Costs, c: int, r: int, busy: int, sent: int, received: int
 
 
 @kernel(holds_node, count_item, stage_load, ring, allocates=False)
-def search(
-    sets: Sets, costs: Costs, below: int, totals: Int, value: Int, before: Int, move: Int, work: Int
-) -> None:
+def search(sets: Sets, costs: Costs, below: int, totals: Int, value: Int, before: Int, move: Int, work: Int) -> None:
     """Fill `value` (s, q) with the least period of the stages of each set on so many devices of each class.
 
     `totals` (s, 3 c + 6) holds sums over the nodes of a set; `work` (5, s) what the stage up to a set sends, receives

@@ -27,7 +27,8 @@ from ._contraction import Nodes, contracted
 from ._ideals import INFINITE, Division, costs_of, divided, sets_along, sets_of
 
 CITATION = """@inproceedings{tarnawski2020efficient,
-  author = {Tarnawski, Jakub and Phanishayee, Amar and Devanur, Nikhil R. and Mahajan, Divya and Nina Paravecino, Fanny},
+  author = {Tarnawski, Jakub and Phanishayee, Amar and Devanur, Nikhil R. and Mahajan, Divya and
+            Nina Paravecino, Fanny},
   title = {Efficient Algorithms for Device Placement of {DNN} Graph Operators},
   booktitle = {Advances in Neural Information Processing Systems},
   volume = {33},
@@ -86,7 +87,8 @@ class Ideals:
             return run.ended(
                 Termination.COMPLETED if run.best.schedule is not None else Termination.FAILED,
                 "devices may have several stages: this is the best division into one stage for each"
-                if not contiguous else "backward stages may run in another order: this is the best for the opposite order",
+                if not contiguous
+                else "backward stages may run in another order: this is the best for the opposite order",
             )
         if least == INFINITE:
             return run.ended(Termination.INFEASIBLE, "no division into stages satisfies all constraints")

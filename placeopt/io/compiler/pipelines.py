@@ -16,7 +16,13 @@ from placeopt.model.pipeline import UNBOUNDED, Pipeline, build_pipeline
 
 
 def pipeline_rules(
-    spec: Spec, tasks: dict[str, TaskSpec], index: DeviceIndex, scales: Scales, forward: Int, resident: Int, issues: Issues
+    spec: Spec,
+    tasks: dict[str, TaskSpec],
+    index: DeviceIndex,
+    scales: Scales,
+    forward: Int,
+    resident: Int,
+    issues: Issues,
 ) -> Pipeline | None:
     """Return the rules of the pipeline; None if the objective does not contain `period`."""
     wanted = any("period" in level for level in spec.objective)
@@ -36,7 +42,9 @@ def pipeline_rules(
     _check(spec, tasks, stated, rows, index, issues)
     if len(issues):
         return None
-    columns = {key: [row[key] for row in rows] for key in ("overlap", "full_duplex", "free_transfers", "segments", "launch")}
+    columns = {
+        key: [row[key] for row in rows] for key in ("overlap", "full_duplex", "free_transfers", "segments", "launch")
+    }
     return build_pipeline(
         len(tasks),
         len(index),
@@ -106,20 +114,32 @@ def _gradient(tasks: dict[str, TaskSpec], forward: Int, resident: Int, scales: S
 
 
 def _check(
-    spec: Spec, tasks: dict[str, TaskSpec], stated: PipelineSpec, rows: list[dict[str, Any]], index: DeviceIndex, issues: Issues
+    spec: Spec,
+    tasks: dict[str, TaskSpec],
+    stated: PipelineSpec,
+    rows: list[dict[str, Any]],
+    index: DeviceIndex,
+    issues: Issues,
 ) -> None:
     """Report what contradicts a pipeline."""
     if spec.contention != "none":
-        issues.add(f"{spec.contention} contradicts period, which counts the ports itself; expected none", ("contention",))
+        issues.add(
+            f"{spec.contention} contradicts period, which counts the ports itself; expected none", ("contention",)
+        )
     if spec.memory_model != "sum":
         issues.add(f"{spec.memory_model} is not supported with period; expected sum", ("memory_model",))
     for name, task in tasks.items():
         for key in ("release", "deadline"):
             if getattr(task, key) is not None:
-                issues.add(f"a {key} time is not supported with period, where runs follow each other", ("tasks", name, key))
+                issues.add(
+                    f"a {key} time is not supported with period, where runs follow each other", ("tasks", name, key)
+                )
     if stated.in_flight == "1f1b":
         for d, row in enumerate(rows):
             if row["segments"] != 1:
                 name = index.devices[d].name
-                issues.add(f"1f1b counts stages; expected stages: contiguous, but {name} may have more", ("pipeline", "in_flight"))
+                issues.add(
+                    f"1f1b counts stages; expected stages: contiguous, but {name} may have more",
+                    ("pipeline", "in_flight"),
+                )
                 break

@@ -1,0 +1,60 @@
+"""Random pipelines for tests."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import placeopt as po
+
+PERIOD = po.Objective(((po.Term("period"),),))
+
+
+def random_pipeline(seed: int, *, contiguous: bool | None = None) -> po.Problem:
+    """A tiny pipeline with any rules; in training, backward edges are the forward edges, reversed."""
+    draw = random.Random(seed)
+    n, m = draw.randint(1, 6), draw.randint(1, 4)
+    training = draw.random() < 0.4
+    ahead = (n + 1) // 2 if training else n
+    edges = [(i, j) for i in range(ahead) for j in range(i + 1, ahead) if draw.random() < 0.4]
+    forward = list(range(ahead)) + list(range(n - ahead))
+    if training:
+        edges += [(j + ahead, i + ahead) for i, j in edges if j + ahead < n]
+        edges += [(i - ahead, i) for i in range(ahead, n) if draw.random() < 0.7]
+    one = draw.random() < 0.5 if contiguous is None else contiguous
+    rules: dict[str, Any] = {
+        "overlap": [draw.random() < 0.4] * m,
+        "full_duplex": draw.random() < 0.4,
+        "free_transfers": [draw.random() < 0.15 for _ in range(m)],
+        "segments": 1 if one else draw.choice([None, 2]),
+        "launch": draw.choice([0, 0, 3]),
+        "gradient": [draw.choice([0, 3, 8]) for _ in range(n)],
+        "multicast": draw.random() < 0.6,
+        "replicas": draw.choice([1, 1, 2, 3]),
+        "in_flight": draw.choice(["none", "inference", "gpipe", *(["1f1b"] if one else [])]),
+        "microbatches": draw.randint(1, 4),
+        "recompute": draw.random() < 0.3,
+    }
+    kinds = [draw.randrange(2) for _ in range(m)]
+    base = [[draw.randint(0, 6) for _ in range(2)] for _ in range(n)]
+    unequal = draw.random() < 0.4
+    output = [draw.randint(0, 5) for _ in range(n)]
+    shared = [draw.random() < 0.5 for _ in range(n)]
+    uniform = draw.random() < 0.7
+    return po.build_problem(
+        task_names=[f"t{i}" for i in range(n)],
+        device_names=[f"d{d}" for d in range(m)],
+        duration=[[row[kind * unequal] for kind in kinds] for row in base],
+        edges=edges,
+        payload=[output[a] if shared[a] else draw.randint(0, 5) for a, _ in edges],
+        shared=[shared[a] for a, _ in edges],
+        latency=[[0 if uniform or a == b else draw.randint(0, 2) for b in range(m)] for a in range(m)],
+        byte_ticks_num=[[1] * m] * m,
+        resident=[draw.randint(0, 4) for _ in range(n)],
+        output=output,
+        capacity=[draw.choice([10**6, draw.randint(5, 40)])] * m,
+        forward=forward,
+        group=forward if training and rules["segments"] is not None else None,
+        objective=PERIOD,
+        pipeline=rules,
+    )
