@@ -22,6 +22,7 @@ from placeopt_solvers.portfolio import _restarts
 import placeopt as po
 from placeopt.bounding.portfolio import _bounds
 from placeopt.errors import UsageError
+from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Clock, Options, Termination, remote
@@ -35,10 +36,10 @@ PROBLEMS = Path(__file__).parents[2] / "problems"
 
 @pytest.fixture(scope="module")
 def problem() -> Problem:
-    """Five blocks with five or six parallel tasks each, on two fast devices and a slow one."""
+    """Five blocks with four or five parallel tasks each, on two fast devices and a slow one."""
     edges, last, n = [], 0, 1
     for block in range(5):
-        first, last = last, n + 5 + block % 2
+        first, last = last, n + 4 + block % 2
         edges += [edge for i in range(n, last) for edge in ((first, i), (i, last))]
         n = last + 1
     fast = [2 + 5 * i % 7 for i in range(n)]
@@ -156,15 +157,15 @@ class TestPools:
 
     def test_further_slots_solve_problems_off_the_path(self, problem: Problem) -> None:
         executor = Unreliable(lambda _: "waits")
-        solved("series", problem, Pool(executor, lambda: 50), time_limit=2)
+        solved("series", problem, Pool(executor, lambda: 50), should_stop=lambda: len(executor.waiting) > 5)
         assert len(executor.waiting) > 5  # a path has five blocks
 
     def test_searches_of_auto(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_restarts, "SECONDS", 1.0)
-        gnmt = po.load(PROBLEMS / "gnmt.yaml")
+        monkeypatch.setattr(_restarts, "SECONDS", 0.5)
+        large = layered_problem(80, 4, ccr=2.0, device_types=2, seed=3)
         executor = Unreliable(lambda number: "run" if number % 3 else "dies")
         pool = Pool(executor, lambda: 1)
-        answer = solved("auto", gnmt, pool, workers=2, should_stop=lambda: len(executor.jobs) > 4)
+        answer = solved("auto", large, pool, workers=2, should_stop=lambda: len(executor.jobs) > 4)
         assert answer.termination is Termination.INTERRUPTED
         assert "restarts" in [member["name"] for member in answer.stats["members"]]
         assert "lost: BrokenExecutor" in pool.note()
