@@ -17,11 +17,13 @@ from typing import Any
 import pytest
 from commandline import run
 from placeopt_solvers._series import run as series_module
+from placeopt_solvers._series.cuts import series_of
+from placeopt_solvers._series.run import SeriesRun
 from placeopt_solvers.portfolio import _restarts
 
 import placeopt as po
 from placeopt.bounding.portfolio import _bounds
-from placeopt.errors import UsageError
+from placeopt.errors import InternalError, UsageError
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
@@ -147,6 +149,21 @@ class TestPools:
         assert answer.termination is Termination.INTERRUPTED
         assert answer.schedule is not None
         assert all(future.cancelled() for future in executor.waiting)
+
+    def test_an_error_in_the_last_attempt_is_raised(self, problem: Problem) -> None:
+        begun = threading.Event()
+
+        def fail(*_: Any) -> Answer:
+            begun.set()
+            time.sleep(0.5)  # until the run has ended
+            raise InternalError("a wrong schedule")
+
+        series = series_of(problem)
+        assert series is not None
+        pool = Pool(Unreliable(lambda _: "dies"), lambda: 2)
+        run = SeriesRun(problem, Options(pool=pool, should_stop=begun.is_set), series, fail)
+        with pytest.raises(InternalError, match="a wrong schedule"):
+            run.answer()
 
     def test_the_time_limit_cancels_the_jobs(self, problem: Problem) -> None:
         executor = Unreliable(lambda _: "waits")
