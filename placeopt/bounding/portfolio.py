@@ -7,8 +7,9 @@
     intervals     `placeopt.bounding.intervals`: makespan only, parts of the graph, until the time limit
     relaxations   `placeopt.bounding.relaxation`: linear and integer programs, until the time limit
 
-The last two run in parallel. With one worker, they take turns: the intervals as long as they improve, the relaxations
-as long as theirs is the best bound or they are new, the intervals until they end, the relaxations again if stopped.
+The last two run in parallel. With one worker, they take turns: the intervals while they improve, the relaxations for a
+quarter of the time and longer if they improve the best bound, the intervals until they end, and the relaxations again
+if they were stopped.
 
 Every bound holds for the original problem. The slow ones are computed after the exact passes, which keep the optimum.
 The best bound certifies the gap of any schedule.

@@ -7,6 +7,7 @@ import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -197,10 +198,15 @@ def _plan_of_any(problem: Problem, schedule: Schedule) -> dict[str, Any] | None:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in ("placeopt", "numpy", "ortools"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    found = {package: _version(package) for package in ("placeopt", "numpy", "ortools")}
+    known = {package: text for package, text in found.items() if text is not None}
+    return {"python": platform.python_version(), **known}
+
+
+@cache
+def _version(package: str) -> str | None:
+    """The version of a package, None without metadata; cached, as reading metadata takes milliseconds."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -81,6 +81,13 @@ def solve_coarsened(problem: Problem, options: Options, solve: Callable[[Problem
     return answer if answer.schedule is None else replace(answer, schedule=found.fine(answer.schedule))
 
 
+def makespan_weight(objective: Objective) -> Fraction | None:
+    """Return the weight of the makespan if it is the whole objective and counts, else None; scaled times have one."""
+    if objective.metrics != ("makespan",) or len(objective.levels) > 1 or len(objective.levels[0]) > 1:
+        return None
+    return objective.levels[0][0].weight or None
+
+
 def _common(problem: Problem) -> int:
     """Return the greatest common divisor of all ticks, 0 if there are none."""
     first, last = class_ends(problem)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from placeopt.bounding.quick.classes import classes_of
 from placeopt.bounding.quick.paths import critical_path, windows
 from placeopt.model.arrays import Bool
-from placeopt.model.problem import Problem
+from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, makespan
 
 from .._runs.device_classes import class_members
@@ -48,7 +48,8 @@ class BlockProblem:
         """Keep a feasible schedule if it is better."""
         value = makespan(self.problem, schedule)
         if value < self.upper:
-            self.upper, self.schedule = value, schedule
+            self.schedule = schedule
+            self.upper = value  # last, since other threads use the schedule if there is a length
 
 
 @dataclass(slots=True, eq=False)
@@ -67,7 +68,7 @@ class Box:
     lower
         A lower bound of the length in ticks, known before the block problem is built.
     exact
-        Whether `lower` is the length: the block has no tasks between its cuts.
+        Whether `lower` is the length: the block consists of its cuts, which no constraint restricts.
     """
 
     start: int
@@ -109,6 +110,21 @@ def _pairs(start: list[int], end: list[int]) -> list[tuple[int, int]]:
     return [(start[0], end[0])]
 
 
+def _free(problem: Problem) -> bool:
+    """Return whether two cuts can run on any of their devices, one after the other and the only edge between them.
+
+    Memory under `sum` is a resource of the path.
+    """
+    held = int(problem.memory.sum())
+    return (
+        problem.n_edges <= 1
+        and problem.n_groups == problem.n_tasks
+        and not len(problem.separation)
+        and bool((problem.deadline == UNLIMITED).all())
+        and (problem.memory_model == "sum" or held <= int(problem.capacity.min()))
+    )
+
+
 class Arcs:
     """All boxes of one block."""
 
@@ -131,7 +147,7 @@ class Arcs:
     def _add_from(self, a: int, start: list[int]) -> None:
         """Add a box for each arc that begins on a class, bounded by the earliest start of the last cut."""
         part, problem = self.part, self.part.problem
-        exact = not len(self._inner) and problem.n_edges <= 1
+        exact = not len(self._inner) and _free(problem)
         head, label = None, None
         if part.last >= 0 and not exact:
             pinned = part.pinned(start[0], -1, problem.capacity)

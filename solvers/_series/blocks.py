@@ -1,4 +1,4 @@
-"""Blocks as problems of their own, with both ends pinned to devices.
+"""Blocks as separate problems, with both ends pinned to devices.
 
 **What a block is.** Between two cuts a and b, the *block problem* of devices d and e contains the tasks between the
 cuts; a with duration 0, pinned to d; b pinned to e. Before the first cut, a is missing and releases and deadlines hold;
@@ -11,8 +11,9 @@ Proof. Shift the part of the schedule between the end of a and the end of b to b
 are descendants of a and ancestors of b, so they lie in this part, and so do the transfers between them: a transfer lies
 between the end of its producer and the start of its consumer. Precedence, devices, ports, feasibility, groups and
 separations within the block hold as in the whole; memory holds, because the tasks of the block are some of those on a
-device. Hence the part is a schedule of the block problem, of length end(b) - end(a) >= t(D(a), D(b)). The sum over all
-blocks telescopes to the makespan. ∎
+device, and no output is freed later if it has fewer consumers. Hence the part is a schedule of the block problem, of
+length end(b) - end(a) >= t(D(a), D(b)). In the first block, end(a) is 0; in the last one, end(b) is the makespan. So
+the sum of these lengths is the makespan. ∎
 
 Loose tasks, bypassing edges, groups and separations that span blocks, and release times and deadlines after the first
 cut are left out. The bound stays valid but becomes weaker. `labels` accounts for memory that spans blocks.
@@ -35,7 +36,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placeopt.model.arrays import Int
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.problem import UNLIMITED, Objective, Problem
 from placeopt.passes.rebuilding import edges_of, rebuilt
 
 from .cuts import Block
@@ -82,7 +83,11 @@ def part_of(problem: Problem, block: Block) -> Part:
     edges = edges_of(problem)
     apart = problem.separation[inside[problem.separation].all(axis=1)]
     part, origin = rebuilt(
-        problem, edges=edges.kept(inside[edges.source] & inside[edges.target]), tasks=tasks, separation=apart
+        problem,
+        objective=Objective(),
+        edges=edges.kept(inside[edges.source] & inside[edges.target]),
+        tasks=tasks,
+        separation=apart,
     )
     first = int(np.searchsorted(tasks, block.first)) if block.first >= 0 else -1
     if first >= 0:

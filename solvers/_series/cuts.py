@@ -118,7 +118,7 @@ def _cutting(problem: Problem, order: Int) -> Bool:
     here = np.arange(n)
     after = np.concatenate(([0], np.maximum.accumulate(nearest)[:-1])) <= here
     before = np.concatenate((np.minimum.accumulate(latest[::-1])[::-1][1:], [n])) >= here
-    across = np.zeros(n + 1, dtype=np.int64)  # edges that begin before a position and end behind it
+    across = np.zeros(n + 1, dtype=np.int64)  # edges that begin before a position and end after it
     np.add.at(across, source + 1, 1)
     np.add.at(across, target, -1)
     return np.asarray(after & before & (np.cumsum(across)[:n] == 0))

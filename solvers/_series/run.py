@@ -12,20 +12,24 @@ from itertools import islice
 import numpy as np
 
 from placeopt.model.arrays import Bool
+from placeopt.model.objective import simplified
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Clock, Options, Progress, Termination
 from placeopt.solver.pool import Pool
 from placeopt.solver.remote import Solve, submitted
 
+from .._runs.exact_run import bounded_devices
 from .._runs.solve_run import Incumbent, SolveRun
+from .._runs.time_scaling import makespan_weight
 from .._runs.validity import valid_forms
 from .arcs import NEVER, Arcs, BlockProblem, Box
 from .cuts import Series, series_of
 from .joining import joined
 from .labels import Memory, Path, distances, shortest_path
 
-FIRST, GROWTH = 3.0, 3.0
-"""Planned seconds of the first attempt to solve a block problem, and the factor for each further one."""
+FIRST, GROWTH, LONGEST = 3.0, 3.0, 86_400.0
+"""Planned seconds of the first attempt to solve a block problem, the factor for each further one, and the most seconds:
+only a solver that cannot continue, for example because a model is too large, needs that many attempts."""
 
 LEAST, LARGEST, SHARE = 24, 120, 0.8
 """Fewest tasks of a problem, and most tasks of a block and their share of all, with which the decomposition pays."""
@@ -45,7 +49,7 @@ WIDTH = 24
 end; in other rounds only the shortest path is tried."""
 
 
-def series_run(run: SolveRun, solve: Solve, share: float) -> SeriesRun | None:
+def series_run(run: SolveRun, solve: Solve, share: float, planned: float | None = None) -> SeriesRun | None:
     """Return a run of the blocks of a run's problem, if it is a series of blocks that pays; both share their incumbent.
 
     Parameters
@@ -54,14 +58,17 @@ def series_run(run: SolveRun, solve: Solve, share: float) -> SeriesRun | None:
         An exact solver for block problems; with a pool, one that can be pickled.
     share
         Share of the remaining time after which the run ends if neither bound nor schedule has improved for a while.
+    planned
+        Time limit of the run in seconds if the other run has none; None for no limit.
     """
     problem = run.problem
-    if problem.objective.single != "makespan" or problem.n_tasks < LEAST:
+    if makespan_weight(problem.objective) is None or problem.n_tasks < LEAST:
         return None
     series = series_of(problem)
     if series is None or max(len(block.inner) for block in series.blocks) > min(LARGEST, SHARE * problem.n_tasks):
         return None
-    remaining, classes = run.clock.remaining, int(problem.device_class.max()) + 1
+    remaining = planned if run.clock.remaining is None else run.clock.remaining
+    classes = int(problem.device_class.max()) + 1
     if remaining is not None and len(series.blocks) * classes**2 * QUICK > EARLY * remaining:
         return None
     options = replace(run.options, time_limit=remaining)
@@ -69,7 +76,7 @@ def series_run(run: SolveRun, solve: Solve, share: float) -> SeriesRun | None:
 
 
 class SeriesRun(SolveRun):
-    """One solve of a problem that is a series of blocks.
+    """One solve of a problem that is a series of blocks. The makespan alone is the objective, with any weight.
 
     `solve` is an exact solver for block problems. `best` may be the incumbent of a run that has other members, which
     get the time after `share` of the limit unless this run still improves.
@@ -89,6 +96,11 @@ class SeriesRun(SolveRun):
     ) -> None:
         super().__init__(problem, options)
         self.best = self.best if best is None else best
+        weight = makespan_weight(problem.objective)
+        assert weight is not None
+        self.weight = weight
+        if options.workers > 1:
+            self.varies_by = "threads"
         self.series, self.solve = series, solve
         self.bounded = binding_devices(problem)
         self.memory = Memory(problem, self.bounded)
@@ -115,6 +127,8 @@ class SeriesRun(SolveRun):
                 why = self._run()
             finally:
                 self.over.set()
+        for future in self.sent.values():
+            future.result()  # raises the error of an attempt that ended last
         self.finished = why is not Termination.TIME_LIMIT
         self.stats = {"blocks": len(self.blocks), "block problems": len(self.known), "attempts": self.attempts}
         return self.ended(why)
@@ -127,7 +141,7 @@ class SeriesRun(SolveRun):
                 return self.stop_reason() or Termination.TIME_LIMIT
             self.blocks.append(Arcs(self.problem, block, self.bounded))
         while True:
-            known = NEVER if self.best.values is None else int(self.best.values[0])
+            known = self._known()
             path = shortest_path(self.blocks, self.memory, known)
             if path is None:  # no schedule is shorter than the known one
                 return self._raised(known) or Termination.INFEASIBLE
@@ -142,6 +156,9 @@ class SeriesRun(SolveRun):
                 self.blocks[k].build(box, self.known)
             if unbuilt:
                 continue  # their quick bounds may change the path
+            if unsolved and all(box.problem and box.problem.seconds > LONGEST for box in unsolved.values()):
+                self._join(path, WIDTH)
+                return self._raised(path.length) or Termination.COMPLETED
             if unsolved:
                 self._solve(unsolved)
             elif sum(step.box.length for step in path.steps) > path.length:
@@ -165,11 +182,15 @@ class SeriesRun(SolveRun):
             return Termination.TIME_LIMIT
         return super().stop_reason()
 
+    def _known(self) -> int:
+        """Return the makespan of the incumbent; NEVER without one."""
+        return NEVER if self.best.values is None else int(self.best.values[0] / self.weight)
+
     def _raised(self, bound: int) -> Termination | None:
-        """Keep a bound; return how to end if it reaches the incumbent."""
+        """Keep a bound of the makespan; return how to end if it reaches the incumbent."""
         if self.best.schedule is None:
             return None  # bounds of an infeasible problem mean nothing
-        self.best.raise_bound(bound, "series")
+        self.best.raise_bound(simplified(bound * self.weight), "series")
         return self.first_level_reached(self.best.bound)
 
     def _refine(self, path: Path) -> bool:
@@ -225,12 +246,12 @@ class SeriesRun(SolveRun):
     def _needed(self, boxes: Iterable[tuple[int, Box]]) -> list[tuple[BlockProblem, int]]:
         """Return the block problems of boxes, each once, and the bound with which it cannot lie on a better path."""
         before, after = distances(self.blocks)
+        known = self._known()
         needed: dict[int, tuple[BlockProblem, int]] = {}
         for k, box in boxes:
-            found, enough = box.problem, NEVER
+            found = box.problem
             assert found is not None
-            if self.best.values is not None:
-                enough = int(self.best.values[0]) - before[k][box.start] - after[k + 1][box.end]
+            enough = known - before[k][box.start] - after[k + 1][box.end]
             needed[id(found)] = found, max(enough, needed.get(id(found), (found, 0))[1])
         return list(needed.values())
 
@@ -244,9 +265,9 @@ class SeriesRun(SolveRun):
         wanted = [each for each in self._needed(boxes.items()) if id(each[0]) not in self.sent]
         room = slots - len(self.sent) - len(wanted)
         if room > 0:
-            known = {id(box.problem) for box in boxes.values()} | self.sent.keys()
+            chosen = {id(box.problem) for box in boxes.values()} | self.sent.keys()
             most = max(box.problem.seconds for box in boxes.values() if box.problem is not None)
-            wanted += self._needed(islice(self._others(known, most), room))
+            wanted += self._needed(islice(self._others(chosen, most), room))
         workers = min(pool.threads, max(slots // max(len(self.sent) + len(wanted), 1), 1))
         for found, enough in wanted:
             self.sent[id(found)] = self.lanes.submit(self._attempt, found, enough, workers, pool)
@@ -257,13 +278,13 @@ class SeriesRun(SolveRun):
                 del self.sent[key]
                 future.result()
 
-    def _others(self, known: set[int], most: float) -> Iterator[tuple[int, Box]]:
+    def _others(self, chosen: set[int], most: float) -> Iterator[tuple[int, Box]]:
         """Yield boxes that are not solved after at most this effort, those on the shortest paths first.
 
-        Boxes whose block problems are known by their identity are omitted.
+        Boxes whose block problems are already chosen, by their identity, are omitted.
         """
         before, after = distances(self.blocks)
-        best = NEVER if self.best.values is None else int(self.best.values[0])
+        known = self._known()
         through = [
             (before[k][box.start] + box.length + after[k + 1][box.end], k, i)
             for k, arcs in enumerate(self.blocks)
@@ -272,13 +293,13 @@ class SeriesRun(SolveRun):
         ]
         for ticks, k, i in sorted(through):
             box = self.blocks[k].boxes[i]
-            if ticks >= best:
+            if ticks >= known:
                 return
             if box.problem is None:
                 self.blocks[k].build(box, self.known)
             assert box.problem is not None
-            if not box.solved and box.problem.seconds <= most and id(box.problem) not in known:
-                known.add(id(box.problem))
+            if not box.solved and box.problem.seconds <= most and id(box.problem) not in chosen:
+                chosen.add(id(box.problem))
                 yield k, box
 
     def _attempt(self, found: BlockProblem, enough: int, workers: int, pool: Pool | None = None) -> None:
@@ -321,6 +342,8 @@ class SeriesRun(SolveRun):
                 )
         found.seconds = seconds
         self.attempts += 1
+        if not stopped():  # no schedule of a problem that is left because of its bound is used
+            self.varies_by = self.varies_by or answer.varies_by
         if answer.termination is Termination.INFEASIBLE:
             found.lower = NEVER
         elif answer.bound is not None:
@@ -341,7 +364,7 @@ class SeriesRun(SolveRun):
 
 def binding_devices(problem: Problem) -> Bool:
     """Return which devices (m,) the tasks that they may run can overfill, under the `sum` memory model."""
-    if problem.memory_model != "sum":
-        return np.zeros(problem.n_devices, dtype=np.bool_)
-    total = (problem.memory.astype(np.float64)[:, None] * problem.feasible).sum(axis=0)
-    return np.asarray(total > problem.capacity)
+    found = np.zeros(problem.n_devices, dtype=np.bool_)
+    if problem.memory_model == "sum":
+        found[bounded_devices(problem)] = True
+    return found

@@ -129,6 +129,8 @@ class Milp:
         if blocks is None:
             return None
         answer = blocks.answer()
+        run.stats.update(answer.stats)
+        run.varies_by = run.varies_by or answer.varies_by
         if answer.termination is Termination.INFEASIBLE:
             return run.ended(Termination.INFEASIBLE)
         ended = run.first_level_reached(run.best.bound) or run.stop_reason()

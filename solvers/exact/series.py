@@ -94,4 +94,10 @@ class Series:
                 whole = replace(whole, bound=answer.bound)
             if run.best.values[0] == whole.bound:
                 whole = replace(whole, termination=Termination.OPTIMAL)
-        return replace(whole, schedule=run.best.schedule, stats={**answer.stats, **whole.stats}, bound_source="")
+        return replace(
+            whole,
+            schedule=run.best.schedule,
+            stats={**answer.stats, **whole.stats},
+            bound_source="",
+            varies_by=answer.varies_by or whole.varies_by,
+        )

@@ -156,7 +156,9 @@ class Run(SolveRun):
             self._offer(initial, "initial")
         for at, member in enumerate(affordable(self.problem, self.span)):
             # Heft always runs, regardless of the limit and the initial schedule.
-            if at and (self.stop_reason() or self.clock.elapsed > TUNING.quick * self.span):
+            if at and self.stop_reason():
+                return
+            if at and self.clock.elapsed > TUNING.quick * self.span:
                 self.varies_by = self.varies_by or "clock"
                 return
             # Heft does not wait for compiled code, so that a schedule exists early.
@@ -204,7 +206,7 @@ class Run(SolveRun):
         if not self.series or self.stop_reason():
             return
 
-        self.blocks = series_run(self, solved_block, TUNING.blocks)
+        self.blocks = series_run(self, solved_block, TUNING.blocks, self.span)
         if self.blocks is not None:
             self._conclude_blocks(self.blocks.answer)
 
@@ -212,12 +214,14 @@ class Run(SolveRun):
         """Continue with the blocks if their bound is the best."""
         blocks = self.blocks
         if blocks is not None and not blocks.finished and self.best.bound_by == "series":
-            self._conclude_blocks(lambda: blocks.resumed(self.clock.remaining))
+            limit = self.span if self.clock.remaining is None else self.clock.remaining
+            self._conclude_blocks(lambda: blocks.resumed(limit))
 
     def _conclude_blocks(self, solve: Callable[[], Answer]) -> None:
         with self.best.turn("series"):
             answer = solve()
-        self.varies_by = self.varies_by or answer.varies_by
+        cut = "clock" if answer.termination is Termination.TIME_LIMIT else ""
+        self.varies_by = self.varies_by or answer.varies_by or cut
         if answer.termination is Termination.INFEASIBLE:
             self.proved = Termination.INFEASIBLE
 
@@ -380,14 +384,17 @@ class Run(SolveRun):
         return seconds
 
     def _bound(self) -> None:
-        """Prove slow bounds in the remaining time."""
+        """Prove slow bounds in the remaining time; for a block, in that of its plan."""
         values, remaining = self.best.values, self.clock.remaining
         if values is None:
             return
+        seconds = self.span * (1 - TUNING.searching)
+        if remaining is not None:  # the time limit of a block is that of the whole problem
+            seconds = remaining if self.series else min(max(seconds, self.span - self.clock.elapsed), remaining)
         with self.best.turn("bounds"):
             bounds(
                 self.problem,
-                time_limit=self.span * (1 - TUNING.searching) if remaining is None else remaining,
+                time_limit=seconds,
                 workers=1,
                 known=values[0],
                 on_bound=lambda bound: self.best.raise_bound(bound.value, bound.name),

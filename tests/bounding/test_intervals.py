@@ -76,7 +76,7 @@ class TestAgainstTheOptimum:
     def test_no_bound_exceeds_it(self, sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(searching, "SIZES", sizes)
         compared = met = 0
-        for seed in range(1000 * sizes[0], 1000 * sizes[0] + 120):
+        for seed in range(1000 * sizes[0], 1000 * sizes[0] + 50):
             problem = small_problem(np.random.default_rng(seed), Objective(), times=bool(seed % 2))
             best = optimum(problem) if problem.n_tasks else None
             if best is None:
@@ -87,12 +87,12 @@ class TestAgainstTheOptimum:
             bound = Search(problem, known=known).run(1 + seed // 8 % 2)
             assert bound <= value, f"seed {seed}"
             met += bound == value
-        assert compared > 80
+        assert compared > 33
         assert met > 0.8 * compared
 
     def test_no_anchor_or_packing_exceeds_it(self) -> None:
         compared = stronger = 0
-        for seed in range(5000, 5400):
+        for seed in range(5000, 5300):
             problem = small_problem(np.random.default_rng(seed), Objective(), times=bool(seed % 2))
             if problem.n_groups == problem.n_tasks:
                 continue
@@ -106,7 +106,7 @@ class TestAgainstTheOptimum:
                 bound = packed_bound(classes, found)
                 assert bound <= best[0][0], f"seed {seed}"
                 stronger += bound > best_bound(each).value
-        assert compared > 40
+        assert compared > 30
         assert stronger > 0
 
     def test_larger_problems_by_small_parts(self, monkeypatch: pytest.MonkeyPatch) -> None:

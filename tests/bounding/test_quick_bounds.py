@@ -81,8 +81,8 @@ def heft_10() -> Problem:
 class TestAgainstBruteForce:
     @pytest.mark.parametrize("block", range(40))
     def test_bounds_and_proofs_hold(self, block: int) -> None:
-        """100 problems each: no bound exceeds the optimum, and no feasible problem is proved infeasible."""
-        for number in range(100):
+        """50 problems each: no bound exceeds the optimum, and no feasible problem is proved infeasible."""
+        for number in range(50):
             problem = small_problem(np.random.default_rng([block, number]), times=block % 2 == 1)
             best = optimum(problem)
             found, proof = bounds(problem), prove_infeasible(problem)
@@ -105,12 +105,12 @@ class TestAgainstBruteForce:
     def test_bounds_are_not_idle(self, metric: Metric, times: bool) -> None:
         """For at least two thirds of small problems the best bound equals the optimum."""
         hits = []
-        for number in range(60):
+        for number in range(30):
             problem = small_problem(np.random.default_rng([100, number]), objective(metric), times=times)
             best = optimum(problem)
             if best is not None:
                 hits.append(best_bound(problem).value == best[0][0])
-        assert len(hits) >= 30
+        assert len(hits) >= 15
         assert sum(hits) >= 2 / 3 * len(hits)
 
     @pytest.mark.parametrize("times", [False, True])
@@ -130,7 +130,7 @@ class TestTheOracle:
     def test_it_agrees_with_every_start_on_a_grid(self, times: bool) -> None:
         """Tiny problems under ports or peak memory: all starts up to a horizon, checked by the verifier."""
         compared, late = 0, 0
-        for number in range(60):
+        for number in range(30):
             problem = tiny_problem(np.random.default_rng([300, number]), times=times)
             untimed = tiny_problem(np.random.default_rng([300, number]))
             on_grid = grid_optimum(problem, limit=200)
@@ -139,8 +139,8 @@ class TestTheOracle:
                 assert (None if best is None else best[0]) == (on_grid or None)
                 late += not on_grid and optimum(untimed) is not None
                 compared += 1
-        assert compared >= 20
-        assert (late >= 2) == times  # some depend on deadlines
+        assert compared >= 10
+        assert (late >= 1) == times  # some depend on deadlines
 
 
 def tiny_problem(rng: np.random.Generator, *, times: bool = False) -> Problem:

@@ -378,31 +378,6 @@ def test_rules_for_onnx_runtime_are_for_its_operators() -> None:
     assert ours - names == set()
 
 
-def test_every_operator_of_the_standard_can_be_imported() -> None:
-    """The models by which the onnx package tests its operators become problems; most operators have rules."""
-    from onnx.backend.test.loader import load_node_model_tests
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cases = load_node_model_tests()
-    imported, guessed, covered = 0, set(), set()
-    for case in cases:
-        ops = {each.op_type for each in case.model.graph.node}
-        covered |= ops
-        try:
-            found = po.from_onnx(case.model)
-        except po.DocumentError:
-            continue  # test_onnx_models.py checks the reasons
-        imported += 1
-        assert all(task["bytes"] >= 0 for task in found.document["tasks"].values())
-        if any("no rule covers" in note for note in found.notes) and len(ops) == 1:
-            guessed |= ops
-    assert imported > 1850
-    standard = {schema.name for schema in defs.get_all_schemas() if schema.domain == ""}
-    assert len(standard & covered) > 180
-    assert len(standard & guessed) < 25
-
-
 class TestTorch:
     """Torch counts multiplications and additions of products, without bias and activations."""
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,10 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import TensorProto, helper
+from onnx import TensorProto, defs, helper
 from onnx_graphs import LIGHT, constant, light, model, node, weight
 
+import placeopt as po
 from placeopt.bridges.onnx_models import OnnxModel, inlined, read_model
 from placeopt.bridges.onnx_models.reading import task_names
 from placeopt.errors import DocumentError, UsageError
@@ -434,3 +436,25 @@ def test_inferred_shapes_are_those_of_the_outputs(corpus: list[onnx.backend.test
                 compared += 1
     assert compared > 1800
     assert all("dimensions are unknown" in text or "nothing to place" in text for text in refused)
+
+
+def test_the_operators_of_the_standard_can_be_imported(corpus: list[onnx.backend.test.case.test_case.TestCase]) -> None:
+    """Models become problems, up to four for each set of operators; most operators have rules for their costs."""
+    imported, guessed, seen = 0, set(), Counter[frozenset[str]]()
+    for case in corpus:
+        ops = frozenset(each.op_type for each in case.model.graph.node)
+        seen[ops] += 1
+        if seen[ops] > 4:
+            continue
+        try:
+            found = po.from_onnx(case.model)
+        except DocumentError:
+            continue  # the test of inferred shapes checks the reasons
+        imported += 1
+        assert all(task["bytes"] >= 0 for task in found.document["tasks"].values())
+        if any("no rule covers" in note for note in found.notes) and len(ops) == 1:
+            guessed |= ops
+    assert imported > 800
+    standard = {schema.name for schema in defs.get_all_schemas() if schema.domain == ""}
+    assert len(standard & frozenset().union(*seen)) > 180
+    assert len(standard & guessed) < 25

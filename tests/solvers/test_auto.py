@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from placeopt_solvers._runs.validity import valid
+from placeopt_solvers._series import run as series_module
 from placeopt_solvers.portfolio import _members as _auto_members
 from placeopt_solvers.portfolio import _run as _auto_run
 from placeopt_solvers.portfolio import _windows as _auto_windows
@@ -32,7 +34,7 @@ from placeopt.model.objective import evaluate
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 from placeopt.simulation import retime
-from placeopt.solver import Clock, Options, Progress, Termination
+from placeopt.solver import Answer, Clock, Options, Progress, Termination
 from placeopt.solving.result import Result
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
@@ -281,6 +283,36 @@ class TestRepeatable:
         assert Auto().solve(tight(), Options(time_limit=60), AutoSettings()).varies_by == "clock"
         assert Auto().solve(tight(), Options(time_limit=60, workers=2), AutoSettings()).varies_by == "threads"
 
+    def test_an_optimal_heuristic_ends_the_run_at_the_same_point(self) -> None:
+        answer = Auto().solve(po.load(PROBLEMS / "five-node.yaml"), Options(time_limit=600), AutoSettings())
+        assert (answer.termination, answer.varies_by) == (Termination.OPTIMAL, "")
+        assert len(answer.stats["members"]) == 1
+
+    def test_the_bounds_of_a_block_leave_time_for_other_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        seconds: list[float] = []
+        monkeypatch.setattr(_auto_run, "bounds", lambda *_, time_limit, **__: seconds.append(time_limit))
+        for earlier in ("_search", "_exact"):
+            monkeypatch.setattr(_auto_run.Run, earlier, lambda *_: None)
+        options = Options(time_limit=600, nominal_limit=4)
+        _auto_run.solved_block(tight(), options)
+        Auto().solve(tight(), options, AutoSettings())
+        assert seconds[0] <= 4
+        assert seconds[1] > 300
+
+    def test_blocks_have_a_plan_without_a_time_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def unsolved(*_: Any) -> Answer:
+            time.sleep(0.01)
+            return Answer(Termination.TIME_LIMIT)
+
+        monkeypatch.setattr(_auto_run, "solved_block", unsolved)
+        monkeypatch.setattr(series_module, "FIRST", 1e-3)
+        monkeypatch.setattr(series_module, "GROWTH", 1.0)  # attempts without end
+        for name in ("_search", "_exact", "_bound"):
+            monkeypatch.setattr(_auto_run.Run, name, lambda *_: None)
+        monkeypatch.setattr(_auto_run, "TUNING", Tuning(planned=4.0))
+        answer = Auto().solve(po.load(PROBLEMS / "inception.yaml"), Options(), AutoSettings())
+        assert (answer.termination, answer.varies_by) == (Termination.COMPLETED, "clock")
+
     def test_kernels_that_are_being_compiled_are_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The order of turns differs then."""
         turns: list[str] = []
@@ -326,7 +358,7 @@ def test_same_seed_same_schedule_under_other_hashes() -> None:
     program = (
         "import placeopt as po\nfrom placeopt_solvers.portfolio import _run\n"
         "from placeopt.generate.layered_graphs import layered_problem\n"
-        "_run.TUNING = _run.Tuning(planned=1.0)\n"  # without a time limit
+        "_run.TUNING = _run.Tuning(planned=0.4)\n"  # without a time limit
         "problem = layered_problem(70, 3, seed=5, ccr=2.0, tightness=0.8, width=4)\n"
         "result = po.solve(problem, 'auto', workers=1, seed=3)\n"
         "print(result.schedule.device.tolist(), result.schedule.start.tolist())"

@@ -18,10 +18,10 @@ from placeopt.solver.registry import solver_names
 from placeopt.testing import CASES, Case, check_solver
 
 BRIEF: dict[str, dict[str, Any]] = {
-    "annealing": {"rounds": 400},
-    "local-search": {"rounds": 400},
-    "tabu": {"rounds": 400},
-    "random": {"samples": 50},
+    "annealing": {"rounds": 150},
+    "local-search": {"rounds": 150},
+    "tabu": {"rounds": 150},
+    "random": {"samples": 15},
     "random-task-eft": {"restarts": 3},
 }
 """Settings of those that would go on for the whole time limit otherwise."""
@@ -31,17 +31,13 @@ BRIEF: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("solver", solver_names())
 def test_solver_keeps_its_promises(solver: str, case: Case) -> None:
     try:
-        check_solver(solver, case, **BRIEF.get(solver, {}))
+        result = check_solver(solver, case, **BRIEF.get(solver, {}))
     except MissingExtraError as missing:
         pytest.skip(str(missing))
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
-def test_some_solver_proves_every_case(case: Case) -> None:
-    result = check_solver("cp-sat", case)
-    assert result is not None, "cp-sat refuses the case"
-    assert result.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
-    assert result.objective == case.optimum
+    if solver == "cp-sat":  # so each optimum is proved
+        assert result is not None, "cp-sat refuses the case"
+        assert result.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
+        assert result.objective == case.optimum
 
 
 class Sequential:

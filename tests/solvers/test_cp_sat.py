@@ -93,7 +93,7 @@ def test_agrees_with_brute_force(seed: int, times: bool) -> None:
         assert result.feasible
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_no_heuristic_is_better(seed: int) -> None:
     problem = layered(10, 3, seed)
     exact = po.solve(problem, "cp-sat", workers=1, time_limit=60)
@@ -101,7 +101,7 @@ def test_no_heuristic_is_better(seed: int) -> None:
     assert exact.objective is not None
     for name in solver_names():
         if find_solver(name).info.family not in ("exact", "relaxations"):
-            found = po.solve(problem, name, time_limit=60, **BRIEF.get(name, {}))
+            found = po.solve(problem, name, workers=1, time_limit=60, **BRIEF.get(name, {}))
             assert found.objective is not None
             assert found.objective >= exact.objective
 

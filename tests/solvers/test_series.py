@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -11,14 +13,18 @@ from brute_force import optimum, small_problem
 from placeopt_solvers._runs.solve_run import Incumbent
 from placeopt_solvers._runs.validity import valid
 from placeopt_solvers._series import cuts as cutting
+from placeopt_solvers._series.arcs import NEVER, BlockProblem
 from placeopt_solvers._series.cuts import series_of
-from placeopt_solvers._series.run import SeriesRun
+from placeopt_solvers._series.run import SeriesRun, binding_devices
 from placeopt_solvers.exact.brute_force import BruteForce
 from placeopt_solvers.exact.cp_sat import CpSat, CpSatSettings
+from placeopt_solvers.exact.milp import Milp
+from placeopt_solvers.exact.series import Series, SeriesSettings
 
 from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
-from placeopt.model.problem import UNLIMITED, Objective, Problem
+from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
+from placeopt.model.schedule import Schedule
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.solver import Answer, Clock, Options, Settings, Termination
 
@@ -33,18 +39,18 @@ def by_brute_force(problem: Problem, options: Options) -> Answer:
     return BruteForce().solve(problem, options, Settings())
 
 
-def check(problem: Problem, best: int | None, start: bool, solve=by_cp_sat) -> Answer | None:  # type: ignore[no-untyped-def]
-    """Solve by blocks, and compare bound, schedule and claims with the optimum."""
+def check(problem: Problem, best: int | None, start: Schedule | None) -> Answer | None:
+    """Solve by blocks, and compare bound, schedule and claims with the optimum; `start` is an optimal schedule."""
     series = series_of(problem)
     if series is None:
         return None
     covered = sorted([*series.loose.tolist(), *series.cuts, *(int(i) for b in series.blocks for i in b.inner)])
     assert covered == list(range(problem.n_tasks))
     options = Options(time_limit=60)
-    run = SeriesRun(problem, options, series, solve)
-    if start and best is not None:  # a bound counts only with a schedule
+    run = SeriesRun(problem, options, series, by_cp_sat)
+    if start is not None:  # a bound counts only with a schedule
         run.best = Incumbent(problem, options, Clock(60))
-        run.best.values, run.best.schedule = (10**9,), optimal_schedule(problem)
+        run.best.values, run.best.schedule = (10**9,), start
     answer = run.answer()
     if best is None:
         assert answer.schedule is None or not valid(problem, answer.schedule)
@@ -59,11 +65,6 @@ def check(problem: Problem, best: int | None, start: bool, solve=by_cp_sat) -> A
     return answer
 
 
-def optimal_schedule(problem: Problem):  # type: ignore[no-untyped-def]
-    """An optimal schedule."""
-    return by_cp_sat(problem, Options(time_limit=60)).schedule
-
-
 @pytest.mark.parametrize("seed", range(400))
 def test_small_problems_with_all_constraints(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(17_000 + seed)
@@ -72,7 +73,7 @@ def test_small_problems_with_all_constraints(seed: int, monkeypatch: pytest.Monk
         monkeypatch.setattr(cutting, "COSTLY", 1e9)
     problem = small_problem(rng, Objective(), times=seed % 3 == 0)
     best = optimum(problem)
-    check(problem, None if best is None else int(best[0][0]), start=True)
+    check(problem, *((None, None) if best is None else (int(best[0][0]), best[1])))
 
 
 def cut_rich(rng: np.random.Generator, *, memory: bool) -> Problem:
@@ -112,22 +113,23 @@ def cut_rich(rng: np.random.Generator, *, memory: bool) -> Problem:
     )
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(25))
 def test_without_memory_the_shortest_path_is_the_optimum(seed: int) -> None:
     problem = cut_rich(np.random.default_rng(seed), memory=False)
     whole = by_cp_sat(problem, Options(time_limit=60))
     assert whole.termination is Termination.OPTIMAL
-    answer = check(problem, int(whole.bound or 0), start=False)
+    answer = check(problem, int(whole.bound or 0), start=None)
     assert answer is not None
     assert answer.termination is Termination.OPTIMAL
     assert answer.bound == whole.bound
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(25))
 def test_memory_that_spans_blocks(seed: int) -> None:
     problem = cut_rich(np.random.default_rng(900 + seed), memory=True)
     whole = by_cp_sat(problem, Options(time_limit=60))
-    check(problem, None if whole.termination is Termination.INFEASIBLE else int(whole.bound or 0), start=True)
+    assert whole.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
+    check(problem, None if whole.schedule is None else int(whole.bound or 0), whole.schedule)
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -161,7 +163,7 @@ def test_cuts_of_random_graphs(seed: int) -> None:
 
 
 def with_weights(rng: np.random.Generator, *, blocks: int = 6) -> Problem:
-    """Layers of eight tasks, each with a weight as a task of its own that takes no time, and a mask for all layers."""
+    """Layers of eight tasks, each with a weight as a separate task that takes no time, and a mask for all layers."""
     edges: list[tuple[int, int]] = []
     n, last = 1, 0  # task 0 is the mask
     least = [0]
@@ -214,6 +216,128 @@ def test_one_block_at_a_time_or_two_give_the_same_optimum() -> None:
     assert np.array_equal(found[0].schedule.start, found[1].schedule.start)
 
 
+def test_times_with_a_common_divisor() -> None:
+    problem = apply_passes(with_weights(np.random.default_rng(3)), EXACT_PASSES).problem
+    slow = replace(problem, duration=10 * problem.duration, byte_ticks_num=10 * problem.byte_ticks_num)
+    found = [CpSat().solve(each, Options(time_limit=60), CpSatSettings()) for each in (problem, slow)]
+    assert [each.termination for each in found] == [Termination.OPTIMAL] * 2
+    assert found[1].bound == 10 * found[0].bound  # type: ignore[operator]
+    assert [each.bound_source for each in found] == ["series"] * 2
+    assert found[0].stats["blocks"] == found[1].stats["blocks"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_weights_of_the_makespan(seed: int) -> None:
+    problem = cut_rich(np.random.default_rng(70 + seed), memory=seed % 2 == 0)
+    whole = by_cp_sat(problem, Options(time_limit=60))
+    heavy = replace(problem, objective=Objective(((Term("makespan", Fraction(2, 3)),),)))
+    series = series_of(heavy)
+    assert series is not None
+    run = SeriesRun(heavy, Options(time_limit=60), series, by_cp_sat)
+    answer = run.answer()
+    if whole.termination is not Termination.INFEASIBLE and answer.bound is not None:
+        assert answer.bound <= Fraction(2, 3) * whole.bound  # type: ignore[operator]
+        assert answer.schedule is not None
+        assert evaluate(heavy, answer.schedule)[0] >= Fraction(2, 3) * whole.bound  # type: ignore[operator]
+    if not run.bounded.any():
+        assert answer.termination is Termination.OPTIMAL
+
+
+@pytest.mark.parametrize("constraint", ["group", "separation", "deadline", "peak"])
+def test_constraints_of_two_cuts_without_tasks_between(constraint: str) -> None:
+    arguments: dict[str, Any] = {
+        "group": {"group": np.array([0, 1, 1, 2, 3])},
+        "separation": {"separation": [(2, 3)]},
+        "deadline": {"deadline": np.array([2, *[UNLIMITED] * 4])},
+        "peak": {"memory_model": "peak", "resident": [0, 2, 2, 0, 0], "capacity": [3, 3]},
+    }[constraint]
+    problem = build_problem(
+        task_names=[f"t{i}" for i in range(5)],
+        device_names=["a", "b"],
+        duration=[[2, 1], [2, 9], [9, 2], [9, 2], [4, 4]] if constraint == "group" else [[3, 2], *[[2, 9]] * 4],
+        edges=[(i, i + 1) for i in range(4)],
+        payload=[3] * 4,
+        byte_ticks_num=np.ones((2, 2), dtype=np.int64),
+        byte_ticks_den=np.ones((2, 2), dtype=np.int64),
+        **arguments,
+    )
+    best = optimum(problem)
+    assert best is not None
+    answer = check(problem, int(best[0][0]), start=False)
+    assert answer is not None
+    assert answer.termination is Termination.OPTIMAL
+
+
+def test_a_solver_of_blocks_that_cannot_continue() -> None:
+    problem = cut_rich(np.random.default_rng(5), memory=False)
+    series = series_of(problem)
+    assert series is not None
+    for workers in (1, 2):
+        run = SeriesRun(problem, Options(workers=workers), series, lambda *_: Answer(Termination.FAILED))
+        assert run.answer().termination is Termination.COMPLETED
+
+
+def test_a_run_varies_as_the_solves_of_its_blocks() -> None:
+    problem = cut_rich(np.random.default_rng(5), memory=False)
+    series = series_of(problem)
+    assert series is not None
+
+    def varying(problem: Problem, options: Options) -> Answer:
+        return replace(by_cp_sat(problem, options), varies_by="clock")
+
+    for workers, solve, why in ((1, by_cp_sat, ""), (1, varying, "clock"), (2, by_cp_sat, "threads")):
+        assert SeriesRun(problem, Options(workers=workers), series, solve).answer().varies_by == why
+
+
+@pytest.mark.parametrize("solver", [CpSat(), Milp()], ids=lambda solver: str(solver.name))
+def test_exact_solvers_vary_as_their_blocks(solver: CpSat | Milp, monkeypatch: pytest.MonkeyPatch) -> None:
+    def solved(run: SeriesRun) -> Answer:
+        run.best.raise_bound(run.best.values[0], "series")  # type: ignore[index]
+        return Answer(Termination.OPTIMAL, stats={"blocks": 7}, varies_by="clock")
+
+    monkeypatch.setattr(SeriesRun, "answer", solved)
+    problem = apply_passes(with_weights(np.random.default_rng(3)), EXACT_PASSES).problem
+    answer = solver.solve(problem, Options(time_limit=60), solver.settings_type())
+    assert (answer.termination, answer.stats["blocks"], answer.varies_by) == (Termination.OPTIMAL, 7, "clock")
+
+
+def test_the_solver_varies_as_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gap(_: SeriesRun) -> Answer:
+        return Answer(Termination.COMPLETED, varies_by="threads")
+
+    monkeypatch.setattr(SeriesRun, "answer", gap)
+    problem = cut_rich(np.random.default_rng(5), memory=False)
+    answer = Series().solve(problem, Options(time_limit=60), SeriesSettings(blocks="cp-sat"))
+    assert (answer.termination, answer.varies_by) == (Termination.OPTIMAL, "threads")
+
+
+def test_memory_is_compared_in_integers() -> None:
+    problem = build_problem(
+        task_names=["a", "b"],
+        device_names=["d"],
+        duration=[[1], [1]],
+        edges=[(0, 1)],
+        resident=[2**53, 1],
+        capacity=[2**53],
+    )
+    assert binding_devices(problem).tolist() == [True]
+    assert binding_devices(replace(problem, memory_model="peak")).tolist() == [False]
+
+
+def test_a_block_has_a_schedule_before_its_length() -> None:
+    class Watched(BlockProblem):
+        def __setattr__(self, name: str, value: object) -> None:
+            assert name != "upper" or value == NEVER or self.schedule is not None
+            super().__setattr__(name, value)
+
+    problem = cut_rich(np.random.default_rng(5), memory=False)
+    schedule = by_cp_sat(problem, Options(time_limit=60)).schedule
+    assert schedule is not None
+    block = Watched(problem, 0)
+    block.offer(schedule)
+    assert block.upper == evaluate(problem, schedule)[0]
+
+
 def test_an_impossible_block_is_proof_of_infeasibility() -> None:
     problem = cut_rich(np.random.default_rng(8), memory=False)
     feasible = problem.feasible.copy()
@@ -223,4 +347,3 @@ def test_an_impossible_block_is_proof_of_infeasibility() -> None:
     assert series is not None
     answer = SeriesRun(broken, Options(time_limit=60), series, by_cp_sat).answer()
     assert answer.termination is Termination.INFEASIBLE
-    assert UNLIMITED > 0

@@ -17,11 +17,14 @@ from typing import Any
 import pytest
 from commandline import run
 from placeopt_solvers._series import run as series_module
+from placeopt_solvers._series.cuts import series_of
+from placeopt_solvers._series.run import SeriesRun
 from placeopt_solvers.portfolio import _restarts
 
 import placeopt as po
 from placeopt.bounding.portfolio import _bounds
-from placeopt.errors import UsageError
+from placeopt.errors import InternalError, UsageError
+from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Clock, Options, Termination, remote
@@ -35,10 +38,10 @@ PROBLEMS = Path(__file__).parents[2] / "problems"
 
 @pytest.fixture(scope="module")
 def problem() -> Problem:
-    """Five blocks with five or six parallel tasks each, on two fast devices and a slow one."""
+    """Five blocks with four or five parallel tasks each, on two fast devices and a slow one."""
     edges, last, n = [], 0, 1
     for block in range(5):
-        first, last = last, n + 5 + block % 2
+        first, last = last, n + 4 + block % 2
         edges += [edge for i in range(n, last) for edge in ((first, i), (i, last))]
         n = last + 1
     fast = [2 + 5 * i % 7 for i in range(n)]
@@ -147,6 +150,21 @@ class TestPools:
         assert answer.schedule is not None
         assert all(future.cancelled() for future in executor.waiting)
 
+    def test_an_error_in_the_last_attempt_is_raised(self, problem: Problem) -> None:
+        begun = threading.Event()
+
+        def fail(*_: Any) -> Answer:
+            begun.set()
+            time.sleep(0.5)  # until the run has ended
+            raise InternalError("a wrong schedule")
+
+        series = series_of(problem)
+        assert series is not None
+        pool = Pool(Unreliable(lambda _: "dies"), lambda: 2)
+        run = SeriesRun(problem, Options(pool=pool, should_stop=begun.is_set), series, fail)
+        with pytest.raises(InternalError, match="a wrong schedule"):
+            run.answer()
+
     def test_the_time_limit_cancels_the_jobs(self, problem: Problem) -> None:
         executor = Unreliable(lambda _: "waits")
         answer = solved("series", problem, Pool(executor, lambda: 2), time_limit=2)
@@ -156,15 +174,15 @@ class TestPools:
 
     def test_further_slots_solve_problems_off_the_path(self, problem: Problem) -> None:
         executor = Unreliable(lambda _: "waits")
-        solved("series", problem, Pool(executor, lambda: 50), time_limit=2)
+        solved("series", problem, Pool(executor, lambda: 50), should_stop=lambda: len(executor.waiting) > 5)
         assert len(executor.waiting) > 5  # a path has five blocks
 
     def test_searches_of_auto(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_restarts, "SECONDS", 1.0)
-        gnmt = po.load(PROBLEMS / "gnmt.yaml")
+        monkeypatch.setattr(_restarts, "SECONDS", 0.5)
+        large = layered_problem(80, 4, ccr=2.0, device_types=2, seed=3)
         executor = Unreliable(lambda number: "run" if number % 3 else "dies")
         pool = Pool(executor, lambda: 1)
-        answer = solved("auto", gnmt, pool, workers=2, should_stop=lambda: len(executor.jobs) > 4)
+        answer = solved("auto", large, pool, workers=2, should_stop=lambda: len(executor.jobs) > 4)
         assert answer.termination is Termination.INTERRUPTED
         assert "restarts" in [member["name"] for member in answer.stats["members"]]
         assert "lost: BrokenExecutor" in pool.note()

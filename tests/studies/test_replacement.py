@@ -126,7 +126,7 @@ class TestNeverWorse:
     def test_and_optimal_by_brute_force(self) -> None:
         """Devices get slower, larger, smaller and better connected; the old plan is any feasible one."""
         moved = stayed = apart = 0
-        for seed in range(120):
+        for seed in range(60):
             rng = np.random.default_rng(7000 + seed)
             old = small_problem(rng, Objective())
             plan = optimum(old)
@@ -158,7 +158,7 @@ class TestNeverWorse:
                 apart += found.result.values < found.stay.values
             moved += bool(found.moves)
             stayed += not found.moves
-        assert min(moved, stayed, apart) > 5, (moved, stayed, apart)
+        assert min(moved, stayed, apart) > 2, (moved, stayed, apart)
 
 
 def changed(rng: np.random.Generator, problem: Problem) -> Problem:

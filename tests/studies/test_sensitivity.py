@@ -355,7 +355,7 @@ class TestRelaxations:
             assert result.values == value
             assert verify(variant.change.problem, result.schedule, result.values).feasible  # type: ignore[arg-type]
 
-    @pytest.mark.parametrize("seed", range(60))
+    @pytest.mark.parametrize("seed", range(20))
     def test_no_change_makes_the_bound_or_the_schedule_worse(self, seed: int) -> None:
         problem = small_problem(np.random.default_rng(seed), Objective())
         found = po.whatif(problem, solver="heft")
@@ -389,7 +389,7 @@ class TestRelaxations:
     @pytest.mark.parametrize("memory_model", ["sum", "peak"])
     def test_a_schedule_stays_feasible_and_becomes_no_worse(self, contention: Any, memory_model: Any) -> None:
         count = 0
-        for seed in range(60):
+        for seed in range(20):
             problem = replace(
                 small_problem(np.random.default_rng(seed)), contention=contention, memory_model=memory_model
             )
@@ -403,7 +403,7 @@ class TestRelaxations:
                 assert values is not None
                 assert values <= result.values  # type: ignore[operator]
                 count += 1
-        assert count > 200
+        assert count > 66
 
 
 class TestSharing:

@@ -1177,7 +1177,7 @@ def place(violation: Violation) -> tuple[int, ...]:
 def test_agrees_with_the_naive_checker(contention: Contention, memory_model: MemoryModel) -> None:
     rng = random.Random(f"{contention} {memory_model}")
     seen, verdicts = Counter[Rule](), Counter[bool]()
-    for case in range(120):
+    for case in range(60):
         problem, plan = random_case(rng, contention, memory_model)
         good = verify(problem, plan)
         assert good.feasible, (case, good.violations)
@@ -1191,9 +1191,9 @@ def test_agrees_with_the_naive_checker(contention: Contention, memory_model: Mem
             seen.update(naive.broken)
             verdicts[report.feasible] += 1
     # The mutants cover all rules: some are still valid, many are not.
-    assert min(verdicts.values()) > 100
+    assert min(verdicts.values()) > 50
     expected = set(Rule) - {Rule.OBJECTIVE} - ({Rule.PORT} if contention == "none" else set())
-    assert {rule for rule, count in seen.items() if count >= 10} == expected
+    assert {rule for rule, count in seen.items() if count >= 5} == expected
 
 
 @pytest.mark.parametrize("memory_model", ["sum", "peak"])

@@ -35,6 +35,7 @@ from placeopt.model.problem import UNLIMITED, Problem
 
 from ..._runs.device_classes import class_members
 from ..._runs.exact_run import bounded_devices
+from ..._runs.time_scaling import makespan_weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,9 +91,8 @@ class Placed:
 
 def fork_of(problem: Problem) -> Fork | None:
     """Return the fork that a problem is; None if it is not one or does not meet the conditions. O(n m + e)."""
-    weights = [term.weight for term in problem.objective.levels[0] if term.metric == "makespan"]
-    alone = problem.objective.metrics == ("makespan",) and len(problem.objective.levels) == len(weights) == 1
-    if not alone or weights[0] == 0 or problem.contention != "none" or len(problem.separation):
+    weight = makespan_weight(problem.objective)
+    if weight is None or problem.contention != "none" or len(problem.separation):
         return None
     n, begin, end = problem.n_tasks, problem.edge_source, problem.edge_target
     if n == 0 or problem.n_groups < n or bounded_devices(problem):
@@ -113,7 +113,7 @@ def fork_of(problem: Problem) -> Fork | None:
         np.maximum.at(sent, begin[end == sink], problem.payload[end == sink])
     both = (begin == source) & (end == sink) if source is not None and sink is not None else np.zeros(0, dtype=bool)
     direct = int(problem.payload[both].max()) if both.any() else None
-    return Fork(problem, weights[0], source, sink, inner, received[inner], sent[inner], direct)
+    return Fork(problem, weight, source, sink, inner, received[inner], sent[inner], direct)
 
 
 def placements(fork: Fork) -> Iterator[tuple[int | None, int | None]]:
