@@ -286,7 +286,7 @@ class _Compact:
     def start(self, row: int, ready: int, ticks: int) -> int:
         d = int(self.ops.device[row])
         first, second = self.ops.tracks[row].tolist()
-        length = self.round[d]
+        length: int = self.round[d]
         if first < 0 or length == 0:
             return ready
         counter, group = self._place(d, first, second)
