@@ -21,6 +21,7 @@ from placeopt.model.problem import Problem
 from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings
 
 from .._runs.solve_run import nothing_to_place
+from ._cp_sat.pipelines import solved_pipeline
 from ._cp_sat.run import CpSatSettings, solved
 
 
@@ -42,7 +43,7 @@ class CpSat:
         exact=True,
         anytime=True,
         warm_start=True,
-        metrics=ALL_METRICS,
+        metrics=(*ALL_METRICS, "period"),
         combined=True,
         distributed=True,
     )
@@ -52,4 +53,6 @@ class CpSat:
         """Return the best schedule found and the bound proved within the limits."""
         if problem.n_tasks == 0:
             return nothing_to_place(problem)
+        if problem.pipeline is not None:
+            return solved_pipeline(problem, options, settings)
         return solved(problem, options, settings)

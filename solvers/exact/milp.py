@@ -70,6 +70,7 @@ from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings, Termin
 from .._runs.solve_run import nothing_to_place
 from .._series.run import series_run
 from .._starts.warm_start import best_start
+from ._milp.pipelines import solved_pipeline
 from ._milp.settings import MilpSettings
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Milp:
         exact=True,
         anytime=True,
         warm_start=True,
-        metrics=ALL_METRICS,
+        metrics=(*ALL_METRICS, "period"),
         combined=True,
         distributed=True,
     )
@@ -107,6 +108,8 @@ class Milp:
         """Return the best schedule found and the bound proved within the limits."""
         if problem.n_tasks == 0:
             return nothing_to_place(problem)
+        if problem.pipeline is not None:
+            return solved_pipeline(problem, options, settings)
         from ._milp.run import MilpRun  # loads OR-Tools
 
         run = MilpRun(problem, options, settings)

@@ -11,7 +11,7 @@ from placeopt.bounding.quick import best_bound
 from placeopt.model.arrays import Int
 from placeopt.model.building import with_changes
 from placeopt.model.memory import pipeline_memory
-from placeopt.model.objective import simplified
+from placeopt.model.objective import Value, simplified
 from placeopt.model.period import loads
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Stages
@@ -103,16 +103,19 @@ def proved_period(run: SolveRun, least: int) -> Answer:
 
     Where the objective counts more than the period, its bound is that of the period and the quick bounds of the others.
     """
-    objective = run.problem.objective
-    if objective.single == "period":
-        run.best.raise_bound(least)
+    run.best.raise_bound(first_level_bound(run.problem, least))
+    if run.problem.objective.single == "period":
         return run.ended(Termination.OPTIMAL)
-    level = objective.levels[0]
-    total = Fraction(0)
-    for term in level:
-        alone = (
-            with_changes(run.problem, objective=Objective(((Term(term.metric),),))) if term.metric != "period" else None
-        )
-        total += term.weight * (least if alone is None else best_bound(alone).value)
-    run.best.raise_bound(simplified(total))
     return run.ended(run.first_level_reached(run.best.bound) or Termination.COMPLETED)
+
+
+def first_level_bound(problem: Problem, least: int) -> Value:
+    """Return the bound of the objective's first level that follows from a lower bound of the period."""
+    total = Fraction(0)
+    for term in problem.objective.levels[0]:
+        if term.metric == "period":
+            total += term.weight * least
+        else:
+            alone = with_changes(problem, objective=Objective(((Term(term.metric),),)))
+            total += term.weight * best_bound(alone).value
+    return simplified(total)

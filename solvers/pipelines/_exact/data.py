@@ -1,0 +1,203 @@
+"""What a model of a pipeline counts: units that share a device, slots that they may run on, items that they send."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.problem import Problem, devices_by_class
+from placeopt.model.stages import backward, forward_in_training, rules
+
+from .._contraction import Nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A device; or any device of a class, at a position of the line of stages."""
+
+    label: int  # device class
+    device: int  # itself, or the first device of its class
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Data that one unit sends to others.
+
+    `ticks` holds the time between any two slots, and `flat` the only one that counts, None if there are several.
+    `entering` are the consumers with forward tasks of training, and `payload` is what they keep.
+    """
+
+    producer: int
+    consumers: tuple[int, ...]
+    entering: tuple[int, ...]
+    ticks: list[list[int]]
+    flat: int | None
+    once: bool  # the sender sends it once, regardless of the number of receiving devices
+    payload: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Data:
+    """The numbers of a model.
+
+    Attributes
+    ----------
+    line
+        Whether slots have positions: every device has one stage in each direction, and the order of backward stages
+        follows from that of the forward stages.
+    unit
+        (n,) unit of each task: its colocation group, or what must share a stage in a line.
+    time
+        Ticks in a unit of time, which divides all ticks.
+    team
+        Most devices of a team of each class.
+    computing, again
+        (u, c) time of each unit on each class, and of its forward tasks that have backward tasks.
+    allowed
+        (u, c), whether the class may run the unit.
+    fixed, kept, source, gradient
+        (u,) bytes, as in `Nodes`.
+    ahead, behind
+        (u,), whether the unit has forward tasks, and backward tasks.
+    """
+
+    problem: Problem
+    line: bool
+    opposite: bool
+    unit: Int
+    devices: list[list[int]]
+    slots: list[Slot]
+    positions: int
+    time: int
+    team: list[int]
+    computing: Int
+    again: Int
+    allowed: Bool
+    fixed: Int
+    kept: Int
+    source: Int
+    gradient: Int
+    ahead: Bool
+    behind: Bool
+    items: list[Item]
+
+    @property
+    def units(self) -> int:
+        """Number of units."""
+        return len(self.fixed)
+
+
+def data_of(problem: Problem, nodes: Nodes) -> Data:
+    """Return the numbers of a problem; `nodes` are its contracted nodes."""
+    pipeline, n = rules(problem), problem.n_tasks
+    behind, trained = backward(problem), forward_in_training(problem)
+    crossing = bool((behind[problem.edge_source] & ~behind[problem.edge_target]).any())
+    line = pipeline.contiguous and nodes.complete and not crossing
+    unit = nodes.node if line else problem.group
+    u = int(unit.max()) + 1
+    devices = devices_by_class(problem)
+    leaders = [members[0] for members in devices]
+    positions = min(problem.n_devices, u) if line else 1
+    if line:
+        slots = [Slot(c, leaders[c], p) for p in range(positions) for c in range(len(devices))]
+    else:
+        slots = [Slot(int(problem.device_class[d]), d, 0) for d in range(problem.n_devices)]
+
+    def sums(amounts: Int) -> Int:
+        found = np.zeros((u, *amounts.shape[1:]), dtype=np.int64)
+        np.add.at(found, unit, amounts)
+        return found
+
+    allowed = np.ones((u, len(devices)), dtype=np.bool_)
+    np.logical_and.at(allowed, unit, problem.feasible[:, leaders])
+    duration = problem.duration[:, leaders]
+    items = _items(problem, unit, devices, slots)
+    team = [min(pipeline.replicas, len(members)) for members in devices]
+    times = [sums(duration)[allowed], pipeline.launch, *(np.array(item.ticks) for item in items)]
+    time = math.gcd(*(int(np.gcd.reduce(each, axis=None)) for each in times)) if max(team) == 1 else 1
+    time = time or 1
+    stored = ~behind & (~trained | (np.diff(problem.in_start) == 0))
+    return Data(
+        problem=problem,
+        line=line,
+        opposite=nodes.opposite,
+        unit=unit,
+        devices=devices,
+        slots=slots,
+        positions=positions,
+        time=time,
+        team=team,
+        computing=sums(duration) // time,
+        again=sums(duration * trained[:, None]) // time,
+        allowed=allowed,
+        fixed=sums(problem.memory),
+        kept=sums(problem.output * ~behind),
+        source=sums(problem.output * stored),
+        gradient=sums(pipeline.gradient),
+        ahead=np.bincount(unit[~behind], minlength=u) > 0,
+        behind=np.bincount(unit[behind], minlength=u) > 0,
+        items=[_in_units(item, time) for item in items] if n else [],
+    )
+
+
+def ends(devices: list[list[int]], a: Slot, b: Slot) -> tuple[int, int] | None:
+    """Return two devices that stand for the devices of two slots; None if these are never both used."""
+    if a.device != b.device:
+        return a.device, b.device
+    members = devices[a.label]
+    return (members[0], members[1]) if len(members) > 1 else None
+
+
+def _items(problem: Problem, unit: Int, devices: list[list[int]], slots: list[Slot]) -> list[Item]:
+    pipeline, trained = rules(problem), forward_in_training(problem)
+    source, target = problem.edge_source, problem.edge_target
+    groups: dict[tuple[bool, int], list[int]] = defaultdict(list)
+    for e in np.flatnonzero(unit[source] != unit[target]).tolist():
+        shared = bool(problem.shared[e])
+        groups[shared, int(source[e]) if shared else e].append(e)
+    pairs = [[ends(devices, a, b) if a is not b else None for b in slots] for a in slots]
+    free = pipeline.free_transfers
+    found: dict[tuple[int, tuple[int, ...], tuple[int, ...], bool], list[Item]] = defaultdict(list)
+    for (shared, _), edges in sorted(groups.items()):
+        payload = int(problem.payload[edges[0]])
+        ticks = [
+            [0 if pair is None else int(problem.transfer(payload, pair[0], pair[1])) for pair in row] for row in pairs
+        ]
+        seen = {
+            ticks[a][b]
+            for a, row in enumerate(pairs)
+            for b, pair in enumerate(row)
+            if pair is not None and not (free[pair[0]] and free[pair[1]])
+        }
+        item = Item(
+            producer=int(unit[source[edges[0]]]),
+            consumers=tuple(sorted({int(unit[target[e]]) for e in edges})),
+            entering=tuple(sorted({int(unit[target[e]]) for e in edges if trained[target[e]]})),
+            ticks=ticks,
+            flat=max(seen, default=0) if len(seen) <= 1 else None,
+            once=pipeline.multicast and shared,
+            payload=payload,
+        )
+        found[item.producer, item.consumers, item.entering, item.once].append(item)
+    return [item for _, alike in sorted(found.items()) for item in _bundled(alike)]
+
+
+def _bundled(items: list[Item]) -> list[Item]:
+    """Add up items with the same ends, unless the slowest transfer of each matters."""
+    first = items[0]
+    if len(items) == 1 or not (len(first.consumers) == 1 or all(item.flat is not None for item in items)):
+        return items
+    ticks = [[sum(way) for way in zip(*rows, strict=True)] for rows in zip(*(i.ticks for i in items), strict=True)]
+    flat = [item.flat for item in items if item.flat is not None]
+    return [replace(first, ticks=ticks, flat=sum(flat) if len(flat) == len(items) else None,
+                    payload=sum(item.payload for item in items))]
+
+
+def _in_units(item: Item, time: int) -> Item:
+    ticks = [[each // time for each in row] for row in item.ticks]
+    return replace(item, ticks=ticks, flat=None if item.flat is None else item.flat // time)

@@ -1,0 +1,153 @@
+"""Minimise a column of a system with CP-SAT, which enforces conditional rows, or with HiGHS or SCIP by big M."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from placeopt.solver import Options
+
+from ..._runs.exact_run import TooLargeError
+from ...exact._milp.linear import Linear, total
+from .system import System, column_of
+
+CP_SAT_LARGEST = 2**60
+"""Largest sum allowed in a row of CP-SAT, whose numbers have 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds, and callbacks: whether to stop, each better solution, each better bound."""
+
+    seconds: float | None
+    should_stop: Callable[[], bool]
+    on_values: Callable[[list[int]], None]
+    on_bound: Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an engine ended: whether there are no solutions, and a lower bound if it has one."""
+
+    infeasible: bool
+    bound: int | None
+    message: str = ""
+
+
+def run_cp_sat(
+    system: System,
+    objective: Linear,
+    workers: int,
+    seed: int,
+    limits: Limits,
+    parameters: Mapping[str, object],
+    hint: Mapping[int, int],
+) -> Outcome:
+    """Minimise a column with CP-SAT; `hint` holds values of some columns."""
+    from ortools.sat.python import cp_model
+
+    from placeopt.bounding.engines import cp_sat
+
+    largest = system.magnitude
+    if largest > CP_SAT_LARGEST:
+        raise TooLargeError("a sum exceeds 64-bit numbers; a coarser resolution would help")
+    cp = cp_model.CpModel()
+    columns = [cp.new_int_var(low, high, "") for low, high in zip(system.lower, system.upper, strict=True)]
+    for row in system.rows:
+        terms = row.expression.terms
+        when = [columns[c] if value else ~columns[c] for c, value in row.when]
+        if not terms:
+            cp.add_bool_or([~literal for literal in when])  # the constant alone is wrong
+            continue
+        left = cp_model.LinearExpr.weighted_sum([columns[c] for c in terms], list(terms.values()))
+        if row.equation:
+            cp.add(left == -row.expression.constant)
+        else:
+            added = cp.add(left >= -row.expression.constant)
+            if when:
+                added.only_enforce_if(when)
+    cp.minimize(columns[column_of(objective)])
+    for c, value in hint.items():
+        cp.add_hint(columns[c], value)
+    outcome = cp_sat.run(
+        cp,
+        largest=largest,
+        seconds=limits.seconds,
+        seed=seed,
+        workers=workers,
+        should_stop=limits.should_stop,
+        on_solution=lambda read: limits.on_values([read(column) for column in columns]),
+        on_bound=limits.on_bound,
+        parameters=parameters,
+    )
+    assert outcome.status != "MODEL_INVALID", cp.validate()
+    return Outcome(outcome.status == "INFEASIBLE", outcome.bound)
+
+
+LARGEST = 10**8
+"""Largest number allowed in a row of a mixed-integer program; see `placeopt_solvers.exact._milp.model`."""
+
+ENOUGH, SLACK = 0.8, 0.1
+"""Difference of value and bound at which an engine may stop, and what is subtracted from a reported bound."""
+
+
+def run_milp(
+    system: System, objective: Linear, options: Options, limits: Limits, engine: Literal["highs", "scip"]
+) -> Outcome:
+    """Minimise a column with HiGHS or SCIP."""
+    from placeopt.bounding.engines import EngineError
+    from placeopt.bounding.engines.linear_program import LinearProgram
+    from placeopt.bounding.engines.mathopt import mathopt_model, run_mathopt
+
+    program = LinearProgram(should_stop=limits.should_stop)
+    program.lower, program.upper = list(system.lower), list(system.upper)
+    program.integral = [not implied for implied in system.implied]
+    for row in system.rows:
+        expression = row.expression
+        if row.when:
+            short = max(-system.least(expression), 0)
+            wrong = total(
+                (1 - Linear({c: 1})) if value else Linear({c: 1}) for c, value in row.when
+            )  # conditions that do not hold
+            expression = expression + short * wrong
+        largest = max((abs(a) for a in (*expression.terms.values(), expression.constant)), default=0)
+        if largest > LARGEST:
+            raise TooLargeError(f"a number of {largest:,} in a row, where {LARGEST:,} is safe in floating point")
+        program.add_row(
+            list(expression.terms), list(expression.terms.values()), -expression.constant, equation=row.equation
+        )
+    program.objective = dict(objective.terms)
+    model = mathopt_model(program)
+
+    def proved(reported: float) -> int | None:
+        return math.ceil(reported - SLACK) if math.isfinite(reported) else None
+
+    def note(reported: float) -> None:
+        bound = proved(reported)
+        if bound is not None:
+            limits.on_bound(bound)
+
+    for seed in (options.seed, options.seed + 1):  # HiGHS sometimes calls its own optimum an error
+        try:
+            found = run_mathopt(
+                model,
+                engine,
+                should_stop=limits.should_stop,
+                on_values=lambda values: limits.on_values([round(value) for value in values]),
+                on_bound=note,
+                seconds=limits.seconds,
+                gap=options.gap_limit or 0.0,
+                absolute_gap=ENOUGH,
+                seed=seed,
+                workers=options.workers,
+            )
+            break
+        except EngineError:
+            if seed > options.seed:
+                raise
+    if found.values is not None:
+        limits.on_values([round(value) for value in found.values])
+    bound = None if found.bound is None else proved(found.bound)
+    return Outcome(found.status == "infeasible", bound, found.message)

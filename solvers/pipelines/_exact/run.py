@@ -1,0 +1,170 @@
+"""Solve a pipeline with an engine: starts, the model, and the proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from placeopt.bounding.engines import BuildStoppedError, EngineError
+from placeopt.bounding.quick import best_bound
+from placeopt.errors import InternalError
+from placeopt.model.arrays import Int
+from placeopt.model.building import with_changes
+from placeopt.model.problem import Objective, Term
+from placeopt.model.schedule import Stages
+from placeopt.simulation.pipelines import periodic_schedule
+from placeopt.solver import Answer, Termination
+
+from ..._runs.exact_run import TooLargeError
+from ..._runs.solve_run import SolveRun
+from ...exact._milp.linear import Linear
+from .._assessment import assessed, first_level_bound, proved_period
+from .._contraction import contracted
+from .._start import accepted, divisions
+from .data import data_of
+from .engines import Limits, Outcome
+from .model import Model, chosen, leaders
+from .stages import StageRows, stage_rows
+from .system import System, column_of
+
+Engine = Callable[[System, Linear, Limits, Mapping[int, int]], Outcome]
+"""Minimises a column of a system, with values of some columns to start from."""
+
+OVERDUE = 1.0
+"""Seconds after the time limit at which an engine that is still running is stopped."""
+
+
+class PeriodRun(SolveRun):
+    """One solve of a pipeline by an exact solver."""
+
+    name: str
+    least: int | None = None  # the period of the best placement, which is not always that of the incumbent
+
+    def answer(self, name: str, engine: Engine, *, most: int, starts: bool, symmetry: bool) -> Answer:
+        """Return the best schedule and bound; `most` limits columns and rows, `starts` allows those of `ideals`."""
+        self.name = name
+        problem = self.problem
+        initial = self.options.initial
+        if initial is not None and initial.device.shape == (problem.n_tasks,):
+            stages = accepted(problem, initial)
+            if stages is not None:
+                self.offer(initial.device, stages, "start")
+        if not problem.group_feasible().any(axis=1).all():
+            return self.ended(Termination.INFEASIBLE, "some task or group has no device that may run it")
+        if starts:
+            for division in divisions(problem):
+                self.offer(division.device, division.stages, "start")
+        alone = with_changes(problem, objective=Objective(((Term("period"),),)))
+        least = int(best_bound(alone).value)
+        if self.least is not None:
+            ended = self.raised(least)
+            if self.least == least:
+                return proved_period(self, least)
+            if ended is not None:
+                return self.ended(ended)
+        try:
+            return self._solved(engine, least, most, symmetry)
+        except TooLargeError as error:
+            return self.refusal(f"{name}: too large for an exact model: {error}")
+        except EngineError as error:
+            return self.refusal(str(error))
+        except BuildStoppedError:
+            return self.ended(self.stop_reason() or Termination.TIME_LIMIT)
+
+    def _solved(self, engine: Engine, least: int, most: int, symmetry: bool) -> Answer:
+        data = data_of(self.problem, contracted(self.problem))
+        system = System(self.stopped, most)
+        model = Model(data, system, symmetry=symmetry)
+        rows = stage_rows(model)
+        period = model.require_period(least, None if self.least is None else self.least - 1)
+        model.require_memory(rows.kept())
+        self.stats.update(columns=len(system.lower), rows=len(system.rows))
+
+        def on_values(values: list[int]) -> None:
+            device, stages = solution(model, rows, values)
+            if not self.offer(device, stages):
+                raise self.contradiction("the engine's solution exceeds the memory of a device")
+
+        limits = Limits(
+            self.clock.remaining, self._must_stop, on_values, lambda bound: self._bounded(bound * data.time)
+        )
+        found = engine(system, period, limits, self._hint(model))
+        if found.infeasible:
+            if self.least is None:
+                return self.ended(Termination.INFEASIBLE, "no placement satisfies all constraints")
+            return proved_period(self, self.least)
+        if found.bound is not None:
+            bound = max(found.bound * data.time, least)
+            if self.least is not None and bound >= self.least:
+                if bound > self.least + data.time - 1:
+                    raise self.contradiction(f"the bound {bound} exceeds the period {self.least} of a placement")
+                return proved_period(self, self.least)
+            ended = self.raised(bound)
+            if ended is not None:
+                return self.ended(ended)
+        reason = self.stop_reason()
+        if reason is None and self.best.schedule is None:
+            return self.ended(Termination.FAILED, found.message or "the engine ended without a schedule or a proof")
+        return self.ended(reason or Termination.COMPLETED, found.message if reason is None else "")
+
+    def offer(self, device: Int, stages: Stages, source: str = "") -> bool:
+        """Offer a placement; return whether its memory suffices."""
+        value = assessed(self.problem, device, stages)
+        if value is None:
+            return False
+        if self.least is None or value <= self.least:
+            self.best.offer(periodic_schedule(self.problem, device, stages), source)
+        self.least = value if self.least is None else min(self.least, value)
+        return True
+
+    def raised(self, least: int) -> Termination | None:
+        """Raise the bound of the objective by one of the period; return how to end if the incumbent is near it."""
+        self.best.raise_bound(first_level_bound(self.problem, least))
+        return self.first_level_reached(self.best.bound)
+
+    def _bounded(self, bound: int) -> None:
+        if self.least is not None and bound <= self.least:
+            self.best.raise_bound(first_level_bound(self.problem, bound))
+
+    def _hint(self, model: Model) -> dict[int, int]:
+        """Return the units' slots of the incumbent, where slots are devices."""
+        schedule = self.best.schedule
+        if schedule is None:
+            return {}
+        home = slots_of(model, schedule.device, schedule.stages)
+        return {column_of(x): int(home[g] == a) for g, row in enumerate(model.x) for a, x in row.items()}
+
+    def _must_stop(self) -> bool:
+        limit = self.options.time_limit
+        return self.options.should_stop() or (limit is not None and self.clock.elapsed > limit + OVERDUE)
+
+    def contradiction(self, text: str) -> InternalError:
+        """Return the error for a result that cannot be right."""
+        return InternalError(f"{self.name}: {text} (problem {self.problem.fingerprint()}, seed {self.options.seed})")
+
+
+def solution(model: Model, rows: StageRows, values: list[int]) -> tuple[Int, Stages]:
+    """Return the placement of a solution."""
+    home = [max(row, key=lambda a: values[column_of(row[a])]) for row in model.x]
+    leads, leader, again = leaders(model, values, home)
+    number = rows.numbers(values, home, leads)
+    stages = Stages(number, leader, again, 0 * leader)
+    return leads[home][model.data.unit], stages
+
+
+def slots_of(model: Model, device: Int, stages: Stages | None) -> list[int]:
+    """Return a slot of each unit, such as a placement has; used positions of a line come last."""
+    data = model.data
+    home = {}
+    for i, g in enumerate(data.unit.tolist()):
+        home[g] = int(device[i])
+    if not data.line:
+        return [home[g] for g in range(data.units)]
+    label = data.problem.device_class.tolist()
+    number = {}
+    for i, g in enumerate(data.unit.tolist()):
+        at = 0 if stages is None else int(stages.number[i])
+        number[home[g]] = min(number.get(home[g], at), at)
+    order = sorted(number, key=lambda d: number[d])
+    position = {d: data.positions - len(order) + k for k, d in enumerate(order)}
+    slot = {(each.label, each.position): a for a, each in enumerate(data.slots)}
+    return [slot[label[home[g]], max(position[home[g]], 0)] for g in range(data.units)]
