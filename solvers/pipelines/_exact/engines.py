@@ -19,11 +19,11 @@ CP_SAT_LARGEST = 2**60
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds, and callbacks: whether to stop, each better solution, each better bound."""
+    """Seconds, and callbacks: whether to stop, each better solution and whether all rows are exact, each better bound."""
 
     seconds: float | None
     should_stop: Callable[[], bool]
-    on_values: Callable[[list[int]], None]
+    on_values: Callable[[list[int], bool], None]
     on_bound: Callable[[int], None]
 
 
@@ -78,7 +78,7 @@ def run_cp_sat(
         seed=seed,
         workers=workers,
         should_stop=limits.should_stop,
-        on_solution=lambda read: limits.on_values([read(column) for column in columns]),
+        on_solution=lambda read: limits.on_values([read(column) for column in columns], True),
         on_bound=limits.on_bound,
         parameters=parameters,
     )
@@ -93,10 +93,26 @@ ENOUGH, SLACK = 0.8, 0.1
 """Difference of value and bound at which an engine may stop, and what is subtracted from a reported bound."""
 
 
+def _largest(expression: Linear) -> int:
+    return max((abs(a) for a in (*expression.terms.values(), expression.constant)), default=0)
+
+
+def _coarse(system: System, expression: Linear) -> Linear:
+    """Return a row of binary columns with smaller numbers, which all solutions of the row satisfy.
+
+    sum a x + b >= 0 gives sum ceil(a / s) x + ceil(b / s) >= 0 for x >= 0.
+    """
+    largest = _largest(expression)
+    if any(system.upper[c] > 1 for c in expression.terms):
+        raise TooLargeError(f"a number of {largest:,} in a row, where {LARGEST:,} is safe in floating point")
+    scale = -(-largest // (LARGEST - 1))
+    return Linear({c: -(-a // scale) for c, a in expression.terms.items() if -(-a // scale)}, -(-expression.constant // scale))
+
+
 def run_milp(
     system: System, objective: Linear, options: Options, limits: Limits, engine: Literal["highs", "scip"]
 ) -> Outcome:
-    """Minimise a column with HiGHS or SCIP."""
+    """Minimise a column with HiGHS or SCIP. Rows of memory with large numbers are rounded, so that more satisfies them."""
     from placeopt.bounding.engines import EngineError
     from placeopt.bounding.engines.linear_program import LinearProgram
     from placeopt.bounding.engines.mathopt import mathopt_model, run_mathopt
@@ -104,6 +120,7 @@ def run_milp(
     program = LinearProgram(should_stop=limits.should_stop)
     program.lower, program.upper = list(system.lower), list(system.upper)
     program.integral = [not implied for implied in system.implied]
+    exact = True
     for row in system.rows:
         expression = row.expression
         if row.when:
@@ -112,9 +129,8 @@ def run_milp(
                 (1 - Linear({c: 1})) if value else Linear({c: 1}) for c, value in row.when
             )  # conditions that do not hold
             expression = expression + short * wrong
-        largest = max((abs(a) for a in (*expression.terms.values(), expression.constant)), default=0)
-        if largest > LARGEST:
-            raise TooLargeError(f"a number of {largest:,} in a row, where {LARGEST:,} is safe in floating point")
+        if _largest(expression) > LARGEST:
+            expression, exact = _coarse(system, expression), False
         program.add_row(
             list(expression.terms), list(expression.terms.values()), -expression.constant, equation=row.equation
         )
@@ -135,7 +151,7 @@ def run_milp(
                 model,
                 engine,
                 should_stop=limits.should_stop,
-                on_values=lambda values: limits.on_values([round(value) for value in values]),
+                on_values=lambda values: limits.on_values([round(value) for value in values], exact),
                 on_bound=note,
                 seconds=limits.seconds,
                 gap=options.gap_limit or 0.0,
@@ -148,6 +164,6 @@ def run_milp(
             if seed > options.seed:
                 raise
     if found.values is not None:
-        limits.on_values([round(value) for value in found.values])
+        limits.on_values([round(value) for value in found.values], exact)
     bound = None if found.bound is None else proved(found.bound)
     return Outcome(found.status == "infeasible", bound, found.message)

@@ -229,6 +229,10 @@ class Model:
         highest = max((system.most(each) for tracks in loads.values() for each in tracks), default=0)
         if most is not None:
             highest = min(highest, most // data.time)
+            # A column with more than that cannot be 1, so that less shows the same, in smaller numbers.
+            limit = max(data.team) * highest + 1
+            plain = [[clipped(each, limit) for each in tracks] for tracks in plain]
+            loads = {key: [clipped(each, limit) for each in tracks] for key, tracks in loads.items()}
         period = system.column(-(-least // data.time), highest, implied=True)
         for (a, r, c), tracks in loads.items():
             again = self.again[a]
@@ -286,6 +290,11 @@ class Model:
         most = int(data.fixed[able].sum()) + len(self.slots) * int(data.kept[able].sum())
         entering = sum(item.payload for item in data.items) if self.again[a] is not None else 0
         return most + len(self.slots) * entering > int(data.problem.capacity[slot.device])
+
+
+def clipped(track: Linear, most: int) -> Linear:
+    """Return an expression whose coefficients are at most a value."""
+    return Linear({c: min(a, most) for c, a in track.terms.items()}, track.constant)
 
 
 def chosen(values: list[int], expression: Linear) -> int:

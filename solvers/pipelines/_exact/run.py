@@ -79,9 +79,9 @@ class PeriodRun(SolveRun):
         model.require_memory(rows.kept())
         self.stats.update(columns=len(system.lower), rows=len(system.rows))
 
-        def on_values(values: list[int]) -> None:
+        def on_values(values: list[int], exact: bool) -> None:
             device, stages = solution(model, rows, values)
-            if not self.offer(device, stages):
+            if not self.offer(device, stages) and exact:
                 raise self.contradiction("the engine's solution exceeds the memory of a device")
 
         limits = Limits(
