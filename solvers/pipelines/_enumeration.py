@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from placeopt.model.arrays import Int
+from placeopt.model.memory import pipeline_memory
+from placeopt.model.period import loads
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Stages
-from placeopt.model.stages import forward_in_training, rules, trivial_stages
+from placeopt.model.stages import backward, forward_in_training, rules, trivial_stages
 
 from .._constructive.groups import grouped, possible
 from ._assessment import assessed, numberings, teams
@@ -19,22 +21,61 @@ from ._assessment import assessed, numberings, teams
 def best_pipeline(problem: Problem, step: Callable[[], None], found: Callable[[Int, Stages, int], None]) -> int | None:
     """Report every placement that is better than all before; return the least period, None if none is feasible.
 
-    `step` is called for every placement, and ends the search by an exception.
+    `step` is called for every placement, and ends the search by an exception. Combinations are left out only where
+    loads without recomputation and synchronisation, which add to them, reach the least period so far.
     """
     least: int | None = None
-    nothing = np.zeros(problem.n_devices, dtype=np.int64)
+    m = problem.n_devices
+    alone, nothing = np.arange(m), np.zeros(m, dtype=np.int64)
+    most = np.minimum(rules(problem).replicas, np.bincount(problem.device_class)[problem.device_class])
+
+    def worse(device: Int, number: Int, team: Int) -> bool:
+        total = loads(problem, device, Stages(number, alone, nothing, nothing)).total
+        return least is not None and bool((-(-total // team) >= least).any())
+
     for device in placements(problem):
         step()
-        numbers = numberings(problem, device) if rules(problem).numbered else [trivial_stages(problem, device).number]
-        for number, leader, again in itertools.product(
-            list(numbers), list(teams(problem, device)), list(recomputed(problem, device))
-        ):
-            stages = Stages(number, leader, again, nothing)
-            value = assessed(problem, device, stages)
-            if value is not None and (least is None or value < least):
-                least = value
-                found(device, stages, value)
+        trivial = trivial_stages(problem, device)
+        if worse(device, trivial.number, most):
+            continue
+        redone = list(recomputed(problem, device))
+        if rules(problem).in_flight != "1f1b":  # neither stages nor teams change the memory
+            redone = [again for again in redone if _fits(problem, device, Stages(trivial.number, alone, again, nothing))]
+        if not redone:
+            continue
+        for number in distinct(problem, device):
+            if worse(device, number, most):
+                continue
+            for leader in teams(problem, device):
+                if worse(device, number, np.maximum(np.bincount(leader, minlength=m), 1)):
+                    continue
+                for again in redone:
+                    stages = Stages(number, leader.copy(), again, nothing)
+                    value = assessed(problem, device, stages)
+                    if value is not None and (least is None or value < least):
+                        least = value
+                        found(device, stages, value)
     return least
+
+
+def _fits(problem: Problem, device: Int, stages: Stages) -> bool:
+    return bool((pipeline_memory(problem, device, stages) <= problem.capacity).all())
+
+
+def distinct(problem: Problem, device: Int) -> Iterator[Int]:
+    """Yield one of all numberings (n,) with the same number of stages of each device and order of forward stages."""
+    if not rules(problem).numbered:
+        yield trivial_stages(problem, device).number
+        return
+    ahead, seen = ~backward(problem), set()
+    for number in numberings(problem, device):
+        _, first = np.unique(number, return_index=True)
+        _, line = np.unique(number[ahead], return_index=True)
+        order = device[ahead][line].tolist() if rules(problem).in_flight == "1f1b" else []
+        key = (*np.bincount(device[first], minlength=problem.n_devices).tolist(), -1, *order)
+        if key not in seen:
+            seen.add(key)
+            yield number
 
 
 def placements(problem: Problem) -> Iterator[Int]:

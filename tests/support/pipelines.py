@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import placeopt as po
+from placeopt.model.pipeline import UNBOUNDED
 
 PERIOD = po.Objective(((po.Term("period"),),))
 
@@ -55,6 +56,72 @@ def random_pipeline(seed: int, *, contiguous: bool | None = None) -> po.Problem:
         capacity=[draw.choice([10**6, draw.randint(5, 40)])] * m,
         forward=forward,
         group=forward if training and rules["segments"] is not None else None,
+        objective=PERIOD,
+        pipeline=rules,
+    )
+
+
+def unlike_pipeline(seed: int) -> po.Problem:
+    """A tiny pipeline whose devices have rules of their own, with infeasible pairs, separations and unlike links."""
+    draw = random.Random(seed)
+    n, m = draw.randint(1, 7), draw.randint(1, 4)
+    ahead = (n + 1) // 2 if draw.random() < 0.5 else n
+    edges = [(i, j) for i in range(ahead) for j in range(i + 1, ahead) if draw.random() < 0.4]
+    forward = list(range(ahead)) + list(range(n - ahead))
+    turned = draw.random() < 0.7
+    edges += [(j + ahead, i + ahead) if turned else (i + ahead, j + ahead) for i, j in edges if j + ahead < n]
+    edges += [(i - ahead, i) for i in range(ahead, n) if draw.random() < 0.7]
+    kinds = [draw.randrange(2) for _ in range(m)]
+    one = draw.random() < 0.4
+    each: list[dict[str, Any]] = [
+        {
+            "overlap": draw.random() < 0.3,
+            "full_duplex": draw.random() < 0.3,
+            "free_transfers": draw.random() < 0.15,
+            "segments": 1 if one else draw.choice([UNBOUNDED, 1, 2]),
+            "launch": draw.choice([0, 0, 2]),
+            "speed": draw.randint(1, 3),
+            "capacity": draw.choice([10**6, draw.randint(8, 40)]),
+        }
+        for _ in range(2)
+    ]
+    rules: dict[str, Any] = {
+        key: [each[kind][key] for kind in kinds]
+        for key in ("overlap", "full_duplex", "free_transfers", "segments", "launch")
+    }
+    rules |= {
+        "gradient": [draw.choice([0, 2, 5]) for _ in range(n)],
+        "multicast": draw.random() < 0.5,
+        "replicas": draw.choice([1, 2, 3, 4]),
+        "in_flight": draw.choice(["none", "inference", "gpipe", *(["1f1b", "1f1b"] if one else [])]),
+        "microbatches": draw.randint(1, 4),
+        "recompute": draw.random() < 0.5,
+    }
+    base = [draw.randint(0, 6) for _ in range(n)]
+    output = [draw.randint(0, 5) for _ in range(n)]
+    shared = [draw.random() < 0.5 for _ in range(n)]
+    latency = [[draw.randint(0, 2) for _ in range(2)] for _ in range(2)]
+    rate = [[draw.randint(1, 2) for _ in range(2)] for _ in range(2)]
+    together = ahead < n and draw.random() < 0.7
+    apart = [(i, j) for i in range(n) for j in range(i + 1, n) if draw.random() < 0.03 and forward[i] != forward[j]]
+    return po.build_problem(
+        task_names=[f"t{i}" for i in range(n)],
+        device_names=[f"d{d}" for d in range(m)],
+        duration=[[ticks * each[kind]["speed"] for kind in kinds] for ticks in base],
+        feasible=[[allowed[kind] for kind in kinds] for allowed in ([draw.random() < 0.95, draw.random() < 0.95] for _ in range(n))],
+        edges=edges,
+        payload=[output[a] if shared[a] else draw.randint(0, 5) for a, _ in edges],
+        shared=[shared[a] for a, _ in edges],
+        latency=[[0 if a == b else latency[kinds[a]][kinds[b]] for b in range(m)] for a in range(m)],
+        byte_ticks_num=[[rate[kinds[a]][kinds[b]] for b in range(m)] for a in range(m)],
+        byte_ticks_den=[[2] * m] * m,
+        resident=[draw.randint(0, 4) for _ in range(n)],
+        output=output,
+        scratch=[draw.randint(0, 2) for _ in range(n)],
+        capacity=[each[kind]["capacity"] for kind in kinds],
+        forward=forward,
+        group=forward if together else None,
+        separation=apart,
         objective=PERIOD,
         pipeline=rules,
     )
