@@ -217,3 +217,25 @@ def _reachable(size: int, a: Int, b: Int) -> list[int]:
         for other in target[start[c] : start[c + 1]].tolist():
             below[c] |= below[other]
     return [below[c] for c in component.tolist()]
+
+
+def orders(nodes: Nodes) -> list[Int]:
+    """Return some orders of the nodes, first to last: breadth first, and depth first."""
+    k = nodes.count
+    after: list[list[int]] = [[] for _ in range(k)]
+    waiting = [0] * k
+    for a, b in zip(nodes.before.tolist(), nodes.after.tolist(), strict=True):
+        after[a].append(b)
+        waiting[b] += 1
+    found = []
+    for last in (False, True):
+        left, ready, order = waiting.copy(), [v for v in range(k) if waiting[v] == 0], []
+        while ready:
+            v = ready.pop() if last else ready.pop(0)
+            order.append(v)
+            for u in after[v]:
+                left[u] -= 1
+                if left[u] == 0:
+                    ready.append(u)
+        found.append(np.array(order, dtype=np.int64))
+    return found

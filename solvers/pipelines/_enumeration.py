@@ -40,7 +40,9 @@ def best_pipeline(problem: Problem, step: Callable[[], None], found: Callable[[I
             continue
         redone = list(recomputed(problem, device))
         if rules(problem).in_flight != "1f1b":  # neither stages nor teams change the memory
-            redone = [again for again in redone if _fits(problem, device, Stages(trivial.number, alone, again, nothing))]
+            redone = [
+                again for again in redone if _fits(problem, device, Stages(trivial.number, alone, again, nothing))
+            ]
         if not redone:
             continue
         for number in distinct(problem, device):

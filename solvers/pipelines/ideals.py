@@ -13,17 +13,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
 from pydantic import Field
 
-from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.simulation.pipelines import periodic_schedule
 from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import SolveRun, nothing_to_place
 from ._assessment import assessed, proved_period
-from ._contraction import Nodes, contracted
+from ._contraction import contracted, orders
 from ._ideals import INFINITE, Division, costs_of, divided, sets_along, sets_of
 
 CITATION = """@inproceedings{tarnawski2020efficient,
@@ -107,25 +105,3 @@ class Ideals:
             return INFINITE
         run.best.offer(periodic_schedule(run.problem, division.device, division.stages))
         return value
-
-
-def orders(nodes: Nodes) -> list[Int]:
-    """Return some orders of the nodes, first to last: breadth first, and depth first."""
-    k = nodes.count
-    after: list[list[int]] = [[] for _ in range(k)]
-    waiting = [0] * k
-    for a, b in zip(nodes.before.tolist(), nodes.after.tolist(), strict=True):
-        after[a].append(b)
-        waiting[b] += 1
-    found = []
-    for last in (False, True):
-        left, ready, order = waiting.copy(), [v for v in range(k) if waiting[v] == 0], []
-        while ready:
-            v = ready.pop() if last else ready.pop(0)
-            order.append(v)
-            for u in after[v]:
-                left[u] -= 1
-                if left[u] == 0:
-                    ready.append(u)
-        found.append(np.array(order, dtype=np.int64))
-    return found

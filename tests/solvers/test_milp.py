@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._runs.exact_run import TooLargeError
+from placeopt_solvers._runs.linear import Linear, total
 from placeopt_solvers._runs.validity import valid
 from placeopt_solvers.exact._milp import run as milp_run
-from placeopt_solvers.exact._milp.linear import Linear, Program, total
+from placeopt_solvers.exact._milp.linear import Program
 from placeopt_solvers.exact._milp.model import GAP, Model, model_size, rounded
 from placeopt_solvers.exact._milp.run import proved
 from placeopt_solvers.exact._milp.settings import MilpSettings

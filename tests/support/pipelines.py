@@ -108,7 +108,10 @@ def unlike_pipeline(seed: int) -> po.Problem:
         task_names=[f"t{i}" for i in range(n)],
         device_names=[f"d{d}" for d in range(m)],
         duration=[[ticks * each[kind]["speed"] for kind in kinds] for ticks in base],
-        feasible=[[allowed[kind] for kind in kinds] for allowed in ([draw.random() < 0.95, draw.random() < 0.95] for _ in range(n))],
+        feasible=[
+            [allowed[kind] for kind in kinds]
+            for allowed in ([draw.random() < 0.95, draw.random() < 0.95] for _ in range(n))
+        ],
         edges=edges,
         payload=[output[a] if shared[a] else draw.randint(0, 5) for a, _ in edges],
         shared=[shared[a] for a, _ in edges],

@@ -15,8 +15,8 @@ from .run import CpSatSettings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..._runs.linear import Linear
     from ...pipelines._exact.system import System
-    from .._milp.linear import Linear
 
 
 def solved_pipeline(problem: Problem, options: Options, settings: CpSatSettings) -> Answer:

@@ -10,7 +10,7 @@ import numpy as np
 from placeopt.model.problem import PARTS
 
 from ..._runs.exact_run import bounded_devices
-from .linear import Linear, total
+from ..._runs.linear import Linear, total
 from .placement import Placement
 from .timing import Timing
 

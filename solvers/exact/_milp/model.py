@@ -16,7 +16,8 @@ from placeopt.model.schedule import Schedule, edge_transfers
 from placeopt.simulation import simulate
 
 from ..._runs.exact_run import Level, TooLargeError, needs_times, relabelled, transfers_of, view
-from .linear import Linear, Program, total
+from ..._runs.linear import Linear, total
+from .linear import Program
 from .memory import Memory
 from .placement import Placement
 from .times import Times

@@ -13,8 +13,8 @@ from ...pipelines._exact.run import PeriodRun
 from .settings import MilpSettings
 
 if TYPE_CHECKING:
+    from ..._runs.linear import Linear
     from ...pipelines._exact.system import System
-    from .linear import Linear
 
 
 def solved_pipeline(problem: Problem, options: Options, settings: MilpSettings) -> Answer:

@@ -11,7 +11,8 @@ from placeopt.model.problem import Problem
 
 from ..._runs.device_classes import class_members
 from ..._runs.exact_run import group_order
-from .linear import Linear, Program, total
+from ..._runs.linear import Linear, total
+from .linear import Program
 
 Pair = tuple[int, int]
 

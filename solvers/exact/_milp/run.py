@@ -13,8 +13,8 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Options, Termination
 
 from ..._runs.exact_run import ExactRun, Level, LevelOutcome, TooLargeError
+from ..._runs.linear import Linear
 from ..._runs.validity import valid_forms
-from .linear import Linear
 from .model import Model, model_size
 from .settings import MilpSettings
 from .times import times_of

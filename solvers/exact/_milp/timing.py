@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from ..._runs.exact_run import View
-from .linear import Linear, total
+from ..._runs.linear import Linear, total
 from .times import Times
 from .transfers import Move, Moves
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..._runs.exact_run import View
-from .linear import Linear, total
+from ..._runs.linear import Linear, total
 from .placement import Pair, Placement
 
 

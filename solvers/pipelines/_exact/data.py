@@ -194,8 +194,14 @@ def _bundled(items: list[Item]) -> list[Item]:
         return items
     ticks = [[sum(way) for way in zip(*rows, strict=True)] for rows in zip(*(i.ticks for i in items), strict=True)]
     flat = [item.flat for item in items if item.flat is not None]
-    return [replace(first, ticks=ticks, flat=sum(flat) if len(flat) == len(items) else None,
-                    payload=sum(item.payload for item in items))]
+    return [
+        replace(
+            first,
+            ticks=ticks,
+            flat=sum(flat) if len(flat) == len(items) else None,
+            payload=sum(item.payload for item in items),
+        )
+    ]
 
 
 def _in_units(item: Item, time: int) -> Item:

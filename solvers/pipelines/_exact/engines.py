@@ -10,7 +10,7 @@ from typing import Literal
 from placeopt.solver import Options
 
 from ..._runs.exact_run import TooLargeError
-from ...exact._milp.linear import Linear, total
+from ..._runs.linear import Linear, total
 from .system import System, column_of
 
 CP_SAT_LARGEST = 2**60
@@ -19,8 +19,12 @@ CP_SAT_LARGEST = 2**60
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds, and callbacks: whether to stop, each better solution and whether all rows are exact, each better bound."""
+    """Seconds, and callbacks: whether to stop, each better solution and whether all rows are exact, each better bound.
 
+    A period of a solution is a multiple of 1 / r for some r up to `parts`, before it is rounded up.
+    """
+
+    parts: int
     seconds: float | None
     should_stop: Callable[[], bool]
     on_values: Callable[[list[int], bool], None]
@@ -90,7 +94,11 @@ LARGEST = 10**8
 """Largest number allowed in a row of a mixed-integer program; see `placeopt_solvers.exact._milp.model`."""
 
 ENOUGH, SLACK = 0.8, 0.1
-"""Difference of value and bound at which an engine may stop, and what is subtracted from a reported bound."""
+"""Difference of value and bound at which an engine may stop, and what is subtracted from a reported bound.
+
+Together they are less than the least distance of a value from the next lower whole number: 1, and 1 / r with teams of r
+devices, which take these shares of it.
+"""
 
 
 def _largest(expression: Linear) -> int:
@@ -106,13 +114,18 @@ def _coarse(system: System, expression: Linear) -> Linear:
     if any(system.upper[c] > 1 for c in expression.terms):
         raise TooLargeError(f"a number of {largest:,} in a row, where {LARGEST:,} is safe in floating point")
     scale = -(-largest // (LARGEST - 1))
-    return Linear({c: -(-a // scale) for c, a in expression.terms.items() if -(-a // scale)}, -(-expression.constant // scale))
+    return Linear(
+        {c: -(-a // scale) for c, a in expression.terms.items() if -(-a // scale)}, -(-expression.constant // scale)
+    )
 
 
 def run_milp(
     system: System, objective: Linear, options: Options, limits: Limits, engine: Literal["highs", "scip"]
 ) -> Outcome:
-    """Minimise a column with HiGHS or SCIP. Rows of memory with large numbers are rounded, so that more satisfies them."""
+    """Minimise a column with HiGHS or SCIP.
+
+    Rows of memory with large numbers are rounded, so that some solutions may not satisfy them.
+    """
     from placeopt.bounding.engines import EngineError
     from placeopt.bounding.engines.linear_program import LinearProgram
     from placeopt.bounding.engines.mathopt import mathopt_model, run_mathopt
@@ -138,7 +151,7 @@ def run_milp(
     model = mathopt_model(program)
 
     def proved(reported: float) -> int | None:
-        return math.ceil(reported - SLACK) if math.isfinite(reported) else None
+        return math.ceil(reported - SLACK / limits.parts) if math.isfinite(reported) else None
 
     def note(reported: float) -> None:
         bound = proved(reported)
@@ -155,7 +168,7 @@ def run_milp(
                 on_bound=note,
                 seconds=limits.seconds,
                 gap=options.gap_limit or 0.0,
-                absolute_gap=ENOUGH,
+                absolute_gap=ENOUGH / limits.parts,
                 seed=seed,
                 workers=options.workers,
             )

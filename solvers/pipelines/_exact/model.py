@@ -41,7 +41,7 @@ from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED
 from placeopt.model.stages import rules
 
-from ...exact._milp.linear import Linear, total
+from ..._runs.linear import Linear, total
 from .data import Data, Slot
 from .system import Condition, System
 
@@ -151,7 +151,9 @@ class Model:
                 for a in count:
                     here = [self.on(h, a) for h in item.consumers]
                     if not free[a]:
-                        leaving = self.system.any_of(self.on(g, a) - x for x in here) if self.on(g, a).terms else NOTHING
+                        leaving = (
+                            self.system.any_of(self.on(g, a) - x for x in here) if self.on(g, a).terms else NOTHING
+                        )
                         sent[a].append(item.flat * leaving)
                         received[a].append(item.flat * self.system.any_of(x - self.on(g, a) for x in here if x.terms))
                 continue

@@ -15,14 +15,14 @@ from placeopt.simulation.pipelines import periodic_schedule
 from placeopt.solver import Answer, Termination
 
 from ..._runs.exact_run import TooLargeError
+from ..._runs.linear import Linear
 from ..._runs.solve_run import SolveRun
-from ...exact._milp.linear import Linear
 from .._assessment import assessed, first_level_bound, proved_period
 from .._contraction import contracted
 from .._start import accepted, divisions
 from .data import data_of
 from .engines import Limits, Outcome
-from .model import Model, chosen, leaders
+from .model import Model, leaders
 from .stages import StageRows, stage_rows
 from .system import System, column_of
 
@@ -85,7 +85,11 @@ class PeriodRun(SolveRun):
                 raise self.contradiction("the engine's solution exceeds the memory of a device")
 
         limits = Limits(
-            self.clock.remaining, self._must_stop, on_values, lambda bound: self._bounded(bound * data.time)
+            max(data.team),
+            self.clock.remaining,
+            self._must_stop,
+            on_values,
+            lambda bound: self._bounded(bound * data.time),
         )
         found = engine(system, period, limits, self._hint(model))
         if found.infeasible:
@@ -160,7 +164,7 @@ def slots_of(model: Model, device: Int, stages: Stages | None) -> list[int]:
     if not data.line:
         return [home[g] for g in range(data.units)]
     label = data.problem.device_class.tolist()
-    number = {}
+    number: dict[int, int] = {}
     for i, g in enumerate(data.unit.tolist()):
         at = 0 if stages is None else int(stages.number[i])
         number[home[g]] = min(number.get(home[g], at), at)

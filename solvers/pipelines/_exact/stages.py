@@ -29,11 +29,11 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Bool, Int
 from placeopt.model.pipeline import UNBOUNDED
 from placeopt.model.stages import backward
 
-from ...exact._milp.linear import Linear, total
+from ..._runs.linear import Linear, total
 from .model import Kept, Model, chosen
 from .system import Condition
 
@@ -112,7 +112,7 @@ class Line(StageRows):
             if launch:
                 model.launching[a] = launch * total((self._some(a, data.ahead), self._some(a, data.behind)))
 
-    def _some(self, a: int, having: Int) -> Linear:
+    def _some(self, a: int, having: Bool) -> Linear:
         """Return whether a slot has one of some units."""
         if having.all():
             return self.model.used(a)
@@ -215,9 +215,7 @@ class Numbered(StageRows):
             sizes.append(size)
         later = [total(sizes[s:]) for s in range(len(sizes))]
         return [
-            self._choices(
-                d, m, [(later[s], ((row[d, 0], 1),)) for s, row in enumerate(self.of) if (d, 0) in row]
-            )
+            self._choices(d, m, [(later[s], ((row[d, 0], 1),)) for s, row in enumerate(self.of) if (d, 0) in row])
             for d in range(m)
         ]
 

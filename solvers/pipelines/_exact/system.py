@@ -9,7 +9,7 @@ from typing import NamedTuple
 from placeopt.bounding.engines import BuildStoppedError
 
 from ..._runs.exact_run import TooLargeError
-from ...exact._milp.linear import Linear, total
+from ..._runs.linear import Linear, total
 
 CHECK_EVERY = 1024
 """Columns and rows between two checks whether to stop."""
@@ -70,8 +70,10 @@ class System:
 
     def equal(self, left: Linear | int, right: Linear | int) -> None:
         """Require left = right."""
-        self.rows.append(Row(total((left, -1 * right)), (), True))
-        self._check()
+        difference = total((left, -1 * right))
+        if difference.terms or difference.constant:
+            self.rows.append(Row(difference, (), True))
+            self._check()
 
     def any_of(self, columns: Iterable[Linear]) -> Linear:
         """Add a binary column that is at least each of some columns."""
