@@ -25,7 +25,9 @@ def solved_pipeline(problem: Problem, options: Options, settings: CpSatSettings)
     if options.workers > 1 and not settings.deterministic:
         run.varies_by = "threads"
     engine = partial(_minimised, options, settings)
-    return run.answer("cp-sat", engine, most=settings.max_size, starts=settings.hint, symmetry=settings.symmetry)
+    return run.answer(
+        "cp-sat", engine, exact=True, most=settings.max_size, starts=settings.hint, symmetry=settings.symmetry
+    )
 
 
 def _minimised(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Options
 
-from ...pipelines._exact.engines import Limits, Outcome, run_milp
+from ...pipelines._exact.engines import Limits, Outcome, run_milp, run_relaxation
 from ...pipelines._exact.run import PeriodRun
 from .settings import MilpSettings
 
@@ -21,7 +21,11 @@ def solved_pipeline(problem: Problem, options: Options, settings: MilpSettings) 
     """Return the best placement found and the bound proved within the limits."""
 
     def minimised(system: System, period: Linear, limits: Limits, hint: Mapping[int, int]) -> Outcome:  # noqa: ARG001
+        if settings.relaxation:
+            return run_relaxation(system, period, limits)
         return run_milp(system, period, options, limits, settings.engine)
 
     run = PeriodRun(problem, options)
-    return run.answer("milp", minimised, most=settings.max_size, starts=settings.hint, symmetry=settings.symmetry)
+    return run.answer(
+        "milp", minimised, exact=False, most=settings.max_size, starts=settings.hint, symmetry=settings.symmetry
+    )

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from placeopt.bounding.engines import EngineError
+from placeopt.bounding.engines.linear_program import LinearProgram
 from placeopt.solver import Options
 
 from ..._runs.exact_run import TooLargeError
@@ -19,7 +21,7 @@ CP_SAT_LARGEST = 2**60
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds, and callbacks: whether to stop, each better solution and whether all rows are exact, each better bound.
+    """Seconds, and callbacks: whether to stop, each better solution, each better bound.
 
     A period of a solution is a multiple of 1 / r for some r up to `parts`, before it is rounded up.
     """
@@ -27,7 +29,7 @@ class Limits:
     parts: int
     seconds: float | None
     should_stop: Callable[[], bool]
-    on_values: Callable[[list[int], bool], None]
+    on_values: Callable[[list[int]], None]
     on_bound: Callable[[int], None]
 
 
@@ -82,7 +84,7 @@ def run_cp_sat(
         seed=seed,
         workers=workers,
         should_stop=limits.should_stop,
-        on_solution=lambda read: limits.on_values([read(column) for column in columns], True),
+        on_solution=lambda read: limits.on_values([read(column) for column in columns]),
         on_bound=limits.on_bound,
         parameters=parameters,
     )
@@ -90,8 +92,8 @@ def run_cp_sat(
     return Outcome(outcome.status == "INFEASIBLE", outcome.bound)
 
 
-LARGEST = 10**8
-"""Largest number allowed in a row of a mixed-integer program; see `placeopt_solvers.exact._milp.model`."""
+LARGEST, LARGEST_OBJECTIVE = 10**8, 10**9
+"""Largest number allowed in a row, and bound of a column, of a program; see `placeopt_solvers.exact._milp.model`."""
 
 ENOUGH, SLACK = 0.8, 0.1
 """Difference of value and bound at which an engine may stop, and what is subtracted from a reported bound.
@@ -119,36 +121,54 @@ def _coarse(system: System, expression: Linear) -> Linear:
     )
 
 
-def run_milp(
-    system: System, objective: Linear, options: Options, limits: Limits, engine: Literal["highs", "scip"]
-) -> Outcome:
-    """Minimise a column with HiGHS or SCIP.
+def program_of(system: System, objective: Linear) -> LinearProgram:
+    """Return a system as a mixed-integer program.
 
     Rows of memory with large numbers are rounded, so that some solutions may not satisfy them.
-    """
-    from placeopt.bounding.engines import EngineError
-    from placeopt.bounding.engines.linear_program import LinearProgram
-    from placeopt.bounding.engines.mathopt import mathopt_model, run_mathopt
 
-    program = LinearProgram(should_stop=limits.should_stop)
+    Raises
+    ------
+    TooLargeError
+        If other numbers are not safe in floating point.
+    """
+    program = LinearProgram()
     program.lower, program.upper = list(system.lower), list(system.upper)
     program.integral = [not implied for implied in system.implied]
-    exact = True
+    widest = max(program.upper)
+    if widest > LARGEST_OBJECTIVE:
+        raise TooLargeError(f"a column up to {widest:,}, where {LARGEST_OBJECTIVE:,} is safe in floating point")
     for row in system.rows:
         expression = row.expression
         if row.when:
-            short = max(-system.least(expression), 0)
-            wrong = total(
-                (1 - Linear({c: 1})) if value else Linear({c: 1}) for c, value in row.when
-            )  # conditions that do not hold
-            expression = expression + short * wrong
+            missing = total((1 - Linear({c: 1})) if value else Linear({c: 1}) for c, value in row.when)
+            expression = expression + max(-system.least(expression), 0) * missing
         if _largest(expression) > LARGEST:
-            expression, exact = _coarse(system, expression), False
-        program.add_row(
-            list(expression.terms), list(expression.terms.values()), -expression.constant, equation=row.equation
-        )
+            expression = _coarse(system, expression)
+        columns, coefficients = list(expression.terms), list(expression.terms.values())
+        program.add_row(columns, coefficients, -expression.constant, equation=row.equation)
     program.objective = dict(objective.terms)
-    model = mathopt_model(program)
+    return program
+
+
+def run_relaxation(system: System, objective: Linear, limits: Limits) -> Outcome:
+    """Bound a column by the linear relaxation, in integers from the dual values of GLOP."""
+    from placeopt.bounding.engines.mathopt import mathopt_model, run_glop
+
+    program = program_of(system, objective)
+    model = mathopt_model(program, relaxed=True)
+    found = run_glop(model, seconds=limits.seconds, should_stop=limits.should_stop)
+    bound = None if found.duals is None else math.ceil(program.safe_dual_bound(found.duals))
+    note = "only the linear relaxation was solved: a bound, and the schedule that the run started from"
+    return Outcome(infeasible=False, bound=bound, message=note)
+
+
+def run_milp(
+    system: System, objective: Linear, options: Options, limits: Limits, engine: Literal["highs", "scip"]
+) -> Outcome:
+    """Minimise a column with HiGHS or SCIP."""
+    from placeopt.bounding.engines.mathopt import mathopt_model, run_mathopt
+
+    model = mathopt_model(program_of(system, objective))
 
     def proved(reported: float) -> int | None:
         return math.ceil(reported - SLACK / limits.parts) if math.isfinite(reported) else None
@@ -164,7 +184,7 @@ def run_milp(
                 model,
                 engine,
                 should_stop=limits.should_stop,
-                on_values=lambda values: limits.on_values([round(value) for value in values], exact),
+                on_values=lambda values: limits.on_values([round(value) for value in values]),
                 on_bound=note,
                 seconds=limits.seconds,
                 gap=options.gap_limit or 0.0,
@@ -177,6 +197,6 @@ def run_milp(
             if seed > options.seed:
                 raise
     if found.values is not None:
-        limits.on_values([round(value) for value in found.values], exact)
+        limits.on_values([round(value) for value in found.values])
     bound = None if found.bound is None else proved(found.bound)
     return Outcome(found.status == "infeasible", bound, found.message)

@@ -37,11 +37,16 @@ class PeriodRun(SolveRun):
     """One solve of a pipeline by an exact solver."""
 
     name: str
+    exact: bool  # whether the engine computes in integers; otherwise its solutions may be wrong
     least: int | None = None  # the period of the best placement, which is not always that of the incumbent
 
-    def answer(self, name: str, engine: Engine, *, most: int, starts: bool, symmetry: bool) -> Answer:
-        """Return the best schedule and bound; `most` limits columns and rows, `starts` allows those of `ideals`."""
-        self.name = name
+    def answer(self, name: str, engine: Engine, *, exact: bool, most: int, starts: bool, symmetry: bool) -> Answer:
+        """Return the best schedule and bound.
+
+        `exact` states that the engine computes in integers, `most` limits columns and rows, and `starts` allows
+        divisions into contiguous stages to start from.
+        """
+        self.name, self.exact = name, exact
         problem = self.problem
         initial = self.options.initial
         if initial is not None and initial.device.shape == (problem.n_tasks,):
@@ -53,6 +58,11 @@ class PeriodRun(SolveRun):
         if starts:
             for division in divisions(problem):
                 self.offer(division.device, division.stages, "start")
+                if self.stopped():
+                    break
+        stopped = self.stop_reason()
+        if stopped is not None:
+            return self.ended(stopped)
         alone = with_changes(problem, objective=Objective(((Term("period"),),)))
         least = int(best_bound(alone).value)
         if self.least is not None:
@@ -79,9 +89,9 @@ class PeriodRun(SolveRun):
         model.require_memory(rows.kept())
         self.stats.update(columns=len(system.lower), rows=len(system.rows))
 
-        def on_values(values: list[int], exact: bool) -> None:
+        def on_values(values: list[int]) -> None:
             device, stages = solution(model, rows, values)
-            if not self.offer(device, stages) and exact:
+            if not self.offer(device, stages) and self.exact:
                 raise self.contradiction("the engine's solution exceeds the memory of a device")
 
         limits = Limits(
@@ -115,7 +125,8 @@ class PeriodRun(SolveRun):
         value = assessed(self.problem, device, stages)
         if value is None:
             return False
-        if self.least is None or value <= self.least:
+        more = self.problem.objective.single != "period"  # the others may differ at the same period
+        if self.least is None or value < self.least + more:
             self.best.offer(periodic_schedule(self.problem, device, stages), source)
         self.least = value if self.least is None else min(self.least, value)
         return True
