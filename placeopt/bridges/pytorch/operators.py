@@ -79,13 +79,17 @@ def at_level(graph: KernelGraph, level: Level) -> KernelGraph:
     return coarse
 
 
-def operators_of(graph: KernelGraph, shared: str, optimizer_bytes: int = 0) -> tuple[list[Operator], tuple[str, ...]]:
+def operators_of(
+    graph: KernelGraph, shared: str, optimizer_bytes: int = 0, *, gradients: bool = False
+) -> tuple[list[Operator], tuple[str, ...]]:
     """The operators of a graph, with weights as resident memory, and notes about shared weights.
 
     Parameters
     ----------
     shared
         `colocate` puts the readers of a parameter on one device; `copy` gives each of them a copy.
+    gradients
+        Whether forward tasks with backward tasks state the bytes of gradients that replicas synchronise.
     """
     operators = [_operator(graph, kernel) for kernel in graph.kernels]
     names = [kernel.name for kernel in graph.kernels]
@@ -124,6 +128,8 @@ def operators_of(graph: KernelGraph, shared: str, optimizer_bytes: int = 0) -> t
             operator.keys["colocate"] = found[0] if len(found) == 1 else found
         if kernel.forward is not None and kernel.forward in known:
             operator.keys["backward_of"] = kernel.forward
+    if gradients:
+        _state_gradients(graph, operators)
     notes = []
     if colocated:
         notes.append(
@@ -137,6 +143,23 @@ def operators_of(graph: KernelGraph, shared: str, optimizer_bytes: int = 0) -> t
             f"together {size_text(extra)} more"
         )
     return operators, tuple(notes)
+
+
+def _state_gradients(graph: KernelGraph, operators: Sequence[Operator]) -> None:
+    """Give each forward task with a backward task the gradients of the parameters that it reads first.
+
+    Without this key, a task would synchronise all its resident memory, constants and frozen parameters included.
+    """
+    users = _users(graph)
+    trained = dict.fromkeys(each.keys["backward_of"] for each in operators if "backward_of" in each.keys)
+    bytes_of = dict.fromkeys(trained, 0)
+    for name in graph.gradients:
+        reader = next((operators[k].name for k in users.get(name, []) if operators[k].name in trained), None)
+        if reader is not None:
+            bytes_of[reader] += graph.weights[name].bytes
+    for operator in operators:
+        if operator.name in trained:
+            operator.keys["gradient"] = bytes_of[operator.name]
 
 
 def _users(graph: KernelGraph) -> dict[str, list[int]]:
