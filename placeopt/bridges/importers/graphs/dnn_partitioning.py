@@ -131,8 +131,8 @@ class _Reader:
         self._edges(edges, nodes)
         pairs = self._backward(entries, nodes) if self._pipelined else {}
         file.check()
-        for name, forward in pairs.items():
-            nodes[name].task["backward_of"] = nodes[forward].name
+        for node, forward in pairs.items():
+            nodes[node].task["backward_of"] = nodes[forward].name
         devices: dict[str, Any] = {}
         overrides = []
         if accelerators:
