@@ -89,7 +89,8 @@ def operators_of(
     shared
         `colocate` puts the readers of a parameter on one device; `copy` gives each of them a copy.
     gradients
-        Whether forward tasks with backward tasks state the bytes of gradients that replicas synchronise.
+        Whether every backward task states a forward task, and forward tasks state the bytes of gradients that replicas
+        synchronise, as pipelines need it.
     """
     operators = [_operator(graph, kernel) for kernel in graph.kernels]
     names = [kernel.name for kernel in graph.kernels]
@@ -129,6 +130,7 @@ def operators_of(
         if kernel.forward is not None and kernel.forward in known:
             operator.keys["backward_of"] = kernel.forward
     if gradients:
+        _complete_backward(graph, operators)
         _state_gradients(graph, operators)
     notes = []
     if colocated:
@@ -143,6 +145,27 @@ def operators_of(
             f"together {size_text(extra)} more"
         )
     return operators, tuple(notes)
+
+
+def _complete_backward(graph: KernelGraph, operators: Sequence[Operator]) -> None:
+    """Give backward tasks without a forward task, such as those of views, that of a neighbour.
+
+    Neighbours are backward tasks: consumers first, which compute the gradient of the tensor that was viewed, then
+    producers.
+    """
+    predecessors = graph.predecessors()
+    successors: list[list[int]] = [[] for _ in operators]
+    for k, earlier in enumerate(predecessors):
+        for other in earlier:
+            successors[other].append(k)
+    behind = [kernel.forward is not None for kernel in graph.kernels]
+    for near, tasks in ((successors, reversed(range(len(operators)))), (predecessors, iter(range(len(operators))))):
+        for k in tasks:
+            keys = operators[k].keys
+            found = [operators[other].keys.get("backward_of") for other in near[k] if behind[other]]
+            known = next((name for name in found if name is not None), None)
+            if behind[k] and "backward_of" not in keys and known is not None:
+                keys["backward_of"] = known
 
 
 def _state_gradients(graph: KernelGraph, operators: Sequence[Operator]) -> None:
