@@ -95,7 +95,7 @@ def test_four_stages_cost_less_than_three_percent() -> None:
 
 
 def least_period_of_a_chain(problem: po.Problem) -> int:
-    """Divide a chain of forward tasks, which backward tasks mirror, into at most a stage for each device, under 1F1B."""
+    """Divide a chain of forward tasks, which backward tasks mirror, into at most one stage per device, under 1F1B."""
     n, m = problem.n_tasks // 2, problem.n_devices
     ahead, behind = np.arange(n), 2 * n - 1 - np.arange(n)
     assert problem.forward[behind].tolist() == ahead.tolist()
