@@ -65,19 +65,24 @@ if TYPE_CHECKING:
     from placeopt.model.metrics import DeviceUse as DeviceUse
     from placeopt.model.metrics import Metrics as Metrics
     from placeopt.model.metrics import critical_path as critical_path
+    from placeopt.model.metrics import device_uses as device_uses
     from placeopt.model.metrics import measure as measure
     from placeopt.model.objective import evaluate as evaluate
+    from placeopt.model.pipeline import Pipeline as Pipeline
     from placeopt.model.problem import Objective as Objective
     from placeopt.model.problem import Problem as Problem
     from placeopt.model.problem import Term as Term
     from placeopt.model.schedule import Schedule as Schedule
+    from placeopt.model.schedule import Stages as Stages
     from placeopt.model.schedule import Transfers as Transfers
     from placeopt.model.schedule import lateness as lateness
     from placeopt.passes import Applied as Applied
     from placeopt.passes import Pass as Pass
     from placeopt.passes import Reduction as Reduction
     from placeopt.passes import apply_passes as apply_passes
+    from placeopt.simulation import PipelineRuns as PipelineRuns
     from placeopt.simulation import retime as retime
+    from placeopt.simulation import run_pipeline as run_pipeline
     from placeopt.simulation import simulate as simulate
     from placeopt.simulation.noise import NoisyRuns as NoisyRuns
     from placeopt.simulation.noise import simulate_noisy as simulate_noisy
@@ -140,12 +145,13 @@ _NAMES = {
     "placeopt.io.spec": "Spec",
     "placeopt.model.building": "build_problem",
     "placeopt.model.memory": "fits",
-    "placeopt.model.metrics": "DeviceUse Metrics critical_path measure",
+    "placeopt.model.metrics": "DeviceUse Metrics critical_path device_uses measure",
     "placeopt.model.objective": "evaluate",
+    "placeopt.model.pipeline": "Pipeline",
     "placeopt.model.problem": "Objective Problem Term",
-    "placeopt.model.schedule": "Schedule Transfers lateness",
+    "placeopt.model.schedule": "Schedule Stages Transfers lateness",
     "placeopt.passes": "Applied Pass Reduction apply_passes",
-    "placeopt.simulation": "retime simulate",
+    "placeopt.simulation": "PipelineRuns retime run_pipeline simulate",
     "placeopt.simulation.noise": "NoisyRuns simulate_noisy",
     "placeopt.solver": "ALL_METRICS Answer Clock Info Options Progress Settings Solver Termination",
     "placeopt.solver.registry": "Setting SolverInfo solver_info solver_names=solvers",

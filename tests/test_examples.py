@@ -123,11 +123,29 @@ def what_if(output: str) -> None:
     assert gains["transfers take no time"] <= most[-1] < 6
 
 
+def language_model(output: str) -> None:
+    rows = {row[0]: list(map(float, row[1:])) for row in re.findall(
+        r"^(\S.*?)  +layers \[ *(\d+) +(\d+) +(\d+)\]  period +([\d.]+) ms +(\d+) tokens", output, flags=re.MULTILINE
+    )}  # fmt: skip
+    assert all(sum(row[:3]) == 32 for row in rows.values())
+    equal, memory, best = (rows[name][3] for name in ("equal numbers", "by memory", "placeopt"))
+    assert best < 0.5 * equal
+    assert 2.9 * best < memory < 3.1 * best
+    assert numbers(output)["proved"] == [best]
+
+
+def four_stages(output: str) -> None:
+    assert re.findall(r"^(a\d+)-", output, flags=re.MULTILINE) == ["a30", "a100", "a100", "a30"]
+    period, bound, cost = (float(n) for n in re.findall(r"([\d.]+)(?: ms|%)", output.splitlines()[-1]))
+    assert bound < period < 1.03 * bound
+    assert cost == pytest.approx(100 * (period / bound - 1), abs=0.1)
+
+
 CLAIMS: dict[str, Callable[[str], None]] = {
     claims.__name__: claims
     for claims in (
         transformer, edge_pipeline, workflow, heuristic_gaps, own_solver, embedding, lost_device, infeasible,
-        robustness, what_if,
+        robustness, what_if, language_model, four_stages,
     )
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ import pytest
 
 import placeopt as po
 from placeopt.io.formats.problems import problem_document
+from placeopt.model.pipeline import UNBOUNDED, build_pipeline
 from placeopt.passes.rebuilding import rebuilt
 
 TIMES = np.array([[0, 1, 2], [3, 0, 4], [5, 6, 0]])
@@ -42,15 +43,52 @@ def full() -> po.Problem:
     )  # fmt: skip
 
 
+def pipelined(**changes: Any) -> po.Problem:
+    """A pipeline of the same tasks, with another value than the default in every rule."""
+    rules = {
+        "overlap": [True, False, True], "full_duplex": [False, True, True], "free_transfers": [False, False, True],
+        "segments": [1, 2, UNBOUNDED], "launch": [3, 0, 4], "gradient": [5, 0, 6, 7], "multicast": True, "replicas": 2,
+        "in_flight": "gpipe", "microbatches": 3, "recompute": True,
+    }  # fmt: skip
+    training = {"forward": [0, 0, 2, 2], "group": [0, 0, 2, 2], "resident": [1, 2, 3, 4]}
+    objective = po.Objective(((po.Term("period"),),))
+    return plain(**{"objective": objective, **training, "pipeline": {**rules, **changes}})
+
+
 def same(one: object, other: object) -> bool:
     return np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
 
 
 DESCRIPTIVE = {"rounding", "efficiency"}
 """Fields that describe the document that a problem was compiled from."""
+RULES = [field.name for field in fields(po.Pipeline)]
 
 
-@pytest.mark.parametrize("field", [field.name for field in fields(po.Problem) if field.name not in DESCRIPTIVE])
+@pytest.mark.parametrize("rule", RULES)
+class TestPipelines:
+    """A problem with deadlines or port contention has no pipeline, so that these fields have tests of their own."""
+
+    def test_the_example_has_no_default(self, rule: str) -> None:
+        default = build_pipeline(4, 3)
+        assert pipelined().pipeline is not None
+        assert not same(getattr(pipelined().pipeline, rule), getattr(default, rule)), f"give {rule} another value"
+
+    def test_a_document_keeps_it(self, rule: str) -> None:
+        again = po.compile(problem_document(pipelined()))
+        assert same(getattr(again.pipeline, rule), getattr(pipelined().pipeline, rule))
+
+    def test_it_is_part_of_the_fingerprint(self, rule: str) -> None:
+        default = getattr(build_pipeline(4, 3), rule)
+        assert pipelined(**{rule: default}).fingerprint() != pipelined().fingerprint()
+
+
+def test_a_document_of_a_pipeline_is_the_same_problem() -> None:
+    assert po.compile(problem_document(pipelined())).fingerprint() == pipelined().fingerprint()
+
+
+@pytest.mark.parametrize(
+    "field", [field.name for field in fields(po.Problem) if field.name not in DESCRIPTIVE | {"pipeline"}]
+)
 class TestFields:
     def test_the_example_has_no_default(self, field: str) -> None:
         if field not in DERIVED | {"task_names", "device_names", "duration"}:

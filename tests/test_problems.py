@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import combinations, pairwise, permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ import placeopt as po
 from placeopt.bounding.quick import best_bound
 from placeopt.generate.models import model_document
 from placeopt.io.compiler import compile_spec, read_spec
-from placeopt.io.spec import BestKnown
+from placeopt.io.spec import BestKnown, PipelineSpec
 from placeopt.model.problem import UNLIMITED
 from placeopt.verifier import Rule
 
@@ -29,6 +31,7 @@ PROVED_FAST = (
     "vgg19",
     "vgg19-tight",
 )
+PIPELINES = ("four-stages", "llama-8b")
 GNMT = {"layers": 8, "width": 1024, "bidirectional": True, "batch": 128, "source_length": 25, "target_length": 25}
 
 
@@ -43,7 +46,7 @@ def test_documented_problems_exist() -> None:
         f"{model}{network}" for model in ("vgg19", "resnet50", "inception") for network in ("", "-medium", "-tight")
     ]
     small = ("edge-perception", "five-node", "heft-10", "peft-10", "sensor-fusion", "sensor-fusion-later")
-    assert {path.stem for path in FILES} == {*small, "gnmt", *sizes}
+    assert {path.stem for path in FILES} == {*small, "gnmt", *sizes, *PIPELINES}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -70,6 +73,69 @@ def test_known_optima_are_proved(name: str) -> None:
     assert result.termination is po.Termination.OPTIMAL
     proved = [float(value) for value in (result.objective, result.bound) if value is not None]
     assert proved == [best_known(path).objective, best_known(path).bound]
+
+
+def test_the_optimum_of_a_language_model_is_proved() -> None:
+    path = FOLDER / "llama-8b.yaml"
+    result = po.solve(po.load(path), "ideals", workers=1)
+    assert result.termination is po.Termination.OPTIMAL
+    assert [float(value) for value in (result.objective, result.bound) if value is not None] == [
+        best_known(path).objective, best_known(path).bound,
+    ]  # fmt: skip
+
+
+def test_four_stages_cost_less_than_three_percent() -> None:
+    """The bound is the least load of the busiest device, over all divisions of the chain and all orders of devices."""
+    path = FOLDER / "four-stages.yaml"
+    problem, known = po.load(path), best_known(path)
+    assert known.bound == known.objective == least_period_of_a_chain(problem)
+    free = compile_spec(read_spec(path).model_copy(update={"pipeline": PipelineSpec()}), folder=FOLDER)
+    assert f"no period is below {best_bound(free).value} ticks" in path.read_text(encoding="utf-8")
+    assert known.objective < 1.03 * float(best_bound(free).value)
+
+
+def least_period_of_a_chain(problem: po.Problem) -> int:
+    """Divide a chain of forward tasks, which backward tasks mirror, into at most one stage per device, under 1F1B."""
+    n, m = problem.n_tasks // 2, problem.n_devices
+    ahead, behind = np.arange(n), 2 * n - 1 - np.arange(n)
+    assert problem.forward[behind].tolist() == ahead.tolist()
+    payload = {
+        (a, b): p
+        for a, b, p in zip(
+            problem.edge_source.tolist(), problem.edge_target.tolist(), problem.payload.tolist(), strict=True
+        )
+    }
+    assert set(payload) == {(k, k + 1) for k in range(2 * n - 1)} | {(k, 2 * n - 1 - k) for k in range(n)}
+
+    def sums(values: Any) -> Any:
+        return np.concatenate((np.zeros_like(values[:1]), np.cumsum(values, axis=0))).tolist()
+
+    work = sums(problem.duration[ahead] + problem.duration[behind])
+    fixed = sums((problem.memory - np.where(np.arange(2 * n) < n, problem.output, 0))[ahead] + problem.memory[behind])
+    kept = sums(problem.output[ahead])
+
+    def moved(cut: int, one: int, other: int) -> int:
+        """Ticks between two stages: the activation and its gradient."""
+        gradient = payload[2 * n - 1 - cut, 2 * n - cut]
+        return int(problem.transfer(payload[cut - 1, cut], one, other) + problem.transfer(gradient, other, one))
+
+    best = 2**62
+    for order in (order for size in range(1, m + 1) for order in permutations(range(m), size)):
+        costs = [[moved(cut, a, b) for cut in range(1, n)] for a, b in pairwise(order)]
+        for cuts in combinations(range(1, n), len(order) - 1):
+            ends = (0, *cuts, n)
+            between = [0, *(costs[k][cut - 1] for k, cut in enumerate(cuts)), 0]
+            period = 0
+            for s, d in enumerate(order):
+                i, j = ends[s], ends[s + 1]
+                if fixed[j] - fixed[i] + (len(order) - s) * (kept[j] - kept[i]) > problem.capacity[d]:
+                    break
+                period = max(period, work[j][d] - work[i][d] + between[s] + between[s + 1])
+                if period >= best:
+                    break
+            else:
+                best = period
+    return best
 
 
 def test_heft_reproduces_its_paper() -> None:

@@ -33,12 +33,14 @@ EXAMPLES = (
     "infeasible",
     "robustness",
     "what_if",
+    "language_model",
+    "four_stages",
 )
 """The examples in the order of the index; each is a script of that name."""
 _MARK = "\x1e"  # the ASCII record separator, between the outputs of two blocks of code
 _INDEX = """# Examples
 
-This gallery has ten worked examples. Each is one script: download it, or copy it from its page. The pictures need
+This gallery has twelve worked examples. Each is one script: download it, or copy it from its page. The pictures need
 matplotlib (`pip install 'placeopt[plots]'`), and the script about your own solver needs a checkout of the repository.
 The tests run all scripts and compare their output with the output shown here.
 

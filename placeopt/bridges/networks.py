@@ -14,7 +14,7 @@ from placeopt.io.document import Document, read_document
 from placeopt.io.files import StrPath, descriptor
 from placeopt.io.spec import MOST_DEVICES, DeviceSpec, LinkSpec, NetworkFile
 from placeopt.io.validation import validate
-from placeopt.model.units import Quantity, shown
+from placeopt.model.units import Quantity, is_whole, shown
 
 DEFAULT_DEVICES = "xeon-core:2"
 """The devices of an imported model without stated ones."""
@@ -58,6 +58,14 @@ def network_of(given: Mapping[str, Any] | StrPath | None) -> tuple[dict[str, Any
     if isinstance(given, str) and not names_file(given):
         return _of_catalogue(given)
     return _read(given), ()
+
+
+def device_count(network: Mapping[str, Any]) -> int:
+    """Return the number of devices in the section `devices`, which need not be valid; at least 1."""
+    devices = network.get("devices")
+    entries = devices.values() if isinstance(devices, Mapping) else ()
+    counts = [entry.get("count", 1) if isinstance(entry, Mapping) else 1 for entry in entries]
+    return min(max(sum(count for count in counts if is_whole(count)), 1), MOST_DEVICES)
 
 
 def names_file(text: str) -> bool:

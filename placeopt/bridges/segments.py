@@ -22,6 +22,9 @@ A segment waits for all its inputs, and its outputs are available at its end. Wi
 before each task that reads from another device and after each task that another device reads. Then a segment waits
 only for the inputs of its first task and ends with the output of its last one, so that segments run at the times of
 the schedule. The proof holds here, too: numbers remain, and the parts of one segment follow each other on their device.
+
+The segments of a pipeline are its stages, unless one of these options is given. Their numbers have the property that
+the proof uses: they increase along each edge between two stages.
 """
 
 from __future__ import annotations
@@ -108,7 +111,9 @@ def cut_segments(
         target = np.concatenate((target, after[chained]))
         by_source = np.argsort(source, kind="stable")
         source, target = source[by_source], target[by_source]
-    number = _changes(sequence, source, target, device)
+    number = None if keep_order or at_transfers else _stage_numbers(problem, schedule)
+    if number is None:
+        number = _changes(sequence, source, target, device)
     order = sequence[np.lexsort((device[sequence], number[sequence]))]
     first = np.ones(n, dtype=np.bool_)
     first[1:] = (np.diff(number[order]) != 0) | (np.diff(device[order]) != 0)
@@ -122,6 +127,16 @@ def cut_segments(
     member = np.empty(n, dtype=np.int64)
     member[order] = np.cumsum(first) - 1
     return Segments(member, device[order[start]], number[order[start]], order, np.append(start, n))
+
+
+def _stage_numbers(problem: Problem, schedule: Schedule) -> Int | None:
+    """(n,) ranks of the stages of a pipeline; None without stages, or if they contradict the edges or devices."""
+    if schedule.stages is None or schedule.stages.number.shape != schedule.device.shape:
+        return None
+    stages, first, number = np.unique(schedule.stages.number, return_index=True, return_inverse=True)
+    one_device = (schedule.device == schedule.device[first][number]).all() if len(stages) else True
+    forward = (number[problem.edge_source] <= number[problem.edge_target]).all()
+    return number.astype(np.int64) if one_device and forward else None
 
 
 def _sequence(problem: Problem, schedule: Schedule) -> Int:

@@ -9,6 +9,7 @@ Costs of every model:
 - `output`: the activation that the task produces. An edge to a consumer of only a part has a payload of its own.
 - `resident`: weights and buffers (running mean and variance of a batch normalisation); in training also one gradient
   per weight and the state of the optimiser (`OPTIMISERS`).
+- `gradient`, in training with the objective `period`: the gradients of the weights, which replicas synchronise.
 
 Weights that several tasks read (time steps of a recurrent layer, a tied embedding) are resident with the first of these
 tasks, and all of them share a `colocate` label.
@@ -58,6 +59,9 @@ class ModelOptions(BaseModel):
     """Whether to add the loss, the backward operators and the updates of the weights."""
     optimiser: Literal["sgd", "momentum", "adam"] = "adam"
     """Optimiser in training, with a state of 0, 1 or 2 values per parameter."""
+    objective: Literal["makespan", "period"] = "makespan"
+    """Objective. `period` is the throughput of a pipeline with contiguous stages. Its runs are microbatches without
+    updates of the weights, which happen once for many of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +226,8 @@ def add_training(graph: Graph) -> None:
     the activations that its own gradient needs, which therefore stay in memory. It costs twice the MACs of the forward
     operation (for the gradients of inputs and of weights; once for operations without producers) and once its other
     FLOP. As in TensorFlow (Baechi: Jeon et al. 2020, SoCC, section 3.2), it shares the device of its forward operation.
-    Gradients of weights are accumulated in resident memory; the edge to the update still carries them.
+    Gradients of weights are accumulated in resident memory; the edge to the update still carries them. Pipelines have
+    no updates, because a run is a microbatch.
     """
     used = {producer for operation in graph.operations.values() for producer in operation.producers}
     outputs = [(name, operation.output) for name, operation in graph.operations.items() if name not in used]
@@ -239,6 +244,8 @@ def add_training(graph: Graph) -> None:
         _add_backward(graph, name, operation, gradients[name])
         for producer, elements in operation.producers.items():
             gradients[producer][gradient] = elements
+    if graph.options.objective == "period":
+        return
     state, flops = OPTIMISERS[graph.options.optimiser]
     for weights, users in graph.users.items():
         graph.operations[f"update/{weights.name}"] = Operation(
@@ -282,7 +289,8 @@ def tasks(graph: Graph) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     size = graph.options.bytes_per_element
     copies = 2 + OPTIMISERS[graph.options.optimiser][0] if graph.options.training else 1
-    holds = {users[0]: size * (copies * weights.parameters + weights.buffers) for weights, users in graph.users.items()}
+    held = {users[0]: weights for weights, users in graph.users.items()}
+    holds = {name: size * (copies * weights.parameters + weights.buffers) for name, weights in held.items()}
     for name, operation in graph.operations.items():
         task: dict[str, Any] = {
             "op": operation.op,
@@ -297,6 +305,8 @@ def tasks(graph: Graph) -> dict[str, dict[str, Any]]:
             task["after"] = _after(graph, operation)
         if operation.backward:
             task["backward_of"] = operation.forward
+        elif name in held and graph.options.training and graph.options.objective == "period":
+            task["gradient"] = size * held[name].parameters
         label = _label(graph, operation.forward or name)
         if label is not None:
             task["colocate"] = label

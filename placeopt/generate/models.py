@@ -96,17 +96,32 @@ def model_graph(name: str, **options: Any) -> Graph:
 
 
 def model_document(name: str, **options: Any) -> dict[str, Any]:
-    """Generate a model as a spec without devices, for `graph: {file: ...}`; see `model_graph` for the errors."""
+    """Generate a model as a spec without devices, for `graph: {file: ...}`; see `model_graph` for the errors.
+
+    A problem with the objective `period` needs `pipeline_sections` too.
+    """
     graph = model_graph(name, **options)
     model, chosen = MODELS[name], graph.options.model_dump(exclude_unset=True)
     values = ", ".join(f"{option}={shown(value)}" for option, value in chosen.items())
+    described = f"{model.description} Options: {values}." if values else model.description
+    if graph.options.objective == "period" and graph.options.training:
+        described += (
+            " The resident memory contains the gradients and the state of the optimiser "
+            f"({graph.options.optimiser}), which updates the weights after several runs."
+        )
     return {
         "placeopt": 1,
         "name": name,
-        "description": f"{model.description} Options: {values}." if values else model.description,
+        "description": described,
         "source": model.source,
         "tasks": tasks(graph),
     }
+
+
+def pipeline_sections(*, training: bool = False) -> dict[str, Any]:
+    """Return the objective and the rules of a problem whose model was generated with the objective `period`."""
+    rules = {"stages": "contiguous", "in_flight": "1f1b" if training else "inference"}
+    return {"objective": "period", "pipeline": rules}
 
 
 def _message(model: ModelSpec, detail: Any) -> str:

@@ -15,7 +15,7 @@ TensorFlow's graph also has constants, reshapes and variable reads as nodes.
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
@@ -42,7 +42,15 @@ class TransformerOptions(ModelOptions):
     split_heads: bool = False
     """Whether each attention head has separate tasks."""
     shared_embedding: bool = True
-    """Whether both embeddings and the output layer share one matrix (section 3.4); they then share a device."""
+    """Whether both embeddings and the output layer share one matrix (section 3.4); they then share a device. False by
+    default with the objective `period`, because contiguous stages would put all tasks on that device."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _pipelines_copy_the_embedding(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("objective") == "period":
+            return {**data, "shared_embedding": data.get("shared_embedding", False)}
+        return data
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> Self:

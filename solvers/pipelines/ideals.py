@@ -11,12 +11,13 @@ thousands. With more than `sets`, only the sets of one order of the nodes are us
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field
 
 from placeopt.model.problem import Problem
-from placeopt.simulation.pipelines import periodic_schedule
+from placeopt.simulation.pipelines import periodic_schedule, stage_numbers
 from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import SolveRun, nothing_to_place
@@ -93,15 +94,27 @@ class Ideals:
         if best == least:
             return proved_period(run, least)
         run.best.raise_bound(least)
-        return run.ended(Termination.COMPLETED, "transfers cost more than the fastest link or one receiver takes")
+        return run.ended(
+            Termination.COMPLETED if run.best.schedule is not None else Termination.FAILED,
+            "transfers cost more than the fastest link or one receiver takes, or forward tasks wait for backward tasks",
+        )
 
     @staticmethod
     def _offer(run: SolveRun, division: Division | None) -> int:
-        """Offer a division; return its period, INFINITE if there is none."""
+        """Offer a division; return its period, INFINITE if there is none.
+
+        Forward tasks that wait for backward tasks may need another order of the stages, or allow none.
+        """
         if division is None:
             return INFINITE
-        value = assessed(run.problem, division.device, division.stages)
+        problem, stages = run.problem, division.stages
+        if (stages.number[problem.edge_source] > stages.number[problem.edge_target]).any():
+            number = stage_numbers(problem, division.device)
+            if number is None:
+                return INFINITE
+            stages = replace(stages, number=number)
+        value = assessed(problem, division.device, stages)
         if value is None:
             return INFINITE
-        run.best.offer(periodic_schedule(run.problem, division.device, division.stages))
+        run.best.offer(periodic_schedule(problem, division.device, stages))
         return value

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from placeopt.bridges.importers.imported import Imported
-from placeopt.errors import UsageError
+from placeopt.errors import UsageError, listing
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 
@@ -42,6 +42,25 @@ class Exported:
     """The content of the file; for formats that write a folder, a summary for the terminal."""
     notes: tuple[str, ...] = ()
     """What the format cannot express: one sentence each."""
+
+
+def stage_notes(problem: Problem, schedule: Schedule, runtime: str) -> tuple[str, ...]:
+    """Return notes about replicas and recomputation, which the format of a runtime cannot express."""
+    stages = schedule.stages
+    if stages is None:
+        return ()
+    names = problem.device_names
+    replicas = [names[d] for d, leader in enumerate(stages.leader.tolist()) if d != leader]
+    again = [names[d] for d, flag in enumerate(stages.recompute.tolist()) if flag]
+    notes = []
+    if replicas:
+        notes.append(
+            f"{runtime} has no replicas of single stages, so {listing(replicas)} would do nothing, and the period of "
+            "the plan is not reached"
+        )
+    if again:
+        notes.append(f"the format does not state that the stages on {listing(again)} compute outputs again")
+    return tuple(notes)
 
 
 def document_of(imported: Imported) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from placeopt.bridges.exporters import hardware
-from placeopt.bridges.exporters.exported import Exported, ExportRequest
+from placeopt.bridges.exporters.exported import Exported, ExportRequest, stage_notes
 from placeopt.bridges.exporters.layers import WHOLE, LayerPlan, layer_plan
 from placeopt.bridges.exporters.number_patterns import number_options
 from placeopt.bridges.importers.language_models.gguf_files import read_gguf
@@ -103,6 +103,7 @@ def export(request: ExportRequest) -> Exported:
     cpus = [name for name, buffer in zip(request.problem.device_names, buffers, strict=True) if buffer == CPU]
     if len(cpus) > 1:
         notes.append(f"llama.cpp has one CPU device, which stands for {listing(cpus)}")
+    notes += stage_notes(request.problem, request.schedule, "llama.cpp")
     arguments += ["-ot", ",".join(map(str, rules))]
     return Exported(shlex.join(arguments) + "\n", tuple(notes))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from placeopt.bridges.exporters import hardware
-from placeopt.bridges.exporters.exported import Exported, ExportRequest, document_of
+from placeopt.bridges.exporters.exported import Exported, ExportRequest, document_of, stage_notes
 from placeopt.bridges.importers.imported import Imported
 from placeopt.bridges.pytorch.section import PlacedModel, TorchTask, placed_model
 from placeopt.errors import UsageError, counted, listing, visible
@@ -71,6 +71,7 @@ def export_device_map(request: ExportRequest) -> Exported:
     """The device map as JSON."""
     model = placed_model(request.problem, request.schedule, request.document)
     found, notes = _device_map(model, torch_devices(request.problem, request.providers, "--provider"))
+    notes += stage_notes(request.problem, request.schedule, "accelerate")
     return Exported(json.dumps(found, indent=1) + "\n", notes)
 
 
@@ -78,6 +79,7 @@ def export_split_spec(request: ExportRequest) -> Exported:
     """The stages as JSON."""
     model = placed_model(request.problem, request.schedule, request.document)
     found, notes = _split_spec(model, torch_devices(request.problem, request.providers, "--provider"))
+    notes += stage_notes(request.problem, request.schedule, "torch.distributed.pipelining")
     return Exported(json.dumps(found, indent=1) + "\n", notes)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from placeopt.bridges.exporters.exported import Exported, ExportRequest
+from placeopt.bridges.exporters.exported import Exported, ExportRequest, stage_notes
 from placeopt.bridges.exporters.hardware import is_cpu
 from placeopt.bridges.exporters.layers import broken_order, layer_plan
 from placeopt.errors import UsageError
@@ -65,6 +65,7 @@ def export(request: ExportRequest) -> Exported:
     partition = ",".join(str(count) for _, count in stages)
     prefix = f"CUDA_VISIBLE_DEVICES={visible} " if visible else ""
     lines.append(f"{prefix}VLLM_PP_LAYER_PARTITION={partition} vllm serve MODEL --pipeline-parallel-size {len(stages)}")
+    notes += stage_notes(request.problem, request.schedule, "vLLM")
     return Exported("\n".join(lines) + "\n", tuple(notes))
 
 

@@ -6,8 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from placeopt.errors import UsageError, counted, listing, visible
+from placeopt.errors import UsageError, alternatives, counted, listing, visible
 from placeopt.io.files import StrPath
+
+OBJECTIVES = ("makespan", "period")
+"""Objectives of imported problems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +38,20 @@ class ImportOptions:
     """Number of tokens in the context of a language model."""
     phase: str | None = None
     """Phase of a language model: `prefill` or `decode`."""
+    objective: str | None = None
+    """Objective of the problem: `makespan` or `period`."""
 
     def __post_init__(self) -> None:
         if self.name is not None and not self.name.strip():
             raise UsageError("the name of the problem is empty; expected a name")
+        if self.objective is not None and self.objective not in OBJECTIVES:
+            wrong = visible(str(self.objective))
+            raise UsageError(f"{wrong} is not an objective of an import{alternatives(wrong, OBJECTIVES)}")
+
+    @property
+    def pipelined(self) -> bool:
+        """Whether the problem is a pipeline."""
+        return self.objective == "period"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

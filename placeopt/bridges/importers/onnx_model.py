@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from placeopt.bridges.costs.onnx_nodes import SizedNode
 from placeopt.bridges.costs.onnx_rules import cost_of
+from placeopt.bridges.documents import pipeline_rules
 from placeopt.bridges.importers.imported import Imported, ImportOptions, check_precision
 from placeopt.bridges.importers.operator_graph import OperatorGraph
 from placeopt.bridges.importers.sample import Sample
@@ -87,7 +88,8 @@ def read(source: StrPath | ModelProto, options: ImportOptions) -> Imported:
             source=_source(model, options),
             operators=converter.operators(),
         )
-        return graph.imported(network, options.resolution, model.file, (*notes, *converter.notes()))
+        rules = pipeline_rules() if options.pipelined else None
+        return graph.imported(network, options.resolution, model.file, (*notes, *converter.notes()), rules)
 
 
 def from_onnx(
@@ -99,6 +101,7 @@ def from_onnx(
     precision: str | None = None,
     name: str | None = None,
     resolution: str | None = None,
+    objective: str = "makespan",
 ) -> Imported:
     """Convert an ONNX model to a problem document.
 
@@ -119,6 +122,8 @@ def from_onnx(
         Name of the problem. Default: the name of the file, or of the graph.
     resolution
         Length of a tick, such as `10 ns`.
+    objective
+        `makespan`, or `period` for a pipeline with contiguous stages.
 
     Returns
     -------
@@ -146,6 +151,7 @@ def from_onnx(
         batch=batch,
         dims=dims or {},
         precision=precision,
+        objective=objective,
     )
     return read(model, options)
 

@@ -27,11 +27,17 @@ class OperatorGraph:
     description: str = ""
 
     def imported(
-        self, network: Mapping[str, Any], resolution: str | None, file: str | None, notes: Iterable[str] = ()
+        self,
+        network: Mapping[str, Any],
+        resolution: str | None,
+        file: str | None,
+        notes: Iterable[str] = (),
+        pipeline: Mapping[str, Any] | None = None,
     ) -> Imported:
         """Return the problem document on a network, after compiling it once, and notes about guessed operators.
 
-        Outputs are activations, which are freed after their last use. Therefore the memory model is `peak`.
+        Outputs are activations, which are freed after their last use. Therefore the memory model is `peak`, except in
+        pipelines, which do not support it.
 
         Parameters
         ----------
@@ -39,6 +45,8 @@ class OperatorGraph:
             A mapping with `devices` and perhaps `links`.
         file
             The file of the model, for messages; None for a model in memory.
+        pipeline
+            The section `pipeline` for the objective `period`; None for the makespan.
 
         Raises
         ------
@@ -52,7 +60,8 @@ class OperatorGraph:
             source=self.source,
             description=self.description,
             resolution=resolution,
-            memory_model="peak",
+            memory_model="peak" if pipeline is None else "sum",
+            pipeline=pipeline,
         )
         problem = None
         try:

@@ -36,25 +36,25 @@ IMPORTERS: dict[str, Importer] = {
         "language models of llama.cpp, .gguf (extra gguf)",
         gguf.recognises,
         gguf.read,
-        frozenset({"network", "batch", "level", "context", "phase"}),
+        frozenset({"network", "batch", "level", "context", "phase", "objective"}),
     ),
     hf_config.NAME: Importer(
         "language models of Hugging Face, config.json",
         hf_config.recognises,
         hf_config.read,
-        frozenset({"network", "batch", "level", "precision", "context", "phase"}),
+        frozenset({"network", "batch", "level", "precision", "context", "phase", "objective"}),
     ),
     onnx_model.NAME: Importer(
         "ONNX models, .onnx (extra onnx)",
         onnx_model.recognises,
         onnx_model.read,
-        frozenset({"network", "batch", "dims", "precision"}),
+        frozenset({"network", "batch", "dims", "precision", "objective"}),
     ),
     torch_export.NAME: Importer(
         "PyTorch models, saved by torch.export.save, .pt2 (extra torch)",
         torch_export.recognises,
         torch_export.read,
-        frozenset({"network", "batch", "dims", "level", "precision"}),
+        frozenset({"network", "batch", "dims", "level", "precision", "objective"}),
     ),
     wfformat.NAME: Importer(
         "scientific workflows in WfFormat 1.5 and 1.6 (WfCommons), JSON",
@@ -66,6 +66,7 @@ IMPORTERS: dict[str, Importer] = {
         "layer graphs of Tarnawski et al. 2020, JSON",
         dnn_partitioning.recognises,
         dnn_partitioning.read,
+        frozenset({"objective"}),
     ),
     stg.NAME: Importer(
         "task graphs of the Standard Task Graph Set (Tobita and Kasahara 2002)",
@@ -101,6 +102,7 @@ OPTIONS = {
     "precision": "--precision",
     "context": "--context",
     "phase": "--phase",
+    "objective": "--objective",
 }
 """The option of the command line for each field of ImportOptions that depends on the format."""
 

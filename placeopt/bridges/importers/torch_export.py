@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from placeopt.bridges.documents import pipeline_rules
 from placeopt.bridges.extras import require
 from placeopt.bridges.importers.imported import Imported, ImportOptions, check_precision
 from placeopt.bridges.importers.operator_graph import OperatorGraph
@@ -73,6 +74,7 @@ def from_torch(
     shared: str = "colocate",
     optimizer_bytes_per_parameter: int = 0,
     resolution: str | None = None,
+    objective: str = "makespan",
 ) -> Imported:
     """Convert a PyTorch model to a problem document.
 
@@ -108,6 +110,9 @@ def from_torch(
         Bytes of the state of the optimiser for each trained parameter, such as 8 for Adam in fp32.
     resolution
         Length of a tick, such as `"10 ns"`.
+    objective
+        `"makespan"`, or `"period"` for a pipeline with contiguous stages. In training, replicas synchronise the
+        gradients of the parameters.
 
     Returns
     -------
@@ -149,6 +154,7 @@ def from_torch(
             batch=batch,
             dims=dict(dims or {}),
             precision=precision,
+            objective=objective,
         )
         imported = _imported(
             program,
@@ -207,9 +213,10 @@ def _imported(
     with_stacks(graph)
     coarse = at_level(graph, chosen)
     network, notes = network_of(options.network)
-    operators, shared_notes = operators_of(coarse, shared, optimizer_bytes)
+    rules = pipeline_rules(training=training) if options.pipelined else None
+    operators, shared_notes = operators_of(coarse, shared, optimizer_bytes, gradients=options.pipelined)
     name = options.name or "model"
-    result = OperatorGraph(name, source, operators).imported(network, options.resolution, file)
+    result = OperatorGraph(name, source, operators).imported(network, options.resolution, file, pipeline=rules)
     guesses = result.notes
     if guesses and coarse is not graph:  # the share of single operators, regardless of the level
         single = OperatorGraph(name, source, operators_of(graph, shared)[0])

@@ -79,13 +79,18 @@ def at_level(graph: KernelGraph, level: Level) -> KernelGraph:
     return coarse
 
 
-def operators_of(graph: KernelGraph, shared: str, optimizer_bytes: int = 0) -> tuple[list[Operator], tuple[str, ...]]:
+def operators_of(
+    graph: KernelGraph, shared: str, optimizer_bytes: int = 0, *, gradients: bool = False
+) -> tuple[list[Operator], tuple[str, ...]]:
     """The operators of a graph, with weights as resident memory, and notes about shared weights.
 
     Parameters
     ----------
     shared
         `colocate` puts the readers of a parameter on one device; `copy` gives each of them a copy.
+    gradients
+        Whether every backward task states a forward task, and forward tasks state the bytes of gradients that replicas
+        synchronise, as pipelines need it.
     """
     operators = [_operator(graph, kernel) for kernel in graph.kernels]
     names = [kernel.name for kernel in graph.kernels]
@@ -124,6 +129,9 @@ def operators_of(graph: KernelGraph, shared: str, optimizer_bytes: int = 0) -> t
             operator.keys["colocate"] = found[0] if len(found) == 1 else found
         if kernel.forward is not None and kernel.forward in known:
             operator.keys["backward_of"] = kernel.forward
+    if gradients:
+        _complete_backward(graph, operators)
+        _state_gradients(graph, operators)
     notes = []
     if colocated:
         notes.append(
@@ -137,6 +145,44 @@ def operators_of(graph: KernelGraph, shared: str, optimizer_bytes: int = 0) -> t
             f"together {size_text(extra)} more"
         )
     return operators, tuple(notes)
+
+
+def _complete_backward(graph: KernelGraph, operators: Sequence[Operator]) -> None:
+    """Give backward tasks without a forward task, such as those of views, that of a neighbour.
+
+    Neighbours are backward tasks: consumers first, which compute the gradient of the tensor that was viewed, then
+    producers.
+    """
+    predecessors = graph.predecessors()
+    successors: list[list[int]] = [[] for _ in operators]
+    for k, earlier in enumerate(predecessors):
+        for other in earlier:
+            successors[other].append(k)
+    behind = [kernel.forward is not None for kernel in graph.kernels]
+    for near, tasks in ((successors, reversed(range(len(operators)))), (predecessors, iter(range(len(operators))))):
+        for k in tasks:
+            keys = operators[k].keys
+            found = [operators[other].keys.get("backward_of") for other in near[k] if behind[other]]
+            known = next((name for name in found if name is not None), None)
+            if behind[k] and "backward_of" not in keys and known is not None:
+                keys["backward_of"] = known
+
+
+def _state_gradients(graph: KernelGraph, operators: Sequence[Operator]) -> None:
+    """Give each forward task with a backward task the gradients of the parameters that it reads first.
+
+    Without this key, a task would synchronise all its resident memory, constants and frozen parameters included.
+    """
+    users = _users(graph)
+    trained = dict.fromkeys(each.keys["backward_of"] for each in operators if "backward_of" in each.keys)
+    bytes_of = dict.fromkeys(trained, 0)
+    for name in graph.gradients:
+        reader = next((operators[k].name for k in users.get(name, []) if operators[k].name in trained), None)
+        if reader is not None:
+            bytes_of[reader] += graph.weights[name].bytes
+    for operator in operators:
+        if operator.name in trained:
+            operator.keys["gradient"] = bytes_of[operator.name]
 
 
 def _users(graph: KernelGraph) -> dict[str, list[int]]:

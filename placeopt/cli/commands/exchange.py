@@ -48,6 +48,12 @@ def import_file(
     phase: Annotated[
         str | None, typer.Option("--phase", help="Phase of a language model: `prefill` or `decode`.")
     ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            "--objective", help="`period`: the throughput of a pipeline of runs, instead of the `makespan` of one run."
+        ),
+    ] = None,
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the problem; by default taken from the file.")
     ] = None,
@@ -87,6 +93,7 @@ def import_file(
         precision=precision,
         context=context,
         phase=phase,
+        objective=objective,
     )
     imported = read(file, format, options)
     write_document(imported.document, out)

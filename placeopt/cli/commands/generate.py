@@ -27,13 +27,22 @@ Options = Annotated[bool, typer.Option("--options", help="List the options for -
 def model(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="The model; without it, list all models.")] = None,
     sets: Sets = None,
+    training: Annotated[
+        bool, typer.Option("--training", help="Add the loss and the backward tasks; the same as --set training=true.")
+    ] = False,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            "--objective", help="`period`: the throughput of a pipeline of runs, instead of the `makespan` of one run."
+        ),
+    ] = None,
     network: Network = None,
     network_sets: NetworkSets = None,
     options: Options = False,
     out: DocumentFile = None,
 ) -> None:
     """Generate the operator graph of a model with computed FLOPs, bytes, activations and weights."""
-    from placeopt.generate.models import MODELS, model_document
+    from placeopt.generate.models import MODELS, model_document, pipeline_sections
 
     if name is None:
         for known in MODELS.values():
@@ -45,8 +54,16 @@ def model(
             typer.echo(f"{option} = {field.default}\n    {' '.join((field.description or '').split())}")
         return
     check_targets(("--out", out))
-    document = model_document(chosen, **assignments(sets))
-    write_document(_placed(document, network, network_sets), out)
+    chosen_options: dict[str, Any] = dict(assignments(sets))
+    for key, value in (("training", training or None), ("objective", objective)):
+        if value is not None and key in chosen_options:
+            raise UsageError(f"--{key} and --set {key}={chosen_options[key]} both state {key}; expected one of them")
+        if value is not None:
+            chosen_options[key] = value
+    document = model_document(chosen, **chosen_options)
+    pipelined = chosen_options.get("objective") == "period"
+    sections = pipeline_sections(training=MODELS[chosen].options(**chosen_options).training) if pipelined else {}
+    write_document(_placed(document, network, network_sets, sections), out)
 
 
 @app.command()
@@ -111,14 +128,17 @@ def devices(
     write_document(network_document(name, **_values(sets)), out)
 
 
-def _placed(document: dict[str, Any], network: str | None, sets: list[str] | None) -> dict[str, Any]:
+def _placed(
+    document: dict[str, Any], network: str | None, sets: list[str] | None, sections: dict[str, Any]
+) -> dict[str, Any]:
+    """Return a problem with the network and further sections, or the tasks alone without a network."""
     from placeopt.generate.networks import combine, network_document
 
     if network is None:
         if sets:
             raise UsageError("--set-network needs --network")
         return document
-    return combine(document, network_document(network, **_values(sets)))
+    return combine(document, network_document(network, **_values(sets)), **sections)
 
 
 def _list_options(function: Any) -> None:

@@ -35,9 +35,9 @@ def pipeline_rules(
     gradient = _gradient(tasks, forward, resident, scales)
     if not wanted:
         if spec.pipeline is not None and not issues.touch("objective"):
-            issues.add("pipeline needs the objective period", ("pipeline",))
+            issues.add("needs the objective period", ("pipeline",))
         elif own and not issues.touch("objective"):
-            issues.add("pipeline needs the objective period", ("devices", next(iter(own)), "pipeline"))
+            issues.add("needs the objective period", ("devices", next(iter(own)), "pipeline"))
         return None
     _check(spec, tasks, stated, rows, index, issues)
     if len(issues):
@@ -129,11 +129,9 @@ def _check(
     if spec.memory_model != "sum":
         issues.add(f"{spec.memory_model} is not supported with period; expected sum", ("memory_model",))
     for name, task in tasks.items():
-        for key in ("release", "deadline"):
+        for key, what in (("release", "a release time"), ("deadline", "a deadline")):
             if getattr(task, key) is not None:
-                issues.add(
-                    f"a {key} time is not supported with period, where runs follow each other", ("tasks", name, key)
-                )
+                issues.add(f"{what} is not supported with period, where runs follow each other", ("tasks", name, key))
     if stated.in_flight == "1f1b":
         for d, row in enumerate(rows):
             if row["segments"] != 1:

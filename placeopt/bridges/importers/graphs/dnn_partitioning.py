@@ -17,6 +17,11 @@ format advises against) and then have transfers of their own.
 A cost is a time, so payloads represent picoseconds: a link of 1 TB/s takes one picosecond per byte. Times are rounded
 to the nearest picosecond (the floats of these files have noise in the sixteenth digit). The compiler rounds them up to
 ticks, so that an objective exceeds that of the file by less than a tick per task and transfer.
+
+With the objective `period`, the load of an accelerator counts its computing and the costs of all outputs that it sends
+or receives, each output once; a CPU only computes (section 3 of the paper). In training graphs, `isBackwardNode` marks
+backward nodes. Their forward node has the same `colorClass`. Edges between backward nodes have the direction of those
+between their forward nodes, although gradients flow in the opposite direction. Loads do not depend on it.
 """
 
 from __future__ import annotations
@@ -54,10 +59,15 @@ def recognises(sample: Sample) -> bool:
 
 def read(path: StrPath, options: ImportOptions) -> Imported:
     """Read a file in this format; see `read_dnn_partitioning`."""
-    return Imported(read_dnn_partitioning(path, name=options.name, resolution=options.resolution or "1 ns"))
+    resolution = options.resolution or "1 ns"
+    return Imported(
+        read_dnn_partitioning(path, name=options.name, resolution=resolution, objective=options.objective or "makespan")
+    )
 
 
-def read_dnn_partitioning(path: StrPath, *, name: str | None = None, resolution: str = "1 ns") -> dict[str, Any]:
+def read_dnn_partitioning(
+    path: StrPath, *, name: str | None = None, resolution: str = "1 ns", objective: str = "makespan"
+) -> dict[str, Any]:
     """Read a file in this format as a spec document for `placeopt.compile`.
 
     Parameters
@@ -66,15 +76,20 @@ def read_dnn_partitioning(path: StrPath, *, name: str | None = None, resolution:
         Name of the problem; by default the file name without its ending.
     resolution
         Length of a tick.
+    objective
+        `makespan` or `period`.
 
     Raises
     ------
     DocumentError
         If the file cannot be read or is not a valid graph; lists every issue with its position.
+    UsageError
+        If the objective is another one.
     """
+    pipelined = ImportOptions(objective=objective).pipelined
     with collection_paused():
         file = JsonFile(path, "an object with maxSizePerFPGA, maxFPGAs, maxCPUs, nodes and edges")
-        return _Reader(file).document(Path(path).stem if name is None else name, resolution)
+        return _Reader(file, pipelined).document(Path(path).stem if name is None else name, resolution)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +110,9 @@ def _rounded(time: float) -> float | int:
 class _Reader:
     """Converts one file to a document."""
 
-    def __init__(self, file: JsonFile) -> None:
+    def __init__(self, file: JsonFile, pipelined: bool) -> None:
         self._file = file
+        self._pipelined = pipelined
 
     def document(self, name: str, resolution: str) -> dict[str, Any]:
         """The document; raises a DocumentError that lists every issue."""
@@ -113,7 +129,10 @@ class _Reader:
         entries, edges = (file.list(self._stated(data, (), key, "a list"), key) for key in ("nodes", "edges"))
         nodes = self._nodes(entries, sound, accelerators, cpus)
         self._edges(edges, nodes)
+        pairs = self._backward(entries, nodes) if self._pipelined else {}
         file.check()
+        for node, forward in pairs.items():
+            nodes[node].task["backward_of"] = nodes[forward].name
         devices: dict[str, Any] = {}
         overrides = []
         if accelerators:
@@ -121,7 +140,14 @@ class _Reader:
             overrides.append({"between": ["accelerator", "accelerator"], "bandwidth": "500 GB/s"})
         if cpus:
             devices["cpu"] = {"count": cpus}
-        if accelerators and cpus:
+        links: dict[str, Any] = {"overrides": overrides}
+        rules: dict[str, Any] = {}
+        if self._pipelined:
+            links = {"default": {"bandwidth": "1 TB/s"}}
+            rules = {"objective": "period", "pipeline": {"stages": "contiguous", "multicast": True}}
+            if cpus:
+                devices["cpu"]["pipeline"] = {"transfers": "free"}
+        elif accelerators and cpus:
             overrides.append({"between": ["accelerator", "cpu"], "bandwidth": "1 TB/s"})
         return {
             "placeopt": 1,
@@ -131,7 +157,8 @@ class _Reader:
             "resolution": resolution,
             "units": {"time": "ms"},
             "devices": devices,
-            "links": {"overrides": overrides},
+            "links": links,
+            **rules,
             "tasks": {node.name: node.task for node in nodes.values()},
         }
 
@@ -175,6 +202,20 @@ class _Reader:
                 task["colocate"] = f"class {colour}"
             nodes[number] = _Node(row, entry["name"] if by_name else str(number), task)
         return nodes
+
+    def _backward(self, entries: list[Any], nodes: dict[int, _Node]) -> dict[int, int]:
+        """The forward node of each backward node: the first one of its class; none if the class has none."""
+        forward: dict[int, int] = {}
+        backward: dict[int, int] = {}
+        for number, node in nodes.items():
+            entry = entries[node.row]
+            colour = entry.get("colorClass")
+            stated = entry.get("isBackwardNode") is not None
+            if stated and self._flag(entry, ("nodes", node.row), "isBackwardNode"):
+                backward[number] = colour
+            elif colour is not None:
+                forward.setdefault(colour, number)
+        return {number: forward[colour] for number, colour in backward.items() if colour in forward}
 
     def _edges(self, entries: list[Any], nodes: dict[int, _Node]) -> None:
         """Set `output` and `after` of the nodes' tasks."""

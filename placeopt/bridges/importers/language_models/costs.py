@@ -39,6 +39,8 @@ class Load:
     """Sequences."""
     context: int
     """Tokens of each sequence: in the KV cache, the current one included, or in the prompt."""
+    runs: int = 1
+    """Runs under way in a pipeline, each with the KV cache of its own sequences."""
 
     @property
     def tokens(self) -> int:
@@ -187,14 +189,14 @@ class _Chain:
             guessed=block.guessed,
         )
         if attends and block.shape is not None:
-            flops, traffic, resident = self._attended(block.shape)
+            flops, traffic, cache = self._attended(block.shape)
             operator.flops += flops
             operator.traffic += traffic
-            operator.resident += resident
+            operator.resident += cache * self._load.runs
         return operator
 
     def _attended(self, shape: Attention) -> tuple[int, int, int]:
-        """Work and traffic of attention to a context, and bytes of the cache."""
+        """Work and traffic of attention to a context, and bytes of the cache of a run."""
         batch, context = self._load.batch, self._load.context
         span = context if shape.window is None else min(context, shape.window)
         cache = shape.cached * span * batch * self._model.activation

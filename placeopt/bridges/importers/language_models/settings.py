@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from placeopt.bridges.documents import pipeline_rules
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.language_models.costs import LEVELS, PHASES, Load, operators
 from placeopt.bridges.importers.language_models.transformer import Transformer
 from placeopt.bridges.importers.operator_graph import OperatorGraph
-from placeopt.bridges.networks import network_of
-from placeopt.errors import UsageError, alternatives
+from placeopt.bridges.networks import device_count, network_of
+from placeopt.errors import UsageError, alternatives, counted
 from placeopt.io.files import StrPath
 
 DEFAULT_CONTEXT = 4096
@@ -47,12 +48,19 @@ def imported(
         notes.append(f"the context is {context:,} tokens; --context states another")
     elif longest is not None and context > longest:
         notes.append(f"the context of {context:,} tokens is longer than the {longest:,} tokens that the model supports")
-    load = Load(phase, options.batch or 1, context)
+    network, about = network_of(options.network)
+    runs = device_count(network) if options.pipelined and model.causal else 1
+    if runs > 1:
+        notes.append(
+            f"the KV cache is that of {runs} runs with {counted(options.batch or 1, 'sequence')} each: one "
+            "run for each device"
+        )
+    load = Load(phase, options.batch or 1, context, runs)
     graph = OperatorGraph(
         options.name or model.name,
         f"{Path(path).name}, {format}",
         operators(model, load, level),
         f"{model.parameters:,} parameters; {phase} with batch {load.batch} and a context of {context:,} tokens",
     )
-    network, about = network_of(options.network)
-    return graph.imported(network, options.resolution, str(path), (*notes, *about))
+    rules = pipeline_rules() if options.pipelined else None
+    return graph.imported(network, options.resolution, str(path), (*notes, *about), rules)
