@@ -1,0 +1,164 @@
+"""From divisions and states of a search to placements with stages, and back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from placeopt.model.arrays import Int
+from placeopt.model.pipeline import UNBOUNDED
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule, Stages
+from placeopt.model.stages import backward, rules
+from placeopt.simulation.pipelines import periodic_schedule
+
+from ._assessment import assessed
+from ._contraction import Nodes, contracted
+from ._division import Division
+from ._moves import State, rebuild
+from ._units import Units, units_of
+
+REPEATS = 2
+"""Places of a device whose number of stages is not limited, in a pipeline where stages count."""
+
+SCALE_FREE = 1.0
+
+
+class View(NamedTuple):
+    """A problem as units; `nodes` is None if stages are free."""
+
+    problem: Problem
+    nodes: Nodes | None
+    unit: Int  # (n,) unit of each task
+    units: Units
+
+
+class Point(NamedTuple):
+    """A placement with stages, and its period."""
+
+    period: int
+    device: Int
+    stages: Stages
+
+
+def view_of(problem: Problem) -> View:
+    """Return a problem as units."""
+    nodes = contracted(problem) if rules(problem).numbered else None
+    return View(problem, nodes, problem.group if nodes is None else nodes.node, units_of(problem, nodes))
+
+
+def divided_point(view: View, division: Division) -> Point | None:
+    """Return the placement of a division, None if it is not valid."""
+    m, k = view.problem.n_devices, len(view.units.fixed)
+    home, number, leader = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64), np.arange(m)
+    again = np.zeros(m, dtype=np.int64)
+    for stage, (members, team, redone) in enumerate(division.stages):
+        home[members], number[members] = team[0], stage
+        leader[team], again[team[0]] = team[0], int(redone)
+    return _point(view, home, number, len(division.stages), leader, again)
+
+
+def state_point(view: View, state: State) -> Point | None:
+    """Return the placement of the best state of a search, None if it is not valid."""
+    home = state.best_home[state.best_place]
+    return _point(
+        view, home, state.best_place, len(state.home), state.best_leader.copy(), state.best_again * (home_used(home, state))
+    )
+
+
+def home_used(home: Int, state: State) -> Int:
+    """(m,) 1 for each device that has units."""
+    used = np.zeros(len(state.leader), dtype=np.int64)
+    used[home] = 1
+    return used
+
+
+def _point(view: View, home: Int, number: Int, count: int, leader: Int, again: Int) -> Point | None:
+    problem = view.problem
+    device, ahead, m = home[view.unit], number[view.unit], problem.n_devices
+    if view.nodes is None:
+        ahead, count = device, m
+    behind = 2 * count - 1 - ahead if view.nodes is not None and view.nodes.opposite else count + ahead
+    label = np.where(backward(problem), behind, ahead)
+    if view.nodes is not None and (label[problem.edge_source] > label[problem.edge_target]).any():
+        return None
+    if view.nodes is not None:
+        label = np.unique(label, return_inverse=True)[1].astype(np.int64)
+    stages = Stages(label, leader, again, np.zeros(m, dtype=np.int64))
+    value = assessed(problem, device, stages)
+    return None if value is None else Point(value, device, stages)
+
+
+def schedule_of(view: View, point: Point) -> Schedule:
+    """Return the periodic schedule of a placement."""
+    return periodic_schedule(view.problem, point.device, point.stages)
+
+
+def new_state(view: View, point: Point, seed: int) -> State | None:
+    """Return the state of a placement, None if its stages are not a sequence of places."""
+    problem, units = view.problem, view.units
+    m, k, x = problem.n_devices, len(units.fixed), len(units.producer)
+    device = np.zeros(k, dtype=np.int64)
+    device[view.unit] = point.device
+    if view.nodes is None:
+        place, homes = device, np.arange(m)
+    else:
+        stage = np.zeros(k, dtype=np.int64)
+        ahead = point.stages.number
+        top = int(ahead.max(initial=0))
+        behind = backward(problem)
+        if view.nodes.opposite:
+            mirrored = top - ahead
+        else:
+            mirrored = ahead
+        stage[view.unit[behind]] = mirrored[behind]
+        stage[view.unit[~behind]] = ahead[~behind]
+        place, homes = _places(problem, device, stage)
+    leader, again = point.stages.leader.copy(), point.stages.recompute.copy()
+    number, real = np.zeros(7, dtype=np.int64), np.zeros(3)
+    number[0] = seed % (2**31 - 2) + 1
+    number[3] = min(max(k // 8, 4), 256)
+    wide = (x, m) if units.recompute else (1, 1)
+    state = State(
+        place=place, home=homes, leader=leader, team=np.zeros(m, dtype=np.int64), again=again,
+        consumers=np.zeros((x, m), dtype=np.int64), entering=np.zeros(wide, dtype=np.int64),
+        load=np.zeros((11, m), dtype=np.int64), filled=np.zeros((len(homes), 2), dtype=np.int64),
+        moved=np.zeros((2, k + 1), dtype=np.int64), mark=np.zeros(k, dtype=np.int64),
+        best_place=place.copy(), best_home=homes.copy(), best_leader=leader.copy(), best_again=again.copy(),
+        number=number, real=real,
+    )  # fmt: skip
+    steps = k * m + int(len(units.touched)) * m
+    rebuild.select(steps)(units, state)
+    return state
+
+
+def _places(problem: Problem, device: Int, stage: Int) -> tuple[Int, Int]:
+    """(k,) the place of each unit, and (l,) the device of each place.
+
+    Places of used stages keep their order; idle devices, and further places of devices that may have several stages,
+    come between them.
+    """
+    m = problem.n_devices
+    limit = np.minimum(rules(problem).segments, UNBOUNDED)
+    most = np.where(limit == UNBOUNDED, REPEATS, np.minimum(limit, 2 * m)).tolist()
+    label, place = np.unique(stage, return_inverse=True)
+    owner = np.zeros(len(label), dtype=np.int64)
+    owner[place] = device
+    line = owner.tolist()
+    used = np.bincount(owner, minlength=m).tolist()
+    homes: list[int] = []
+    at = []
+    idle = [d for d in range(m) if used[d] == 0]
+    # Idle devices once between the used ones, and what is left over at the end, so that any stage may split.
+    for position, d in enumerate(line):
+        at.append(len(homes))
+        homes.append(d)
+        if idle and (position + 1) * len(idle) // max(len(line), 1) > position * len(idle) // max(len(line), 1):
+            count = (position + 1) * len(idle) // len(line) - position * len(idle) // len(line)
+            start = position * len(idle) // len(line)
+            homes += idle[start : start + count]
+    held = [homes.count(d) for d in range(m)]
+    for round_ in range(max(most, default=1)):
+        homes += [d for d in range(m) if held[d] + round_ < most[d] and held[d] > 0]
+    return np.array(at, dtype=np.int64)[place.reshape(-1)], np.array(homes, dtype=np.int64)
