@@ -32,6 +32,8 @@ BUSY, AGAIN, SENT, RECEIVED, ENTERING, FIXED, KEPT, SOURCE, GRADIENT, AHEAD, BEH
 """Rows of `State.load`: ticks, ticks of outputs computed again, sent and received ticks, received bytes for forward
 tasks of training, bytes by kind, and numbers of forward and backward tasks."""
 
+ROWS = 11
+
 MODULUS = 2**31 - 1
 
 
@@ -48,7 +50,6 @@ class State(NamedTuple):
     load: Int  # (11, m)
     filled: Int  # (l, 2) forward and backward tasks of each place
     moved: Int  # (2, k) units that a move has moved, and their places before
-    mark: Int  # (k,) buffer
     best_place: Int
     best_home: Int
     best_leader: Int
@@ -160,11 +161,10 @@ def assess(units: Units, state: State) -> float:
     for back in range(places):
         p = places - 1 - back
         d = state.home[p]
-        first = p if units.ordered else d
         # A device with several places counts once, at the last of them: only `1f1b` depends on the order, and it allows
         # one place.
         counted = False
-        for other in range(first + 1, places):
+        for other in range(p + 1, places):
             counted = counted or state.home[other] == d
         if counted:
             continue

@@ -16,13 +16,14 @@ from placeopt.simulation.pipelines import periodic_schedule
 from ._assessment import assessed
 from ._contraction import Nodes, contracted
 from ._division import Division
-from ._moves import State, rebuild
+from ._moves import LONGEST, ROWS, SEED, State, rebuild
 from ._units import Units, units_of
+
+MOST_MOVED = 256
+"""Most units that a move takes along."""
 
 REPEATS = 2
 """Places of a device whose number of stages is not limited, in a pipeline where stages count."""
-
-SCALE_FREE = 1.0
 
 
 class View(NamedTuple):
@@ -35,9 +36,10 @@ class View(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A placement with stages, and its period."""
+    """A placement with stages, its period, and the number of the stage of each unit (k,), or its device."""
 
     period: int
+    number: Int
     device: Int
     stages: Stages
 
@@ -62,16 +64,10 @@ def divided_point(view: View, division: Division) -> Point | None:
 def state_point(view: View, state: State) -> Point | None:
     """Return the placement of the best state of a search, None if it is not valid."""
     home = state.best_home[state.best_place]
+    used = np.bincount(home, minlength=len(state.leader)) > 0
     return _point(
-        view, home, state.best_place, len(state.home), state.best_leader.copy(), state.best_again * (home_used(home, state))
+        view, home, state.best_place.copy(), len(state.home), state.best_leader.copy(), state.best_again * used
     )
-
-
-def home_used(home: Int, state: State) -> Int:
-    """(m,) 1 for each device that has units."""
-    used = np.zeros(len(state.leader), dtype=np.int64)
-    used[home] = 1
-    return used
 
 
 def _point(view: View, home: Int, number: Int, count: int, leader: Int, again: Int) -> Point | None:
@@ -87,7 +83,7 @@ def _point(view: View, home: Int, number: Int, count: int, leader: Int, again: I
         label = np.unique(label, return_inverse=True)[1].astype(np.int64)
     stages = Stages(label, leader, again, np.zeros(m, dtype=np.int64))
     value = assessed(problem, device, stages)
-    return None if value is None else Point(value, device, stages)
+    return None if value is None else Point(value, number, device, stages)
 
 
 def schedule_of(view: View, point: Point) -> Schedule:
@@ -95,70 +91,49 @@ def schedule_of(view: View, point: Point) -> Schedule:
     return periodic_schedule(view.problem, point.device, point.stages)
 
 
-def new_state(view: View, point: Point, seed: int) -> State | None:
-    """Return the state of a placement, None if its stages are not a sequence of places."""
-    problem, units = view.problem, view.units
-    m, k, x = problem.n_devices, len(units.fixed), len(units.producer)
+def new_state(view: View, point: Point, seed: int) -> State:
+    """Return the state of a placement."""
+    units = view.units
+    m, k, x = view.problem.n_devices, len(units.fixed), len(units.producer)
     device = np.zeros(k, dtype=np.int64)
     device[view.unit] = point.device
-    if view.nodes is None:
-        place, homes = device, np.arange(m)
-    else:
-        stage = np.zeros(k, dtype=np.int64)
-        ahead = point.stages.number
-        top = int(ahead.max(initial=0))
-        behind = backward(problem)
-        if view.nodes.opposite:
-            mirrored = top - ahead
-        else:
-            mirrored = ahead
-        stage[view.unit[behind]] = mirrored[behind]
-        stage[view.unit[~behind]] = ahead[~behind]
-        place, homes = _places(problem, device, stage)
+    place, homes = (device, np.arange(m)) if view.nodes is None else _places(view.problem, device, point.number)
     leader, again = point.stages.leader.copy(), point.stages.recompute.copy()
-    number, real = np.zeros(7, dtype=np.int64), np.zeros(3)
-    number[0] = seed % (2**31 - 2) + 1
-    number[3] = min(max(k // 8, 4), 256)
-    wide = (x, m) if units.recompute else (1, 1)
+    number = np.zeros(7, dtype=np.int64)
+    number[SEED] = seed % (2**31 - 2) + 1
+    number[LONGEST] = min(max(k // 8, 4), MOST_MOVED)
     state = State(
         place=place, home=homes, leader=leader, team=np.zeros(m, dtype=np.int64), again=again,
-        consumers=np.zeros((x, m), dtype=np.int64), entering=np.zeros(wide, dtype=np.int64),
-        load=np.zeros((11, m), dtype=np.int64), filled=np.zeros((len(homes), 2), dtype=np.int64),
-        moved=np.zeros((2, k + 1), dtype=np.int64), mark=np.zeros(k, dtype=np.int64),
+        consumers=np.zeros((x, m), dtype=np.int64),
+        entering=np.zeros((x, m) if units.recompute else (1, 1), dtype=np.int64),
+        load=np.zeros((ROWS, m), dtype=np.int64), filled=np.zeros((len(homes), 2), dtype=np.int64),
+        moved=np.zeros((2, k + 1), dtype=np.int64),
         best_place=place.copy(), best_home=homes.copy(), best_leader=leader.copy(), best_again=again.copy(),
-        number=number, real=real,
+        number=number, real=np.zeros(3),
     )  # fmt: skip
-    steps = k * m + int(len(units.touched)) * m
-    rebuild.select(steps)(units, state)
+    rebuild.select((k + len(units.touched)) * m)(units, state)
     return state
 
 
 def _places(problem: Problem, device: Int, stage: Int) -> tuple[Int, Int]:
-    """(k,) the place of each unit, and (l,) the device of each place.
+    """(k,) the place of each unit, and (l,) the device of each place, for the devices and stages (k,) of the units.
 
-    Places of used stages keep their order; idle devices, and further places of devices that may have several stages,
-    come between them.
+    Stages keep their order. Idle devices come between them, evenly; behind them, further places of devices that may
+    have several stages.
     """
-    m = problem.n_devices
-    limit = np.minimum(rules(problem).segments, UNBOUNDED)
-    most = np.where(limit == UNBOUNDED, REPEATS, np.minimum(limit, 2 * m)).tolist()
+    m, limit = problem.n_devices, rules(problem).segments
+    most = np.where(limit == UNBOUNDED, REPEATS, np.minimum(limit, m)).tolist()
     label, place = np.unique(stage, return_inverse=True)
     owner = np.zeros(len(label), dtype=np.int64)
-    owner[place] = device
+    owner[place.reshape(-1)] = device
     line = owner.tolist()
-    used = np.bincount(owner, minlength=m).tolist()
+    idle = [d for d in range(m) if d not in line]
     homes: list[int] = []
     at = []
-    idle = [d for d in range(m) if used[d] == 0]
-    # Idle devices once between the used ones, and what is left over at the end, so that any stage may split.
     for position, d in enumerate(line):
         at.append(len(homes))
-        homes.append(d)
-        if idle and (position + 1) * len(idle) // max(len(line), 1) > position * len(idle) // max(len(line), 1):
-            count = (position + 1) * len(idle) // len(line) - position * len(idle) // len(line)
-            start = position * len(idle) // len(line)
-            homes += idle[start : start + count]
-    held = [homes.count(d) for d in range(m)]
-    for round_ in range(max(most, default=1)):
-        homes += [d for d in range(m) if held[d] + round_ < most[d] and held[d] > 0]
+        begin, end = (each * len(idle) // len(line) for each in (position, position + 1))
+        homes += [d, *idle[begin:end]]
+    for number in range(1, max(most)):
+        homes += [d for d in range(m) if line.count(d) <= number < most[d]]
     return np.array(at, dtype=np.int64)[place.reshape(-1)], np.array(homes, dtype=np.int64)

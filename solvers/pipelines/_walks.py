@@ -46,8 +46,7 @@ class Walk:
 
     def __init__(self, view: View, start: Point, seed: int) -> None:
         self.view, self.point = view, start
-        state = new_state(view, start, seed)
-        self.state = state
+        self.state = new_state(view, start, seed)
         self.state.real[SCALE] = max(start.period, 1)
         self.state.real[WEIGHT] = 1.0
         self.tried = 0
