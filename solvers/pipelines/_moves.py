@@ -345,7 +345,10 @@ def propose(units: Units, state: State) -> tuple[int, bool]:
             return gather(units, state, v, p, min(state.number[LONGEST], len(state.place)))
         return gather(units, state, v, p, min(4, len(state.place)))
     if kind < 3:
-        moved = cluster(units, state, v, p, min(2 + draw(state, state.number[LONGEST]), len(state.place)))
+        most = 2  # most clusters are small, as moves of large ones take long
+        while most < state.number[LONGEST] and draw(state, 2):
+            most *= 2
+        moved = cluster(units, state, v, p, min(most, len(state.place)))
         return moved, moved > 0
     moved = max(go(units, state, v, p, 0), 0)
     return moved, moved > 0

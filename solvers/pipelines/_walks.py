@@ -23,8 +23,8 @@ class Tuning:
     item: float = 8e-9  # seconds of a move for each item that a unit touches, and each device
     plain: float = 100.0  # factor of plain Python
     chunk: float = 0.05  # seconds between two checks whether to stop
-    hot: tuple[float, ...] = (0.03, 0.01, 0.003, 0.03)  # first temperatures of the coolings
-    cold: float = 1e-5  # last temperature, divided by the first
+    hot: tuple[float, ...] = (0.3, 1.0, 0.1, 1.0)  # first temperatures of the coolings, times the number of units
+    cold: float = 1e-3  # last temperature, divided by the first
     rise: float = 1.3  # factor of the penalty after a chunk that ends above the capacities
     fall: float = 0.9
 
@@ -103,11 +103,11 @@ class Walk:
         return found
 
 
-def coolings(moves: int) -> Iterator[tuple[int, float]]:
+def coolings(view: View, moves: int) -> Iterator[tuple[int, float]]:
     """Yield moves and first temperatures of coolings, each longer than the last."""
     share = np.array([1.0, 2.0, 4.0, 8.0])
     for part, hot in zip(share / share.sum(), TUNING.hot, strict=True):
-        yield max(math.ceil(moves * part), 1), hot
+        yield max(math.ceil(moves * part), 1), hot / max(len(view.units.fixed), 8)
 
 
 __all__ = ["BEST", "PERIOD", "Walk", "coolings", "moves_in"]
