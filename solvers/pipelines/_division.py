@@ -123,7 +123,7 @@ def divide(units: Units, order: Int, line: Line, devices: list[list[int]], below
     work = np.zeros((2, len(units.producer)), dtype=np.int64)
     sums = np.zeros((3, classes), dtype=np.int64)
     steps = len(cut) * len(units.touched)
-    best_division.select(steps)(units, line, order, rank, cut, below, value, origin, move, work, sums)
+    best_division.select(steps)(units, line, order, rank, _parts(units, order), cut, below, value, origin, move, work, sums)
     last = int(value[0].argmin())
     if value[0, last] >= below:
         return None
@@ -144,12 +144,20 @@ def divide(units: Units, order: Int, line: Line, devices: list[list[int]], below
     return Division(int(value[0, last]), found)
 
 
+def _parts(units: Units, order: Int) -> Int:
+    """(k,) parts of about equal work along an order, one for each device: an estimate of the stages of later units."""
+    done = np.cumsum(units.computing.min(axis=1)[order].astype(np.float64))
+    parts = min(len(units.label), 60)
+    return np.minimum((done / max(float(done[-1]), 1.0) * parts).astype(np.int64), parts - 1)
+
+
 @kernel(link_ticks, team_ticks, device_load, allocates=False)
 def best_division(
     units: Units,
     line: Line,
     order: Int,
     rank: Int,
+    part: Int,
     cut: Int,
     below: int,
     value: Int,
@@ -160,7 +168,8 @@ def best_division(
 ) -> None:
     """Fill `value` (b, q) with the least period of the stages from each position on, in each state of the devices.
 
-    `work` (2, x) holds, of the stage that grows, the consumers of an item in it, and which stage they belong to; `sums`
+    An output that several later stages consume is sent to each of them. They are not known, so the `part` of each
+    position counts as its stage. `work` (2, x) holds, of the stage that grows, the consumers of an item in it, and which stage they belong to; `sums`
     (3, c) the computing ticks, those of outputs computed again, and whether a class may not run it.
     """
     last, classes, teams = len(cut) - 1, len(line.device), line.then.shape[2]
@@ -202,18 +211,23 @@ def best_division(
                 x = units.touched[e]
                 p = units.producer[x]
                 ticks = link_ticks(units, units.payload[x], 0, len(units.label) - 1)
-                known = work[0, x] if work[1, x] == j else 0  # bits: consumed here, entering here, sent from here
+                # Bits: consumed here, entering here, sent from here.
+                known = work[0, x] if work[1, x] == j else 0
                 if p == v:
                     if known & 1:
                         received -= ticks
                     if known & 2:
                         entering -= units.payload[x]
+                    mask = 0
                     for f in range(units.consumer_start[x], units.consumer_start[x + 1]):
                         there = rank[units.consumer[f]]
                         if there >= end or there < i:
-                            sent += ticks
+                            mask |= 1 << part[there]
                             known |= 4
-                            break
+                    while mask and (known & 8) == 0:
+                        sent += ticks
+                        mask &= mask - 1
+                        known |= 8 if units.multicast else 0
                 else:
                     inside = i < rank[p] < end
                     fresh = False

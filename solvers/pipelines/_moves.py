@@ -66,10 +66,13 @@ def draw(state: State, below: int) -> int:
 
 
 @kernel(link_ticks, allocates=False)
-def count(units: Units, state: State, x: int, a: int, sign: int) -> None:
-    """Add what an item takes of all devices, if device `a` produces it, or subtract it (sign -1)."""
+def count(units: Units, state: State, x: int, a: int, only: int, sign: int) -> None:
+    """Add what an item takes of all devices, if device `a` produces it, or subtract it (sign -1).
+
+    `only` is the device of its consumer if it has one consumer, else -1.
+    """
     most = total = 0
-    for b in range(len(units.label)):
+    for b in range(max(only, 0), only + 1 if only >= 0 else len(units.label)):
         if b == a or state.consumers[x, b] == 0:
             continue
         ticks = link_ticks(units, units.payload[x], a, b)
@@ -110,10 +113,16 @@ def shift(units: Units, state: State, v: int, p: int) -> None:
         x = units.touched[e]
         produces = units.producer[x] == v
         source = a if produces else state.home[state.place[units.producer[x]]]
-        count(units, state, x, source, -1)
+        first = units.consumer_start[x]
+        lone = units.consumer_start[x + 1] == first + 1
+        only = -1
+        if lone:
+            only = state.home[state.place[units.consumer[first]]] if produces else a
+        count(units, state, x, source, only, -1)
         if produces:
             source = b
         else:
+            only = b if lone else -1
             state.consumers[x, a] -= 1
             state.consumers[x, b] += 1
             if units.recompute:
@@ -122,7 +131,7 @@ def shift(units: Units, state: State, v: int, p: int) -> None:
                         state.entering[x, a] -= units.entering[f]
                         state.entering[x, b] += units.entering[f]
                         break
-        count(units, state, x, source, 1)
+        count(units, state, x, source, only, 1)
 
 
 @kernel(count, take, link_ticks, allocates=False)
@@ -149,7 +158,7 @@ def rebuild(units: Units, state: State) -> None:
             state.consumers[x, d] += 1
             if units.recompute:
                 state.entering[x, d] += units.entering[f]
-        count(units, state, x, state.home[state.place[units.producer[x]]], 1)
+        count(units, state, x, state.home[state.place[units.producer[x]]], -1, 1)
 
 
 @kernel(device_load, team_ticks, allocates=False)
@@ -163,18 +172,19 @@ def assess(units: Units, state: State) -> float:
         d = state.home[p]
         # A device with several places counts once, at the last of them: only `1f1b` depends on the order, and it allows
         # one place.
-        counted = False
-        for other in range(p + 1, places):
-            counted = counted or state.home[other] == d
-        if counted:
-            continue
+        stages = int(state.filled[p, 0] > 0) + int(state.filled[p, 1] > 0)
+        if places > len(units.label):
+            counted = False
+            for other in range(p + 1, places):
+                counted = counted or state.home[other] == d
+            if counted:
+                continue
+            for other in range(p):
+                if state.home[other] == d:
+                    stages += int(state.filled[other, 0] > 0) + int(state.filled[other, 1] > 0)
         r = state.team[d]
         if r == 0:
             continue
-        stages = 0
-        for other in range(places):
-            if state.home[other] == d:
-                stages += int(state.filled[other, 0] > 0) + int(state.filled[other, 1] > 0)
         busy = state.load[BUSY, d] + stages * units.launch[d]
         runs = units.in_flight
         if runs == 0:
