@@ -123,7 +123,9 @@ def divide(units: Units, order: Int, line: Line, devices: list[list[int]], below
     work = np.zeros((2, len(units.producer)), dtype=np.int64)
     sums = np.zeros((3, classes), dtype=np.int64)
     steps = len(cut) * len(units.touched)
-    best_division.select(steps)(units, line, order, rank, _parts(units, order), cut, below, value, origin, move, work, sums)
+    best_division.select(steps)(
+        units, line, order, rank, _parts(units, order), cut, below, value, origin, move, work, sums
+    )
     last = int(value[0].argmin())
     if value[0, last] >= below:
         return None

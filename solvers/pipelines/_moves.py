@@ -429,7 +429,6 @@ def rearrange(units: Units, state: State) -> int:
     return 2 + 4 * (a + m * old)
 
 
-
 @kernel(swap, rebuild, count, take, link_ticks, allocates=False)
 def restore(units: Units, state: State, code: int) -> None:
     """Undo what `rearrange` did."""

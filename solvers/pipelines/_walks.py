@@ -10,7 +10,7 @@ import numpy as np
 
 from placeopt.kernels import prepared, runs_compiled
 
-from ._moves import BEST, COST, KNOWN, OVER, PERIOD, SCALE, WEIGHT, anneal, assess, rebuild
+from ._moves import COST, KNOWN, OVER, SCALE, WEIGHT, anneal, assess, rebuild
 from ._placements import Point, View, new_state, state_point
 
 
@@ -108,6 +108,3 @@ def coolings(view: View, moves: int) -> Iterator[tuple[int, float]]:
     share = np.array([1.0, 2.0, 4.0, 8.0])
     for part, hot in zip(share / share.sum(), TUNING.hot, strict=True):
         yield max(math.ceil(moves * part), 1), hot / max(len(view.units.fixed), 8)
-
-
-__all__ = ["BEST", "PERIOD", "Walk", "coolings", "moves_in"]
