@@ -1,0 +1,291 @@
+"""Divide an order of units into stages by dynamic programming over the places where a stage may end.
+
+The program is that of `placeopt_solvers.pipelines._ideals` for the sets of one order, with two differences that make it
+fast on large graphs: stages end only at some positions of the order, those where little data crosses, and where classes
+of devices are many, devices are used in a given order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from placeopt.kernels import kernel
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem, devices_by_class
+from placeopt.model.stages import rules
+
+from ._units import Units, device_load, link_ticks, team_ticks
+
+INFINITE = 2**62
+
+STATES = 600
+"""Most numbers of used devices by class; above, devices are used in a given order."""
+
+STEPS = 1.5e8
+"""Steps of one division, which limit the positions where stages end."""
+
+
+class Line(NamedTuple):
+    """How stages use devices, from the last stage on: states, and the state after a team of one more stage."""
+
+    device: Int  # (c,) a device of each class
+    then: Int  # (q, c, r) the state after a team of r + 1 devices of a class, -1 if there are too few
+    used: Int  # (q,) devices used
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Division:
+    """Stages along an order: for each, its units, the devices of its team, and whether it computes outputs again."""
+
+    period: int
+    stages: list[tuple[Int, list[int], bool]]
+
+
+def lines(problem: Problem) -> Iterator[tuple[Line, list[list[int]]]]:
+    """Yield ways to use the devices, each with the devices of its classes in the order of their use."""
+    members = devices_by_class(problem)
+    most = rules(problem).replicas
+    size = np.array([len(each) for each in members])
+    if np.prod(size + 1.0) <= STATES:
+        stride = np.concatenate(([1], np.cumprod(size[:-1] + 1))).astype(np.int64)
+        used = np.arange(int(np.prod(size + 1)))[:, None] // stride % (size + 1)
+        team = min(most, int(size.max()))
+        then = np.full((len(used), len(size), team), -1, dtype=np.int64)
+        for r in range(1, team + 1):
+            able = used + r <= size
+            then[:, :, r - 1] = np.where(able, np.arange(len(used))[:, None] + r * stride, -1)
+        leaders = np.array([each[0] for each in members])
+        yield Line(leaders, then, used.sum(axis=1)), members
+        return
+    speed = problem.duration.astype(np.float64).mean(axis=0)
+    label = problem.device_class
+    m = problem.n_devices
+    for key in (speed, -speed, problem.capacity.astype(np.float64), -problem.capacity.astype(np.float64)):
+        order = np.lexsort((np.arange(m), label, key)).tolist()
+        then = np.full((m + 1, m, min(most, m)), -1, dtype=np.int64)
+        for q in range(m):
+            for r in range(1, min(most, m - q) + 1):
+                if label[order[q + r - 1]] != label[order[q]]:
+                    break
+                then[q, q, r - 1] = q + r
+        yield Line(np.array(order), then, np.arange(m + 1)), [order[q:] for q in range(m)]
+
+
+def ends(units: Units, order: Int, most: int) -> Int:
+    """Return at most about `most` positions of an order where a stage may begin, both ends among them.
+
+    The order is cut into parts of equal work and size; of each part, the position that the least data crosses is taken.
+    """
+    k = len(order)
+    if k + 1 <= most:
+        return np.arange(k + 1)
+    crossing = crossed(units, order)
+    work = units.computing.min(axis=1)[order].astype(np.float64)
+    share = np.cumsum(work) / max(work.sum(), 1.0) + np.arange(1, k + 1) / k
+    part = np.minimum((share / 2 * (most - 2)).astype(np.int64), most - 3)
+    inner = np.arange(1, k)
+    by_cost = np.lexsort((inner, crossing[1:k], part[: k - 1]))
+    label = part[: k - 1][by_cost]
+    chosen = inner[by_cost[np.flatnonzero(np.diff(label, prepend=-1))]]
+    return np.concatenate(([0], np.sort(chosen), [k])).astype(np.int64)
+
+
+def crossed(units: Units, order: Int) -> Int:
+    """(k + 1,) bytes of items, each with one more, that cross each position of an order."""
+    k = len(order)
+    rank = np.empty(k, dtype=np.int64)
+    rank[order] = np.arange(k)
+    first = rank[units.producer]
+    if len(first) == 0:
+        return np.zeros(k + 1, dtype=np.int64)
+    others = rank[units.consumer]
+    low = np.minimum(first, np.minimum.reduceat(others, units.consumer_start[:-1]))
+    high = np.maximum(first, np.maximum.reduceat(others, units.consumer_start[:-1]))
+    change = np.zeros(k + 2, dtype=np.int64)
+    np.add.at(change, low + 1, units.payload + 1)
+    np.add.at(change, high + 1, -units.payload - 1)
+    return np.cumsum(change)[: k + 1]
+
+
+def divide(units: Units, order: Int, line: Line, devices: list[list[int]], below: int, most: int) -> Division | None:
+    """Return the best division of an order whose period is less than `below`, if there is one."""
+    k, q = len(order), len(line.used)
+    classes = len(line.device)
+    cut = ends(units, order, most)
+    value = np.full((len(cut), q), INFINITE, dtype=np.int64)
+    origin, move = np.full((2, len(cut), q), -1, dtype=np.int64)
+    rank = np.empty(k, dtype=np.int64)
+    rank[order] = np.arange(k)
+    work = np.zeros((2, len(units.producer)), dtype=np.int64)
+    sums = np.zeros((3, classes), dtype=np.int64)
+    steps = len(cut) * len(units.touched)
+    best_division.select(steps)(
+        units, line, order, rank, _parts(units, order), cut, below, value, origin, move, work, sums
+    )
+    last = int(value[0].argmin())
+    if value[0, last] >= below:
+        return None
+    found, at, state = [], 0, last
+    taken: set[int] = set()
+    parts = []
+    while at < len(cut) - 1:
+        code = int(move[at, state])
+        c, r, redone = code // 2 % classes, code // (2 * classes), bool(code % 2)
+        there = int(origin[at, state])
+        parts.append((order[cut[at] : cut[there]], c, r, redone))
+        before = [p for p in range(q) if line.then[p, c, r - 1] == state and value[there, p] <= value[at, state]]
+        at, state = there, before[0]
+    for units_here, c, r, redone in parts:
+        team = [d for d in devices[c] if d not in taken][:r]
+        taken.update(team)
+        found.append((units_here, team, redone))
+    return Division(int(value[0, last]), found)
+
+
+def _parts(units: Units, order: Int) -> Int:
+    """(k,) parts of about equal work along an order, one for each device: an estimate of the stages of later units."""
+    done = np.cumsum(units.computing.min(axis=1)[order].astype(np.float64))
+    parts = min(len(units.label), 60)
+    return np.minimum((done / max(float(done[-1]), 1.0) * parts).astype(np.int64), parts - 1)
+
+
+@kernel(link_ticks, team_ticks, device_load, allocates=False)
+def best_division(
+    units: Units,
+    line: Line,
+    order: Int,
+    rank: Int,
+    part: Int,
+    cut: Int,
+    below: int,
+    value: Int,
+    origin: Int,
+    move: Int,
+    work: Int,
+    sums: Int,
+) -> None:
+    """Fill `value` (b, q) with the least period of the stages from each position on, in each state of the devices.
+
+    An output that several later stages consume is sent to each of them. They are not known, so the `part` of each
+    position counts as its stage. `work` (2, x) holds, of the stage that grows, the consumers of an item in it, and which stage they belong to; `sums`
+    (3, c) the computing ticks, those of outputs computed again, and whether a class may not run it.
+    """
+    last, classes, teams = len(cut) - 1, len(line.device), line.then.shape[2]
+    value[last, 0] = 0
+    limit = below
+    for x in range(len(units.producer)):
+        work[1, x] = -1
+    for j in range(last, 0, -1):
+        least = limit
+        for q in range(len(line.used)):
+            least = min(least, value[j, q])
+        if least >= limit:
+            continue
+        end = cut[j]
+        for c in range(classes):
+            sums[0, c] = sums[1, c] = sums[2, c] = 0
+        fixed = kept = source = gradient = ahead = behind = 0
+        sent = received = entering = 0  # ticks, ticks, bytes, of representative links
+        at = j - 1
+        for i in range(end - 1, -1, -1):
+            v = order[i]
+            clash = False
+            for e in range(units.apart_start[v], units.apart_start[v + 1]):
+                clash = clash or i < rank[units.apart[e]] < end
+            if clash:
+                break
+            for c in range(classes):
+                d = line.device[c]
+                sums[0, c] += units.computing[v, d]
+                sums[1, c] += units.again[v, d]
+                sums[2, c] += 0 if units.allowed[v, d] else 1
+            fixed += units.fixed[v]
+            kept += units.kept[v]
+            source += units.source[v]
+            gradient += units.gradient[v]
+            ahead += units.tasks[v, 0]
+            behind += units.tasks[v, 1]
+            for e in range(units.touched_start[v], units.touched_start[v + 1]):
+                x = units.touched[e]
+                p = units.producer[x]
+                ticks = link_ticks(units, units.payload[x], 0, len(units.label) - 1)
+                # Bits: consumed here, entering here, sent from here.
+                known = work[0, x] if work[1, x] == j else 0
+                if p == v:
+                    if known & 1:
+                        received -= ticks
+                    if known & 2:
+                        entering -= units.payload[x]
+                    mask = 0
+                    for f in range(units.consumer_start[x], units.consumer_start[x + 1]):
+                        there = rank[units.consumer[f]]
+                        if there >= end or there < i:
+                            mask |= 1 << part[there]
+                            known |= 4
+                    while mask and (known & 8) == 0:
+                        sent += ticks
+                        mask &= mask - 1
+                        known |= 8 if units.multicast else 0
+                else:
+                    inside = i < rank[p] < end
+                    fresh = False
+                    for f in range(units.consumer_start[x], units.consumer_start[x + 1]):
+                        if units.consumer[f] == v:
+                            fresh = units.entering[f] != 0
+                            break
+                    if inside:
+                        # A consumer that comes before its producer in the order: a backward task, for example.
+                        if known & 4:
+                            outside = False
+                            for f in range(units.consumer_start[x], units.consumer_start[x + 1]):
+                                there = rank[units.consumer[f]]
+                                outside = outside or there >= end or there < i
+                            if not outside:
+                                sent -= ticks
+                                known &= 3
+                    else:
+                        if not known & 1:
+                            received += ticks
+                            known |= 1
+                        if fresh and not known & 2:
+                            entering += units.payload[x]
+                            known |= 2
+                work[0, x], work[1, x] = known, j
+            if i != cut[at]:
+                continue
+            hopeful = False
+            for c in range(classes):
+                d = line.device[c]
+                if sums[2, c] or fixed > units.capacity[d] or -(-sums[0, c] // teams) >= limit:
+                    continue
+                hopeful = True
+                busy = sums[0, c] + (int(ahead > 0) + int(behind > 0)) * units.launch[d]
+                for r in range(1, teams + 1):
+                    for redone in range(2 if units.recompute else 1):
+                        load = busy + (sums[1, c] if redone else 0)
+                        load = -(-device_load(units, d, r, load, sent, received, gradient) // r)
+                        if load >= limit:
+                            continue
+                        for q in range(len(line.used)):
+                            then = line.then[q, c, r - 1]
+                            worst = max(load, value[j, q])
+                            if then < 0 or worst >= limit or worst >= value[at, then]:
+                                continue
+                            runs = units.in_flight if units.in_flight else -(-(line.used[q] + r) // r)
+                            need = fixed + (runs - 1) * kept
+                            if redone:
+                                need = fixed + runs * entering + (runs - 1) * source
+                            if need > units.capacity[d]:
+                                continue
+                            value[at, then] = worst
+                            origin[at, then] = j
+                            move[at, then] = (r * classes + c) * 2 + redone
+                            if at == 0:
+                                limit = worst
+            if not hopeful or at == 0:
+                break
+            at -= 1

@@ -1,0 +1,139 @@
+"""From divisions and states of a search to placements with stages, and back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from placeopt.model.arrays import Int
+from placeopt.model.pipeline import UNBOUNDED
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule, Stages
+from placeopt.model.stages import backward, rules
+from placeopt.simulation.pipelines import periodic_schedule
+
+from ._assessment import assessed
+from ._contraction import Nodes, contracted
+from ._division import Division
+from ._moves import LONGEST, ROWS, SEED, State, rebuild
+from ._units import Units, units_of
+
+MOST_MOVED = 256
+"""Most units that a move takes along."""
+
+REPEATS = 2
+"""Places of a device whose number of stages is not limited, in a pipeline where stages count."""
+
+
+class View(NamedTuple):
+    """A problem as units; `nodes` is None if stages are free."""
+
+    problem: Problem
+    nodes: Nodes | None
+    unit: Int  # (n,) unit of each task
+    units: Units
+
+
+class Point(NamedTuple):
+    """A placement with stages, its period, and the number of the stage of each unit (k,), or its device."""
+
+    period: int
+    number: Int
+    device: Int
+    stages: Stages
+
+
+def view_of(problem: Problem) -> View:
+    """Return a problem as units."""
+    nodes = contracted(problem) if rules(problem).numbered else None
+    return View(problem, nodes, problem.group if nodes is None else nodes.node, units_of(problem, nodes))
+
+
+def divided_point(view: View, division: Division) -> Point | None:
+    """Return the placement of a division, None if it is not valid."""
+    m, k = view.problem.n_devices, len(view.units.fixed)
+    home, number, leader = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64), np.arange(m)
+    again = np.zeros(m, dtype=np.int64)
+    for stage, (members, team, redone) in enumerate(division.stages):
+        home[members], number[members] = team[0], stage
+        leader[team], again[team[0]] = team[0], int(redone)
+    return _point(view, home, number, len(division.stages), leader, again)
+
+
+def state_point(view: View, state: State) -> Point | None:
+    """Return the placement of the best state of a search, None if it is not valid."""
+    home = state.best_home[state.best_place]
+    used = np.bincount(home, minlength=len(state.leader)) > 0
+    return _point(
+        view, home, state.best_place.copy(), len(state.home), state.best_leader.copy(), state.best_again * used
+    )
+
+
+def _point(view: View, home: Int, number: Int, count: int, leader: Int, again: Int) -> Point | None:
+    problem = view.problem
+    device, ahead, m = home[view.unit], number[view.unit], problem.n_devices
+    if view.nodes is None:
+        ahead, count = device, m
+    behind = 2 * count - 1 - ahead if view.nodes is not None and view.nodes.opposite else count + ahead
+    label = np.where(backward(problem), behind, ahead)
+    if view.nodes is not None and (label[problem.edge_source] > label[problem.edge_target]).any():
+        return None
+    if view.nodes is not None:
+        label = np.unique(label, return_inverse=True)[1].astype(np.int64)
+    stages = Stages(label, leader, again, np.zeros(m, dtype=np.int64))
+    value = assessed(problem, device, stages)
+    return None if value is None else Point(value, number, device, stages)
+
+
+def schedule_of(view: View, point: Point) -> Schedule:
+    """Return the periodic schedule of a placement."""
+    return periodic_schedule(view.problem, point.device, point.stages)
+
+
+def new_state(view: View, point: Point, seed: int) -> State:
+    """Return the state of a placement."""
+    units = view.units
+    m, k, x = view.problem.n_devices, len(units.fixed), len(units.producer)
+    device = np.zeros(k, dtype=np.int64)
+    device[view.unit] = point.device
+    place, homes = (device, np.arange(m)) if view.nodes is None else _places(view.problem, device, point.number)
+    leader, again = point.stages.leader.copy(), point.stages.recompute.copy()
+    number = np.zeros(7, dtype=np.int64)
+    number[SEED] = seed % (2**31 - 2) + 1
+    number[LONGEST] = min(max(k // 8, 4), MOST_MOVED)
+    state = State(
+        place=place, home=homes, leader=leader, team=np.zeros(m, dtype=np.int64), again=again,
+        consumers=np.zeros((x, m), dtype=np.int64),
+        entering=np.zeros((x, m) if units.recompute else (1, 1), dtype=np.int64),
+        load=np.zeros((ROWS, m), dtype=np.int64), filled=np.zeros((len(homes), 2), dtype=np.int64),
+        moved=np.zeros((2, k + 1), dtype=np.int64),
+        best_place=place.copy(), best_home=homes.copy(), best_leader=leader.copy(), best_again=again.copy(),
+        number=number, real=np.zeros(3),
+    )  # fmt: skip
+    rebuild.select((k + len(units.touched)) * m)(units, state)
+    return state
+
+
+def _places(problem: Problem, device: Int, stage: Int) -> tuple[Int, Int]:
+    """(k,) the place of each unit, and (l,) the device of each place, for the devices and stages (k,) of the units.
+
+    Stages keep their order. Idle devices come between them, evenly; behind them, further places of devices that may
+    have several stages.
+    """
+    m, limit = problem.n_devices, rules(problem).segments
+    most = np.where(limit == UNBOUNDED, REPEATS, np.minimum(limit, m)).tolist()
+    label, place = np.unique(stage, return_inverse=True)
+    owner = np.zeros(len(label), dtype=np.int64)
+    owner[place.reshape(-1)] = device
+    line = owner.tolist()
+    idle = [d for d in range(m) if d not in line]
+    homes: list[int] = []
+    at = []
+    for position, d in enumerate(line):
+        at.append(len(homes))
+        begin, end = (each * len(idle) // len(line) for each in (position, position + 1))
+        homes += [d, *idle[begin:end]]
+    for number in range(1, max(most)):
+        homes += [d for d in range(m) if line.count(d) <= number < most[d]]
+    return np.array(at, dtype=np.int64)[place.reshape(-1)], np.array(homes, dtype=np.int64)

@@ -1,0 +1,175 @@
+"""A pipeline as units that heuristics place: what they cost on each device, and what moves between them.
+
+Units are the nodes of `contracted` if devices have limited numbers of stages; else they are the colocation groups, and
+their order does not matter.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from placeopt.kernels import kernel
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.problem import Problem
+from placeopt.model.stages import backward, forward_in_training, rules
+
+from ._contraction import Nodes
+
+
+class Units(NamedTuple):
+    """k units on m devices, and x items that may move between them, as arguments of kernels."""
+
+    computing: Int  # (k, m) ticks
+    again: Int  # (k, m) ticks of forward tasks that have backward tasks
+    allowed: Bool  # (k, m)
+    fixed: Int  # (k,) bytes held once
+    kept: Int  # (k,) bytes of outputs of forward tasks
+    source: Int  # (k,) bytes of those that are kept even if outputs are computed again
+    gradient: Int  # (k,) bytes
+    tasks: Int  # (k, 2) forward and backward tasks
+    before_start: Int  # units whose stages are not later, as CSR; where stages are free, units that begin earlier
+    before: Int
+    after_start: Int
+    after: Int
+    apart_start: Int  # units on other devices
+    apart: Int
+    touched_start: Int  # items that a unit produces or consumes
+    touched: Int
+    producer: Int  # (x,)
+    consumer_start: Int  # units that consume an item
+    consumer: Int
+    entering: Int  # whether they do so with a forward task of training, 0 or 1
+    payload: Int  # (x,) bytes
+    latency: Int  # (m, m)
+    num: Int  # (m, m)
+    den: Int  # (m, m)
+    capacity: Int  # (m,) bytes
+    mode: Int  # (m,) overlap * 2 + full duplex
+    free: Bool  # (m,), whether transfers take no time of the device
+    launch: Int  # (m,) ticks
+    label: Int  # (m,) classes of devices
+    ring_latency: Int  # (m,) links between the devices of the class of each device
+    ring_num: Int
+    ring_den: Int
+    replicas: int
+    multicast: bool
+    in_flight: int  # runs whose outputs are kept; 0 for 1f1b
+    recompute: bool
+    ordered: bool  # whether stages are limited
+
+
+def units_of(problem: Problem, nodes: Nodes | None) -> Units:
+    """Return the units of a problem: its nodes, or its colocation groups."""
+    pipeline, m = rules(problem), problem.n_devices
+    unit = problem.group if nodes is None else nodes.node
+    k = int(unit.max(initial=-1)) + 1
+    behind, trained = backward(problem), forward_in_training(problem)
+    computing, again = np.zeros((2, k, m), dtype=np.int64)
+    np.add.at(computing, unit, problem.duration)
+    np.add.at(again, unit, problem.duration * trained[:, None])
+    allowed = np.ones((k, m), dtype=np.bool_)
+    np.logical_and.at(allowed, unit, problem.feasible)
+    pairs = unit[problem.separation].reshape(-1, 2)
+    allowed[pairs[pairs[:, 0] == pairs[:, 1], 0]] = False
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    apart_start, apart = _csr(k, np.concatenate((pairs, pairs[:, ::-1])))
+    stored = ~behind & (~trained | (np.diff(problem.in_start) == 0))
+
+    def total(amount: Int) -> Int:
+        found = np.zeros(k, dtype=np.int64)
+        np.add.at(found, unit, amount)
+        return found
+
+    order = _first_to_last(problem) if nodes is None else np.stack((nodes.before, nodes.after), axis=1)
+    before_start, before = _csr(k, order[:, ::-1])
+    after_start, after = _csr(k, order)
+    source, target = unit[problem.edge_source], unit[problem.edge_target]
+    between = np.flatnonzero(source != target)
+    key = np.where(problem.shared, problem.edge_source, problem.n_tasks + np.arange(problem.n_edges))[between]
+    _, first, item = np.unique(key, return_index=True, return_inverse=True)
+    x = len(first)
+    consumers, place = np.unique(np.stack((item, target[between]), axis=1), axis=0, return_inverse=True)
+    entering = np.zeros(len(consumers), dtype=np.int64)
+    entering[place.reshape(-1)[trained[problem.edge_target[between]]]] = 1
+    producer = source[between[first]]
+    touching = np.concatenate((np.stack((producer, np.arange(x)), axis=1), consumers[:, ::-1]))
+    touched_start, touched = _csr(k, touching)
+    ring = np.zeros((3, m), dtype=np.int64)
+    ring[2] = 1
+    for d in range(m):
+        others = np.flatnonzero((problem.device_class == problem.device_class[d]) & (np.arange(m) != d))
+        if len(others):
+            o = others[0]
+            ring[:, d] = problem.latency[d, o], problem.byte_ticks_num[d, o], problem.byte_ticks_den[d, o]
+    return Units(
+        computing=computing, again=again, allowed=allowed, fixed=total(problem.memory),
+        kept=total(problem.output * ~behind), source=total(problem.output * stored), gradient=total(pipeline.gradient),
+        tasks=np.stack((total(~behind), total(behind)), axis=1),
+        before_start=before_start, before=before, after_start=after_start, after=after,
+        apart_start=apart_start, apart=apart, touched_start=touched_start, touched=touched, producer=producer,
+        consumer_start=np.searchsorted(consumers[:, 0], np.arange(x + 1)).astype(np.int64),
+        consumer=np.ascontiguousarray(consumers[:, 1]), entering=entering, payload=problem.payload[between[first]],
+        latency=problem.latency, num=problem.byte_ticks_num, den=problem.byte_ticks_den, capacity=problem.capacity,
+        mode=2 * pipeline.overlap + pipeline.full_duplex.astype(np.int64), free=pipeline.free_transfers,
+        launch=pipeline.launch, label=problem.device_class,
+        ring_latency=ring[0].copy(), ring_num=ring[1].copy(), ring_den=ring[2].copy(),
+        replicas=pipeline.replicas, multicast=pipeline.multicast,
+        in_flight={"none": 1, "inference": 2, "1f1b": 0}.get(pipeline.in_flight, pipeline.microbatches),
+        recompute=pipeline.recompute, ordered=nodes is not None,
+    )  # fmt: skip
+
+
+def _first_to_last(problem: Problem) -> Int:
+    """(p, 2) pairs of groups that depend on each other, from that whose first task comes first to the other.
+
+    Groups may depend on each other in circles; these pairs do not.
+    """
+    rank = np.empty(problem.n_tasks, dtype=np.int64)
+    rank[problem.order] = np.arange(problem.n_tasks)
+    first = np.full(problem.n_groups, problem.n_tasks)
+    np.minimum.at(first, problem.group, rank)
+    a, b = problem.group[problem.edge_source], problem.group[problem.edge_target]
+    turned = first[a] > first[b]
+    return np.stack((np.where(turned, b, a), np.where(turned, a, b)), axis=1)[a != b]
+
+
+def _csr(size: int, pairs: Int) -> tuple[Int, Int]:
+    """Return distinct pairs by their first number: start (size + 1,) and the second numbers."""
+    distinct = np.unique(pairs, axis=0)
+    start = np.searchsorted(distinct[:, 0], np.arange(size + 1)).astype(np.int64)
+    return start, np.ascontiguousarray(distinct[:, 1])
+
+
+@kernel(allocates=False)
+def link_ticks(units: Units, payload: int, a: int, b: int) -> int:
+    """Ticks of a transfer from device a to device b."""
+    den, num = units.den[a, b], units.num[a, b]
+    whole = payload // den
+    rest = (payload - whole * den) * num
+    ticks: int = units.latency[a, b] + whole * num - (-rest) // den
+    return ticks
+
+
+@kernel(allocates=False)
+def team_ticks(units: Units, d: int, r: int, gradient: int) -> int:
+    """Ticks in which a team of r devices of the class of d synchronises gradients."""
+    if r < 2 or gradient == 0 or units.free[d]:
+        return 0
+    moved = -((-2 * (r - 1) * gradient) // r)
+    den = units.ring_den[d]
+    whole = moved // den
+    rest = (moved - whole * den) * units.ring_num[d]
+    ticks: int = units.ring_latency[d] + whole * units.ring_num[d] - (-rest) // den
+    return ticks
+
+
+@kernel(team_ticks, allocates=False)
+def device_load(units: Units, d: int, r: int, busy: int, sent: int, received: int, gradient: int) -> int:
+    """Ticks of one run on a device with a team of r."""
+    if units.free[d]:
+        sent = received = 0
+    moving = max(sent, received) if units.mode[d] & 1 else sent + received
+    moving += team_ticks(units, d, r, gradient)
+    return max(busy, moving) if units.mode[d] & 2 else busy + moving

@@ -1,0 +1,82 @@
+"""stage-search: simulated annealing of the stages and devices of a pipeline.
+
+S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi: Optimization by simulated annealing, Science 220 (1983),
+doi:10.1126/science.220.4598.671. It starts from the divisions of `stages`. States, costs and moves are those of
+`placeopt_solvers.pipelines._moves`. Memory above capacities is penalised, so that the search passes through infeasible
+states.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from placeopt.bounding.quick import best_bound
+from placeopt.model.problem import Problem
+from placeopt.solver import Answer, Info, Options, Settings, Termination
+
+from .._runs.solve_run import SolveRun, nothing_to_place
+from ..search.annealing import CITATION
+from ._placements import schedule_of, view_of
+from ._starts import division_points
+from ._walks import Walk, coolings, moves_in
+
+DEFAULT = 10.0
+"""Planned seconds without a time limit and without a number of moves."""
+
+SHARE = 0.6
+"""Share of the time limit for which moves are planned; they end by their number, not by the clock."""
+
+
+class StageSearchSettings(Settings):
+    """Settings of stage-search."""
+
+    moves: int | None = Field(default=None, gt=0)
+    """Moves to try. By default, as many as fit into the time limit, a number that depends only on the problem and the
+    limit; without a time limit, as many as a core tries in about ten seconds."""
+
+
+class StageSearch:
+    """Improves the best division into stages."""
+
+    name: ClassVar[str] = "stage-search"
+    info: ClassVar[Info] = Info(
+        summary="simulated annealing of the stages and devices of pipelines (Kirkpatrick et al. 1983)",
+        family="pipelines",
+        guarantee="none",
+        complexity="O(d m) per move of a task of degree d, as many moves as time allows",
+        citation=CITATION,
+        anytime=True,
+        metrics=("period",),
+        contentions=("none",),
+        memory_models=("sum",),
+    )
+    settings_type: ClassVar[type[Settings]] = StageSearchSettings
+
+    def solve(self, problem: Problem, options: Options, settings: StageSearchSettings) -> Answer:
+        """Return the best placement found within the limits."""
+        if problem.n_tasks == 0:
+            return nothing_to_place(problem)
+        run = SolveRun(problem, options)
+        view = view_of(problem)
+        points = list(division_points(view, run.stopped))
+        if not points:
+            why = "no division of the orders that were tried is valid"
+            return run.ended(run.stop_reason() or Termination.FAILED, why)
+        run.best.offer(schedule_of(view, points[-1]), "start")
+        least = best_bound(problem).value if problem.objective.single == "period" else None
+        seconds = DEFAULT if options.planned_seconds is None else SHARE * options.planned_seconds
+        walk = Walk(view, points[-1], options.seed)
+        for moves, hot in coolings(view, settings.moves or max(moves_in(view, seconds), 1)):
+            if run.stopped() or run.first_level_reached(least) is not None:
+                break
+            walk.cool(moves, hot, run.stopped)
+            news = walk.news()
+            if news is not None:
+                run.best.offer(schedule_of(view, news), "annealing")
+        run.stats = {"moves": walk.tried}
+        if least is not None and run.best.values == (least,):
+            run.best.raise_bound(least)
+            return run.ended(Termination.OPTIMAL)
+        return run.ended(run.stop_reason() or Termination.COMPLETED)

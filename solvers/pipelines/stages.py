@@ -1,0 +1,49 @@
+"""stages: orders of the tasks, each divided into stages by dynamic programming.
+
+The program is that of Tarnawski et al. (NeurIPS 2020, section 5.1) for the sets of one order, as their variant for
+large graphs. Departures: several orders, not one; stages end only where little data crosses; backward stages, replicas,
+recomputation and memory are those of `placeopt_solvers.pipelines._ideals`. It supports all rules: where devices may have
+several stages, its schedules have one on each device.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from placeopt.model.problem import Problem
+from placeopt.solver import Answer, Info, Options, Settings, Termination
+
+from .._runs.solve_run import SolveRun, nothing_to_place
+from ._placements import schedule_of, view_of
+from ._starts import division_points
+from .ideals import CITATION
+
+
+class Stages:
+    """Divides some orders of the tasks into stages."""
+
+    name: ClassVar[str] = "stages"
+    info: ClassVar[Info] = Info(
+        summary="several orders of the tasks, each divided into stages by dynamic programming",
+        family="pipelines",
+        guarantee="none",
+        complexity="O(p (n + e) + p^2 m) for p positions where stages may end",
+        citation=CITATION,
+        anytime=True,
+        metrics=("period",),
+        contentions=("none",),
+        memory_models=("sum",),
+    )
+    settings_type: ClassVar[type[Settings]] = Settings
+
+    def solve(self, problem: Problem, options: Options, settings: Settings) -> Answer:  # noqa: ARG002
+        """Return the best division."""
+        if problem.n_tasks == 0:
+            return nothing_to_place(problem)
+        run = SolveRun(problem, options)
+        view = view_of(problem)
+        points = list(division_points(view, run.stopped))
+        if points:
+            run.best.offer(schedule_of(view, points[-1]))
+            return run.ended(run.stop_reason() or Termination.COMPLETED)
+        return run.ended(run.stop_reason() or Termination.FAILED, "no division of the orders that were tried is valid")
