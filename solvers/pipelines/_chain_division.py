@@ -1,0 +1,359 @@
+"""Divide a chain for given periods: with a table over all vectors of used devices, or with a beam of some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from placeopt.kernels import prepared
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Stages
+from placeopt.model.stages import backward
+
+from ._chain import Chain
+from ._chain_search import (
+    DROPPED,
+    FAILED,
+    FRONTS_FULL,
+    LISTS,
+    LISTS_FULL,
+    NEXT,
+    Beam,
+    Fronts,
+    Lists,
+    extend,
+    find_rooms,
+    least_load,
+    sweep,
+)
+from ._contraction import Nodes
+from ._ideals import INFINITE, Division, ring
+
+CHUNK = 2**14
+"""Vectors between two checks of the clock."""
+
+
+class Piece(NamedTuple):
+    """Stage [begin, end) on a team of a class of devices."""
+
+    begin: int
+    end: int
+    label: int
+    team: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a search found for a period.
+
+    Attributes
+    ----------
+    pieces
+        A division with at most that period, first stage first; None if none was found.
+    least
+        A period below which no division exists, if none exists for the period; else None.
+    """
+
+    pieces: list[Piece] | None = None
+    least: int | None = None
+
+
+class Divider:
+    """Divides one chain for many periods; `stopped` is checked regularly."""
+
+    def __init__(self, chain: Chain, stopped: Callable[[], bool]) -> None:
+        self.chain, self.stopped = chain, stopped
+        self.devices = int(chain.size.sum())
+        self.cuts = len(chain.weight)
+        self.links = len(chain.down)
+        self.contexts = 1 if self.links == 1 else self.links * len(chain.size)
+        self.state = np.zeros(5, dtype=np.int64)
+        self.lists = self._lists()
+        self._fronts: Fronts | None = None
+        self._beams: dict[int, tuple[Beam, Int]] = {}
+
+    @property
+    def vectors(self) -> int:
+        """Number of vectors of used devices."""
+        found = 1
+        for each in self.chain.size.tolist():
+            found *= each + 1
+        return found
+
+    def possible(self, period: int) -> bool:
+        """Whether the rooms of all devices suffice; if not, no division has that period."""
+        return self._rooms(period) >= int(self.chain.weight[-1])
+
+    def table(self, period: int) -> Outcome:
+        """Search all vectors of used devices."""
+        chain = self.chain
+        if self._fronts is None:
+            fronts = self.vectors * self.contexts
+            self._fronts = Fronts(
+                stride=np.concatenate(([1], np.cumprod(chain.size[:-1] + 1))).astype(np.int64),
+                start=np.zeros(fronts, dtype=np.int64),
+                count=np.zeros(fronts, dtype=np.int32),
+                cut=np.zeros(max(2 * fronts, 1024), dtype=np.int32),
+                mark=np.zeros(self.cuts, dtype=np.int64),
+                found=np.zeros(self.cuts, dtype=np.int64),
+            )
+        self._rooms(period)
+        self.state[2] = 0
+        run = sweep.select(self.vectors * self.contexts * len(chain.size) * min(chain.replicas, int(chain.size.max())))
+        at = 0
+        while at < self.vectors:
+            if self.stopped():
+                return Outcome()
+            used = int(self.state[2])
+            end = min(at + CHUNK, self.vectors)
+            found = run(chain, self.lists, self._fronts, at, end, period, self.state)
+            if found >= 0:
+                return Outcome(self._traced(self._fronts, found, period))
+            if found == LISTS_FULL:
+                self._widen()
+            elif found == FRONTS_FULL:
+                longer = np.concatenate((self._fronts.cut, np.zeros_like(self._fronts.cut)))
+                self._fronts = self._fronts._replace(cut=longer)
+            if found == FAILED:
+                at = end
+            else:
+                self.state[2] = used
+        return Outcome(least=int(self.state[NEXT]))
+
+    def beam(self, period: int, width: int) -> Outcome:
+        """Search with at most `width` vectors for each number of used devices."""
+        chain, m = self.chain, self.devices
+        if width not in self._beams:
+            self._beams = {width: (_beam(chain, width), np.zeros(width, dtype=np.int64))}
+        beam, score = self._beams[width]
+        room = self._rooms(period)
+        beam.filled[:] = 0
+        if room < int(chain.weight[-1]):
+            return Outcome(least=int(self.state[NEXT]))
+        beam.filled[0] = 1
+        beam.cut[0, 0], beam.left[0, 0] = self.cuts - 1, room
+        self.state[DROPPED] = 0
+        run = extend.select(m * min(width, 2**20) * len(chain.size) * 4)
+        ready = prepared(run, chain), prepared(run, self.lists), prepared(run, beam)
+        layer = 1
+        while layer <= m:
+            if self.stopped():
+                return Outcome()
+            found = run(*ready, layer, period, score, self.state)
+            if found >= 0:
+                return Outcome(self._followed(beam, layer, found))
+            if found == LISTS_FULL:
+                self._widen()
+                ready = prepared(run, chain), prepared(run, self.lists), prepared(run, beam)
+            else:
+                layer += 1
+        return Outcome(least=None if self.state[DROPPED] else int(self.state[NEXT]))
+
+    def period(self, pieces: list[Piece]) -> int:
+        """The least period of a division."""
+        loads, later = [], 0
+        for at in range(len(pieces) - 1, -1, -1):
+            piece = pieces[at]
+            later += piece.team
+            a = self._link(pieces[at - 1].label, piece.label) if at else 0
+            b = self._link(piece.label, pieces[at + 1].label) if at + 1 < len(pieces) else 0
+            loads.append(self._load(piece, -(-later // piece.team), a, b))
+        return max(loads)
+
+    def _lists(self) -> Lists:
+        chain = self.chain
+        most = min(chain.replicas, int(chain.size.max()))
+        first = np.zeros((len(chain.size), most + 1), dtype=np.int64)
+        rows = 0
+        for c, size in enumerate(chain.size.tolist()):
+            for r in range(1, min(most, size) + 1):
+                first[c, r] = rows
+                rows += -(-self.devices // r) if chain.binding[c] else 1
+        rows *= self.cuts * self.links * self.links
+        return Lists(
+            first=first,
+            start=np.zeros(rows, dtype=np.int32),
+            count=np.zeros(rows, dtype=np.int32),
+            cut=np.zeros(max(2 * rows, 1024), dtype=np.int32),
+            room=np.zeros(len(chain.size), dtype=np.int64),
+        )
+
+    def _widen(self) -> None:
+        """Double the space for lists."""
+        self.lists = self.lists._replace(cut=np.concatenate((self.lists.cut, np.zeros_like(self.lists.cut))))
+
+    def _rooms(self, period: int) -> int:
+        """Start a search for a period; return the weight that all devices have room for."""
+        self.lists.count[:] = -1
+        self.state[NEXT], self.state[LISTS] = INFINITE, 0
+        run = find_rooms.select(len(self.lists.count) * 20)
+        while run(self.chain, self.lists, period, self.state) == LISTS_FULL:
+            self._widen()
+        return int((self.lists.room * self.chain.size).sum())
+
+    def _link(self, earlier: int, later: int) -> int:
+        return int(self.chain.link[earlier, later]) if self.links > 1 else 0
+
+    def _load(self, piece: Piece, runs: int, a: int, b: int) -> int:
+        runs = self.chain.in_flight or runs
+        return least_load(self.chain, piece.label, piece.team, runs, piece.begin, piece.end, a, b)
+
+    def _traced(self, fronts: Fronts, front: int, period: int) -> list[Piece]:
+        """The pieces that lead to cut 0 of a front."""
+        pieces: list[Piece] = []
+        cut = 0
+        while cut < self.cuts - 1:
+            piece, front = self._step(fronts, front, cut, period)
+            pieces.append(piece)
+            cut = piece.end
+        return pieces
+
+    def _step(self, fronts: Fronts, front: int, cut: int, period: int) -> tuple[Piece, int]:
+        chain = self.chain
+        vector, context = divmod(front, self.contexts)
+        used = (vector // fronts.stride % (chain.size + 1)).tolist()
+        total = sum(used)
+        for c in range(len(used)) if self.links == 1 else [context // self.links]:
+            for r in range(1, min(chain.replicas, used[c]) + 1):
+                origin = (vector - r * int(fronts.stride[c])) * self.contexts
+                for q in range(1 if self.links == 1 else len(used)):
+                    b = self._link(c, q)
+                    there = origin + (q * self.links + b if self.links > 1 else 0)
+                    begin = int(fronts.start[there])
+                    for end in fronts.cut[begin : begin + int(fronts.count[there])].tolist():
+                        piece = Piece(cut, end, c, r)
+                        if end > cut and self._load(piece, -(-total // r), context % self.links, b) <= period:
+                            return piece, there
+        raise AssertionError("a front holds a cut without a stage that begins there")
+
+    def _followed(self, beam: Beam, layer: int, slot: int) -> list[Piece]:
+        """The pieces that lead to a state of a beam."""
+        pieces: list[Piece] = []
+        while layer > 0:
+            c, r = divmod(int(beam.move[layer, slot]), self.devices + 1)
+            begin = int(beam.cut[layer, slot])
+            slot, layer = int(beam.parent[layer, slot]), layer - r
+            pieces.append(Piece(begin, int(beam.cut[layer, slot]), c, r))
+        return pieces
+
+
+def _beam(chain: Chain, width: int) -> Beam:
+    m, classes = int(chain.size.sum()), len(chain.size)
+    cut, context, left, key, parent, move = np.zeros((6, m + 1, width), dtype=np.int64)
+    heap, place, follower = np.zeros((3, width), dtype=np.int64)
+    return Beam(
+        used=np.zeros((m + 1, width, classes), dtype=np.int16),
+        cut=cut, context=context, left=left, key=key, parent=parent, move=move,
+        filled=np.zeros(m + 1, dtype=np.int64), heap=heap, place=place,
+        bucket=np.zeros(2 * width + 1, dtype=np.int64), follower=follower,
+        factor=np.array([pow(48271, c + 1, 2**31 - 1) for c in range(classes)], dtype=np.int64),
+    )  # fmt: skip
+
+
+class Bisection:
+    """Searches the least period of a chain.
+
+    Attributes
+    ----------
+    low
+        No division has a lower period.
+    high
+        The period of the best division; None before one is found.
+    """
+
+    def __init__(self, divider: Divider, found: Callable[[list[Piece]], int], raised: Callable[[int], None]) -> None:
+        self._divider, self._found, self._raised = divider, found, raised
+        self.low = 0
+        self.high: int | None = None
+        self._ceiling = ceiling(divider.chain)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the best division is proved optimal."""
+        return self.high is not None and self.low >= self.high
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether it is proved that no division exists."""
+        return self.high is None and self.low > self._ceiling
+
+    def start(self) -> None:
+        """Raise the bound to the least period for which all devices have room."""
+        chain, possible = self._divider.chain, self._divider.possible
+        if not possible(self._ceiling):
+            self._raise(self._ceiling + 1)
+            return
+        speed = int((chain.speed * chain.size).sum())
+        low, high = min(-(-int(chain.weight[-1]) // speed), self._ceiling), self._ceiling
+        step = max(low // 256, 1)
+        while low + step < high:
+            if possible(low + step):
+                high = low + step
+                break
+            low, step = low + step + 1, 2 * step
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if possible(middle) else (middle + 1, high)
+        self._raise(low)
+
+    def search(self, divide: Callable[[int], Outcome]) -> None:
+        """Close the gap as far as a search can."""
+        floor, step = self.low, max(self.low // 1000, 1)
+        while not self._divider.stopped() and floor <= (self._ceiling if self.high is None else self.high - 1):
+            if self.high is None:
+                period, step = min(floor + step - 1, self._ceiling), 2 * step
+            else:
+                period = (floor + self.high - 1) // 2
+            outcome = divide(period)
+            if outcome.pieces is not None:
+                self.high = self._found(outcome.pieces)
+                continue
+            if outcome.least is not None:
+                self._raise(outcome.least)
+            floor = max(period + 1, self.low)
+
+    def _raise(self, bound: int) -> None:
+        if bound > self.low:
+            self.low = bound if self.high is None else min(bound, self.high)
+            if self.low <= self._ceiling:
+                self._raised(self.low)
+
+
+def ceiling(chain: Chain) -> int:
+    """A period that no stage exceeds."""
+    moving = 2 * int(chain.down.max(initial=0) + chain.up.max(initial=0))
+    found = 0
+    for c, size in enumerate(chain.size.tolist()):
+        busy = int(chain.computing[c, -1] + chain.again[c, -1] + 2 * chain.launch[c])
+        for r in range(1, min(chain.replicas, size) + 1):
+            found = max(found, -(-(busy + moving + ring(chain, c, r, int(chain.gradient[-1]))) // r))
+    return found
+
+
+def division_of(problem: Problem, nodes: Nodes, order: Int, divider: Divider, pieces: list[Piece]) -> Division:
+    """Return the placement and the stages of pieces."""
+    chain, m = divider.chain, problem.n_devices
+    free = [list(members) for members in nodes.devices]
+    home, number = np.zeros((2, nodes.count), dtype=np.int64)
+    leader, again = np.arange(m), np.zeros(m, dtype=np.int64)
+    later = sum(piece.team for piece in pieces)
+    for stage, piece in enumerate(pieces):
+        c, r = piece.label, piece.team
+        team, free[c] = free[c][:r], free[c][r:]
+        inside = order[piece.begin : piece.end]
+        home[inside], number[inside] = team[0], stage
+        leader[team] = team[0]
+        runs = chain.in_flight or -(-later // r)
+        kept = chain.kept[piece.end] - chain.kept[piece.begin]
+        need = chain.fixed[piece.end] - chain.fixed[piece.begin] + (runs - 1) * kept
+        again[team[0]] = need > chain.capacity[c]
+        later -= r
+    device = home[nodes.node]
+    ahead = number[nodes.node]
+    behind = 2 * len(pieces) - 1 - ahead if nodes.opposite else len(pieces) + ahead
+    stages = Stages(np.where(backward(problem), behind, ahead), leader, again, np.zeros(m, dtype=np.int64))
+    return Division(divider.period(pieces), device, stages)
