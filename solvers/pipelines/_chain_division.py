@@ -68,7 +68,7 @@ class Divider:
     def __init__(self, chain: Chain, stopped: Callable[[], bool]) -> None:
         self.chain, self.stopped = chain, stopped
         self.devices = int(chain.size.sum())
-        self.cuts = len(chain.weight)
+        self.cuts = chain.weight.shape[1]
         self.links = len(chain.down)
         self.contexts = 1 if self.links == 1 else self.links * len(chain.size)
         self.state = np.zeros(5, dtype=np.int64)
@@ -86,7 +86,7 @@ class Divider:
 
     def possible(self, period: int) -> bool:
         """Whether the rooms of all devices suffice; if not, no division has that period."""
-        return self._rooms(period) >= int(self.chain.weight[-1])
+        return self._rooms(period)
 
     def table(self, period: int) -> Outcome:
         """Search all vectors of used devices."""
@@ -100,6 +100,7 @@ class Divider:
                 cut=np.zeros(max(2 * fronts, 1024), dtype=np.int32),
                 mark=np.zeros(self.cuts, dtype=np.int64),
                 found=np.zeros(self.cuts, dtype=np.int64),
+                left=np.zeros(len(chain.weight), dtype=np.int64),
             )
         self._rooms(period)
         self.state[2] = 0
@@ -130,12 +131,11 @@ class Divider:
         if width not in self._beams:
             self._beams = {width: (_beam(chain, width), np.zeros(width, dtype=np.int64))}
         beam, score = self._beams[width]
-        room = self._rooms(period)
         beam.filled[:] = 0
-        if room < int(chain.weight[-1]):
+        if not self._rooms(period):
             return Outcome(least=int(self.state[NEXT]))
         beam.filled[0] = 1
-        beam.cut[0, 0], beam.left[0, 0] = self.cuts - 1, room
+        beam.cut[0, 0], beam.left[0, 0] = self.cuts - 1, self.lists.room @ chain.size + self.lists.extra[:, 0]
         self.state[DROPPED] = 0
         run = extend.select(m * min(width, 2**20) * len(chain.size) * 4)
         ready = prepared(run, chain), prepared(run, self.lists), prepared(run, beam)
@@ -179,21 +179,23 @@ class Divider:
             start=np.zeros(rows, dtype=np.int32),
             count=np.zeros(rows, dtype=np.int32),
             cut=np.zeros(max(2 * rows, 1024), dtype=np.int32),
-            room=np.zeros(len(chain.size), dtype=np.int64),
+            room=np.zeros((len(chain.weight), len(chain.size)), dtype=np.int64),
+            extra=np.zeros((len(chain.weight), 2), dtype=np.int64),
         )
 
     def _widen(self) -> None:
         """Double the space for lists."""
         self.lists = self.lists._replace(cut=np.concatenate((self.lists.cut, np.zeros_like(self.lists.cut))))
 
-    def _rooms(self, period: int) -> int:
-        """Start a search for a period; return the weight that all devices have room for."""
+    def _rooms(self, period: int) -> bool:
+        """Start a search for a period; return whether all devices have room enough."""
         self.lists.count[:] = -1
         self.state[NEXT], self.state[LISTS] = INFINITE, 0
         run = find_rooms.select(len(self.lists.count) * 20)
         while run(self.chain, self.lists, period, self.state) == LISTS_FULL:
             self._widen()
-        return int((self.lists.room * self.chain.size).sum())
+        room = self.lists.room @ self.chain.size + self.lists.extra.sum(axis=1)
+        return bool((room >= self.chain.weight[:, -1]).all())
 
     def _link(self, earlier: int, later: int) -> int:
         return int(self.chain.link[earlier, later]) if self.links > 1 else 0
@@ -243,11 +245,11 @@ class Divider:
 
 def _beam(chain: Chain, width: int) -> Beam:
     m, classes = int(chain.size.sum()), len(chain.size)
-    cut, context, left, key, parent, move = np.zeros((6, m + 1, width), dtype=np.int64)
+    cut, context, key, parent, move = np.zeros((5, m + 1, width), dtype=np.int64)
     heap, place, follower = np.zeros((3, width), dtype=np.int64)
     return Beam(
         used=np.zeros((m + 1, width, classes), dtype=np.int16),
-        cut=cut, context=context, left=left, key=key, parent=parent, move=move,
+        cut=cut, context=context, left=np.zeros((m + 1, width, len(chain.weight)), dtype=np.int64), key=key, parent=parent, move=move,
         filled=np.zeros(m + 1, dtype=np.int64), heap=heap, place=place,
         bucket=np.zeros(2 * width + 1, dtype=np.int64), follower=follower,
         factor=np.array([pow(48271, c + 1, 2**31 - 1) for c in range(classes)], dtype=np.int64),
@@ -265,8 +267,8 @@ class Bisection:
         The period of the best division; None before one is found.
     """
 
-    def __init__(self, divider: Divider, found: Callable[[list[Piece]], int], raised: Callable[[int], None]) -> None:
-        self._divider, self._found, self._raised = divider, found, raised
+    def __init__(self, divider: Divider, offer: Callable[[list[Piece]], None], raised: Callable[[int], None]) -> None:
+        self._divider, self._offer, self._raised = divider, offer, raised
         self.low = 0
         self.high: int | None = None
         self._ceiling = ceiling(divider.chain)
@@ -287,8 +289,8 @@ class Bisection:
         if not possible(self._ceiling):
             self._raise(self._ceiling + 1)
             return
-        speed = int((chain.speed * chain.size).sum())
-        low, high = min(-(-int(chain.weight[-1]) // speed), self._ceiling), self._ceiling
+        least = int(np.diff(chain.computing, axis=1).min(axis=0).sum()) // self._divider.devices
+        low, high = min(least, self._ceiling), self._ceiling
         step = max(low // 256, 1)
         while low + step < high:
             if possible(low + step):
@@ -303,6 +305,7 @@ class Bisection:
     def search(self, divide: Callable[[int], Outcome]) -> None:
         """Close the gap as far as a search can."""
         floor, step = self.low, max(self.low // 1000, 1)
+        best: list[Piece] | None = None
         while not self._divider.stopped() and floor <= (self._ceiling if self.high is None else self.high - 1):
             if self.high is None:
                 period, step = min(floor + step - 1, self._ceiling), 2 * step
@@ -310,11 +313,13 @@ class Bisection:
                 period = (floor + self.high - 1) // 2
             outcome = divide(period)
             if outcome.pieces is not None:
-                self.high = self._found(outcome.pieces)
+                best, self.high = outcome.pieces, self._divider.period(outcome.pieces)
                 continue
             if outcome.least is not None:
                 self._raise(outcome.least)
             floor = max(period + 1, self.low)
+        if best is not None:
+            self._offer(best)
 
     def _raise(self, bound: int) -> None:
         if bound > self.low:

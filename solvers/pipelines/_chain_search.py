@@ -15,8 +15,10 @@ Dominance
     not dominate. With several links, the next class matters too, and no cut is left out.
 
 Rooms
-    No stage of r devices of class c takes more weight than r times `room[c]`, the largest weight of a stage that fits,
-    divided by its devices. So a state whose nodes left weigh more than the rooms of the devices left is useless.
+    A stage [i, j) with 0 < i and j < n of r devices of class c takes at most r times `room[c]` weight: the largest
+    weight of such a stage that fits, divided by its devices. The first stage may take `extra[0]` more, the last one
+    `extra[1]`. So a state whose nodes left weigh more than the rooms of the devices left and `extra[0]` is useless.
+    That holds for any weights of nodes; all rows of `Chain.weight` are checked.
 
 Next candidate
     Every comparison of a load with the period is also true for all periods below the least load that was above. So if
@@ -53,7 +55,8 @@ class Lists(NamedTuple):
     start: Narrow
     count: Narrow  # -1 if not filled
     cut: Narrow
-    room: Int  # (c,)
+    room: Int  # (w, c)
+    extra: Int  # (w, 2)
 
 
 class Fronts(NamedTuple):
@@ -65,6 +68,7 @@ class Fronts(NamedTuple):
     cut: Narrow
     mark: Int  # (n + 1,)
     found: Int  # (n + 1,)
+    left: Int  # (w,) room of the devices left
 
 
 class Beam(NamedTuple):
@@ -73,7 +77,7 @@ class Beam(NamedTuple):
     used: NDArray[np.int16]  # (m + 1, b, c)
     cut: Int  # (m + 1, b)
     context: Int  # next class * l + link to it
-    left: Int  # room of the devices left
+    left: Int  # (m + 1, b, w) room of the devices left
     key: Int
     parent: Int
     move: Int  # class * (m + 1) + team
@@ -112,7 +116,7 @@ def begins(
     chain: Chain, lists: Lists, c: int, r: int, runs: int, j: int, a: int, b: int, period: int, state: Int
 ) -> int:
     """The row of the cuts at which a stage that ends at cut j may begin; LISTS_FULL if there is no space."""
-    n, links = len(chain.weight) - 1, len(chain.down)
+    n, links = len(chain.nearest[0]) - 1, len(chain.down)
     level = 0
     if chain.in_flight:
         runs = chain.in_flight
@@ -159,20 +163,34 @@ def begins(
 
 @kernel(begins, least_load, allocates=False)
 def find_rooms(chain: Chain, lists: Lists, period: int, state: Int) -> int:
-    """Fill `lists.room`; return LISTS_FULL if there is no space."""
-    n, links = len(chain.weight) - 1, len(chain.down)
-    for c in range(len(chain.size)):
-        lists.room[c] = 0
-        for r in range(1, min(chain.replicas, chain.size[c]) + 1):
-            for j in range(1, n + 1):
-                for a in range(links):
-                    for b in range(links):
-                        row = begins(chain, lists, c, r, 1, j, a, b, period, state)
-                        if row < 0:
-                            return row
-                        if lists.count[row] > 0:
-                            weight = chain.weight[j] - chain.weight[lists.cut[lists.start[row]]]
-                            lists.room[c] = max(lists.room[c], -(-weight // r))
+    """Fill `lists.room` and `lists.extra`; return LISTS_FULL if there is no space."""
+    n, links, kinds = len(chain.nearest[0]) - 1, len(chain.down), len(chain.weight)
+    for w in range(kinds):
+        lists.extra[w, 0] = lists.extra[w, 1] = 0
+        for c in range(len(chain.size)):
+            lists.room[w, c] = 0
+    for inner in range(1, -1, -1):
+        for c in range(len(chain.size)):
+            for r in range(1, min(chain.replicas, chain.size[c]) + 1):
+                for j in range(1, n + 1):
+                    for a in range(links):
+                        for b in range(links):
+                            row = begins(chain, lists, c, r, 1, j, a, b, period, state)
+                            if row < 0:
+                                return row
+                            if lists.count[row] == 0:
+                                continue
+                            i = int(lists.cut[lists.start[row]])
+                            for w in range(kinds):
+                                weight = chain.weight[w, j] - chain.weight[w, i]
+                                if inner and j < n:
+                                    if i == 0:
+                                        weight -= chain.weight[w, 1]
+                                    lists.room[w, c] = max(lists.room[w, c], -(-weight // r))
+                                elif inner == 0 and (i == 0 or j == n):
+                                    side = 0 if i == 0 else 1
+                                    more = weight - r * lists.room[w, c]
+                                    lists.extra[w, side] = max(lists.extra[w, side], more)
     return 0
 
 
@@ -184,14 +202,17 @@ def sweep(
 
     Fronts are numbered by vector * contexts + context.
     """
-    n, links, classes = len(chain.weight) - 1, len(chain.down), len(chain.size)
+    n, links, classes = len(chain.nearest[0]) - 1, len(chain.down), len(chain.size)
     contexts = 1 if links == 1 else classes * links
     for v in range(begin, end):
-        total, left = 0, 0
+        total = 0
+        for w in range(len(chain.weight)):
+            fronts.left[w] = lists.extra[w, 0] + (lists.extra[w, 1] if v == 0 else 0)
         for c in range(classes):
             used = v // fronts.stride[c] % (chain.size[c] + 1)
             total += used
-            left += (chain.size[c] - used) * lists.room[c]
+            for w in range(len(chain.weight)):
+                fronts.left[w] += (chain.size[c] - used) * lists.room[w, c]
         for context in range(contexts):
             front = v * contexts + context
             fronts.start[front] = state[FRONTS]
@@ -250,7 +271,10 @@ def sweep(
                 i = fronts.found[k]
                 if i < bound:
                     continue
-                if chain.weight[i] > left:
+                useless = False
+                for w in range(len(chain.weight)):
+                    useless = useless or chain.weight[w, i] > fronts.left[w]
+                if useless:
                     break
                 if at >= len(fronts.cut):
                     return FRONTS_FULL
@@ -292,12 +316,11 @@ def settle(beam: Beam, score: Int, size: int, at: int) -> None:
 
 @kernel(settle, allocates=False)
 def keep(
-    chain: Chain, beam: Beam, layer: int, origin: int, parent: int, c: int, r: int, i: int, context: int, left: int,
-    score: Int, state: Int,
+    chain: Chain, lists: Lists, beam: Beam, layer: int, origin: int, parent: int, c: int, r: int, i: int, context: int,
+    gain: int, score: Int, state: Int,
 ) -> int:
     """Add a state to a layer, unless one there is better or no space is left; return its place or -1."""
     size, width = beam.filled[layer], len(beam.heap)
-    gain = left - chain.weight[i]
     if i > 0 and size == width and score[beam.heap[0]] >= gain:
         state[DROPPED] = 1
         return -1
@@ -345,7 +368,8 @@ def keep(
         beam.used[layer, slot, c] += r
         beam.key[layer, slot] = key
         beam.context[layer, slot] = context
-        beam.left[layer, slot] = left
+        for w in range(len(chain.weight)):
+            beam.left[layer, slot, w] = beam.left[origin, parent, w] - r * lists.room[w, c]
     beam.cut[layer, slot] = i
     beam.parent[layer, slot] = parent
     beam.move[layer, slot] = c * len(beam.filled) + r
@@ -373,17 +397,22 @@ def extend(chain: Chain, lists: Lists, beam: Beam, layer: int, period: int, scor
                     b = beam.context[origin, parent] % links
                     if chain.link[c, beam.context[origin, parent] // links] != b:
                         continue
-                left = beam.left[origin, parent] - r * lists.room[c]
                 for a in range(links):
                     row = begins(chain, lists, c, r, -(-layer // r), j, a, b, period, state)
                     if row < 0:
                         return row
                     for k in range(lists.start[row], lists.start[row] + lists.count[row]):
                         i = lists.cut[k]
-                        if chain.weight[i] > left:
+                        gain = INFINITE
+                        for w in range(len(chain.weight)):
+                            left = beam.left[origin, parent, w] - r * lists.room[w, c]
+                            gain = min(gain, left - chain.weight[w, i])
+                        if gain < 0:
                             break
                         context = 0 if links == 1 else c * links + a
-                        slot = keep(chain, beam, layer, origin, parent, c, r, i, context, left, score, state)
+                        slot = keep(
+                            chain, lists, beam, layer, origin, parent, c, r, i, context, gain, score, state
+                        )
                         if i == 0 and slot >= 0:
                             return slot
     return FAILED

@@ -82,16 +82,14 @@ class Chains:
             return run.refusal("the tasks do not form a chain of layers, each connected with the next only; use ideals")
         divider = Divider(chain_of(problem, nodes, order), run.stopped)
 
-        def found(pieces: list[Piece]) -> int:
+        def offer(pieces: list[Piece]) -> None:
             division = division_of(problem, nodes, order, divider, pieces)
-            value = assessed(problem, division.device, division.stages)
-            assert value == division.period
-            run.best.offer(periodic_schedule(problem, division.device, division.stages))
-            return division.period
+            if assessed(problem, division.device, division.stages) is not None:
+                run.best.offer(periodic_schedule(problem, division.device, division.stages))
 
         contiguous = problem.pipeline is not None and problem.pipeline.contiguous
         raised = run.best.raise_bound if contiguous else lambda bound: None
-        bisection = Bisection(divider, found, raised)
+        bisection = Bisection(divider, offer, raised)
         table = divider.vectors * divider.contexts <= settings.vectors
         run.stats = {"layers": nodes.count, "vectors": divider.vectors, "table": table}
         bisection.start()
