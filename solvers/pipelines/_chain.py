@@ -17,9 +17,6 @@ from placeopt.model.stages import backward, rules
 
 from ._contraction import Items, Nodes
 
-WEIGHT = 2**44
-"""Weight of all nodes, so that the products with devices stay within 64 bits."""
-
 
 class Chain(NamedTuple):
     """Stages of a chain as arguments of a kernel: n nodes, c classes of devices, l links.
@@ -29,7 +26,6 @@ class Chain(NamedTuple):
 
     computing: Int  # (c, n + 1) ticks
     again: Int  # (c, n + 1) ticks of forward tasks that may be computed again
-    weight: Int  # (w, n + 1) weights of nodes, each with about the same sum: see `_weights`
     nearest: Int  # (c, n + 1) first cut at which a stage of the class that ends here may begin
     fixed: Int  # (n + 1,) bytes
     kept: Int
@@ -115,9 +111,8 @@ def chain_of(problem: Problem, nodes: Nodes, order: Int) -> Chain:
     capacity = problem.capacity[leaders]
     mode = 2 * pipeline.overlap[leaders] + pipeline.full_duplex[leaders]
     whole = int(nodes.fixed.sum()) + (m - 1) * int(nodes.kept.sum())
-    summed = _summed(computing)
     found = Chain(
-        computing=summed, again=_summed(nodes.again[order].T), weight=_weights(computing, allowed, nodes.fixed[order]),
+        computing=_summed(computing), again=_summed(nodes.again[order].T),
         nearest=_nearest(allowed, place[nodes.node[problem.separation]]),
         fixed=_summed(nodes.fixed[order]), kept=_summed(nodes.kept[order]), source=_summed(nodes.source[order]),
         gradient=_summed(nodes.gradient[order]), ahead=_summed(nodes.directions[order, 0]),
@@ -164,20 +159,6 @@ def _ticks(items: Items, way: tuple[int, ...]) -> Int:
     return np.asarray(latency + -(-items.payload * num // den))
 
 
-def _weights(computing: Int, allowed: Bool, fixed: Int) -> Int:
-    """Return weights (w, n + 1) of nodes that measure how much of a chain a stage takes; any choice is valid.
-
-    They are the ticks, on classes of a speed that their ticks for all nodes imply, the bytes, and a mean of both.
-    """
-    total = np.maximum(computing.sum(axis=1, keepdims=True), 1)
-    share = np.where(allowed, computing / total, np.inf).min(axis=0)
-    rows = [np.where(np.isfinite(share), share, 0.0), fixed / max(int(fixed.sum()), 1)]
-    rows = [row / row.sum() for row in rows if row.any()]
-    if len(rows) == 2:
-        rows.append((rows[0] + rows[1]) / 2)
-    return _summed(np.array([np.rint(row * WEIGHT) for row in rows or [np.ones(len(fixed))]]).astype(np.int64))
-
-
 def _nearest(allowed: Bool, rivals: Int) -> Int:
     """Return, for each class and cut, the first cut at which a stage that ends there may begin."""
     c, n = allowed.shape
@@ -191,7 +172,7 @@ def _nearest(allowed: Bool, rivals: Int) -> Int:
 
 def _reach(chain: Chain) -> Int:
     """Return, for each cut, the first later cut that it does not dominate, n + 1 if none: see `_chain_search`."""
-    n = chain.weight.shape[1] - 1
+    n = chain.nearest.shape[1] - 1
     serial = (chain.mode < 2) & (chain.free == 0)
     strict = bool(((chain.mode >= 2) & (chain.free == 0)).any())
     ticks = chain.computing[serial]

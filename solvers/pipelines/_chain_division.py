@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placeopt.kernels import prepared
 from placeopt.model.arrays import Int
@@ -26,6 +27,7 @@ from ._chain_search import (
     Fronts,
     Lists,
     extend,
+    find_costs,
     find_rooms,
     least_load,
     sweep,
@@ -35,6 +37,9 @@ from ._ideals import INFINITE, Division, ring
 
 CHUNK = 2**14
 """Vectors between two checks of the clock."""
+
+PRICE = 2**44
+"""Price of all devices."""
 
 
 class Piece(NamedTuple):
@@ -68,12 +73,17 @@ class Divider:
     def __init__(self, chain: Chain, stopped: Callable[[], bool]) -> None:
         self.chain, self.stopped = chain, stopped
         self.devices = int(chain.size.sum())
-        self.cuts = chain.weight.shape[1]
+        self.cuts = chain.nearest.shape[1]
         self.links = len(chain.down)
         self.contexts = 1 if self.links == 1 else self.links * len(chain.size)
         self.state = np.zeros(5, dtype=np.int64)
         self.lists = self._lists()
         self._fronts: Fronts | None = None
+        self.reach = 0.2
+        self._period = -1
+        total = np.maximum(chain.computing[:, -1], 1)
+        self._set(chain.size / total / (chain.size / total).sum())
+        self.weights = weights_of(chain)
         self._beams: dict[int, tuple[Beam, Int]] = {}
 
     @property
@@ -84,9 +94,55 @@ class Divider:
             found *= each + 1
         return found
 
-    def possible(self, period: int) -> bool:
-        """Whether the rooms of all devices suffice; if not, no division has that period."""
-        return self._rooms(period)
+    def tune(self, period: int, steps: int) -> bool:
+        """Search prices that prove that no division has a period; return whether they do.
+
+        The first prices are those of the last period, and what a device takes at most: of the computing, of the memory
+        and of both. Then the prices move in the direction of the devices that the cheapest stages use, by less and less.
+        """
+        if not self._priced(period):
+            return True
+        size = self.chain.size
+        best, most = self.lists.price.copy(), self._ratio()
+        for weight in self.weights:
+            room = np.zeros(len(size), dtype=np.int64)
+            run = find_rooms.select(len(self.lists.count) * 20)
+            while run(self.chain, self.lists, weight, room, period, self.state) == LISTS_FULL:
+                self._widen()
+            if not room.any():
+                continue
+            self.lists.price[:] = room
+            if not self._priced(period):
+                return True
+            if self._ratio() > most:
+                best, most = self.lists.price.copy(), self._ratio()
+        self.lists.price[:] = best
+        self._priced(period)
+        share = best * size / (best @ size)
+        reach = self.reach
+        for _ in range(steps):
+            if self.stopped():
+                break
+            use = self._used() / size
+            move = use - use @ share
+            widest = np.abs(move).max()
+            if widest == 0:
+                break
+            share = share * np.exp(reach * move / widest)
+            share /= share.sum()
+            self._set(share)
+            if not self._priced(period):
+                return True
+            ratio = self._ratio()
+            if ratio > most:
+                best, most = self.lists.price.copy(), ratio
+                reach *= 1.1
+            else:
+                reach *= 0.9
+                share = best * size / (best @ size)
+        self.reach = max(reach, 1e-3)
+        self.lists.price[:] = best
+        return False
 
     def table(self, period: int) -> Outcome:
         """Search all vectors of used devices."""
@@ -100,9 +156,9 @@ class Divider:
                 cut=np.zeros(max(2 * fronts, 1024), dtype=np.int32),
                 mark=np.zeros(self.cuts, dtype=np.int64),
                 found=np.zeros(self.cuts, dtype=np.int64),
-                left=np.zeros(len(chain.weight), dtype=np.int64),
             )
-        self._rooms(period)
+        if not self._priced(period):
+            return Outcome(least=int(self.state[NEXT]))
         self.state[2] = 0
         run = sweep.select(self.vectors * self.contexts * len(chain.size) * min(chain.replicas, int(chain.size.max())))
         at = 0
@@ -132,10 +188,10 @@ class Divider:
             self._beams = {width: (_beam(chain, width), np.zeros(width, dtype=np.int64))}
         beam, score = self._beams[width]
         beam.filled[:] = 0
-        if not self._rooms(period):
+        if not self._priced(period):
             return Outcome(least=int(self.state[NEXT]))
         beam.filled[0] = 1
-        beam.cut[0, 0], beam.left[0, 0] = self.cuts - 1, self.lists.room @ chain.size + self.lists.extra[:, 0]
+        beam.cut[0, 0], beam.left[0, 0] = self.cuts - 1, int(self.lists.price @ chain.size)
         self.state[DROPPED] = 0
         run = extend.select(m * min(width, 2**20) * len(chain.size) * 4)
         ready = prepared(run, chain), prepared(run, self.lists), prepared(run, beam)
@@ -173,29 +229,51 @@ class Divider:
             for r in range(1, min(most, size) + 1):
                 first[c, r] = rows
                 rows += -(-self.devices // r) if chain.binding[c] else 1
+        later = self.devices + 1 if chain.binding.any() else 1
         rows *= self.cuts * self.links * self.links
         return Lists(
             first=first,
             start=np.zeros(rows, dtype=np.int32),
             count=np.zeros(rows, dtype=np.int32),
             cut=np.zeros(max(2 * rows, 1024), dtype=np.int32),
-            room=np.zeros((len(chain.weight), len(chain.size)), dtype=np.int64),
-            extra=np.zeros((len(chain.weight), 2), dtype=np.int64),
+            price=np.zeros(len(chain.size), dtype=np.int64),
+            cost=np.zeros((later, self.cuts), dtype=np.int64),
+            choice=np.zeros((later, self.cuts), dtype=np.int64),
         )
 
     def _widen(self) -> None:
         """Double the space for lists."""
         self.lists = self.lists._replace(cut=np.concatenate((self.lists.cut, np.zeros_like(self.lists.cut))))
 
-    def _rooms(self, period: int) -> bool:
-        """Start a search for a period; return whether all devices have room enough."""
-        self.lists.count[:] = -1
-        self.state[NEXT], self.state[LISTS] = INFINITE, 0
-        run = find_rooms.select(len(self.lists.count) * 20)
-        while run(self.chain, self.lists, period, self.state) == LISTS_FULL:
+    def _set(self, share: NDArray[np.float64]) -> None:
+        """Set the prices to shares (c,) of the price of all devices."""
+        self.lists.price[:] = np.rint(share / self.chain.size * PRICE).astype(np.int64)
+
+    def _priced(self, period: int) -> bool:
+        """Start a search for a period; return whether the prices allow a division."""
+        if period != self._period:
+            self._period = period
+            self.lists.count[:] = -1
+            self.state[NEXT], self.state[LISTS] = INFINITE, 0
+        run = find_costs.select(len(self.lists.count) * 20)
+        while run(self.chain, self.lists, self.devices, period, self.state) == LISTS_FULL:
             self._widen()
-        room = self.lists.room @ self.chain.size + self.lists.extra.sum(axis=1)
-        return bool((room >= self.chain.weight[:, -1]).all())
+        return bool(self.lists.cost[0, -1] <= self.lists.price @ self.chain.size)
+
+    def _ratio(self) -> float:
+        """The price of the cheapest stages for all nodes, as a share of the price of all devices."""
+        return float(self.lists.cost[0, -1] / max(int(self.lists.price @ self.chain.size), 1))
+
+    def _used(self) -> Int:
+        """(c,) devices that the cheapest stages use."""
+        found = np.zeros(len(self.chain.size), dtype=np.int64)
+        later, cut = 0, self.cuts - 1
+        while cut > 0:
+            code, cut = divmod(int(self.lists.choice[later, cut]), self.cuts)
+            c, r = divmod(code, self.devices + 1)
+            found[c] += r
+            later = later + r if len(self.lists.cost) > 1 else 0
+        return found
 
     def _link(self, earlier: int, later: int) -> int:
         return int(self.chain.link[earlier, later]) if self.links > 1 else 0
@@ -245,11 +323,11 @@ class Divider:
 
 def _beam(chain: Chain, width: int) -> Beam:
     m, classes = int(chain.size.sum()), len(chain.size)
-    cut, context, key, parent, move = np.zeros((5, m + 1, width), dtype=np.int64)
+    cut, context, left, key, parent, move = np.zeros((6, m + 1, width), dtype=np.int64)
     heap, place, follower = np.zeros((3, width), dtype=np.int64)
     return Beam(
         used=np.zeros((m + 1, width, classes), dtype=np.int16),
-        cut=cut, context=context, left=np.zeros((m + 1, width, len(chain.weight)), dtype=np.int64), key=key, parent=parent, move=move,
+        cut=cut, context=context, left=left, key=key, parent=parent, move=move,
         filled=np.zeros(m + 1, dtype=np.int64), heap=heap, place=place,
         bucket=np.zeros(2 * width + 1, dtype=np.int64), follower=follower,
         factor=np.array([pow(48271, c + 1, 2**31 - 1) for c in range(classes)], dtype=np.int64),
@@ -284,23 +362,32 @@ class Bisection:
         return self.high is None and self.low > self._ceiling
 
     def start(self) -> None:
-        """Raise the bound to the least period for which all devices have room."""
-        chain, possible = self._divider.chain, self._divider.possible
-        if not possible(self._ceiling):
-            self._raise(self._ceiling + 1)
-            return
-        least = int(np.diff(chain.computing, axis=1).min(axis=0).sum()) // self._divider.devices
-        low, high = min(least, self._ceiling), self._ceiling
+        """Raise the bound as far as prices prove it."""
+        divider, steps = self._divider, 30
+        low = int(np.diff(divider.chain.computing, axis=1).min(axis=0).sum()) // divider.devices
         step = max(low // 256, 1)
-        while low + step < high:
-            if possible(low + step):
-                high = low + step
-                break
-            low, step = low + step + 1, 2 * step
-        while low < high:
+        high = min(low, self._ceiling)
+        while divider.tune(high, 0):
+            low = high + 1
+            if low > self._ceiling:
+                self._raise(low)
+                return
+            high, step = min(high + step, self._ceiling), 2 * step
+        while low < high and not self._divider.stopped():
             middle = (low + high) // 2
-            low, high = (low, middle) if possible(middle) else (middle + 1, high)
+            low, high = (middle + 1, high) if divider.tune(middle, 0) else (low, middle)
         self._raise(low)
+
+    def prove(self, steps: int) -> None:
+        """Raise the bound by better prices, in steps of at least a hundred thousandth."""
+        step = least = max(self.low // 100_000, 1)
+        while step >= least and not self.closed and not self.infeasible and not self._divider.stopped():
+            period = min(self.low + step - 1, self._ceiling if self.high is None else self.high - 1)
+            if self._divider.tune(period, steps):
+                self._raise(period + 1)
+                step *= 2
+            else:
+                step //= 4
 
     def search(self, divide: Callable[[int], Outcome]) -> None:
         """Close the gap as far as a search can."""
@@ -337,6 +424,16 @@ def ceiling(chain: Chain) -> int:
         for r in range(1, min(chain.replicas, size) + 1):
             found = max(found, -(-(busy + moving + ring(chain, c, r, int(chain.gradient[-1]))) // r))
     return found
+
+
+def weights_of(chain: Chain) -> list[Int]:
+    """Return sums (n + 1,) of weights of nodes: their share of the computing, of the memory, and of both."""
+    total = np.maximum(chain.computing[:, -1:], 1)
+    shares = [(np.diff(chain.computing, axis=1) / total).min(axis=0), np.diff(chain.fixed).astype(float)]
+    shares = [share / share.sum() for share in shares if share.any()]
+    if len(shares) == 2:
+        shares.append((shares[0] + shares[1]) / 2)
+    return [np.concatenate(([0], np.cumsum(np.rint(share * PRICE).astype(np.int64)))) for share in shares]
 
 
 def division_of(problem: Problem, nodes: Nodes, order: Int, divider: Divider, pieces: list[Piece]) -> Division:

@@ -14,11 +14,13 @@ Dominance
     then have fewer devices behind them, hence at most the runs under way. `Chain.reach[i]` is the first cut that i does
     not dominate. With several links, the next class matters too, and no cut is left out.
 
-Rooms
-    A stage [i, j) with 0 < i and j < n of r devices of class c takes at most r times `room[c]` weight: the largest
-    weight of such a stage that fits, divided by its devices. The first stage may take `extra[0]` more, the last one
-    `extra[1]`. So a state whose nodes left weigh more than the rooms of the devices left and `extra[0]` is useless.
-    That holds for any weights of nodes; all rows of `Chain.weight` are checked.
+Prices
+    Give each device of class c a price >= 0. `cost[0, j]` is the least price of the devices of stages that divide
+    [0, j), regardless of the number of devices of each class. So a state whose nodes left cost more than all devices
+    left is useless, and no division has the period if all nodes cost more than all devices. This is the Lagrangian
+    bound of the linear program of paths from cut 0 to n with a limit for each class. If memory limits the runs under
+    way of 1f1b, `cost[k, j]` counts at least k devices behind [0, j). Dominated cuts cost no less, so they are left out
+    here, too. If links differ, each stage has its best links.
 
 Next candidate
     Every comparison of a load with the period is also true for all periods below the least load that was above. So if
@@ -55,8 +57,9 @@ class Lists(NamedTuple):
     start: Narrow
     count: Narrow  # -1 if not filled
     cut: Narrow
-    room: Int  # (w, c)
-    extra: Int  # (w, 2)
+    price: Int  # (c,) of a device
+    cost: Int  # (k, n + 1) least price of stages of the nodes before a cut; k = 1 unless memory limits 1f1b
+    choice: Int  # (k, n + 1) their last stage: (class * (m + 1) + team) * (n + 1) + its begin
 
 
 class Fronts(NamedTuple):
@@ -68,7 +71,6 @@ class Fronts(NamedTuple):
     cut: Narrow
     mark: Int  # (n + 1,)
     found: Int  # (n + 1,)
-    left: Int  # (w,) room of the devices left
 
 
 class Beam(NamedTuple):
@@ -77,7 +79,7 @@ class Beam(NamedTuple):
     used: NDArray[np.int16]  # (m + 1, b, c)
     cut: Int  # (m + 1, b)
     context: Int  # next class * l + link to it
-    left: Int  # (m + 1, b, w) room of the devices left
+    left: Int  # price of the devices left
     key: Int
     parent: Int
     move: Int  # class * (m + 1) + team
@@ -162,35 +164,52 @@ def begins(
 
 
 @kernel(begins, least_load, allocates=False)
-def find_rooms(chain: Chain, lists: Lists, period: int, state: Int) -> int:
-    """Fill `lists.room` and `lists.extra`; return LISTS_FULL if there is no space."""
-    n, links, kinds = len(chain.nearest[0]) - 1, len(chain.down), len(chain.weight)
-    for w in range(kinds):
-        lists.extra[w, 0] = lists.extra[w, 1] = 0
-        for c in range(len(chain.size)):
-            lists.room[w, c] = 0
-    for inner in range(1, -1, -1):
-        for c in range(len(chain.size)):
-            for r in range(1, min(chain.replicas, chain.size[c]) + 1):
-                for j in range(1, n + 1):
+def find_costs(chain: Chain, lists: Lists, devices: int, period: int, state: Int) -> int:
+    """Fill `lists.cost` and `lists.choice`; return LISTS_FULL if there is no space."""
+    n, links, rows = len(chain.nearest[0]) - 1, len(chain.down), len(lists.cost)
+    for later in range(rows - 1, -1, -1):
+        lists.cost[later, 0] = 0
+        for j in range(1, n + 1):
+            least = INFINITE
+            for c in range(len(chain.size)):
+                for r in range(1, min(chain.replicas, chain.size[c]) + 1):
+                    price = r * lists.price[c]
+                    if later + r > devices or price >= least:
+                        break
+                    there = later + r if rows > 1 else 0
                     for a in range(links):
                         for b in range(links):
-                            row = begins(chain, lists, c, r, 1, j, a, b, period, state)
+                            row = begins(chain, lists, c, r, -(-(later + r) // r), j, a, b, period, state)
                             if row < 0:
                                 return row
-                            if lists.count[row] == 0:
-                                continue
-                            i = int(lists.cut[lists.start[row]])
-                            for w in range(kinds):
-                                weight = chain.weight[w, j] - chain.weight[w, i]
-                                if inner and j < n:
-                                    if i == 0:
-                                        weight -= chain.weight[w, 1]
-                                    lists.room[w, c] = max(lists.room[w, c], -(-weight // r))
-                                elif inner == 0 and (i == 0 or j == n):
-                                    side = 0 if i == 0 else 1
-                                    more = weight - r * lists.room[w, c]
-                                    lists.extra[w, side] = max(lists.extra[w, side], more)
+                            for k in range(lists.start[row], lists.start[row] + lists.count[row]):
+                                i = lists.cut[k]
+                                if lists.cost[there, i] + price < least:
+                                    least = lists.cost[there, i] + price
+                                    lists.choice[later, j] = (c * (devices + 1) + r) * (n + 1) + i
+            lists.cost[later, j] = least
+    return 0
+
+
+@kernel(begins, least_load, allocates=False)
+def find_rooms(chain: Chain, lists: Lists, weight: Int, room: Int, period: int, state: Int) -> int:
+    """Fill `room` (c,) with the most weight of a stage per device; return LISTS_FULL if there is no space.
+
+    `weight` (n + 1,) holds sums over the nodes before each cut.
+    """
+    n, links = len(chain.nearest[0]) - 1, len(chain.down)
+    for c in range(len(chain.size)):
+        room[c] = 0
+        for r in range(1, min(chain.replicas, chain.size[c]) + 1):
+            for j in range(1, n + 1):
+                for a in range(links):
+                    for b in range(links):
+                        row = begins(chain, lists, c, r, 1, j, a, b, period, state)
+                        if row < 0:
+                            return row
+                        if lists.count[row] > 0:
+                            i = max(lists.cut[lists.start[row]], 1)
+                            room[c] = max(room[c], (weight[min(j, n - 1)] - weight[i]) // r)
     return 0
 
 
@@ -206,13 +225,12 @@ def sweep(
     contexts = 1 if links == 1 else classes * links
     for v in range(begin, end):
         total = 0
-        for w in range(len(chain.weight)):
-            fronts.left[w] = lists.extra[w, 0] + (lists.extra[w, 1] if v == 0 else 0)
+        left = 0
         for c in range(classes):
             used = v // fronts.stride[c] % (chain.size[c] + 1)
             total += used
-            for w in range(len(chain.weight)):
-                fronts.left[w] += (chain.size[c] - used) * lists.room[w, c]
+            left += (chain.size[c] - used) * lists.price[c]
+        later = min(total, len(lists.cost) - 1)
         for context in range(contexts):
             front = v * contexts + context
             fronts.start[front] = state[FRONTS]
@@ -271,11 +289,8 @@ def sweep(
                 i = fronts.found[k]
                 if i < bound:
                     continue
-                useless = False
-                for w in range(len(chain.weight)):
-                    useless = useless or chain.weight[w, i] > fronts.left[w]
-                if useless:
-                    break
+                if lists.cost[later, i] > left:
+                    continue
                 if at >= len(fronts.cut):
                     return FRONTS_FULL
                 fronts.cut[at] = i
@@ -368,8 +383,7 @@ def keep(
         beam.used[layer, slot, c] += r
         beam.key[layer, slot] = key
         beam.context[layer, slot] = context
-        for w in range(len(chain.weight)):
-            beam.left[layer, slot, w] = beam.left[origin, parent, w] - r * lists.room[w, c]
+        beam.left[layer, slot] = beam.left[origin, parent] - r * lists.price[c]
     beam.cut[layer, slot] = i
     beam.parent[layer, slot] = parent
     beam.move[layer, slot] = c * len(beam.filled) + r
@@ -382,6 +396,7 @@ def keep(
 def extend(chain: Chain, lists: Lists, beam: Beam, layer: int, period: int, score: Int, state: Int) -> int:
     """Fill a layer of the beam; return a state with cut 0, else FAILED or LISTS_FULL."""
     links = len(chain.down)
+    later = min(layer, len(lists.cost) - 1)
     beam.filled[layer] = 0
     for k in range(len(beam.bucket)):
         beam.bucket[k] = -1
@@ -392,6 +407,7 @@ def extend(chain: Chain, lists: Lists, beam: Beam, layer: int, period: int, scor
             for c in range(len(chain.size)):
                 if beam.used[origin, parent, c] + r > chain.size[c]:
                     continue
+                left = beam.left[origin, parent] - r * lists.price[c]
                 b = 0
                 if links > 1 and origin > 0:
                     b = beam.context[origin, parent] % links
@@ -403,12 +419,9 @@ def extend(chain: Chain, lists: Lists, beam: Beam, layer: int, period: int, scor
                         return row
                     for k in range(lists.start[row], lists.start[row] + lists.count[row]):
                         i = lists.cut[k]
-                        gain = INFINITE
-                        for w in range(len(chain.weight)):
-                            left = beam.left[origin, parent, w] - r * lists.room[w, c]
-                            gain = min(gain, left - chain.weight[w, i])
+                        gain = left - lists.cost[later, i]
                         if gain < 0:
-                            break
+                            continue
                         context = 0 if links == 1 else c * links + a
                         slot = keep(
                             chain, lists, beam, layer, origin, parent, c, r, i, context, gain, score, state

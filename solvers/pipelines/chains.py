@@ -43,6 +43,9 @@ CITATION = """@inproceedings{narayanan2019pipedream,
 NARROW = 32
 """Width of the first beam."""
 
+STEPS = 30
+"""Changes of prices for each period that a proof tries."""
+
 
 class ChainsSettings(Settings):
     """Settings of chains."""
@@ -98,6 +101,7 @@ class Chains:
             bisection.search(partial(divider.beam, width=width))
             if table or width == settings.width:
                 break
+            bisection.prove(STEPS)
             width = min(8 * width, settings.width)
         if table and not bisection.infeasible:
             bisection.search(divider.table)
