@@ -68,14 +68,19 @@ class Outcome:
 
 
 class Divider:
-    """Divides one chain for many periods; `stopped` is checked regularly."""
+    """Divides one chain for many periods; `stopped` is checked regularly.
 
-    def __init__(self, chain: Chain, stopped: Callable[[], bool]) -> None:
+    If there are at most `vectors` fronts, `complete` is true, and prices do not count the devices behind a stage: the
+    table is exact without.
+    """
+
+    def __init__(self, chain: Chain, vectors: int, stopped: Callable[[], bool]) -> None:
         self.chain, self.stopped = chain, stopped
         self.devices = int(chain.size.sum())
         self.cuts = chain.nearest.shape[1]
         self.links = len(chain.down)
         self.contexts = 1 if self.links == 1 else self.links * len(chain.size)
+        self.complete = self.vectors * self.contexts <= vectors
         self.state = np.zeros(5, dtype=np.int64)
         self.lists = self._lists()
         self._fronts: Fronts | None = None
@@ -120,7 +125,7 @@ class Divider:
         self._priced(period)
         share = best * size / (best @ size)
         reach = self.reach
-        for _ in range(steps):
+        for _ in range(-(-steps // len(self.lists.cost))):
             if self.stopped():
                 break
             use = self._used() / size
@@ -229,7 +234,7 @@ class Divider:
             for r in range(1, min(most, size) + 1):
                 first[c, r] = rows
                 rows += -(-self.devices // r) if chain.binding[c] else 1
-        later = self.devices + 1 if chain.binding.any() else 1
+        later = self.devices + 1 if chain.binding.any() and not self.complete else 1
         rows *= self.cuts * self.links * self.links
         return Lists(
             first=first,

@@ -43,7 +43,7 @@ CITATION = """@inproceedings{narayanan2019pipedream,
 NARROW = 32
 """Width of the first beam."""
 
-STEPS = 30
+STEPS = 150
 """Changes of prices for each period that a proof tries."""
 
 
@@ -83,7 +83,7 @@ class Chains:
         order = path_of(problem, nodes)
         if order is None:
             return run.refusal("the tasks do not form a chain of layers, each connected with the next only; use ideals")
-        divider = Divider(chain_of(problem, nodes, order), run.stopped)
+        divider = Divider(chain_of(problem, nodes, order), settings.vectors, run.stopped)
 
         def offer(pieces: list[Piece]) -> None:
             division = division_of(problem, nodes, order, divider, pieces)
@@ -93,17 +93,16 @@ class Chains:
         contiguous = problem.pipeline is not None and problem.pipeline.contiguous
         raised = run.best.raise_bound if contiguous else lambda bound: None
         bisection = Bisection(divider, offer, raised)
-        table = divider.vectors * divider.contexts <= settings.vectors
-        run.stats = {"layers": nodes.count, "vectors": divider.vectors, "table": table}
+        run.stats = {"layers": nodes.count, "vectors": divider.vectors, "table": divider.complete}
         bisection.start()
         width = min(NARROW, settings.width)
         while not bisection.infeasible and not bisection.closed and not run.stopped():
             bisection.search(partial(divider.beam, width=width))
-            if table or width == settings.width:
+            if divider.complete or width == settings.width:
                 break
             bisection.prove(STEPS)
             width = min(8 * width, settings.width)
-        if table and not bisection.infeasible:
+        if divider.complete and not bisection.infeasible:
             bisection.search(divider.table)
         if run.stopped() and not bisection.closed and not bisection.infeasible:
             return run.ended(run.stop_reason() or Termination.TIME_LIMIT)
