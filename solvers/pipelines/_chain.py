@@ -1,8 +1,8 @@
 """A pipeline whose nodes form a path: sums over its first nodes, and what crosses each cut.
 
-Cut i is before node i; cuts 0 and n are the ends. A stage [i, j) takes the nodes from cut i to cut j. Its load depends on
-sums of these nodes, on what crosses both cuts, and on the links there. Links are numbered: two classes of devices have
-the same link in both directions as all other pairs with their number. One number suffices if all links are alike.
+Cut i is before node i; cuts 0 and n are the ends. A stage [i, j) takes the nodes from cut i to cut j. Its load depends
+on sums of these nodes, on what crosses both cuts, and on the links there. Links are numbered: pairs of classes with the
+same number have the same links in both directions. One number suffices if all links are alike.
 """
 
 from __future__ import annotations

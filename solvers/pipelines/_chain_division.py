@@ -99,14 +99,14 @@ class Divider:
             found *= each + 1
         return found
 
-    def tune(self, period: int, steps: int) -> bool:
-        """Search prices that prove that no division has a period; return whether they do.
+    def tune(self, period: int, steps: int) -> int | None:
+        """Search prices that prove that no division has a period; return a period below which none exists, or None.
 
         The first prices are those of the last period, and what a device takes at most: of the computing, of the memory
-        and of both. Then the prices move in the direction of the devices that the cheapest stages use, by less and less.
+        and of both. Then prices rise for devices that the cheapest stages use too often, by less and less.
         """
         if not self._priced(period):
-            return True
+            return int(self.state[NEXT])
         size = self.chain.size
         best, most = self.lists.price.copy(), self._ratio()
         for weight in self.weights:
@@ -118,7 +118,7 @@ class Divider:
                 continue
             self.lists.price[:] = room
             if not self._priced(period):
-                return True
+                return int(self.state[NEXT])
             if self._ratio() > most:
                 best, most = self.lists.price.copy(), self._ratio()
         self.lists.price[:] = best
@@ -137,7 +137,7 @@ class Divider:
             share /= share.sum()
             self._set(share)
             if not self._priced(period):
-                return True
+                return int(self.state[NEXT])
             ratio = self._ratio()
             if ratio > most:
                 best, most = self.lists.price.copy(), ratio
@@ -147,7 +147,7 @@ class Divider:
                 share = best * size / (best @ size)
         self.reach = max(reach, 1e-3)
         self.lists.price[:] = best
-        return False
+        return None
 
     def table(self, period: int) -> Outcome:
         """Search all vectors of used devices."""
@@ -350,7 +350,9 @@ class Bisection:
         The period of the best division; None before one is found.
     """
 
-    def __init__(self, divider: Divider, offer: Callable[[list[Piece]], None], raised: Callable[[int], None]) -> None:
+    def __init__(
+        self, divider: Divider, offer: Callable[[list[Piece]], None], raised: Callable[[int], None] | None
+    ) -> None:
         self._divider, self._offer, self._raised = divider, offer, raised
         self.low = 0
         self.high: int | None = None
@@ -368,19 +370,21 @@ class Bisection:
 
     def start(self) -> None:
         """Raise the bound as far as prices prove it."""
-        divider, steps = self._divider, 30
+        divider = self._divider
         low = int(np.diff(divider.chain.computing, axis=1).min(axis=0).sum()) // divider.devices
         step = max(low // 256, 1)
         high = min(low, self._ceiling)
-        while divider.tune(high, 0):
-            low = high + 1
+        while (proved := divider.tune(high, 0)) is not None:
+            low = proved
+            high = max(high, min(low, self._ceiling))
             if low > self._ceiling:
                 self._raise(low)
                 return
             high, step = min(high + step, self._ceiling), 2 * step
         while low < high and not self._divider.stopped():
             middle = (low + high) // 2
-            low, high = (middle + 1, high) if divider.tune(middle, 0) else (low, middle)
+            proved = divider.tune(middle, 0)
+            low, high = (low, middle) if proved is None else (proved, max(high, proved))
         self._raise(low)
 
     def prove(self, steps: int) -> None:
@@ -388,11 +392,12 @@ class Bisection:
         step = least = max(self.low // 100_000, 1)
         while step >= least and not self.closed and not self.infeasible and not self._divider.stopped():
             period = min(self.low + step - 1, self._ceiling if self.high is None else self.high - 1)
-            if self._divider.tune(period, steps):
-                self._raise(period + 1)
-                step *= 2
-            else:
+            proved = self._divider.tune(period, steps)
+            if proved is None:
                 step //= 4
+            else:
+                self._raise(proved)
+                step *= 2
 
     def search(self, divide: Callable[[int], Outcome]) -> None:
         """Close the gap as far as a search can."""
@@ -416,7 +421,7 @@ class Bisection:
     def _raise(self, bound: int) -> None:
         if bound > self.low:
             self.low = bound if self.high is None else min(bound, self.high)
-            if self.low <= self._ceiling:
+            if self.low <= self._ceiling and self._raised is not None:
                 self._raised(self.low)
 
 

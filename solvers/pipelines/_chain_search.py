@@ -1,8 +1,8 @@
 """Divide a chain into stages whose loads are at most a given period, from its end.
 
 A state is the vector of used devices by class and the cut at which the next stage must end. D. Narayanan et al.:
-PipeDream, SOSP 2019, section 3.1, fill a table over cuts and numbers of equal devices. Here the period is given, so that
-a table over vectors keeps only some cuts.
+PipeDream, SOSP 2019, section 3.1, fill a table over cuts and numbers of equal devices. Here the period is given, so
+that a table over vectors keeps only some cuts.
 
 Dominance
     Let all links be alike. Cut i dominates a later cut j if every stage [a, i) has at most the load and the memory of
@@ -10,9 +10,9 @@ Dominance
     devices compute or transfer, its excess (d(i) - d(j))+ + (u(i) - u(j))+ must be at most the ticks of [i, j) on
     every class, because both sums and maxima of sent and received ticks grow by at most that; if they overlap, it must
     be 0. If i dominates all cuts of (i, j], state (v, j) is not needed beside (v, i): take stages that complete (v, j).
-    One of them, [a, b), has a < i <= b <= j. It becomes [a, i), and all stages in [i, j) are left out. The stages before
-    then have fewer devices behind them, hence at most the runs under way. `Chain.reach[i]` is the first cut that i does
-    not dominate. With several links, the next class matters too, and no cut is left out.
+    One of them, [a, b), has a < i <= b <= j. It becomes [a, i), and all stages in [i, j) are left out. The stages
+    before then have fewer devices behind them, hence at most the runs under way. `Chain.reach[i]` is the first cut that
+    i does not dominate. With several links, the next class matters too, and no cut is left out.
 
 Prices
     Give each device of class c a price >= 0. `cost[0, j]` is the least price of the devices of stages that divide
@@ -63,7 +63,10 @@ class Lists(NamedTuple):
 
 
 class Fronts(NamedTuple):
-    """The cuts kept for each vector of used devices, and context: the next class and the link to it, if links differ."""
+    """The cuts kept for each vector of used devices and context.
+
+    There is one context if all links are alike. Else context q * l + a has next class q and link a to it.
+    """
 
     stride: Int  # (c,)
     start: Int
@@ -214,9 +217,7 @@ def find_rooms(chain: Chain, lists: Lists, weight: Int, room: Int, period: int, 
 
 
 @kernel(begins, least_load, allocates=False)
-def sweep(
-    chain: Chain, lists: Lists, fronts: Fronts, begin: int, end: int, period: int, state: Int
-) -> int:
+def sweep(chain: Chain, lists: Lists, fronts: Fronts, begin: int, end: int, period: int, state: Int) -> int:
     """Fill the fronts of vectors [begin, end); return the first front with cut 0, else FAILED, LISTS_FULL, FRONTS_FULL.
 
     Fronts are numbered by vector * contexts + context.
@@ -254,9 +255,7 @@ def sweep(
                             origin += q * links + b
                         for e in range(fronts.start[origin], fronts.start[origin] + fronts.count[origin]):
                             a = context % links
-                            row = begins(
-                                chain, lists, c, r, -(-total // r), fronts.cut[e], a, b, period, state
-                            )
+                            row = begins(chain, lists, c, r, -(-total // r), fronts.cut[e], a, b, period, state)
                             if row < 0:
                                 return row
                             for k in range(lists.start[row], lists.start[row] + lists.count[row]):
@@ -331,8 +330,19 @@ def settle(beam: Beam, score: Int, size: int, at: int) -> None:
 
 @kernel(settle, allocates=False)
 def keep(
-    chain: Chain, lists: Lists, beam: Beam, layer: int, origin: int, parent: int, c: int, r: int, i: int, context: int,
-    gain: int, score: Int, state: Int,
+    chain: Chain,
+    lists: Lists,
+    beam: Beam,
+    layer: int,
+    origin: int,
+    parent: int,
+    c: int,
+    r: int,
+    i: int,
+    context: int,
+    gain: int,
+    score: Int,
+    state: Int,
 ) -> int:
     """Add a state to a layer, unless one there is better or no space is left; return its place or -1."""
     size, width = beam.filled[layer], len(beam.heap)
@@ -423,9 +433,7 @@ def extend(chain: Chain, lists: Lists, beam: Beam, layer: int, period: int, scor
                         if gain < 0:
                             continue
                         context = 0 if links == 1 else c * links + a
-                        slot = keep(
-                            chain, lists, beam, layer, origin, parent, c, r, i, context, gain, score, state
-                        )
+                        slot = keep(chain, lists, beam, layer, origin, parent, c, r, i, context, gain, score, state)
                         if i == 0 and slot >= 0:
                             return slot
     return FAILED

@@ -3,15 +3,17 @@
 It searches the least period by bisection. For a period, it fills a table over vectors of used devices by class, from
 the end of the chain; `_chain_search` states what it keeps for each vector, and the proofs. The table has
 prod(n_c + 1) vectors for n_c devices of class c: 83,521 for four classes of 16 devices, but 2^64 for 64 unlike
-devices. With more than `vectors`, a beam keeps the states that leave most room, and the bound is the least period with
-room for the work of all layers. Beams grow up to `width`. A beam that leaves no state out is a proof, too.
+devices. With more than `vectors`, prices of devices prove a bound (the linear program of paths with a limit for each
+class), and a beam keeps the states that waste least at these prices. Beams grow up to `width`. A beam that leaves no
+state out is a proof, too. 64 unlike devices and layers alike usually end with a proof; layers with random times end
+within a thousandth; memory that is tight leaves some percent.
 
 Every output must go to the next layer only, and in training, every gradient to the previous layer; tasks that must
 share a stage are one layer. Links may differ between classes of devices. All rules of pipelines with one stage per
 device are supported: teams, synchronisation, runs under way, recomputation, memory, and transfers of any kind.
 
-Departures from PipeDream (Narayanan et al. 2019, section 3.1): the period is searched instead of minimised in the table,
-devices are counted by class, and no hierarchy of links is assumed.
+Departures from PipeDream (Narayanan et al. 2019, section 3.1): the period is searched instead of minimised in the
+table, devices are counted by class, and no hierarchy of links is assumed.
 """
 
 from __future__ import annotations
@@ -91,8 +93,7 @@ class Chains:
                 run.best.offer(periodic_schedule(problem, division.device, division.stages))
 
         contiguous = problem.pipeline is not None and problem.pipeline.contiguous
-        raised = run.best.raise_bound if contiguous else lambda bound: None
-        bisection = Bisection(divider, offer, raised)
+        bisection = Bisection(divider, offer, run.best.raise_bound if contiguous else None)
         run.stats = {"layers": nodes.count, "vectors": divider.vectors, "table": divider.complete}
         bisection.start()
         width = min(NARROW, settings.width)
