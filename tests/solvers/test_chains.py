@@ -172,7 +172,7 @@ def test_compiled_kernels_equal_plain_ones(name: str, monkeypatch: pytest.Monkey
         found = []
         for run in (None, compiled):
             if run is not None:
-                monkeypatch.setattr(getattr(_chain_search, name), "select", lambda work, run=run: run)
+                monkeypatch.setattr(getattr(_chain_search, name), "select", lambda _work, run=run: run)
             divider = Divider(chain_of(problem, nodes, order), 10**6, lambda: False)
             found.append([(divider.table(p), divider.beam(p, 4)) for p in range(5, 80, 5)])
             monkeypatch.undo()
