@@ -111,7 +111,7 @@ class Divider:
         best, most = self.lists.price.copy(), self._ratio()
         for weight in self.weights:
             room = np.zeros(len(size), dtype=np.int64)
-            run = find_rooms.select(len(self.lists.count) * 20)
+            run = find_rooms.select(len(self.lists.length) * 20)
             while run(self.chain, self.lists, weight, room, period, self.state) == LISTS_FULL:
                 self._widen()
             if not room.any():
@@ -157,7 +157,7 @@ class Divider:
             self._fronts = Fronts(
                 stride=np.concatenate(([1], np.cumprod(chain.size[:-1] + 1))).astype(np.int64),
                 start=np.zeros(fronts, dtype=np.int64),
-                count=np.zeros(fronts, dtype=np.int32),
+                length=np.zeros(fronts, dtype=np.int32),
                 cut=np.zeros(max(2 * fronts, 1024), dtype=np.int32),
                 mark=np.zeros(self.cuts, dtype=np.int64),
                 found=np.zeros(self.cuts, dtype=np.int64),
@@ -239,7 +239,7 @@ class Divider:
         return Lists(
             first=first,
             start=np.zeros(rows, dtype=np.int32),
-            count=np.zeros(rows, dtype=np.int32),
+            length=np.zeros(rows, dtype=np.int32),
             cut=np.zeros(max(2 * rows, 1024), dtype=np.int32),
             price=np.zeros(len(chain.size), dtype=np.int64),
             cost=np.zeros((later, self.cuts), dtype=np.int64),
@@ -258,9 +258,9 @@ class Divider:
         """Start a search for a period; return whether the prices allow a division."""
         if period != self._period:
             self._period = period
-            self.lists.count[:] = -1
+            self.lists.length[:] = -1
             self.state[NEXT], self.state[LISTS] = INFINITE, 0
-        run = find_costs.select(len(self.lists.count) * 20)
+        run = find_costs.select(len(self.lists.length) * 20)
         while run(self.chain, self.lists, self.devices, period, self.state) == LISTS_FULL:
             self._widen()
         return bool(self.lists.cost[0, -1] <= self.lists.price @ self.chain.size)
@@ -309,7 +309,7 @@ class Divider:
                     b = self._link(c, q)
                     there = origin + (q * self.links + b if self.links > 1 else 0)
                     begin = int(fronts.start[there])
-                    for end in fronts.cut[begin : begin + int(fronts.count[there])].tolist():
+                    for end in fronts.cut[begin : begin + int(fronts.length[there])].tolist():
                         piece = Piece(cut, end, c, r)
                         if end > cut and self._load(piece, -(-total // r), context % self.links, b) <= period:
                             return piece, there

@@ -55,7 +55,7 @@ class Lists(NamedTuple):
 
     first: Int  # (c, most + 1) first row of a class and team
     start: Narrow
-    count: Narrow  # -1 if not filled
+    length: Narrow  # -1 if not filled
     cut: Narrow
     price: Int  # (c,) of a device
     cost: Int  # (k, n + 1) least price of stages of the nodes before a cut; k = 1 unless memory limits 1f1b
@@ -70,7 +70,7 @@ class Fronts(NamedTuple):
 
     stride: Int  # (c,)
     start: Int
-    count: Narrow
+    length: Narrow
     cut: Narrow
     mark: Int  # (n + 1,)
     found: Int  # (n + 1,)
@@ -127,8 +127,8 @@ def begins(
         runs = chain.in_flight
     elif chain.binding[c]:
         level = runs - 1
-    row = (((lists.first[c, r] + level) * (n + 1) + j) * links + a) * links + b
-    if lists.count[row] >= 0:
+    row: int = (((lists.first[c, r] + level) * (n + 1) + j) * links + a) * links + b
+    if lists.length[row] >= 0:
         return row
     low, high, nearest = 0, j, chain.nearest[c, j]
     low = nearest
@@ -161,7 +161,7 @@ def begins(
         else:
             state[NEXT] = min(state[NEXT], load)
             i += 1
-    lists.count[row] = at - lists.start[row]
+    lists.length[row] = at - lists.start[row]
     state[LISTS] = at
     return row
 
@@ -185,7 +185,7 @@ def find_costs(chain: Chain, lists: Lists, devices: int, period: int, state: Int
                             row = begins(chain, lists, c, r, -(-(later + r) // r), j, a, b, period, state)
                             if row < 0:
                                 return row
-                            for k in range(lists.start[row], lists.start[row] + lists.count[row]):
+                            for k in range(lists.start[row], lists.start[row] + lists.length[row]):
                                 i = lists.cut[k]
                                 if lists.cost[there, i] + price < least:
                                     least = lists.cost[there, i] + price
@@ -210,7 +210,7 @@ def find_rooms(chain: Chain, lists: Lists, weight: Int, room: Int, period: int, 
                         row = begins(chain, lists, c, r, 1, j, a, b, period, state)
                         if row < 0:
                             return row
-                        if lists.count[row] > 0:
+                        if lists.length[row] > 0:
                             i = max(lists.cut[lists.start[row]], 1)
                             room[c] = max(room[c], (weight[min(j, n - 1)] - weight[i]) // r)
     return 0
@@ -235,7 +235,7 @@ def sweep(chain: Chain, lists: Lists, fronts: Fronts, begin: int, end: int, peri
         for context in range(contexts):
             front = v * contexts + context
             fronts.start[front] = state[FRONTS]
-            fronts.count[front] = 0
+            fronts.length[front] = 0
             state[STAMP] += 1
             stamp = state[STAMP]
             count, least = 0, n + 1
@@ -253,12 +253,12 @@ def sweep(chain: Chain, lists: Lists, fronts: Fronts, begin: int, end: int, peri
                         origin = (v - r * fronts.stride[c]) * contexts
                         if links > 1:
                             origin += q * links + b
-                        for e in range(fronts.start[origin], fronts.start[origin] + fronts.count[origin]):
+                        for e in range(fronts.start[origin], fronts.start[origin] + fronts.length[origin]):
                             a = context % links
                             row = begins(chain, lists, c, r, -(-total // r), fronts.cut[e], a, b, period, state)
                             if row < 0:
                                 return row
-                            for k in range(lists.start[row], lists.start[row] + lists.count[row]):
+                            for k in range(lists.start[row], lists.start[row] + lists.length[row]):
                                 i = lists.cut[k]
                                 if fronts.mark[i] == stamp or (least < i and i < chain.reach[least]):
                                     continue
@@ -295,7 +295,7 @@ def sweep(chain: Chain, lists: Lists, fronts: Fronts, begin: int, end: int, peri
                 fronts.cut[at] = i
                 at += 1
                 bound = chain.reach[i]
-            fronts.count[front] = at - state[FRONTS]
+            fronts.length[front] = at - state[FRONTS]
             state[FRONTS] = at
             if least == 0:
                 return front
@@ -351,7 +351,7 @@ def keep(
         return -1
     key = beam.key[origin, parent] + r * beam.factor[c]
     bucket = (key + 31 * context) % len(beam.bucket)
-    slot = beam.bucket[bucket]
+    slot: int = beam.bucket[bucket]
     known = -1
     while slot >= 0:
         if beam.key[layer, slot] == key and beam.context[layer, slot] == context:
@@ -427,7 +427,7 @@ def extend(chain: Chain, lists: Lists, beam: Beam, layer: int, period: int, scor
                     row = begins(chain, lists, c, r, -(-layer // r), j, a, b, period, state)
                     if row < 0:
                         return row
-                    for k in range(lists.start[row], lists.start[row] + lists.count[row]):
+                    for k in range(lists.start[row], lists.start[row] + lists.length[row]):
                         i = lists.cut[k]
                         gain = left - lists.cost[later, i]
                         if gain < 0:
