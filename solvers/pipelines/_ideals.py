@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,21 @@ class Costs(NamedTuple):
     replicas: int
     in_flight: int  # runs kept; 0 for 1f1b
     recompute: bool
+
+
+class Classes(Protocol):
+    """What the load of a stage depends on: the costs of classes of devices, by class."""
+
+    @property
+    def mode(self) -> Int: ...
+    @property
+    def free(self) -> Int | Bool: ...
+    @property
+    def ring_latency(self) -> Int: ...
+    @property
+    def ring_num(self) -> Int: ...
+    @property
+    def ring_den(self) -> Int: ...
 
 
 def sets_of(nodes: Nodes, most: int, stopped: Callable[[], bool]) -> Sets | None:
@@ -254,7 +269,7 @@ def count_item(costs: Costs, bits: Words, inner: int, outer: int, x: int, sign: 
 
 
 @kernel(allocates=False)
-def ring(costs: Costs, c: int, r: int, gradient: int) -> int:
+def ring(costs: Classes, c: int, r: int, gradient: int) -> int:
     """Ticks in which a team synchronises gradients."""
     if r < 2 or gradient == 0 or costs.free[c]:
         return 0
@@ -267,7 +282,7 @@ def ring(costs: Costs, c: int, r: int, gradient: int) -> int:
 
 
 @kernel(ring, allocates=False)
-def stage_load(costs: Costs, c: int, r: int, busy: int, sent: int, received: int, gradient: int) -> int:
+def stage_load(costs: Classes, c: int, r: int, busy: int, sent: int, received: int, gradient: int) -> int:
     """The least period that a stage allows."""
     if costs.free[c]:
         sent = received = 0
