@@ -16,7 +16,7 @@ length end(b) - end(a) >= t(D(a), D(b)). In the first block, end(a) is 0; in the
 the sum of these lengths is the makespan. ∎
 
 Loose tasks, bypassing edges, groups and separations that span blocks, and release times and deadlines after the first
-cut are left out. The bound stays valid but becomes weaker. `labels` accounts for memory that spans blocks.
+cut are left out. The bound stays valid but becomes weaker. `labels` and `prices` account for memory that spans blocks.
 
 **Claim: an optimal schedule.** Without any of those, and if no capacity can be exceeded, schedules of the blocks on a
 path, one after the other, are a feasible schedule of the whole, whose makespan is the length of the path. So the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +12,8 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Transfers
 
 from .._runs.device_classes import class_members
-from .arcs import NEVER, Arcs, Box
+from .arcs import NEVER, Arc, Arcs, Known
 from .cuts import Series
-from .labels import Path
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,18 +24,23 @@ class _Partial:
     device: int
     room: Int
     before: _Partial | None = None
-    box: Box | None = None
+    known: Known | None = None
     real: Int | None = None  # device in the problem of each device of the block problem
 
 
 def joined(
-    problem: Problem, series: Series, blocks: list[Arcs], bounded: Bool, guide: Path, width: int
+    problem: Problem,
+    series: Series,
+    blocks: list[Arcs],
+    bounded: Bool,
+    guide: Sequence[tuple[Arc, Known | None]],
+    width: int,
 ) -> Schedule | None:
     """Return a short schedule that consists of known schedules of blocks and fits into memory; None if none is found.
 
     A beam search over the cuts: partial paths are sorted by their ticks and the least ticks of known schedules after
     them; `width` of them are kept at each cut. Without memory that can bind, the first one is the shortest path. The
-    partial path along `guide` is kept, too.
+    partial path along `guide`, a known schedule of an arc for each block, is kept, too.
     """
     after = _remaining(blocks)
     if 0 not in after[0]:
@@ -44,18 +49,18 @@ def joined(
     beam = [_Partial(0, -1, np.where(bounded, problem.capacity, UNLIMITED))]
     guided: _Partial | None = beam[0]
     for k, arcs in enumerate(blocks):
-        options: dict[int, list[Box]] = {}
-        for box in sorted(arcs.boxes, key=lambda box: box.upper):
-            if box.upper < NEVER and box.end in after[k + 1]:
-                options.setdefault(box.start, []).append(box)
+        options: dict[int, list[tuple[Arc, Known]]] = {}
+        each = [(arc, known) for arc in arcs.arcs if arc.end in after[k + 1] for known in arc.known]
+        for arc, known in sorted(each, key=lambda each: each[1].ticks):
+            options.setdefault(arc.start, []).append((arc, known))
         found: list[tuple[int, _Partial]] = []
         followed: list[_Partial] = []
         for partial in beam:
             start = 0 if partial.device < 0 else int(problem.device_class[partial.device])
-            for box in options.get(start, ()):
-                for step in _steps(problem, arcs, box, partial, members, bounded):
-                    found.append((step.ticks + after[k + 1][box.end], step))
-                    if partial is guided and box is guide.steps[k].box:
+            for arc, known in options.get(start, ()):
+                for step in _steps(problem, arc, known, partial, members, bounded):
+                    found.append((step.ticks + after[k + 1][arc.end], step))
+                    if partial is guided and arc is guide[k][0] and known is guide[k][1]:
                         followed.append(step)
         found.sort(key=lambda each: each[0])
         beam = _distinct(problem, [step for _, step in found], width)
@@ -72,31 +77,25 @@ def _remaining(blocks: list[Arcs]) -> list[dict[int, int]]:
     after: list[dict[int, int]] = [{0: 0}]
     for arcs in reversed(blocks):
         near: dict[int, int] = {}
-        for box in arcs.boxes:
-            if box.upper < NEVER and box.end in after[-1]:
-                near[box.start] = min(near.get(box.start, NEVER), box.upper + after[-1][box.end])
+        for arc in arcs.arcs:
+            if arc.known and arc.end in after[-1]:
+                near[arc.start] = min(near.get(arc.start, NEVER), arc.known[0].ticks + after[-1][arc.end])
         after.append(near)
     return after[::-1]
 
 
 def _steps(
-    problem: Problem, arcs: Arcs, box: Box, partial: _Partial, members: list[list[int]], bounded: Bool
+    problem: Problem, arc: Arc, known: Known, partial: _Partial, members: list[list[int]], bounded: Bool
 ) -> list[_Partial]:
-    """Return the paths that continue a path with the schedule of a box, on the roomiest and on the fullest device."""
-    here, part = partial.device, arcs.part
-    x, y = box.devices
+    """Return the paths that continue a path with a schedule of an arc, on the roomiest and on the fullest device."""
+    here, used = partial.device, known.held
+    x, y = arc.devices
     if y < 0:
         ends = [-1]
-    elif box.same and x >= 0:
+    elif arc.same and x >= 0:
         ends = [here]
     else:
-        ends = [d for d in members[box.end] if d != here]
-    device = None if box.exact or box.problem is None or box.problem.schedule is None else box.problem.schedule.device
-    used = np.zeros(problem.n_devices, dtype=np.int64)
-    if device is not None:
-        np.add.at(used, device, arcs.memory)
-    elif part.last >= 0:
-        used[y] = arcs.memory[part.last]
+        ends = [d for d in members[arc.end] if d != here]
     if len(ends) > 1:
         fitting = sorted((d for d in ends if partial.room[d] >= used[y]), key=lambda d: (-partial.room[d], d))
         fullest = [d for d in fitting[-1:] if partial.room[d] < partial.room[fitting[0]]]
@@ -107,7 +106,7 @@ def _steps(
         room = partial.room.copy()
         room[real] -= np.where(bounded[real], used, 0)
         if (room >= 0).all():
-            found.append(_Partial(partial.ticks + box.upper, end, room, partial, box, real))
+            found.append(_Partial(partial.ticks + known.ticks, end, room, partial, known, real))
     return found
 
 
@@ -153,18 +152,19 @@ def _schedule(problem: Problem, series: Series, blocks: list[Arcs], end: _Partia
     """Return the schedule of a path through all blocks."""
     steps: list[_Partial] = []
     at: _Partial | None = end
-    while at is not None and at.box is not None:
+    while at is not None and at.known is not None:
         steps.append(at)
         at = at.before
     n = problem.n_tasks
     device, start = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.int64)
     edges, sent = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for arcs, step in zip(blocks, reversed(steps), strict=True):
-        assert step.box is not None
+        assert step.known is not None
         assert step.before is not None
         assert step.real is not None
         part, begin = arcs.part, step.before.ticks
-        if step.box.exact:
+        known = step.known.schedule
+        if known is None:
             if part.last >= 0:
                 last = part.tasks[part.last]
                 device[last] = step.device
@@ -173,9 +173,6 @@ def _schedule(problem: Problem, series: Series, blocks: list[Arcs], end: _Partia
                 edges.append(part.edges)
                 sent.append(np.array([begin]))
             continue
-        assert step.box.problem is not None
-        known = step.box.problem.schedule
-        assert known is not None
         new = np.arange(len(part.tasks)) != part.first
         device[part.tasks[new]] = step.real[known.device[new]]
         start[part.tasks[new]] = begin + known.start[new]

@@ -33,7 +33,7 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import UNLIMITED, Problem
 
 from .._runs.device_classes import class_members
-from .arcs import NEVER, Arcs, Box
+from .arcs import NEVER, Arc, Arcs, Box, Known
 
 MOST = 400
 """Labels of a class at a cut above which some become one."""
@@ -116,12 +116,36 @@ def shortest_path(blocks: list[Arcs], memory: Memory, known: int) -> Path | None
 
     Lengths are lower bounds. Ties go to fewer bytes, then to earlier labels and boxes.
     """
-    after = distances(blocks)[1]
+    return _shortest([arcs.boxes for arcs in blocks], memory, known, relaxed=True)
+
+
+def fitting(blocks: list[Arcs], memory: Memory, known: int) -> list[tuple[Arc, Known]] | None:
+    """Return known schedules of a path that is shorter than `known` and fits into memory; None if none is found.
+
+    It is the shortest one if there are never more than MOST labels. Otherwise some labels are left out.
+    """
+    columns = [[(arc, each) for arc in arcs.arcs for each in arc.known] for arcs in blocks]
+    boxes = [
+        [Box(arc, dict(enumerate(each.held.tolist())), {}, each.ticks) for arc, each in options] for options in columns
+    ]
+    path = _shortest(boxes, memory, known, relaxed=False)
+    if path is None:
+        return None
+    origin = [
+        {id(box): option for box, option in zip(row, options, strict=True)}
+        for row, options in zip(boxes, columns, strict=True)
+    ]
+    return [of[id(step.box)] for of, step in zip(origin, path.steps, strict=True)]
+
+
+def _shortest(blocks: list[list[Box]], memory: Memory, known: int, *, relaxed: bool) -> Path | None:
+    """Return the path of least length; `relaxed`: labels that are too many become one, else some are left out."""
+    after = _distances(blocks)[1]
     held = np.zeros((1, memory.columns + 1), dtype=np.int64)
     labels = _Labels(np.zeros(1, np.int64), np.zeros(1, np.int64), held)
     stages: list[tuple[Int, list[Step]]] = []
-    for arcs, rest in zip(blocks, after[1:], strict=True):
-        labels, before, steps = _extended(labels, arcs.boxes, memory, rest, known)
+    for boxes, rest in zip(blocks, after[1:], strict=True):
+        labels, before, steps = _extended(labels, boxes, memory, rest, known, relaxed=relaxed)
         if not steps:
             return None
         stages.append((before, steps))
@@ -146,7 +170,7 @@ class _Labels:
 
 
 def _extended(
-    labels: _Labels, boxes: list[Box], memory: Memory, rest: dict[int, int], known: int
+    labels: _Labels, boxes: list[Box], memory: Memory, rest: dict[int, int], known: int, *, relaxed: bool
 ) -> tuple[_Labels, Int, list[Step]]:
     """Return the labels after a block without dominated ones, and the label before and the step of each.
 
@@ -184,7 +208,7 @@ def _extended(
         kept.append(best)
         merged.append(found.of(best))
         if len(best) > MOST:
-            kept[-1], merged[-1] = _merged(found, best)
+            kept[-1], merged[-1] = _merged(found, best) if relaxed else _thinned(found, best)
     if not kept:
         return labels, np.empty(0, dtype=np.int64), []
     chosen = np.concatenate(kept)
@@ -221,13 +245,22 @@ def _merged(labels: _Labels, which: Int) -> tuple[Int, _Labels]:
     return first, _Labels(labels.kind[first], labels.ticks[first], held)
 
 
+def _thinned(labels: _Labels, which: Int) -> tuple[Int, _Labels]:
+    """Keep MOST labels, evenly in the order of their length."""
+    kept = which[np.linspace(0, len(which) - 1, MOST).astype(np.int64)]
+    return kept, labels.of(kept)
+
+
 def distances(blocks: list[Arcs]) -> tuple[list[dict[int, int]], list[dict[int, int]]]:
     """Return lower bounds of the ticks from the start to every class of every cut, and from there to the end.
 
     Memory that spans blocks is left out.
     """
+    return _distances([arcs.boxes for arcs in blocks])
 
-    def relaxed(near: dict[int, int], steps: list[tuple[int, int, int]]) -> dict[int, int]:
+
+def _distances(blocks: list[list[Box]]) -> tuple[list[dict[int, int]], list[dict[int, int]]]:
+    def extended(near: dict[int, int], steps: list[tuple[int, int, int]]) -> dict[int, int]:
         reached: dict[int, int] = {}
         for a, b, ticks in steps:
             if a in near:
@@ -235,9 +268,9 @@ def distances(blocks: list[Arcs]) -> tuple[list[dict[int, int]], list[dict[int, 
         return reached
 
     before: list[dict[int, int]] = [{0: 0}]
-    for arcs in blocks:
-        before.append(relaxed(before[-1], [(box.start, box.end, box.length) for box in arcs.boxes]))
+    for boxes in blocks:
+        before.append(extended(before[-1], [(box.start, box.end, box.length) for box in boxes]))
     after: list[dict[int, int]] = [{0: 0}]
-    for arcs in reversed(blocks):
-        after.append(relaxed(after[-1], [(box.end, box.start, box.length) for box in arcs.boxes]))
+    for boxes in reversed(blocks):
+        after.append(extended(after[-1], [(box.end, box.start, box.length) for box in boxes]))
     return before, after[::-1]

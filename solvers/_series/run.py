@@ -11,9 +11,12 @@ from itertools import islice
 
 import numpy as np
 
+from placeopt.bounding.quick import Bound
+from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.model.arrays import Bool
 from placeopt.model.objective import simplified
 from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
 from placeopt.solver import Answer, Clock, Options, Progress, Termination
 from placeopt.solver.pool import Pool
 from placeopt.solver.remote import Solve, submitted
@@ -22,10 +25,12 @@ from .._runs.exact_run import bounded_devices
 from .._runs.solve_run import Incumbent, SolveRun
 from .._runs.time_scaling import makespan_weight
 from .._runs.validity import valid_forms
-from .arcs import NEVER, Arcs, BlockProblem, Box
+from .._starts.warm_start import annealed_start, best_start
+from .arcs import NEVER, Arc, Arcs, BlockProblem, Box, EqualByProblem, Known, inflated
 from .cuts import Series, series_of
 from .joining import joined
-from .labels import Memory, Path, distances, shortest_path
+from .labels import Memory, Path, distances, fitting, shortest_path
+from .prices import Charges, PricedPath, Prices
 
 FIRST, GROWTH, LONGEST = 3.0, 3.0, 86_400.0
 """Planned seconds of the first attempt to solve a block problem, the factor for each further one, and the most seconds:
@@ -43,6 +48,19 @@ this factor; a run with a gap below the last number continues."""
 
 LANES, POLL = 1000, 0.1
 """Most attempts in a pool at the same time, and seconds between two checks whether to stop."""
+
+STARVED = 1.01
+"""Least ratio of the bounds that prices and no prices may prove, with which prices pay."""
+
+RELAXING, ANNEALING = 1.0, 0.15
+"""Seconds for the bounds of a priced block problem, and planned seconds of annealing, before it is solved exactly."""
+
+FLAT = 1e-3
+"""Least gain of other prices, as a share of the bound, while prices are searched with schedules only."""
+
+MOVES = (0.01, 5e-3, 1e-4)
+"""Least gain of other prices, as a share of the bound: before the blocks with free ends had an attempt, before the path
+is solved, and after that."""
 
 WIDTH = 24
 """Partial paths of the search for a schedule that fits into memory. It runs after 1, 2, 4, 8, ... rounds and at the
@@ -105,7 +123,8 @@ class SeriesRun(SolveRun):
         self.bounded = binding_devices(problem)
         self.memory = Memory(problem, self.bounded)
         self.blocks: list[Arcs] = []
-        self.known: dict[str, BlockProblem] = {}
+        self.known: EqualByProblem = {}
+        self.prices: Prices | None = None
         self.attempts, self.rounds, self.finished = 0, 0, False
         self.share, self.improved, self.gap = share, 0.0, math.inf
         self.patience = PATIENCE * (options.time_limit or math.inf)
@@ -130,7 +149,11 @@ class SeriesRun(SolveRun):
         for future in self.sent.values():
             future.result()  # raises the error of an attempt that ended last
         self.finished = why is not Termination.TIME_LIMIT
-        self.stats = {"blocks": len(self.blocks), "block problems": len(self.known), "attempts": self.attempts}
+        self.stats = {
+            "blocks": len(self.blocks),
+            "block problems": sum(len(equal.problems) for equal in self.known.values()),
+            "attempts": self.attempts,
+        }
         return self.ended(why)
 
     def _run(self) -> Termination:
@@ -140,6 +163,10 @@ class SeriesRun(SolveRun):
             if self.stopped():
                 return self.stop_reason() or Termination.TIME_LIMIT
             self.blocks.append(Arcs(self.problem, block, self.bounded))
+        if self.bounded.any():
+            ended = self._price()
+            if ended is not None:
+                return ended
         while True:
             known = self._known()
             path = shortest_path(self.blocks, self.memory, known)
@@ -160,7 +187,7 @@ class SeriesRun(SolveRun):
                 self._join(path, WIDTH)
                 return self._raised(path.length) or Termination.COMPLETED
             if unsolved:
-                self._solve(unsolved)
+                self._solve(self._needed(unsolved.items()), unsolved)
             elif sum(step.box.length for step in path.steps) > path.length:
                 continue  # attempts in a pool have raised bounds since the search for the path
             elif not self._refine(path):
@@ -168,6 +195,104 @@ class SeriesRun(SolveRun):
                 return self._raised(path.length) or Termination.COMPLETED
             self.rounds += 1
             self._join(path, WIDTH if self.rounds & (self.rounds - 1) == 0 else 1)
+
+    def _price(self) -> Termination | None:
+        """Prove bounds with prices of memory if they pay; return how the run ends, None to continue with boxes."""
+        if self.prices is None:
+            self.prices = Prices(self.problem, self.bounded, self.blocks, self.known)
+            if self.prices.none:
+                self._construct(self.prices)
+        prices = self.prices
+        if not prices.none:
+            return None
+        at, value = prices.best()
+        if value <= STARVED * prices.value(prices.none):
+            return None
+        at = self._searched(at)
+        while at != prices.none:
+            path = prices.path(at)
+            if path is None:
+                return Termination.INFEASIBLE
+            ended = self._raised(path.bound) or self.stop_reason()
+            if ended is not None:
+                if ended is Termination.TIME_LIMIT:
+                    self._fit(WIDTH)
+                return ended
+            unsettled = {k: arc for k, arc in enumerate(path.arcs) if not prices.settled(k, arc, at)}
+            wanted = {k: prices.unsolved(k, arc, at) for k, arc in unsettled.items()}
+            unbuilt = [k for k, arc in wanted.items() if at not in arc.priced]
+            for k in unbuilt:
+                prices.build(k, wanted[k], at)
+            if unbuilt:
+                continue  # their quick bounds may change the path
+            if unsettled and all(arc.priced[at].seconds > LONGEST for arc in wanted.values()):
+                return None
+            if unsettled:
+                self._solve(self._needed_at(at, path, wanted))
+                for arcs in self.blocks:
+                    arcs.spread(self.known)
+                self.rounds += 1
+                if self.rounds & (self.rounds - 1) == 0:
+                    self._fit(WIDTH)
+            best, value = prices.best()
+            # Bounds with free ends hold for all arcs, so they come first.
+            first = any(arc is self.blocks[k].free and arc.priced[at].attempts < 2 for k, arc in wanted.items())
+            if value - prices.value(at) > MOVES[0 if first else 1 if unsettled else 2] * value:
+                at = best
+            elif not unsettled:
+                self._fit(WIDTH)
+                break
+        return None
+
+    def _construct(self, prices: Prices) -> None:
+        """Construct known schedules of all arcs without prices and with high ones."""
+        high = tuple(round(prices.largest * 2**prices.shift) for _ in prices.none)
+        for k, arcs in enumerate(self.blocks):
+            for arc in arcs.arcs:
+                if self.stopped():
+                    return
+                if arc.lower < NEVER and not arc.exact and not arcs.whole(arc, self.known).equal.known:
+                    for at in (prices.none, high):
+                        self._list_schedule(prices, k, arc, at)
+
+    def _searched(self, at: Charges) -> Charges:
+        """Return prices that are best with schedules of the blocks with free ends, found by annealing with prices."""
+        assert self.prices is not None
+        prices = self.prices
+        seen: set[Charges] = set()
+        while at not in {*seen, prices.none} and not self.stopped():
+            seen.add(at)
+            free = [prices.build(k, arcs.free, at) for k, arcs in enumerate(self.blocks) if not arcs.free.exact]
+            with ThreadPoolExecutor(self.options.workers, thread_name_prefix="blocks") as pool:
+                list(pool.map(self._anneal, {id(found): found for found in free}.values()))
+            for arcs in self.blocks:
+                arcs.spread(self.known)
+            best, value = prices.best()
+            if value - prices.value(at) <= FLAT * value:
+                break
+            at = best
+        return at
+
+    def _list_schedule(self, prices: Prices, k: int, arc: Arc, at: Charges) -> None:
+        """Construct a known schedule of an arc of block k for some prices."""
+        assert arc.whole is not None
+        whole, charge = arc.whole.problem, prices.charge(self.blocks[k], at)
+        start = best_start(inflated(whole, charge) if any(at) else whole, None, heuristics=True)
+        if start is not None:
+            for form in valid_forms(whole, start):
+                arc.whole.offer(form)
+
+    def _needed_at(self, at: Charges, path: PricedPath, arcs: dict[int, Arc]) -> list[tuple[BlockProblem, int]]:
+        """Return priced block problems by block, each once, and the bound with which the path cannot prove more."""
+        assert self.prices is not None
+        before, after = self.prices.distances(at)
+        known = self._known()
+        needed: dict[int, tuple[BlockProblem, int]] = {}
+        for k, arc in arcs.items():
+            found, on = arc.priced[at], path.arcs[k]
+            enough = known + self.prices.rent(at) - before[k][on.start] - after[k + 1][on.end]
+            needed[id(found)] = found, max(enough, needed.get(id(found), (found, 0))[1])
+        return list(needed.values())
 
     def stop_reason(self) -> Termination | None:
         """Return why to stop now; None to continue."""
@@ -226,14 +351,13 @@ class SeriesRun(SolveRun):
         arcs.split(box, d)
         return True
 
-    def _solve(self, boxes: dict[int, Box]) -> None:
-        """Solve the block problems of boxes on a path by block, those with the least effort so far."""
+    def _solve(self, needed: list[tuple[BlockProblem, int]], boxes: dict[int, Box] | None = None) -> None:
+        """Solve block problems on a path, those with the least effort so far; `boxes` are those on it by block."""
         if self.options.pool is not None and self.options.pool.slots():
-            self._solve_in(self.options.pool, boxes)
+            self._solve_in(self.options.pool, needed, boxes)
             return
-        needed = self._needed(boxes.items())
-        least = min(found.seconds for found, _ in needed)
-        chosen = [each for each in needed if each[0].seconds == least]
+        least = min((found.seconds, found.attempts) for found, _ in needed)
+        chosen = [each for each in needed if (each[0].seconds, each[0].attempts) == least]
         lanes = min(self.options.workers, len(chosen))
         workers = max(self.options.workers // lanes, 1)
         if lanes == 1:
@@ -255,16 +379,16 @@ class SeriesRun(SolveRun):
             needed[id(found)] = found, max(enough, needed.get(id(found), (found, 0))[1])
         return list(needed.values())
 
-    def _solve_in(self, pool: Pool, boxes: dict[int, Box]) -> None:
+    def _solve_in(self, pool: Pool, needed: list[tuple[BlockProblem, int]], boxes: dict[int, Box] | None) -> None:
         """Solve the block problems of a path in a pool, and others in the further slots; wait until one attempt ends.
 
         The attempts that have not ended continue.
         """
         self.varies_by = "clock"
         slots = pool.slots()
-        wanted = [each for each in self._needed(boxes.items()) if id(each[0]) not in self.sent]
+        wanted = [each for each in needed if id(each[0]) not in self.sent]
         room = slots - len(self.sent) - len(wanted)
-        if room > 0:
+        if room > 0 and boxes is not None:
             chosen = {id(box.problem) for box in boxes.values()} | self.sent.keys()
             most = max(box.problem.seconds for box in boxes.values() if box.problem is not None)
             wanted += self._needed(islice(self._others(chosen, most), room))
@@ -304,6 +428,10 @@ class SeriesRun(SolveRun):
 
     def _attempt(self, found: BlockProblem, enough: int, workers: int, pool: Pool | None = None) -> None:
         """Solve one block problem until its bound reaches `enough`, with which it cannot lie on a better path."""
+        found.attempts += 1
+        if found.priced and found.attempts == 1:
+            self._approach(found, enough)
+            return
         seconds = FIRST if found.seconds == 0 else found.seconds * GROWTH
 
         def stopped() -> bool:
@@ -352,14 +480,72 @@ class SeriesRun(SolveRun):
             for form in valid_forms(found.problem, answer.schedule):
                 found.offer(form)
 
+    def _approach(self, found: BlockProblem, enough: int) -> None:
+        """Bound a priced block problem by its relaxations, and improve its schedule by annealing.
+
+        Many prices are tried, and both are within a percent of the optimum of most blocks.
+        """
+
+        def stopped() -> bool:
+            return self.over.is_set() or self.stopped() or found.lower >= min(enough, found.upper)
+
+        def hear(bound: Bound) -> None:
+            found.lower = max(found.lower, math.ceil(bound.value))
+
+        self._anneal(found)
+        with self.local:
+            if not stopped():
+                remaining = self.clock.remaining
+                clock = Clock(RELAXING if remaining is None else min(RELAXING, remaining))
+                known = None if found.schedule is None else found.upper
+                relaxed_bounds(found.problem, time_limit=clock.limit, known=known, on_bound=hear, should_stop=stopped)
+                self.varies_by = self.varies_by or ("clock" if clock.over else "")
+        self.attempts += 1
+
+    def _anneal(self, found: BlockProblem) -> None:
+        """Improve the schedule of a block problem by annealing, unless that was done before."""
+        if found.annealed or found.solved or self.stopped():
+            return
+        with self.local:
+            if found.schedule is None:
+                start = best_start(found.problem, None, heuristics=True)
+                if start is not None:
+                    found.offer(start)
+            if found.schedule is not None:
+                better, cut = annealed_start(found.problem, found.schedule, ANNEALING, self.options.seed, self.stopped)
+                if better is not None:
+                    found.offer(better)
+                self.varies_by = self.varies_by or ("clock" if cut else "")
+        found.annealed = True
+
     def _join(self, path: Path, width: int) -> None:
         """Join known schedules, and keep the result if it is feasible and better."""
-        width = width if self.bounded.any() else 1
-        schedule = joined(self.problem, self.series, self.blocks, self.bounded, path, width)
+        guide = [(step.box.arc, _shortest(step.box)) for step in path.steps]
+        self._keep(
+            joined(self.problem, self.series, self.blocks, self.bounded, guide, width if any(self.bounded) else 1)
+        )
+
+    def _fit(self, width: int) -> None:
+        """Join known schedules on a shortest path that fits into memory, and keep the result if it is better."""
+        guide = fitting(self.blocks, self.memory, self._known())
+        if guide is not None:
+            self._keep(joined(self.problem, self.series, self.blocks, self.bounded, guide, width))
+
+    def _keep(self, schedule: Schedule | None) -> None:
+        """Keep a schedule if it is feasible and better."""
         if schedule is not None:
             for form in valid_forms(self.problem, schedule):
                 self.best.offer(form, "series")
                 return
+
+
+def _shortest(box: Box) -> Known | None:
+    """Return the known schedule of a box, or another one that dominates it; None without one."""
+    if box.exact or box.problem is None or box.problem.schedule is None:
+        return next(iter(box.arc.known), None)
+    assert box.arc.equal is not None
+    held = {d: int(box.arc.equal.memory[box.problem.schedule.device == d].sum()) for d in box.high}
+    return next((k for k in box.arc.known if all(k.held[d] <= most for d, most in held.items())), None)
 
 
 def binding_devices(problem: Problem) -> Bool:

@@ -8,7 +8,8 @@ devices (`_series.blocks` states and proves the conditions). Bounds and schedule
 1. Cuts are found in linear time, then weaker ones in blocks that are still large (`_series.cuts`).
 2. Quick bounds of all arcs come first. Only arcs on a shortest path are solved, equal blocks once, several at a time,
    and only until they cannot lie on a better path (`_series.arcs`, `_series.run`).
-3. Memory that spans blocks is a resource of the path (`_series.labels`).
+3. Memory that spans blocks is a resource of the path (`_series.labels`). If much of a model must leave its best
+   devices, prices of memory come first (`_series.prices`).
 4. Schedules of blocks are joined within the memory of the devices (`_series.joining`).
 
 A graph without cuts is solved as one block. If constraints span blocks, the path may leave a gap between bound and

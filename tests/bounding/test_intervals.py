@@ -22,6 +22,7 @@ from placeopt.bounding.quick import best_bound, narrowed_classes
 from placeopt.bounding.quick.classes import classes_of
 from placeopt.bounding.quick.paths import windows
 from placeopt.generate.layered_graphs import layered_problem
+from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Objective, Problem, Term
 
@@ -42,6 +43,16 @@ def diamonds(number: int) -> Problem:
         task_names=[f"t{i}" for i in range(4 * number + 1)], device_names="ab",
         duration=np.array([[t, t] for t in [*ticks, 1]]), edges=edges, payload=np.ones(len(edges), np.int64),
         byte_ticks_num=np.ones((2, 2), np.int64),
+    )  # fmt: skip
+
+
+def replace_duration(problem: Problem, duration: Int) -> Problem:
+    """The problem on other devices with the same links."""
+    m = duration.shape[1]
+    return build_problem(
+        task_names=problem.task_names, device_names=[f"d{d}" for d in range(m)], duration=duration,
+        edges=np.column_stack((problem.edge_source, problem.edge_target)), payload=problem.payload,
+        byte_ticks_num=np.ones((m, m), np.int64),
     )  # fmt: skip
 
 
@@ -202,6 +213,22 @@ class TestSearch:
             assert Search(diamonds(number)).run() == 9 * number + 1
             numbers.append(len(solved))
         assert numbers[0] == numbers[1] > 0
+
+    def test_leaves_out_classes_whose_ends_do_not_matter(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        # A third device takes 50 times as long: data from there is always late. Only at the last task it may matter.
+        raised: list[tuple[int, int]] = []
+        original = Heads._raise
+
+        def noted(self: Heads, v: int, c: int, tasks: Int) -> bool:
+            raised.append((v, c))
+            return original(self, v, c, tasks)
+
+        monkeypatch.setattr(Heads, "_raise", noted)
+        monkeypatch.setattr(searching, "SIZES", (5,))
+        equal = diamonds(3)
+        problem = replace_duration(equal, np.column_stack((equal.duration, 50 * equal.duration[:, 0])))
+        assert Search(problem).run() == 28
+        assert raised == [(4, 0), (8, 0), (12, 0), (12, 1), (8, 0), (4, 0), (0, 0), (0, 1)]
 
     def test_repeats_itself(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(searching, "SIZES", (8,))

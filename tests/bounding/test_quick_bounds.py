@@ -27,6 +27,7 @@ from placeopt.bounding.quick.loads import (
     Prices,
     Sharing,
     best_price_bound,
+    busiest,
     candidate_prices,
     pigeonhole,
     price_bound,
@@ -317,6 +318,27 @@ class TestLoad:
             assert value <= optimal * (1 + 1e-9)
             assert value >= optimal * (1 - (1e-9 if n_classes <= 2 and not memory else 1e-6))
         assert compared >= 15
+
+    @pytest.mark.parametrize("memory", [False, True])
+    @pytest.mark.parametrize("n_classes", [1, 2, 4])
+    def test_classes_without_work_change_nothing(self, n_classes: int, memory: bool) -> None:
+        rng = np.random.default_rng(n_classes)
+        for _ in range(10):
+            busy = random_sharing(rng, 12, n_classes, memory)
+            idle = replace(
+                busy,
+                amount=np.pad(busy.amount, ((0, 1), (1, 1))),
+                memory=np.append(busy.memory, 0),
+                allowed=np.pad(busy.allowed, ((0, 1), (1, 1))),
+                size=np.pad(busy.size, 1, constant_values=3),
+                capacity=np.pad(busy.capacity, 1, constant_values=UNLIMITED),
+            )
+            idle.allowed[-1, [0, -1]] = True
+            assert best_price_bound(idle) == best_price_bound(busy) > 0
+            assert all(prices.amount[[0, -1]].tolist() == [0, 0] for prices in candidate_prices(idle))
+        nothing = replace(busy, amount=0 * busy.amount, memory=0 * busy.memory)
+        assert candidate_prices(nothing) == []
+        assert best_price_bound(nothing) == 0
 
     def test_a_sample_of_many_items_is_good_enough(self) -> None:
         rng = np.random.default_rng(1)
@@ -797,6 +819,18 @@ class TestSubsets:
         assert len(found) == 64
         assert found[-1].members.all()
         assert found[-1].groups.all()
+
+    def test_equal_work_counts_once(self) -> None:
+        # c and d take no time; a runs only on the first device, b on the first two.
+        feasible = [[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [1, 1, 1, 0]]
+        problem = graph([[5, 5, 5, 5], [3, 4, 3, 3], [0] * 4, [0] * 4], devices=4, feasible=feasible)
+        found = busiest(classes_of(problem))
+        assert [subset.members.astype(int).tolist() for subset in found] == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 1]]
+
+    def test_without_any_work(self) -> None:
+        problem = graph([0, 0])
+        assert len(busiest(classes_of(problem))) == 1
+        assert {bound.value for bound in bounds(problem)} == {0}
 
 
 class TestKernels:

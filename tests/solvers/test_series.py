@@ -13,8 +13,10 @@ from brute_force import optimum, small_problem
 from placeopt_solvers._runs.solve_run import Incumbent
 from placeopt_solvers._runs.validity import valid
 from placeopt_solvers._series import cuts as cutting
-from placeopt_solvers._series.arcs import NEVER, BlockProblem
+from placeopt_solvers._series import run as running
+from placeopt_solvers._series.arcs import NEVER, Arcs, BlockProblem, EqualArcs, inflated
 from placeopt_solvers._series.cuts import series_of
+from placeopt_solvers._series.prices import Charges, Prices
 from placeopt_solvers._series.run import SeriesRun, binding_devices
 from placeopt_solvers.exact.brute_force import BruteForce
 from placeopt_solvers.exact.cp_sat import CpSat, CpSatSettings
@@ -26,6 +28,7 @@ from placeopt.model.objective import evaluate
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 from placeopt.passes import EXACT_PASSES, apply_passes
+from placeopt.passes.rebuilding import rebuilt
 from placeopt.solver import Answer, Clock, Options, Settings, Termination
 
 
@@ -130,6 +133,108 @@ def test_memory_that_spans_blocks(seed: int) -> None:
     whole = by_cp_sat(problem, Options(time_limit=60))
     assert whole.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
     check(problem, None if whole.schedule is None else int(whole.bound or 0), whole.schedule)
+
+
+def starved(rng: np.random.Generator, problem: Problem) -> Problem:
+    """The problem with memory on its first device class for a part of the tasks only, and slower other devices."""
+    best = problem.device_class == problem.device_class[0]
+    room = max(int(problem.memory.max()), int(problem.memory.sum() * rng.uniform(0.2, 0.9)) // int(best.sum()))
+    duration = problem.duration * np.where(best, 1, int(rng.integers(1, 8)))
+    return rebuilt(problem, capacity=np.where(best, room, 10**6), duration=duration)[0]
+
+
+def priced(problem: Problem) -> tuple[Prices, list[Arcs]] | None:
+    """The blocks of a problem and prices for them; None without prices."""
+    series = series_of(problem)
+    assert series is not None
+    bounded = binding_devices(problem)
+    blocks = [Arcs(problem, block, bounded) for block in series.blocks]
+    prices = Prices(problem, bounded, blocks, {})
+    return (prices, blocks) if prices.none else None
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_prices_on_small_problems(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "STARVED", 0.0)
+    monkeypatch.setattr(running, "ANNEALING", 0.01)
+    monkeypatch.setattr(SeriesRun, "_refine", lambda *_: False)  # prices only
+    rng = np.random.default_rng(3_000 + seed)
+    problem = cut_rich(rng, memory=True)
+    if seed % 3:
+        problem = starved(rng, problem)
+    whole = by_cp_sat(problem, Options(time_limit=60))
+    best = None if whole.termination is Termination.INFEASIBLE else int(whole.bound or 0)
+    check(problem, best, whole.schedule if seed % 2 else None)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_prices_prove_bounds(seed: int) -> None:
+    rng = np.random.default_rng(7_000 + seed)
+    problem = starved(rng, cut_rich(rng, memory=True))
+    whole = by_cp_sat(problem, Options(time_limit=60))
+    made = priced(problem)
+    if made is None or whole.bound is None:
+        return  # the best class holds all tasks, or the problem is infeasible
+    (prices, blocks), best = made, whole.bound
+    tried: list[Charges] = []
+    for rate in sorted(rng.uniform(0, 3, 2).tolist()):
+        at = tuple(round(rate * 2**prices.shift) for _ in prices.none)
+        tried.append(at)
+        path = prices.path(at)  # by quick bounds, and by those of other prices
+        assert path is None or path.bound <= best
+        for k, arcs in enumerate(blocks):
+            for arc in [arc for arc in (*arcs.arcs, arcs.free) if not arc.exact and arc.lower < 10**9]:
+                found = prices.build(k, arc, at)
+                answer = by_cp_sat(found.problem, Options(time_limit=60))
+                if answer.schedule is None:
+                    continue
+                value = evaluate(found.problem, answer.schedule)[0]
+                assert answer.termination is Termination.OPTIMAL
+                assert found.lower <= value
+                assert prices.bound(k, arc, at) <= value + problem.n_tasks  # charges are rounded
+                charge = prices.charge(arcs, at)
+                assert arc.whole is not None
+                longer = by_cp_sat(inflated(arc.whole.problem, charge), Options(time_limit=60))
+                assert longer.bound is not None
+                assert longer.bound <= value
+                found.lower = int(value)
+                found.offer(answer.schedule)
+        path = prices.path(at)
+        assert path is None or path.bound <= best
+    between = tuple((a + b) // 2 for a, b in zip(tried[0], tried[1], strict=True))
+    for at in (between, tuple(2 * p for p in tried[-1]), prices.none):
+        path = prices.path(at)
+        assert path is None or path.bound <= best
+
+
+def test_prices_where_half_of_a_network_must_leave_its_best_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SeriesRun, "_refine", lambda *_: False)  # prices only
+    rng = np.random.default_rng(1)
+    edges: list[tuple[int, int]] = []
+    for block in range(10):
+        first = 5 * block
+        edges += [(first, first + k) for k in (1, 2, 3, 4)] + [(first + k, first + 5) for k in (1, 2, 3, 4)]
+    n = 51
+    work, resident = rng.integers(20, 60, n), rng.integers(50, 200, n)
+    problem = build_problem(
+        task_names=[f"t{i}" for i in range(n)],
+        device_names=["gpu", "cpu0", "cpu1"],
+        duration=np.column_stack((work, 8 * work, 8 * work)),
+        edges=edges,
+        payload=rng.integers(1, 9, len(edges)),
+        resident=resident,
+        capacity=np.array([int(resident.sum()) // 2, 10**6, 10**6]),
+        byte_ticks_num=np.ones((3, 3), dtype=np.int64),
+        byte_ticks_den=np.ones((3, 3), dtype=np.int64),
+    )
+    series = series_of(problem)
+    assert series is not None
+    answer = SeriesRun(problem, Options(time_limit=60), series, by_cp_sat).answer()
+    assert answer.schedule is not None
+    assert valid(problem, answer.schedule)
+    assert answer.bound is not None
+    value = evaluate(problem, answer.schedule)[0]
+    assert 0.97 * float(value) <= answer.bound <= value
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -333,7 +438,7 @@ def test_a_block_has_a_schedule_before_its_length() -> None:
     problem = cut_rich(np.random.default_rng(5), memory=False)
     schedule = by_cp_sat(problem, Options(time_limit=60)).schedule
     assert schedule is not None
-    block = Watched(problem, 0)
+    block = Watched(problem, 0, EqualArcs(problem.memory, np.zeros(problem.n_devices, dtype=np.bool_)))
     block.offer(schedule)
     assert block.upper == evaluate(problem, schedule)[0]
 

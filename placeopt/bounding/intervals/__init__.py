@@ -37,7 +37,8 @@ schedule below U uses them. What is then proved holds for all schedules below U,
 
 This is the longest path over arcs between tasks and classes: heads are raised in topological order, each from a part
 whose releases are the raised heads of earlier tasks. Thus delays of successive parts add up along the graph, although
-each part is small.
+each part is small. A head that is not raised stays valid. So none is raised on a class c where it hardly matters: if
+every class would get the data of v from another class no later than from c, a later end on c delays no consumer.
 
     parts      parts as problems, and the mirror
     passes     heads of all tasks, by small parts that CP-SAT solves

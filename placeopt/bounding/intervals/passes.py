@@ -52,7 +52,8 @@ class Heads:
         members = np.bincount(self.problem.group)[self.problem.group]
         joins = [len(np.unique(producers(self.problem, v))) > 1 for v in range(self.problem.n_tasks)]
         # Another task with one producer only follows that on the same device, or after the transfer.
-        self._joins = np.array(joins, dtype=np.bool_) | (members > 1)
+        self._grouped = members > 1
+        self._joins = np.array(joins, dtype=np.bool_) | self._grouped
 
     def raise_all(self, size: int) -> Iterator[None]:
         """Raise the heads of all tasks that matter by parts of at most `size` tasks; yield after each task."""
@@ -60,8 +61,8 @@ class Heads:
             self.propagate(v)
             if self._joins[v] and self.worth(v):
                 tasks = self.parts.nearest(v, size)
-                for c in np.flatnonzero(self.head[v] < FAR).tolist():
-                    while not self._raise(v, c, tasks):
+                for c in np.argsort(self.head[v] + self.classes.duration[v], kind="stable").tolist():
+                    while self._useful(v, c) and not self._raise(v, c, tasks):
                         yield
             self.raised(v)
             yield
@@ -80,6 +81,26 @@ class Heads:
                 if not classes.apart[e]:
                     arrival = np.minimum(arrival, end)
             self.head[v, open_] = np.minimum(np.maximum(self.head[v], arrival), FAR)[open_]
+
+    def _useful(self, v: int, c: int) -> bool:
+        """Whether a later end of the task on class c may make data arrive later on some class.
+
+        It does not where another class sends the data earlier to all classes.
+        """
+        classes, problem = self.classes, self.problem
+        edges = range(problem.out_start[v], problem.out_start[v + 1])
+        if not edges or self._grouped[v]:
+            return True
+        end = self.head[v] + classes.duration[v]
+        others = np.flatnonzero((self.head[v] < FAR) & (np.arange(len(end)) != c))
+        for e in edges:
+            ticks = transfer_ticks(problem.payload[e], classes.latency, classes.num, classes.den)
+            if not classes.apart[e]:
+                np.fill_diagonal(ticks, 0)
+            arrival = end[:, None] + ticks
+            if (arrival[others].min(axis=0, initial=FAR) > arrival[c]).any():
+                return True
+        return False
 
     def close(self, v: int, c: int) -> None:
         """Exclude a class for a task, and for all of its group."""

@@ -156,7 +156,7 @@ def _loads(classes: Classes, prices: list[Prices]) -> tuple[Bound, Bound]:
     """Bounds of the load of the busiest device, hence of the makespan."""
     problem = classes.problem
     sharing = sharing_of(classes, _everything(classes), classes.duration, loads=True)
-    shared = math.ceil(max(price_bound(sharing, each) for each in prices))
+    shared = math.ceil(max((price_bound(sharing, each) for each in prices), default=0))
     packed = pigeonhole(least(sharing.amount, sharing.allowed), problem.n_devices)
     why = f"some device runs groups that take at least {_time(problem, packed)} at their fastest"
     return (

@@ -19,7 +19,7 @@ method (`placeopt.bounding.quick.interior`) gets within six digits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -92,12 +92,19 @@ def sharing_of(classes: Classes, subset: Subset, amount: Int, *, loads: bool) ->
 
 
 def busiest(classes: Classes) -> list[Subset]:
-    """The subsets with the most work per device, all devices last."""
-    group_work = least(by_group(classes.problem, classes.duration, np.add), classes.allowed).astype(np.float64)
+    """The subsets with the most work per device, all devices last.
+
+    Of subsets that confine the same work, only the one with the fewest devices counts.
+    """
+    group_work = least(by_group(classes.problem, classes.duration, np.add), classes.allowed)
+    busy = group_work > 0
     *some, everything = subsets(classes)
-    work = [group_work[subset.groups].sum() / classes.size[subset.members].sum() for subset in some]
-    ranked = sorted(range(len(some)), key=lambda i: (-work[i], i))
-    return [*(some[i] for i in ranked[: SUBSETS - 1]), everything]
+    work = [float(group_work[subset.groups].sum()) / classes.size[subset.members].sum() for subset in some]
+    ranked: dict[bytes, Subset] = {}
+    for i in sorted(range(len(some)), key=lambda i: (-work[i], i)):
+        if work[i] > 0:
+            ranked.setdefault((some[i].groups & busy).tobytes(), some[i])
+    return [*list(ranked.values())[: SUBSETS - 1], everything]
 
 
 def least(amounts: Int, allowed: Bool) -> Int:
@@ -149,12 +156,37 @@ def weights(sharing: Sharing, prices: Prices) -> NDArray[Any]:
 
 def candidate_prices(sharing: Sharing) -> list[Prices]:
     """Prices to try; the best of them prove nearly the optimum of the program."""
+    if not len(sharing.memory):
+        return []
+    if not sharing.loads:
+        return _prices_to_try(sharing)
+    # Items that need neither time nor memory cost nothing at any prices. Classes that no other item may use only add to
+    # the factor of T, so their best price is 0.
+    items = (least(sharing.amount, sharing.allowed) > 0) | (sharing.memory > 0)
+    used: Bool = np.asarray(sharing.allowed[items].any(axis=0))
+    part = replace(
+        sharing,
+        amount=sharing.amount[items][:, used],
+        memory=sharing.memory[items],
+        allowed=sharing.allowed[items][:, used],
+        size=sharing.size[used],
+        capacity=sharing.capacity[used],
+    )
+    return [_padded(prices, used) for prices in _prices_to_try(part)] if items.any() else []
+
+
+def _padded(prices: Prices, used: Bool) -> Prices:
+    """Prices of the used classes as prices of all classes, 0 for the others."""
+    amount, memory = np.zeros((2, len(used)), dtype=np.int64)
+    amount[used], memory[used] = prices.amount, prices.memory
+    return Prices(amount, memory, prices.shift)
+
+
+def _prices_to_try(sharing: Sharing) -> list[Prices]:
     k = len(sharing.size)
     none = np.zeros(k, dtype=np.int64)
     tried = [Prices(np.ones(k, dtype=np.int64), none)]
     limited = (sharing.capacity != UNLIMITED) & (sharing.capacity > 0)
-    if not len(sharing.memory):
-        return []
     if limited.any() and sharing.memory.any():
         tried.append(_interior_prices(sharing, limited))
     elif k > 2 and sharing.loads:
