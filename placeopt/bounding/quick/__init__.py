@@ -174,7 +174,7 @@ def _period(classes: Classes) -> Iterator[Bound]:
     problem = classes.problem
     assert problem.pipeline is not None
     sharing = sharing_of(classes, _everything(classes), classes.duration, loads=True)
-    shared = math.ceil(max(price_bound(sharing, each) for each in candidate_prices(sharing)))
+    shared = math.ceil(max((price_bound(sharing, each) for each in candidate_prices(sharing)), default=0))
     yield Bound("load", shared, f"all work, divided ideally over the devices, takes {_time(problem, shared)}")
     fastest = least(sharing.amount, sharing.allowed)
     if problem.pipeline.replicas == 1:
