@@ -25,8 +25,8 @@ from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import SolveRun, nothing_to_place
 from .._starts.warm_start import best_start
-from ..pipelines._assessment import proved_period
-from ..pipelines._enumeration import best_pipeline
+from ..pipelines._shared.assessment import proved_period
+from ..pipelines._shared.enumeration import best_pipeline
 from ._enumeration import COUNTED, Enumeration, StoppedError
 
 

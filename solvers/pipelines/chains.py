@@ -29,10 +29,10 @@ from placeopt.simulation.pipelines import periodic_schedule
 from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import SolveRun, nothing_to_place
-from ._assessment import assessed, proved_period
-from ._chain import chain_of, path_of
-from ._chain_division import Bisection, Divider, Piece, division_of
-from ._contraction import contracted
+from ._chains.chain import chain_of, path_of
+from ._chains.division import Bisection, Divider, Piece, division_of
+from ._shared.assessment import assessed, proved_period
+from ._shared.contraction import contracted
 
 CITATION = """@inproceedings{narayanan2019pipedream,
   author = {Narayanan, Deepak and Harlap, Aaron and Phanishayee, Amar and Seshadri, Vivek and

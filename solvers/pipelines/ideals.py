@@ -21,18 +21,9 @@ from placeopt.simulation.pipelines import periodic_schedule, stage_numbers
 from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import SolveRun, nothing_to_place
-from ._assessment import assessed, proved_period
-from ._contraction import contracted, orders
-from ._ideals import INFINITE, Division, costs_of, divided, sets_along, sets_of
-
-CITATION = """@inproceedings{tarnawski2020efficient,
-  author = {Tarnawski, Jakub and Phanishayee, Amar and Devanur, Nikhil R. and Mahajan, Divya and
-            Nina Paravecino, Fanny},
-  title = {Efficient Algorithms for Device Placement of {DNN} Graph Operators},
-  booktitle = {Advances in Neural Information Processing Systems},
-  volume = {33},
-  year = {2020}
-}"""
+from ._shared.assessment import assessed, proved_period
+from ._shared.contraction import contracted, orders
+from ._shared.ideals import INFINITE, TARNAWSKI, Division, costs_of, divided, sets_along, sets_of
 
 
 class IdealsSettings(Settings):
@@ -51,7 +42,7 @@ class Ideals:
         family="pipelines",
         guarantee="optimal for contiguous stages and equal links",
         complexity="O(s^2 m) for s sets",
-        citation=CITATION,
+        citation=TARNAWSKI,
         anytime=True,
         metrics=("period",),
         contentions=("none",),

@@ -1,9 +1,9 @@
 """stage-search: simulated annealing of the stages and devices of a pipeline.
 
 S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi: Optimization by simulated annealing, Science 220 (1983),
-doi:10.1126/science.220.4598.671. It starts from the divisions of `stages`. States, costs and moves are those of
-`placeopt_solvers.pipelines._moves`. Memory above capacities is penalised, so that the search passes through infeasible
-states.
+doi:10.1126/science.220.4598.671. It starts from the divisions of `dpl`. States, costs and moves are those of
+`placeopt_solvers.pipelines._search.moves`. Memory above capacities is penalised, so that the search passes through
+infeasible states.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from placeopt.bounding.quick import best_bound
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Info, Options, Settings, Termination
 
+from .._local_search.strategies import KIRKPATRICK
 from .._runs.solve_run import SolveRun, nothing_to_place
-from ..search.annealing import CITATION
-from ._placements import schedule_of, view_of
-from ._starts import division_points
-from ._walks import Walk, coolings, moves_in
+from ._search.placements import schedule_of, view_of
+from ._search.starts import division_points
+from ._search.walks import Walk, coolings, moves_in
 
 DEFAULT = 10.0
 """Planned seconds without a time limit and without a number of moves."""
@@ -46,7 +46,7 @@ class StageSearch:
         family="pipelines",
         guarantee="none",
         complexity="O(d m) per move of a task of degree d, as many moves as time allows",
-        citation=CITATION,
+        citation=KIRKPATRICK,
         anytime=True,
         metrics=("period",),
         contentions=("none",),

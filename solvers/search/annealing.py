@@ -17,16 +17,8 @@ from typing import ClassVar
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Info, Options
 
-from .._local_search.strategies import annealer, coolings
+from .._local_search.strategies import KIRKPATRICK, annealer, coolings
 from ._anytime import SearchSettings, search, search_info
-
-CITATION = """\
-@article{kirkpatrick1983optimization,
-  author = {Kirkpatrick, Scott and Gelatt, C. Daniel and Vecchi, Mario P.},
-  title = {Optimization by Simulated Annealing},
-  journal = {Science}, volume = {220}, number = {4598}, pages = {671--680}, year = {1983},
-  doi = {10.1126/science.220.4598.671}
-}"""
 
 
 class Annealing:
@@ -34,7 +26,7 @@ class Annealing:
 
     name: ClassVar[str] = "annealing"
     info: ClassVar[Info] = search_info(
-        "simulated annealing of placement and order, with restarts (Kirkpatrick et al. 1983)", CITATION
+        "simulated annealing of placement and order, with restarts (Kirkpatrick et al. 1983)", KIRKPATRICK
     )
     settings_type: ClassVar[type[SearchSettings]] = SearchSettings
 

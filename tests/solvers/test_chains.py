@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from pipelines import PERIOD
 from placeopt_solvers.pipelines import _chain_search
-from placeopt_solvers.pipelines._chain import chain_of, path_of
-from placeopt_solvers.pipelines._chain_division import Divider
-from placeopt_solvers.pipelines._contraction import contracted
+from placeopt_solvers.pipelines._chains.chain import chain_of, path_of
+from placeopt_solvers.pipelines._chains.division import Divider
+from placeopt_solvers.pipelines._shared.contraction import contracted
 
 import placeopt as po
 from placeopt.solver import Termination

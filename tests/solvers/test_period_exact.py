@@ -10,15 +10,15 @@ import pytest
 from pipelines import random_pipeline, unlike_pipeline
 from placeopt_solvers._runs.linear import Linear
 from placeopt_solvers.exact.cp_sat import CpSat, CpSatSettings
-from placeopt_solvers.pipelines._assessment import assessed, numberings, teams
-from placeopt_solvers.pipelines._contraction import contracted
-from placeopt_solvers.pipelines._enumeration import best_pipeline, placements, recomputed
 from placeopt_solvers.pipelines._exact.data import data_of
 from placeopt_solvers.pipelines._exact.engines import program_of
 from placeopt_solvers.pipelines._exact.model import Model
 from placeopt_solvers.pipelines._exact.stages import Free, Line, Numbered, stage_rows
 from placeopt_solvers.pipelines._exact.system import System
-from placeopt_solvers.pipelines._start import accepted
+from placeopt_solvers.pipelines._shared.assessment import assessed, numberings, teams
+from placeopt_solvers.pipelines._shared.contraction import contracted
+from placeopt_solvers.pipelines._shared.enumeration import best_pipeline, placements, recomputed
+from placeopt_solvers.pipelines._shared.start import accepted
 
 import placeopt as po
 from placeopt.model.building import with_changes

@@ -12,7 +12,7 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem, devices_by_class
 from placeopt.model.stages import backward, forward_in_training, rules
 
-from .._contraction import Nodes
+from .._shared.contraction import Nodes
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
 from placeopt.model.stages import backward, rules
 
-from ._contraction import Items, Nodes
+from .._shared.contraction import Items, Nodes
 
 
 class Chain(NamedTuple):

@@ -1,8 +1,8 @@
 """Divide an order of units into stages by dynamic programming over the places where a stage may end.
 
-The program is that of `placeopt_solvers.pipelines._ideals` for the sets of one order, with two differences that make it
-fast on large graphs: stages end only at some positions of the order, those where little data crosses, and where classes
-of devices are many, devices are used in a given order.
+The program is that of `placeopt_solvers.pipelines._shared.ideals` for the sets of one order, with two differences that
+make it fast on large graphs: stages end only at some positions of the order, those where little data crosses, and where
+classes of devices are many, devices are used in a given order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem, devices_by_class
 from placeopt.model.stages import rules
 
-from ._units import Units, device_load, link_ticks, team_ticks
+from .units import Units, device_load, link_ticks, team_ticks
 
 INFINITE = 2**62
 
@@ -171,8 +171,9 @@ def best_division(
     """Fill `value` (b, q) with the least period of the stages from each position on, in each state of the devices.
 
     An output that several later stages consume is sent to each of them. They are not known, so the `part` of each
-    position counts as its stage. `work` (2, x) holds, of the stage that grows, the consumers of an item in it, and which stage they belong to; `sums`
-    (3, c) the computing ticks, those of outputs computed again, and whether a class may not run it.
+    position counts as its stage. `work` (2, x) holds, of the stage that grows, the consumers of an item in it, and
+    which stage they belong to; `sums` (3, c) the computing ticks, those of outputs computed again, and whether a class
+    may not run it.
     """
     last, classes, teams = len(cut) - 1, len(line.device), line.then.shape[2]
     value[last, 0] = 0

@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 
-from ._chain import Chain
-from ._ideals import INFINITE, ring, stage_load
+from .._shared.ideals import INFINITE, ring, stage_load
+from .chain import Chain
 
 Narrow = NDArray[np.int32]
 

@@ -13,11 +13,11 @@ from placeopt.model.schedule import Schedule, Stages
 from placeopt.model.stages import backward, rules
 from placeopt.simulation.pipelines import periodic_schedule
 
-from ._assessment import assessed
-from ._contraction import Nodes, contracted
-from ._division import Division
-from ._moves import LONGEST, ROWS, SEED, State, rebuild
-from ._units import Units, units_of
+from .._shared.assessment import assessed
+from .._shared.contraction import Nodes, contracted
+from .division import Division
+from .moves import LONGEST, ROWS, SEED, State, rebuild
+from .units import Units, units_of
 
 MOST_MOVED = 256
 """Most units that a move takes along."""

@@ -15,7 +15,7 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
 from placeopt.model.stages import backward, forward_in_training, rules
 
-from ._contraction import Nodes
+from .._shared.contraction import Nodes
 
 
 class Units(NamedTuple):

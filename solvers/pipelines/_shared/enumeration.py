@@ -14,8 +14,8 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Stages
 from placeopt.model.stages import backward, forward_in_training, rules, trivial_stages
 
-from .._constructive.groups import grouped, possible
-from ._assessment import assessed, numberings, teams
+from ..._constructive.groups import grouped, possible
+from .assessment import assessed, numberings, teams
 
 
 def best_pipeline(problem: Problem, step: Callable[[], None], found: Callable[[Int, Stages, int], None]) -> int | None:

@@ -15,8 +15,9 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Stages
 from placeopt.model.stages import backward
 
-from ._chain import Chain
-from ._chain_search import (
+from .._shared.contraction import Nodes
+from .._shared.ideals import INFINITE, Division, ring
+from .bisection import (
     DROPPED,
     FAILED,
     FRONTS_FULL,
@@ -32,8 +33,7 @@ from ._chain_search import (
     least_load,
     sweep,
 )
-from ._contraction import Nodes
-from ._ideals import INFINITE, Division, ring
+from .chain import Chain
 
 CHUNK = 2**14
 """Vectors between two checks of the clock."""

@@ -11,8 +11,8 @@ from placeopt.model.schedule import Schedule, Stages
 from placeopt.model.stages import backward, rules, trivial_stages
 from placeopt.simulation.pipelines import stage_numbers
 
-from ._contraction import contracted, orders
-from ._ideals import INFINITE, Division, costs_of, divided, sets_along
+from .contraction import contracted, orders
+from .ideals import INFINITE, Division, costs_of, divided, sets_along
 
 
 def divisions(problem: Problem) -> Iterator[Division]:

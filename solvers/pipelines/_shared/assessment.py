@@ -18,7 +18,7 @@ from placeopt.model.schedule import Stages
 from placeopt.model.stages import backward, rules
 from placeopt.solver import Answer, Termination
 
-from .._runs.solve_run import SolveRun
+from ..._runs.solve_run import SolveRun
 
 
 def assessed(problem: Problem, device: Int, stages: Stages) -> int | None:

@@ -1,9 +1,9 @@
-"""stages: orders of the tasks, each divided into stages by dynamic programming.
+"""dpl: orders of the tasks, each divided into stages by dynamic programming.
 
-The program is that of Tarnawski et al. (NeurIPS 2020, section 5.1) for the sets of one order, as their variant for
-large graphs. Departures: several orders, not one; stages end only where little data crosses; backward stages, replicas,
-recomputation and memory are those of `placeopt_solvers.pipelines._ideals`. It supports all rules: where devices may have
-several stages, its schedules have one on each device.
+The program is that of `ideals` for the sets of one order: the variant DPL ("linearisation") of Tarnawski et al.
+(NeurIPS 2020, section 5.1) for large graphs. Departures: several orders, not one; stages end only where little data
+crosses; backward stages, replicas, recomputation and memory are those of `placeopt_solvers.pipelines._shared.ideals`.
+It supports all rules: where devices may have several stages, its schedules have one on each device.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import SolveRun, nothing_to_place
-from ._placements import schedule_of, view_of
-from ._starts import division_points
-from .ideals import CITATION
+from ._search.placements import schedule_of, view_of
+from ._search.starts import division_points
+from ._shared.ideals import TARNAWSKI
 
 
-class Stages:
-    """Divides some orders of the tasks into stages."""
+class Dpl:
+    """Divides orders of the tasks into stages."""
 
-    name: ClassVar[str] = "stages"
+    name: ClassVar[str] = "dpl"
     info: ClassVar[Info] = Info(
-        summary="several orders of the tasks, each divided into stages by dynamic programming",
+        summary="orders of the tasks, divided into stages by dynamic programming (Tarnawski et al. 2020)",
         family="pipelines",
         guarantee="none",
         complexity="O(p (n + e) + p^2 m) for p positions where stages may end",
-        citation=CITATION,
+        citation=TARNAWSKI,
         anytime=True,
         metrics=("period",),
         contentions=("none",),

@@ -10,8 +10,8 @@ import numpy as np
 
 from placeopt.kernels import prepared, runs_compiled
 
-from ._moves import COST, KNOWN, OVER, SCALE, WEIGHT, anneal, assess, rebuild
-from ._placements import Point, View, new_state, state_point
+from .moves import COST, KNOWN, OVER, SCALE, WEIGHT, anneal, assess, rebuild
+from .placements import Point, View, new_state, state_point
 
 
 @dataclass(frozen=True, slots=True)

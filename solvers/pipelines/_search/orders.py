@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import numpy as np
 
 from placeopt.model.arrays import Int
 
-from ._units import Units
+from .units import Units
 
 
 def orders(units: Units) -> Iterator[tuple[str, Int]]:
     """Yield names and orders: depth first, breadth first, by the work before and after, and by the data in memory."""
     k = len(units.fixed)
     after_start, after = units.after_start.tolist(), units.after.tolist()
-    follows = [after[a:b] for a, b in zip(after_start, after_start[1:], strict=False)]
+    follows = [after[a:b] for a, b in pairwise(after_start)]
     waiting = np.diff(units.before_start).tolist()
     work = units.computing.min(axis=1).tolist()
     rank = list(range(k))
@@ -100,7 +101,7 @@ def _listed(follows: list[list[int]], waiting: list[int], ready: _Stack | _Heap)
 def _reversed(units: Units, waiting: list[int]) -> Int:
     """Return the reverse of a depth-first order of the reversed graph."""
     start, before = units.before_start.tolist(), units.before.tolist()
-    precedes = [before[a:b] for a, b in zip(start, start[1:], strict=False)]
+    precedes = [before[a:b] for a, b in pairwise(start)]
     left = np.diff(units.after_start).tolist()
     assert len(left) == len(waiting)
     return np.ascontiguousarray(_listed(precedes, left, _Stack())[::-1])

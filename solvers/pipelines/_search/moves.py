@@ -1,8 +1,8 @@
 """The state of a local search for pipelines: stages of units, devices of stages, and loads that moves update.
 
-A *place* is a stage that may be empty. Where stages are limited, places are numbered in the order of the pipeline, and a
-unit may move to any place between those of the units before and after it; so each state is a valid sequence of stages.
-Else each device has one place, and units may move anywhere.
+A *place* is a stage that may be empty. Where stages are limited, places are numbered in the order of the pipeline, and
+a unit may move to any place between those of the units before and after it; so each state is a valid sequence of
+stages. Else each device has one place, and units may move anywhere.
 
 The cost of a state is the norm of the periods that the devices allow,
 
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Float, Int
 
-from ._units import Units, device_load, link_ticks, team_ticks
+from .units import Units, device_load, link_ticks, team_ticks
 
 SEED, KNOWN, ACCEPTED, LONGEST, PERIOD, OVER, BEST = range(7)
 """Indices of `State.number`: random numbers, whether there is a feasible best state, accepted moves, most units that a
@@ -388,7 +388,7 @@ def swap(units: Units, state: State, a: int, b: int) -> bool:
             state.home[p] = d
     state.again[d], state.again[other] = state.again[other], state.again[d]
     rebuild(units, state)
-    for v in range(len(state.place)):
+    for v in range(len(state.place)):  # noqa: SIM110 (a kernel)
         if not units.allowed[v, state.home[state.place[v]]]:
             return False
     return True
@@ -474,11 +474,11 @@ def anneal(units: Units, state: State, begin: int, end: int, rounds: int, hot: f
             continue
         state.real[COST] = value
         state.number[ACCEPTED] += 1
-        if state.number[OVER] == 0 and (state.number[PERIOD] < least or at == end - 1):
-            if not state.number[KNOWN] or state.number[PERIOD] < state.number[BEST]:
-                keep(state)
-                # Copies of large states take longer than moves.
-                least = state.number[BEST] - len(state.place) * (state.number[BEST] // 100_000_000)
+        better = not state.number[KNOWN] or state.number[PERIOD] < state.number[BEST]
+        if better and state.number[OVER] == 0 and (state.number[PERIOD] < least or at == end - 1):
+            keep(state)
+            # Copies of large states take longer than moves.
+            least = state.number[BEST] - len(state.place) * (state.number[BEST] // 100_000_000)
     if not state.number[KNOWN] or state.number[PERIOD] < state.number[BEST]:
         assess(units, state)
         if state.number[OVER] == 0:

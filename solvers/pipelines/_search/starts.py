@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ._division import INFINITE, STEPS, Line, divide, lines
-from ._orders import orders
-from ._placements import Point, View, divided_point
-from ._units import Units
+from .division import INFINITE, STEPS, Line, divide, lines
+from .orders import orders
+from .placements import Point, View, divided_point
+from .units import Units
 
 FIRST = 300
 """Positions where stages may end when all orders are compared."""

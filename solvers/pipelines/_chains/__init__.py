@@ -1,0 +1,1 @@
+"""Division of chains into stages with replicas."""

@@ -1,0 +1,1 @@
+"""Division of orders into stages, and simulated annealing of stages and devices."""
