@@ -426,7 +426,8 @@ def rearrange(units: Units, state: State) -> int:
     state.team[old] -= 1
     state.leader[a] = b
     state.team[b] += 1
-    return 2 + 4 * (a + m * old)
+    code: int = 2 + 4 * (a + m * old)
+    return code
 
 
 @kernel(swap, rebuild, count, take, link_ticks, allocates=False)

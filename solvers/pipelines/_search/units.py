@@ -96,6 +96,7 @@ def units_of(problem: Problem, nodes: Nodes | None) -> Units:
     producer = source[between[first]]
     touching = np.concatenate((np.stack((producer, np.arange(x)), axis=1), consumers[:, ::-1]))
     touched_start, touched = _csr(k, touching)
+    backwards = behind.astype(np.int64)
     ring = np.zeros((3, m), dtype=np.int64)
     ring[2] = 1
     for d in range(m):
@@ -106,7 +107,7 @@ def units_of(problem: Problem, nodes: Nodes | None) -> Units:
     return Units(
         computing=computing, again=again, allowed=allowed, fixed=total(problem.memory),
         kept=total(problem.output * ~behind), source=total(problem.output * stored), gradient=total(pipeline.gradient),
-        tasks=np.stack((total(~behind), total(behind)), axis=1),
+        tasks=np.stack((total(1 - backwards), total(backwards)), axis=1),
         before_start=before_start, before=before, after_start=after_start, after=after,
         apart_start=apart_start, apart=apart, touched_start=touched_start, touched=touched, producer=producer,
         consumer_start=np.searchsorted(consumers[:, 0], np.arange(x + 1)).astype(np.int64),
@@ -132,7 +133,8 @@ def _first_to_last(problem: Problem) -> Int:
     np.minimum.at(first, problem.group, rank)
     a, b = problem.group[problem.edge_source], problem.group[problem.edge_target]
     turned = first[a] > first[b]
-    return np.stack((np.where(turned, b, a), np.where(turned, a, b)), axis=1)[a != b]
+    pairs: Int = np.stack((np.where(turned, b, a), np.where(turned, a, b)), axis=1)[a != b]
+    return pairs
 
 
 def _csr(size: int, pairs: Int) -> tuple[Int, Int]:
