@@ -2,8 +2,8 @@
 
 The other searches minimise the period alone. This one is a descent with random moves: tasks move to the device of a
 neighbour or to any device, two devices change their tasks, a device joins or leaves a team, or begins or ceases to
-compute outputs again. One or two such moves are accepted if the objective of the periodic schedule does not increase. Each costs
-the time of a whole periodic schedule, so that it is for some hundred tasks.
+compute outputs again. One or two of them are accepted if the objective of the periodic schedule does not increase. That
+takes the time of a whole periodic schedule, so that the descent is for some hundred tasks.
 """
 
 from __future__ import annotations
