@@ -44,7 +44,7 @@ class Oracle:
 
     1. A quick proof of infeasibility by counting (`placeopt.bounding.quick`).
     2. A schedule found earlier for other constraints, unchanged or repaired.
-    3. HEFT's schedule.
+    3. The schedule of a fast heuristic.
     4. A model of the placement only (`Model`): no placement means no schedule.
     5. A model of placement and times, if it is small.
     6. The exact solver, until its first schedule or its proof.
