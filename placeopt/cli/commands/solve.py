@@ -125,6 +125,7 @@ def solve(
     compiled = compile_document(document)
     built = time.monotonic()
     found = find_solver(default_solver(compiled)) if named is None else named
+    read_settings(found, settings)
     by_default = time_limit is None and (found.info.exact or found.info.anytime)
     limit = DEFAULT_LIMIT if by_default else limit
     start = given or (None if initial is None else read_plan(input_path(initial), compiled).schedule)
