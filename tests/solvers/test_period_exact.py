@@ -54,6 +54,10 @@ def test_milp_equals_brute_force(case: int) -> None:
     check(CASES[case], "milp")
 
 
+def test_highs_finds_an_optimum_that_its_presolve_cut_off() -> None:
+    check(unlike_pipeline(243), "milp", hint=False)
+
+
 @pytest.mark.parametrize("case", range(len(RARE)))
 @pytest.mark.parametrize("solver", ["cp-sat", "milp"])
 def test_rare_cases(case: int, solver: str) -> None:
