@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -75,6 +75,12 @@ class Pipeline:
     def contiguous(self) -> bool:
         """Whether every device has at most one stage, or one forward and one backward stage."""
         return bool((self.segments == 1).all())
+
+    def part(self, tasks: Int, devices: Int) -> Pipeline:
+        """The rules of some tasks on some devices, by their indices."""
+        names = ("overlap", "full_duplex", "free_transfers", "segments", "launch")
+        columns = {name: getattr(self, name)[devices] for name in names}
+        return replace(self, gradient=self.gradient[tasks], **columns)
 
     def columns(self, d: int) -> tuple[int, ...]:
         """The values of one device."""

@@ -89,6 +89,7 @@ def rebuilt(
         shared=edges.shared,
         separation=place[arrays.pop("separation", problem.separation)],
         forward=np.where(forward < 0, np.arange(len(tasks)), forward),
+        pipeline=None if problem.pipeline is None else problem.pipeline.part(tasks, devices),
     )
     assert not arrays, f"unknown arrays {list(arrays)}"
     return result, edges.origin

@@ -34,7 +34,8 @@ class Tuning:
     """Parameters of the portfolio for pipelines; shares are of the time limit."""
 
     planned: float = 60.0  # seconds to plan for without a time limit
-    dividing: float = 0.3  # share of each solver that divides the graph into stages
+    dividing: float = 0.3  # share of dpl, and of chains
+    proving: float = 0.5  # share of ideals
     small: int = 60  # groups up to which CP-SAT runs before `ideals` and the search
     large: int = 3_000  # groups above which `ideals` and CP-SAT do not run
     exact: float = 0.2  # share of a turn of CP-SAT
@@ -95,7 +96,7 @@ class PipelineRun(SolveRun):
         if groups <= TUNING.small:
             self._exact(TUNING.exact_first)
         if rules(self.problem).contiguous and groups <= TUNING.large:
-            self._turn("ideals", TUNING.dividing)
+            self._turn("ideals", TUNING.proving)
         while not self._searched():
             self._turn("stage-search", TUNING.searching, self.options.seed + self.turns)
             self.turns += 1

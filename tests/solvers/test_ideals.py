@@ -1,11 +1,20 @@
-"""ideals on graphs whose forward tasks wait for backward tasks."""
+"""ideals: forward tasks that wait for backward tasks, tasks that hang, and stops."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+
+import numpy as np
 import pytest
-from pipelines import PERIOD
+from pipelines import PERIOD, random_pipeline, unlike_pipeline
+from placeopt_solvers.pipelines._shared.hanging import without_hanging
+from placeopt_solvers.pipelines.ideals import IdealsSettings
 
 import placeopt as po
+from placeopt.model.building import with_changes
+from placeopt.solver import Options
+from placeopt.solver.registry import find_solver
 
 
 def pipeline(edges: list[tuple[int, int]], segments: int | None = 1) -> po.Problem:
@@ -45,3 +54,44 @@ def test_no_schedule_is_reported_that_the_verifier_rejects(edges: list[tuple[int
     if result.objective is not None and best.objective is not None:
         assert result.objective >= best.objective
     assert (result.termination is po.Termination.INFEASIBLE) <= (best.termination is po.Termination.INFEASIBLE)
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("make", [random_pipeline, unlike_pipeline])
+def test_hanging_tasks_are_left_out_and_placed_afterwards(make: Callable[[int], po.Problem], seed: int) -> None:
+    """Many tasks take no time. Without those that hang, the period is a lower bound; the answer is that of the whole."""
+    problem, draw = make(seed), random.Random(seed)
+    idle = [draw.random() < 0.45 for _ in range(problem.n_tasks)]
+    problem = with_changes(problem, duration=np.where(np.array(idle)[:, None], 0, problem.duration))
+    best, result = po.solve(problem, "brute-force", workers=1), po.solve(problem, "ideals", workers=1)
+    rest = without_hanging(problem)
+    if rest is not None and best.objective is not None:
+        least = po.solve(rest[0], "brute-force", workers=1).objective
+        assert least is not None
+        assert least <= best.objective
+    if result.termination in (po.Termination.OPTIMAL, po.Termination.INFEASIBLE):
+        assert result.objective == best.objective
+    if result.bound is not None and best.objective is not None:
+        assert result.bound <= best.objective
+
+
+def test_sources_without_work_make_no_sets() -> None:
+    """Sixteen constants feed one task each of a chain: 2^16 sets with them, 17 without."""
+    n = 16
+    problem = po.build_problem(
+        task_names=[f"t{i}" for i in range(2 * n)],
+        device_names=["x", "y"],
+        duration=[[1, 1]] * n + [[0, 0]] * n,
+        edges=[*((i, i + 1) for i in range(n - 1)), *((n + i, i) for i in range(n))],
+        objective=PERIOD,
+        pipeline={"segments": 1},
+    )
+    result = po.solve(problem, "ideals", workers=1, sets=100)
+    assert (result.termination, result.objective) == (po.Termination.OPTIMAL, n // 2)
+    assert result.stats["sets without hanging tasks"] == n + 1
+
+
+def test_it_stops_when_asked() -> None:
+    problem, asked = random_pipeline(4, contiguous=True), iter(range(10**6))
+    found = find_solver("ideals").solve(problem, Options(should_stop=lambda: next(asked) > 2), IdealsSettings())
+    assert found.termination is po.Termination.INTERRUPTED

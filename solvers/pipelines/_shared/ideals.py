@@ -7,11 +7,14 @@ the least load of the busiest device depends only on the ideal and the number of
 - It begins with the last stage, because outputs are kept for as many runs as devices serve later stages (1f1b). So its
   sets contain all successors of their nodes.
 - Devices are counted by class. A stage may have a team of them, and may compute outputs again.
-- Sets that a stage cannot reach from another with a load below that of a known solution are left out.
+- Sets that a stage cannot reach from another with a load below that of a known solution are left out, and states
+  whose unused devices cannot compute the remaining nodes within that period: a device of a class computes, per tick, at
+  most the largest ratio of a node's least ticks on any class to its ticks on this class.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -19,7 +22,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt.kernels import kernel
+from placeopt.kernels import WaitingStoppedError, impatient, kernel
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Stages
@@ -81,6 +84,8 @@ class Costs(NamedTuple):
     ring_den: Int
     used: Int  # (q, c)
     stride: Int  # (c,)
+    least: Int  # (k,) least computing ticks of a node on any class
+    room: NDArray[np.float64]  # (q,) how much of these the unused devices compute in a tick, at most
     replicas: int
     in_flight: int  # runs kept; 0 for 1f1b
     recompute: bool
@@ -179,6 +184,10 @@ def costs_of(problem: Problem, nodes: Nodes) -> Costs:
     states = np.arange(int(np.prod(size + 1)))
     used = states[:, None] // stride % (size + 1)
     kept = {"none": 1, "inference": 2, "1f1b": 0}.get(pipeline.in_flight, pipeline.microbatches)
+    ticks = np.where(nodes.forbidden, np.inf, nodes.computing)
+    least = ticks.min(axis=1, initial=np.inf)
+    worked = (least > 0) & (least < np.inf)
+    rate = (least[worked, None] / ticks[worked]).max(axis=0, initial=0.0) * (1 + 1e-9)
     return Costs(
         computing=nodes.computing, again=nodes.again, forbidden=nodes.forbidden,
         fixed=nodes.fixed, kept=nodes.kept, source=nodes.source,
@@ -189,7 +198,7 @@ def costs_of(problem: Problem, nodes: Nodes) -> Costs:
         mode=2 * pipeline.overlap[leaders] + pipeline.full_duplex[leaders], free=pipeline.free_transfers[leaders],
         launch=pipeline.launch[leaders], ring_latency=ring[0].copy(), ring_num=ring[1].copy(), ring_den=ring[2].copy(),
         used=used.astype(np.int64), stride=stride, replicas=pipeline.replicas, in_flight=kept,
-        recompute=pipeline.recompute,
+        recompute=pipeline.recompute, least=np.where(worked, least, 0).astype(np.int64), room=(size - used) @ rate,
     )  # fmt: skip
 
 
@@ -207,15 +216,46 @@ class Division:
     stages: Stages
 
 
-def divided(problem: Problem, nodes: Nodes, costs: Costs, sets: Sets, below: int) -> Division | None:
-    """Return a division into stages with the least period, by the costs, if that is less than `below`; else None."""
+class StoppedError(Exception):
+    """The search was stopped."""
+
+
+CHUNK = 0.05
+"""Seconds between two checks whether to stop."""
+
+
+def divided(
+    problem: Problem, nodes: Nodes, costs: Costs, sets: Sets, below: int, stopped: Callable[[], bool] = lambda: False
+) -> Division | None:
+    """Return a division into stages with the least period, by the costs, if that is less than `below`; else None.
+
+    Raises
+    ------
+    StoppedError
+        If `stopped` became true.
+    """
     s, q, c = len(sets.bits), len(costs.used), len(costs.size)
-    totals = np.zeros((s, 3 * c + 6), dtype=np.int64)
+    totals = np.zeros((s, 3 * c + 7), dtype=np.int64)
     value = np.full((s, q), INFINITE, dtype=np.int64)
     before = np.full((s, q), -1, dtype=np.int64)
     move = np.full((s, q), -1, dtype=np.int64)
-    work = np.zeros((5, s), dtype=np.int64)
-    search.select(s * max(s // 8, 1) * 10)(sets, costs, below, totals, value, before, move, work)
+    work = np.full((5, s), -1, dtype=np.int64)
+    live = np.zeros(q, dtype=np.int64)
+    add_up.select(len(sets.node) * (3 * c + 7))(sets, costs, totals)
+    value[0, 0] = 0
+    step = search.select(s * max(s // 8, 1) * (10 + q * c))
+    limit, at, size = below, 0, 1
+    with impatient(stopped):
+        while at < s:
+            if stopped():
+                raise StoppedError
+            begin = time.monotonic()
+            end = min(at + size, s)
+            try:
+                limit = step(sets, costs, limit, at, end, totals, value, before, move, work, live)
+            except WaitingStoppedError:
+                raise StoppedError from None
+            at, size = end, size * 2 if time.monotonic() - begin < CHUNK else max(size // 2, 1)
     last = int(value[-1].argmin())
     if value[-1, last] >= below:
         return None
@@ -301,17 +341,12 @@ def stage_load(costs: Classes, c: int, r: int, busy: int, sent: int, received: i
     return -(-total // r)
 
 
-@kernel(holds_node, count_item, stage_load, ring, allocates=False)
-def search(sets: Sets, costs: Costs, below: int, totals: Int, value: Int, before: Int, move: Int, work: Int) -> None:
-    """Fill `value` (s, q) with the least period of the stages of each set on so many devices of each class.
-
-    `totals` (s, 3 c + 6) holds sums over the nodes of a set; `work` (5, s) what the stage up to a set sends, receives
-    and stores, a mark, and a queue.
-    """
-    s, c_count, q_count = len(sets.bits), len(costs.size), len(costs.used)
+@kernel(allocates=False)
+def add_up(sets: Sets, costs: Costs, totals: Int) -> None:
+    """Fill `totals` (s, 3 c + 7) with sums over the nodes of each set."""
+    c_count = len(costs.size)
     base = 3 * c_count
-    for at in range(s):
-        work[3, at] = -1
+    for at in range(len(sets.bits)):
         for e in range(sets.start[at], sets.start[at + 1]):
             v, there = sets.node[e], sets.result[e]
             for c in range(c_count):
@@ -324,13 +359,36 @@ def search(sets: Sets, costs: Costs, below: int, totals: Int, value: Int, before
             totals[there, base + 3] = totals[at, base + 3] + costs.gradient[v]
             totals[there, base + 4] = totals[at, base + 4] + costs.directions[v, 0]
             totals[there, base + 5] = totals[at, base + 5] + costs.directions[v, 1]
-    value[0, 0] = 0
-    limit = below
-    for origin in range(s):
-        least = limit
+            totals[there, base + 6] = totals[at, base + 6] + costs.least[v]
+
+
+@kernel(holds_node, count_item, stage_load, ring, allocates=False)
+def search(
+    sets: Sets, costs: Costs, limit: int, first: int, last: int, totals: Int, value: Int, before: Int, move: Int,
+    work: Int, live: Int,
+) -> int:  # fmt: skip
+    """Fill `value` (s, q) with the least period of the stages of each set on so many devices of each class.
+
+    It continues from the sets `first` to `last - 1`, and returns the limit: the period to improve on. `work` (5, s)
+    holds what the stage up to a set sends, receives and stores, a mark, and a queue; `live` (q,) states of a set.
+    """
+    s, c_count, q_count = len(sets.bits), len(costs.size), len(costs.used)
+    base = 3 * c_count
+    for origin in range(first, last):
+        count = 0
+        left = totals[s - 1, base + 6] - totals[origin, base + 6]
         for q in range(q_count):
-            least = min(least, value[origin, q])
-        if least >= limit:
+            useful = value[origin, q] < limit and left <= costs.room[q] * (limit - 1) + 1
+            # Fewer devices at no larger period are better. They come first: more devices have a larger number.
+            for k in range(count if useful else 0):
+                fewer = value[origin, live[k]] <= value[origin, q]
+                for c in range(c_count):
+                    fewer = fewer and costs.used[live[k], c] <= costs.used[q, c]
+                useful = useful and not fewer
+            if useful:
+                live[count] = q
+                count += 1
+        if count == 0:
             continue
         work[0, origin] = work[1, origin] = work[2, origin] = 0
         work[3, origin] = origin
@@ -347,39 +405,49 @@ def search(sets: Sets, costs: Costs, below: int, totals: Int, value: Int, before
                 gradient = totals[at, base + 3] - totals[origin, base + 3]
                 kinds = int(totals[at, base + 4] > totals[origin, base + 4])
                 kinds += int(totals[at, base + 5] > totals[origin, base + 5])
+                left = totals[s - 1, base + 6] - totals[at, base + 6]
                 for c in range(c_count):
                     computing = totals[at, c] - totals[origin, c]
                     forbidden = totals[at, 2 * c_count + c] > totals[origin, 2 * c_count + c]
                     most = min(costs.replicas, costs.size[c])
-                    if forbidden or fixed > costs.capacity[c] or -(-computing // most) >= limit:
+                    # What a stage computes, and what it sends to later stages, only grows with the stage.
+                    if forbidden or fixed > costs.capacity[c]:
+                        continue
+                    if stage_load(costs, c, most, computing, work[0, at], 0, 0) >= limit:
                         continue
                     extend = True
-                    busy = computing + kinds * costs.launch[c]
-                    for q in range(q_count):
-                        if value[origin, q] >= limit:
-                            continue
-                        later = 0
-                        for other in range(c_count):
-                            later += costs.used[q, other]
-                        for r in range(1, min(most, costs.size[c] - costs.used[q, c]) + 1):
-                            runs = costs.in_flight if costs.in_flight else -(-(later + r) // r)
-                            for redone in range(2 if costs.recompute else 1):
+                    for r in range(1, most + 1):
+                        for redone in range(2 if costs.recompute else 1):
+                            busy = computing + kinds * costs.launch[c]
+                            if redone:
+                                busy += totals[at, c_count + c] - totals[origin, c_count + c]
+                            load = stage_load(costs, c, r, busy, work[0, at], work[1, at], gradient)
+                            if load >= limit:
+                                continue
+                            for k in range(count):
+                                q = live[k]
+                                if costs.used[q, c] + r > costs.size[c]:
+                                    continue
+                                runs = costs.in_flight
+                                if runs == 0:
+                                    later = r
+                                    for other in range(c_count):
+                                        later += costs.used[q, other]
+                                    runs = -(-later // r)
                                 need = fixed + (runs - 1) * kept
-                                ticks = busy
                                 if redone:
                                     need = fixed + runs * work[2, at] + (runs - 1) * source
-                                    ticks += totals[at, c_count + c] - totals[origin, c_count + c]
-                                if need > costs.capacity[c]:
-                                    continue
-                                load = stage_load(costs, c, r, ticks, work[0, at], work[1, at], gradient)
-                                load = max(load, value[origin, q])
                                 state = q + r * costs.stride[c]
-                                if load < limit and load < value[at, state]:
-                                    value[at, state] = load
-                                    before[at, state] = origin
-                                    move[at, state] = (r * c_count + c) * 2 + redone
-                                    if at == s - 1:
-                                        limit = load
+                                worst = max(load, value[origin, q])
+                                if need > costs.capacity[c] or worst >= min(limit, value[at, state]):
+                                    continue
+                                if left > costs.room[state] * (limit - 1) + 1:
+                                    continue
+                                value[at, state] = worst
+                                before[at, state] = origin
+                                move[at, state] = (r * c_count + c) * 2 + redone
+                                if at == s - 1:
+                                    limit = worst
             if extend:
                 for e in range(sets.start[at], sets.start[at + 1]):
                     v, there = sets.node[e], sets.result[e]
@@ -399,3 +467,4 @@ def search(sets: Sets, costs: Costs, below: int, totals: Int, value: Int, before
                     work[3, there] = origin
                     work[4, tail] = there
                     tail += 1
+    return limit
