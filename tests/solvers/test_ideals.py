@@ -59,7 +59,7 @@ def test_no_schedule_is_reported_that_the_verifier_rejects(edges: list[tuple[int
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("make", [random_pipeline, unlike_pipeline])
 def test_hanging_tasks_are_left_out_and_placed_afterwards(make: Callable[[int], po.Problem], seed: int) -> None:
-    """Many tasks take no time. Without those that hang, the period is a lower bound; the answer is that of the whole."""
+    """Many tasks take no time; without those that hang, the period is a lower bound."""
     problem, draw = make(seed), random.Random(seed)
     idle = [draw.random() < 0.45 for _ in range(problem.n_tasks)]
     problem = with_changes(problem, duration=np.where(np.array(idle)[:, None], 0, problem.duration))
