@@ -73,6 +73,13 @@ def stage_ranks(problem: Problem, schedule: Schedule) -> Int:
     return np.unique(schedule.stages.number[ahead], return_inverse=True)[1].astype(np.int64)
 
 
+def stage_names(problem: Problem, schedule: Schedule) -> list[str]:
+    """The names of the numbers of `stage_ranks`: stage 1, stage 2, ..., or names of devices without numbered stages."""
+    if schedule.stages is None or not rules(problem).numbered:
+        return [problem.device_names[d] for d in np.unique(schedule.device[problem.forward]).tolist()]
+    return [f"stage {k}" for k in range(1, len(np.unique(schedule.stages.number[problem.forward])) + 1)]
+
+
 def teams(problem: Problem, schedule: Schedule) -> list[list[int]]:
     """The devices with tasks, in the order of their first stages; each a list with its replicas after it."""
     rank = stage_ranks(problem, schedule)

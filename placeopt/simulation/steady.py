@@ -15,6 +15,7 @@ from placeopt.simulation.pipelines import Operations, operations
 
 Kind = Literal["task", "launch", "send", "receive", "synchronise"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+PERIODS, MOST_PERIODS = 3, 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,9 +65,16 @@ class Occurrences:
         return self.begin * self.period, (self.begin + self.periods) * self.period
 
     @property
-    def runs(self) -> int:
-        """Number of runs from the first one to the last one of the window."""
-        return self.begin + self.periods
+    def caption(self) -> str:
+        """What the window shows, in words."""
+        first = f"{ordinal(self.begin + 1)} on; the runs that fill the pipeline before are not shown"
+        return f"steady state: {self.periods} periods from the {first if self.begin else 'first on'}"
+
+
+def ordinal(number: int) -> str:
+    """Return 1st, 2nd, 3rd, 4th and so on."""
+    suffix = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
 
 
 def steady_periods(problem: Problem, schedule: Schedule) -> int | None:
@@ -80,12 +88,16 @@ def steady_periods(problem: Problem, schedule: Schedule) -> int | None:
     return max(-(-int((start + ops.ticks).max(initial=0)) // ops.period) - 1, 0)
 
 
-def steady_state(problem: Problem, schedule: Schedule, periods: int = 3) -> Occurrences | None:
+def steady_state(problem: Problem, schedule: Schedule, periods: int | None = None) -> Occurrences | None:
     """The operations in some periods of the steady state, also those that begin before or end after them.
 
+    By default, these are `PERIODS` periods; with replicas, as many as the largest team has devices, up to `MOST_PERIODS`.
     None if the schedule lacks transfers or takes no time.
     """
     begin = steady_periods(problem, schedule)
+    if periods is None:
+        leader = np.arange(problem.n_devices) if schedule.stages is None else schedule.stages.leader
+        periods = min(max(PERIODS, int(np.bincount(leader).max(initial=1))), MOST_PERIODS)
     return None if begin is None else _occurrences(problem, schedule, begin, periods, whole=False)
 
 

@@ -352,7 +352,7 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
         for level, value in enumerate((result.values or ())[1:], start=1):
             facts.append(("", f"then {value_text(value, problem, problem.objective.levels[level][0].metric)}"))
     if result.period is not None and result.schedule is not None:
-        facts += pipeline_facts(problem, result.schedule)
+        facts += [(label, f"{value} {note}") for label, value, note in pipeline_facts(problem, result.schedule)]
     facts += _portfolio_facts(result)
     if result.bound is not None:
         facts.append(("bound", f"{value_text(result.bound, problem, metric)}, proved by {result.bound_source}"))

@@ -147,16 +147,17 @@ class Grid:
     left: int
 
 
-def pipeline_facts(problem: Problem, schedule: Schedule) -> list[tuple[str, str]]:
-    """Describe the latency of a pipeline, its results per second, and its idle time."""
+def pipeline_facts(problem: Problem, schedule: Schedule) -> list[tuple[str, str, str]]:
+    """Describe the latency of a pipeline, its results per second, and its idle time: labels, values and remarks."""
     ticks, latency = period(problem, schedule), makespan(problem, schedule)
     periods = f", {latency / ticks:.3g} periods" if ticks else ""
-    facts = [("latency", f"{time_text(latency, problem.resolution)} from the start of a run to its result{periods}")]
+    facts = [("latency", time_text(latency, problem.resolution), f"from the start of a run to its result{periods}")]
     if ticks:
         uses = stage_uses(problem, schedule)
         idle = sum(use.idle * len(use.devices) for use in uses) + len(idle_devices(problem, schedule))
-        facts.append(("throughput", f"{float(1 / (ticks * problem.resolution)):,.4g} results per second"))
-        facts.append(("idle", f"{idle / problem.n_devices:.2%} of the time of {counted(problem.n_devices, 'device')}"))
+        share, devices = f"{idle / problem.n_devices:.2%}", counted(problem.n_devices, "device")
+        facts.append(("throughput", f"{float(1 / (ticks * problem.resolution)):,.4g}", "results per second"))
+        facts.append(("idle", share, f"of the time of {devices}"))
     return facts
 
 

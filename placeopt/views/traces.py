@@ -346,7 +346,9 @@ class _Runs:
         task, send, receive = KINDS.index("task"), KINDS.index("send"), KINDS.index("receive")
         count = 0
         for run in range(runs):
-            pairs = [(slices[task, run, int(problem.edge_source[edge])], slices[send, run, edge]) for edge in edges.tolist()]
+            pairs = [
+                (slices[task, run, int(problem.edge_source[edge])], slices[send, run, edge]) for edge in edges.tolist()
+            ]
             for edge, carrier in enumerate(carriers):
                 if carrier < 0:
                     continue

@@ -14,7 +14,7 @@ from rich.text import Text
 from placeopt.model.problem import Problem
 from placeopt.solving.result import Result, device_grid, result_facts
 from placeopt.verifier import Violation
-from placeopt.views.facts import DEVICE_HEADERS, SHOWN, Grid, problem_line, verdict_text
+from placeopt.views.facts import SHOWN, Grid, problem_line, verdict_text
 
 _ANY_WIDTH = 10**6
 

@@ -17,7 +17,7 @@ from placeopt.errors import counted
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
-from placeopt.model.stage_use import idle_devices, stage_ranks, stage_uses, teams
+from placeopt.model.stage_use import idle_devices, stage_names, stage_ranks, stage_uses, teams
 from placeopt.model.stages import backward, rules
 from placeopt.model.units import seconds_text
 from placeopt.simulation.steady import KINDS, Occurrences, steady_state
@@ -38,9 +38,6 @@ from placeopt.views.plots.canvas import (
 )
 from placeopt.views.plots.names import distinct, short
 
-PERIODS = 3
-"""Periods that are drawn, at least; with replicas, each device of the largest team serves a run."""
-MOST_PERIODS = 6
 DETAILED = 8000
 """Maximum number of operations that are drawn one by one."""
 IDLE_ROWS = 12
@@ -57,21 +54,26 @@ _TRACKS = (
     ((0.0, 0.5), (0.54, 0.75), (0.79, 1.0)),
 )
 """Part of the row of each track, from the top, by overlap and full duplex of the device."""
-_FREE = {_SEND: palette.SENT, _RECEIVE: palette.RECEIVED, _SYNCHRONISE: palette.PAPER}
+_FREE = {
+    _LAUNCH: palette.LAUNCHED,
+    _SEND: palette.SENT,
+    _RECEIVE: palette.RECEIVED,
+    _SYNCHRONISE: palette.SYNCHRONISED,
+}
 
 
 @styled()
-def draw_pipeline(problem: Problem, schedule: Schedule, *, title: str = "", bound: float | None = None) -> Picture | None:
+def draw_pipeline(
+    problem: Problem, schedule: Schedule, *, title: str = "", bound: float | None = None
+) -> Picture | None:
     """Draw the steady state; `bound` is a lower bound of the period. None if the schedule lacks transfers or time."""
-    groups = teams(problem, schedule)
-    periods = min(max(PERIODS, max(map(len, groups), default=1)), MOST_PERIODS)
-    found = steady_state(problem, schedule, periods)
+    found = steady_state(problem, schedule)
     if found is None:
         return None
     unused = idle_devices(problem, schedule)
     shown = rows(problem, schedule)
     row_height = min(0.5, max(0.17, 5.5 / max(len(shown), 1)))
-    clock = Clock(found.period * periods, problem.resolution)
+    clock = Clock(found.period * found.periods, problem.resolution)
     hidden = "" if len(shown) == problem.n_devices else f"{counted(len(unused), 'more device')} without tasks"
     notes = _notes(problem, schedule, found, clock, bound, hidden)
     picture = new_picture(1.7 + row_height * max(len(shown), 2), title or problem.name or "pipeline", *notes)
@@ -104,11 +106,19 @@ def row_names(problem: Problem, schedule: Schedule, devices: list[int]) -> list[
 class _Bars:
     """The operations to draw: those of the window with a track and a length, one entry each, by row and start."""
 
-    def __init__(self, found: Occurrences, row: Int, low: Float, high: Float, lane: Int, color: Int, kept: Bool) -> None:
+    def __init__(
+        self, found: Occurrences, row: Int, low: Float, high: Float, lane: Int, color: Int, kept: Bool
+    ) -> None:
         order = np.flatnonzero(kept)[np.lexsort((found.start[kept], lane[kept], row[kept]))]
         begin, until = found.window
         self.kind, self.run, self.task = found.kind[order], found.run[order], found.task[order]
-        self.row, self.lane, self.low, self.high, self.color = row[order], lane[order], low[order], high[order], color[order]
+        self.row, self.lane, self.low, self.high, self.color = (
+            row[order],
+            lane[order],
+            low[order],
+            high[order],
+            color[order],
+        )
         self.start = np.maximum(found.start[order], begin) - begin
         self.end = np.minimum(found.end[order], until) - begin
 
@@ -155,14 +165,7 @@ def _notes(
         parts.append(f"lower bound {clock.text(bound)}")
     parts.append(f"latency {Clock(latency, problem.resolution).text(latency)} ({latency / found.period:.3g} periods)")
     parts.append(hidden)
-    steady = f"steady state: {found.periods} periods from the {_ordinal(found.begin + 1)} on"
-    first = "; the runs that fill the pipeline before are not shown" if found.begin else ""
-    return [" · ".join(filter(None, parts)), f"{steady}{first}; numbers are those of runs"]
-
-
-def _ordinal(number: int) -> str:
-    suffix = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{suffix}"
+    return [" · ".join(filter(None, parts)), f"{found.caption}; numbers are those of runs"]
 
 
 def _draw_rows(
@@ -196,20 +199,20 @@ def _draw_bars(
     first = np.flatnonzero(np.diff(block, prepend=-1))
     start, end = bars.start[first], np.maximum.reduceat(bars.end, first)
     color_of = {-1: "", **dict(enumerate(colors))}
-    shades = [_FREE.get(kind) or color_of[color] for kind, color in zip(bars.kind.tolist(), bars.color.tolist(), strict=True)]
+    shades = [
+        _FREE.get(kind) or color_of[color] for kind, color in zip(bars.kind.tolist(), bars.color.tolist(), strict=True)
+    ]
     top, bottom = bars.row + _HALF * (2 * bars.low - 1), bars.row + _HALF * (2 * bars.high - 1)
-    for kinds, hatch in (((_TASK, _SEND, _RECEIVE), None), ((_LAUNCH, _SYNCHRONISE), "////")):
-        chosen = np.flatnonzero(np.isin(bars.kind, kinds)) if single else first[np.isin(bars.kind[first], kinds)]
-        if not len(chosen):
-            continue
-        until = bars.end[chosen] if single else end[np.searchsorted(first, chosen)]
-        wide = clock(until - bars.start[chosen]) * dots
-        boxes = _boxes(clock(bars.start[chosen]), clock(until), top[chosen], bottom[chosen])
-        lines = np.where(wide > 4, 0.4, 0.0)
-        edge = palette.PAPER if hatch is None else palette.MUTED
-        fill(axes, boxes, [shades[k] for k in chosen], edgecolors=edge, linewidths=lines, hatch=hatch, zorder=2, snap=False)
+    chosen = np.arange(len(bars.row)) if single else first
+    until = bars.end if single else end
+    boxes = _boxes(clock(bars.start[chosen]), clock(until), top[chosen], bottom[chosen])
+    lines = np.where(clock(until - bars.start[chosen]) * dots > 4, 0.4, 0.0)
+    filled = [shades[k] for k in chosen.tolist()]
+    fill(axes, boxes, filled, edgecolors=palette.PAPER, linewidths=lines, zorder=2, snap=False)
     computes = bars.kind[first] == _TASK
-    edges = [((clock(at), top[k]), (clock(at), bottom[k])) for at, k in zip(start[computes], first[computes], strict=True)]
+    edges = [
+        ((clock(at), top[k]), (clock(at), bottom[k])) for at, k in zip(start[computes], first[computes], strict=True)
+    ]
     axes.vlines([x for (x, _), _ in edges], [y for (_, y), _ in edges], [y for _, (_, y) in edges],
                 color=palette.PAPER, linewidth=1.4, zorder=2.5)  # fmt: skip
     size = min(7.5, height * 2 * _HALF * POINTS * 0.62)
@@ -264,15 +267,11 @@ def _legend(
     problem: Problem, schedule: Schedule, found: Occurrences, colors: list[str], bars: _Bars
 ) -> list[tuple[Any, str]]:
     trained, count = bool(backward(problem).any()), len(colors) // 2
-    numbered = schedule.stages is not None and rules(problem).numbered
-    word = "stage" if numbered else "device"
-    names = [f"stage {k + 1}" for k in range(count)]
-    if not numbered:
-        names = [problem.device_names[d] for d in np.unique(schedule.device[problem.forward]).tolist()]
+    names = stage_names(problem, schedule)
     strips = [tuple(dict.fromkeys(colors[2 * k : 2 * k + 2 if trained else 2 * k + 1])) for k in range(count)]
     entries: list[tuple[Any, str]] = [(Strip(s), short(name, 24)) for s, name in zip(strips, names, strict=True)]
     if count > LISTED:
-        entries = [(Strip([strip[0] for strip in strips[:LISTED]]), f"{count} {word}s, colours repeat")]
+        entries = [(Strip([strip[0] for strip in strips[:LISTED]]), f"{names[0]} … {names[-1]}, colours repeat")]
     if trained:
         entries.append((Strip(colors[1 : 2 * LISTED : 2]), "lighter: backward"))
     used = set(bars.kind.tolist())
@@ -281,8 +280,8 @@ def _legend(
     for kind, sample, text in (
         (_SEND, patch_sample(palette.SENT), "sends"),
         (_RECEIVE, patch_sample(palette.RECEIVED), "receives"),
-        (_LAUNCH, patch_sample(palette.IDLE, hatch="////"), " and ".join(filter(None, (launch, "again" * again)))),
-        (_SYNCHRONISE, patch_sample(palette.PAPER, hatch="////"), "synchronises replicas"),
+        (_LAUNCH, patch_sample(palette.LAUNCHED), " and ".join(filter(None, (launch, "again" * again)))),
+        (_SYNCHRONISE, patch_sample(palette.SYNCHRONISED), "synchronises replicas"),
     ):
         if kind in used:
             entries.append((sample, "computes again" if text == "again" else text))

@@ -74,9 +74,7 @@ def draw_stage_memory(problem: Problem, schedule: Schedule, *, title: str = "") 
     axes.grid(axis="x")
     words = ("resident", "outputs and scratch of one run", "kept for other runs")
     entries: list[tuple[Any, str]] = [
-        (patch_sample(color), word)
-        for amounts, color, word in zip(parts, _COLORS, words, strict=True)
-        if amounts.any()
+        (patch_sample(color), word) for amounts, color, word in zip(parts, _COLORS, words, strict=True) if amounts.any()
     ]
     if limits:
         entries.append((line_sample(palette.LIMIT, width=1.4, dashes=(3, 1.5)), "capacity"))
