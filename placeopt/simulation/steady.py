@@ -91,7 +91,8 @@ def steady_periods(problem: Problem, schedule: Schedule) -> int | None:
 def steady_state(problem: Problem, schedule: Schedule, periods: int | None = None) -> Occurrences | None:
     """The operations in some periods of the steady state, also those that begin before or end after them.
 
-    By default, these are `PERIODS` periods; with replicas, as many as the largest team has devices, up to `MOST_PERIODS`.
+    By default, these are `PERIODS` periods; with replicas, as many as the largest team has devices, up to
+    `MOST_PERIODS`.
     None if the schedule lacks transfers or takes no time.
     """
     begin = steady_periods(problem, schedule)

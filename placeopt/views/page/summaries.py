@@ -16,8 +16,8 @@ from placeopt.views.facts import MEANING, applied_text, pipeline_facts, problem_
 from placeopt.views.plots.palette import HUES
 
 _KINDS: dict[Metric, str] = {
-    "makespan": "ticks", "period": "ticks", "total_cost": "ticks", "max_load": "ticks", "communication": "bytes", "energy": "nanojoules",
-    "memory_balance": "millionths", "relocation": "ticks",
+    "makespan": "ticks", "period": "ticks", "total_cost": "ticks", "max_load": "ticks", "communication": "bytes",
+    "energy": "nanojoules", "memory_balance": "millionths", "relocation": "ticks",
 }  # fmt: skip
 
 Fact = tuple[str, str, str]

@@ -1,7 +1,7 @@
 """Draw the steady state of a pipeline: some periods of all devices, with the operations of all runs in them.
 
-Each stage has a colour; its backward tasks have a lighter one. Transfers are grey where they count in the load. A device
-that computes while it transfers, or sends while it receives, shows these side by side in its row.
+Each stage has a colour; its backward tasks have a lighter one. Transfers are grey where they count in the load. A
+device that computes while it transfers, or sends while it receives, shows these side by side in its row.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def draw_pipeline(
     colors = _stage_colors(problem, schedule)
     _draw_bars(axes, problem, bars, found, clock, colors, row_height)
     _draw_idle(axes, bars, found, clock, row_height)
-    line_legend(picture, _legend(problem, schedule, found, colors, bars))
+    line_legend(picture, _legend(problem, schedule, colors, bars))
     return picture
 
 
@@ -210,11 +210,8 @@ def _draw_bars(
     filled = [shades[k] for k in chosen.tolist()]
     fill(axes, boxes, filled, edgecolors=palette.PAPER, linewidths=lines, zorder=2, snap=False)
     computes = bars.kind[first] == _TASK
-    edges = [
-        ((clock(at), top[k]), (clock(at), bottom[k])) for at, k in zip(start[computes], first[computes], strict=True)
-    ]
-    axes.vlines([x for (x, _), _ in edges], [y for (_, y), _ in edges], [y for _, (_, y) in edges],
-                color=palette.PAPER, linewidth=1.4, zorder=2.5)  # fmt: skip
+    places, begins = first[computes], clock(start[computes])
+    axes.vlines(begins, top[places], bottom[places], color=palette.PAPER, linewidth=1.4, zorder=2.5)
     size = min(7.5, height * 2 * _HALF * POINTS * 0.62)
     if size < 4.0:
         return
@@ -263,9 +260,7 @@ def _draw_idle(axes: Axes, bars: _Bars, found: Occurrences, clock: Clock, height
                           ha="center", va="center_baseline", clip_on=True, zorder=3)  # fmt: skip
 
 
-def _legend(
-    problem: Problem, schedule: Schedule, found: Occurrences, colors: list[str], bars: _Bars
-) -> list[tuple[Any, str]]:
+def _legend(problem: Problem, schedule: Schedule, colors: list[str], bars: _Bars) -> list[tuple[Any, str]]:
     trained, count = bool(backward(problem).any()), len(colors) // 2
     names = stage_names(problem, schedule)
     strips = [tuple(dict.fromkeys(colors[2 * k : 2 * k + 2 if trained else 2 * k + 1])) for k in range(count)]

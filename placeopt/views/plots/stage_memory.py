@@ -65,10 +65,10 @@ def draw_stage_memory(problem: Problem, schedule: Schedule, *, title: str = "") 
         wide = amounts[devices] / size
         axes.barh(places, wide, left=begin, height=2 * _HALF, color=color, zorder=2)
         begin = begin + wide
-    for place, d in enumerate(devices):
-        if d in limits:
-            axes.vlines(limits[d] / size, place - _HALF - 0.08, place + _HALF + 0.08, color=palette.LIMIT, linewidth=1.4,
-                        linestyle=(0, (3, 1.5)), zorder=4)  # fmt: skip
+    marked = [(place, limits[d] / size) for place, d in enumerate(devices) if d in limits]
+    style: dict[str, Any] = {"color": palette.LIMIT, "linewidth": 1.4, "linestyle": (0, (3, 1.5)), "zorder": 4}
+    for place, limit in marked:
+        axes.vlines(limit, place - _HALF - 0.08, place + _HALF + 0.08, **style)
     axes.set_xlim(0.0, 1.04 * top / size)
     axes.set_xlabel(f"memory ({unit})")
     axes.grid(axis="x")
