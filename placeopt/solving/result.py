@@ -14,7 +14,7 @@ from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.objective import Value
 from placeopt.model.period import period
 from placeopt.model.problem import Problem, efficiency_facts, rounding_text
-from placeopt.model.schedule import Schedule
+from placeopt.model.schedule import Schedule, makespan
 from placeopt.model.stage_use import stage_uses
 from placeopt.solver import Progress, Termination
 from placeopt.views.facts import (
@@ -279,7 +279,7 @@ class Result:
             "rounding": None if problem.rounding is None else problem.rounding.to_dict(),
             "efficiency": [found.to_dict() for found in problem.efficiency],
             "makespan": self.makespan,
-            "pipeline": None if self.period is None else _pipeline_data(self, self.period),
+            "pipeline": None if self.period is None else pipeline_data(problem, schedule),
             "message": self.message,
             "wall_time": asdict(self.wall_time),
             "devices": [asdict(use) for use in self.devices],
@@ -295,14 +295,16 @@ class Result:
         return document
 
 
-def _pipeline_data(result: Result, ticks: int) -> dict[str, Any]:
-    """The period, the results per second and the stages of a pipeline."""
-    assert result.schedule is not None
+def pipeline_data(problem: Problem, schedule: Schedule | None) -> dict[str, Any] | None:
+    """The period, the latency, the results per second and the stages of a pipeline; None for other problems."""
+    if problem.pipeline is None or schedule is None:
+        return None
+    ticks = period(problem, schedule)
     return {
         "period": ticks,
-        "latency": result.makespan,
-        "throughput": float(1 / (ticks * result.problem.resolution)) if ticks else None,
-        "stages": [use.to_dict() for use in stage_uses(result.problem, result.schedule)],
+        "latency": makespan(problem, schedule),
+        "throughput": float(1 / (ticks * problem.resolution)) if ticks else None,
+        "stages": [use.to_dict() for use in stage_uses(problem, schedule)],
     }
 
 

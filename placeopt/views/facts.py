@@ -14,9 +14,11 @@ from placeopt.model.arrays import Int
 from placeopt.model.metrics import ccr
 from placeopt.model.objective import IN_TICKS, Value
 from placeopt.model.period import period
+from placeopt.model.pipeline import UNBOUNDED
 from placeopt.model.problem import UNLIMITED, Metric, Problem, sizes
 from placeopt.model.schedule import Schedule, edge_transfers, makespan
 from placeopt.model.stage_use import StageUse, idle_devices, stage_uses
+from placeopt.model.stages import rules
 from placeopt.model.units import seconds_text, size_text, time_text
 from placeopt.solver import Termination
 
@@ -159,6 +161,31 @@ def pipeline_facts(problem: Problem, schedule: Schedule) -> list[tuple[str, str,
         facts.append(("throughput", f"{float(1 / (ticks * problem.resolution)):,.4g}", "results per second"))
         facts.append(("idle", share, f"of the time of {devices}"))
     return facts
+
+
+def pipeline_text(problem: Problem) -> str:
+    """Describe the rules of a pipeline in one line."""
+    pipeline = rules(problem)
+    limit = int(pipeline.segments.min(initial=UNBOUNDED))
+    some = "" if (pipeline.segments == limit).all() else " on some devices"
+    parts = ["free stages" if limit == UNBOUNDED else f"up to {counted(limit, 'stage')} per device{some}"]
+    if pipeline.contiguous:
+        parts = ["contiguous stages"]
+    for word, chosen in (
+        ("computing overlaps transfers", pipeline.overlap),
+        ("full duplex", pipeline.full_duplex),
+        ("transfers without load", pipeline.free_transfers),
+        ("launch time", pipeline.launch > 0),
+    ):
+        if chosen.any():
+            parts.append(word if chosen.all() else f"{word} on {counted(int(chosen.sum()), 'device')}")
+    parts += ["outputs sent once"] * pipeline.multicast + ["recomputation"] * pipeline.recompute
+    if pipeline.replicas > 1:
+        parts.append(f"up to {pipeline.replicas} replicas")
+    if pipeline.in_flight != "none":
+        runs = f" ({pipeline.microbatches:,} microbatches)" * (pipeline.in_flight == "gpipe")
+        parts.append(f"outputs kept as for {pipeline.in_flight}{runs}")
+    return ", ".join(parts)
 
 
 def stage_grid(problem: Problem, schedule: Schedule) -> Grid:

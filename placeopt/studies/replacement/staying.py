@@ -38,7 +38,10 @@ def staying(problem: Problem, current: Int, start: Int | None) -> Stay:
     forced = tuple(np.flatnonzero(free).tolist())
     narrowed = with_changes(problem, feasible=np.where(free[:, None], problem.feasible, kept), objective=Objective())
     found = solve(narrowed, "heft")
-    candidates = [found.schedule]
+    schedule = found.schedule
+    if schedule is not None and problem.pipeline is not None:  # HEFT makes a schedule of one run
+        schedule = retime(problem, Schedule(schedule.device, schedule.start))
+    candidates = [schedule]
     if start is not None and not forced:
         candidates.insert(0, retime(problem, Schedule(current, start)))
     best, reason = Stay(forced), found.message

@@ -167,7 +167,8 @@ function showComparison({ note, problems, solvers, runs, profile }) {
     word("problem", "problem"), word("solver", "solver"),
     ...(several ? [amount("seed", "seed", String)] : []),
     amount("objective", "objective", value, { mark: (row) => (row.ratio === 1 ? "best" : "") }),
-    amount("gap", "gap", share), amount("ratio", "ratio to best", number), amount("slr", "SLR", number),
+    amount("gap", "gap", share), amount("ratio", "ratio to best", number),
+    ...(runs.some((row) => row.latency !== null) ? [amount("latency", "latency", value)] : [amount("slr", "SLR", number)]),
     amount("seconds", "time", seconds), amount("peak_memory", "peak memory", (value) => (value === null ? "-" : sizeText(value))),
     word("verdict", "verdict", { long: true, mark: (row) => (row.good ? "" : "bad") }),
   ], runs, "Runs");
