@@ -179,13 +179,11 @@ def _simulate_runs(problem: Problem, schedule: Schedule, runs: int, as_json: boo
         print_json({"problem": problem.name, "resolution": resolution, "runs": counted, "before": around, **times})
         return
     console = stdout_console()
-    notes = (
-        "from one result to the next",
-        f"mean of {counted:,} runs after the first {around:,}",
-        "",
-        "of the first run",
-    )
+    mean_of = f"mean of {counted:,} runs after the first {around:,}"
+    notes = ("from one result to the next", mean_of, "", "of the first run")
     for (name, ticks), note in zip(times.items(), notes, strict=True):
         exact = f"{ticks:,.6g}" if ticks < 100_000 else f"{ticks:,.0f}"
         label = name.replace("plan_", "plan, ") if name.startswith("plan") else f"executed, {name}"
-        console.print(f"{label:<18}{time_text(ticks, problem.resolution):>12}  ({exact} ticks) {note}".rstrip())
+        amount = time_text(ticks, problem.resolution)
+        text = f"{label:<18}{amount:>12}  ({exact} ticks) {note}".rstrip()
+        console.print(text, soft_wrap=not console.is_terminal)

@@ -55,7 +55,7 @@ def _benefit(found: Replacement) -> list[str]:
         lines.append(f"{what} is not known to be feasible: {stay.reason}")
     elif takes is not None:
         ours, theirs = time_text(takes, resolution), time_text(stays, resolution)
-        run = "a run takes" if found.problem.pipeline is None else "a result takes one period of"
+        run = "a run takes" if found.problem.pipeline is None else "a period takes"
         lines.append(f"{run} {ours}, compared with {theirs} when {what}")
         if found.saved:
             part = float(found.saved / stay.values[0]) if stay.values and stay.values[0] else 0.0
