@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from placeopt.errors import counted
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
@@ -68,7 +69,8 @@ class Occurrences:
     def caption(self) -> str:
         """What the window shows, in words."""
         first = f"{ordinal(self.begin + 1)} on; the runs that fill the pipeline before are not shown"
-        return f"steady state: {self.periods} periods from the {first if self.begin else 'first on'}"
+        periods = counted(self.periods, "period")
+        return f"steady state: {periods} from the {first if self.begin else 'first on'}"
 
 
 def ordinal(number: int) -> str:
@@ -85,7 +87,8 @@ def steady_periods(problem: Problem, schedule: Schedule) -> int | None:
     ops, start = _operations(problem, schedule)
     if start is None or ops.period == 0:
         return None
-    return max(-(-int((start + ops.ticks).max(initial=0)) // ops.period) - 1, 0)
+    # All operations of the run before the first one would end before, or begin before if they take no time.
+    return max(-(-int((start + ops.ticks).max(initial=0)) // ops.period) - 1, int(start.max(initial=0)) // ops.period)
 
 
 def steady_state(problem: Problem, schedule: Schedule, periods: int | None = None) -> Occurrences | None:
@@ -123,7 +126,7 @@ def _occurrences(problem: Problem, schedule: Schedule, begin: int, periods: int,
     else:
         low, high = begin * length, (begin + periods) * length
         # Run k is in the window if start + k period < high and end + k period > low, or starts in it.
-        first = np.maximum(np.minimum((low - end) // length + 1, -((start - low) // length)), 0)
+        first = np.minimum((low - end) // length + 1, -((start - low) // length))
         last = -((start - high) // length)
     counts = np.maximum(last - first, 0)
     which = np.repeat(np.arange(len(start)), counts)

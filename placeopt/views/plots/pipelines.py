@@ -247,12 +247,11 @@ def _draw_idle(axes: Axes, bars: _Bars, found: Occurrences, clock: Clock, height
     """Write the length of the gaps into them, where it fits."""
     size = min(7.0, height * 2 * _HALF * POINTS * 0.55)
     dots = (WIDTH - 2.3) * POINTS / clock(found.period * found.periods)
-    last = found.period * found.periods
     for row in np.unique(bars.row).tolist() if size >= 4.0 else ():
         own = bars.row == row
         order = np.argsort(bars.start[own], kind="stable")
-        reach = np.maximum.accumulate(np.concatenate(([0], bars.end[own][order])))
-        begin = np.concatenate((bars.start[own][order], [last]))
+        reach = np.maximum.accumulate(bars.end[own][order])[:-1]  # gaps that the window cuts are not named
+        begin = bars.start[own][order][1:]
         for k in np.flatnonzero(begin > reach).tolist():
             text = f"{clock(begin[k] - reach[k]):.3g} {clock.unit}"
             if clock(begin[k] - reach[k]) * dots > 0.66 * size * len(text):
@@ -271,14 +270,14 @@ def _legend(problem: Problem, schedule: Schedule, colors: list[str], bars: _Bars
         entries.append((Strip(colors[1 : 2 * LISTED : 2]), "lighter: backward"))
     used = set(bars.kind.tolist())
     again = schedule.stages is not None and bool(schedule.stages.recompute.any())
-    launch = "launch" if rules(problem).launch.any() else ""
+    launches = ["launches"] * bool(rules(problem).launch.any()) + ["computes again"] * again
     for kind, sample, text in (
         (_SEND, patch_sample(palette.SENT), "sends"),
         (_RECEIVE, patch_sample(palette.RECEIVED), "receives"),
-        (_LAUNCH, patch_sample(palette.LAUNCHED), " and ".join(filter(None, (launch, "again" * again)))),
+        (_LAUNCH, patch_sample(palette.LAUNCHED), ", ".join(launches)),
         (_SYNCHRONISE, patch_sample(palette.SYNCHRONISED), "synchronises replicas"),
     ):
         if kind in used:
-            entries.append((sample, "computes again" if text == "again" else text))
+            entries.append((sample, text))
     entries.append((line_sample(palette.INK, width=1.0, dashes=(4, 2)), "period"))
     return entries
