@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.model.memory import used_memory
 from placeopt.model.period import loads
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.schedule import Schedule
+from placeopt.model.schedule import Schedule, check_schedule
 from placeopt.model.stages import kept_runs, rules, trivial_stages
 
 
@@ -100,7 +101,16 @@ def idle_devices(problem: Problem, schedule: Schedule) -> list[int]:
 
 
 def stage_uses(problem: Problem, schedule: Schedule) -> tuple[StageUse, ...]:
-    """The use of all teams of devices with tasks, in the order of their first stages."""
+    """Compute the use of all devices of a pipeline that have tasks, in the order of their first stages.
+
+    Raises
+    ------
+    UsageError
+        If the problem is not a pipeline.
+    """
+    check_schedule("stage_uses", problem, schedule)
+    if problem.pipeline is None:
+        raise UsageError(f"stage_uses takes a pipeline; the objective {problem.objective} does not contain period")
     numbered = schedule.stages is not None and rules(problem).numbered
     rank = stage_ranks(problem, schedule)
     load = loads(problem, schedule.device, schedule.stages)

@@ -424,13 +424,14 @@ def _html(result: Result) -> str:
     """The HTML of notebooks."""
     parts = [facts_table(result_facts(result))]
     if result.devices:
-        grid, rows = device_grid(result), range(len(device_grid(result).rows))
+        grid = device_grid(result)
+        order = list(range(len(grid.rows)))
         if result.period is None:
-            rows = sorted(rows, key=lambda d: -result.devices[d].busy)  # type: ignore[assignment]
-        parts.append(grid_table(grid.headers, [grid.rows[row] for row in sorted(rows[:SHOWN])], left=grid.left))
-        if len(rows) > SHOWN:
-            less = f"and {counted(len(rows) - SHOWN, 'device')} that are less busy"
-            parts.append(note(less if result.period is None else f"and {len(rows) - SHOWN} more rows"))
+            order.sort(key=lambda d: -result.devices[d].busy)
+        parts.append(grid_table(grid.headers, [grid.rows[k] for k in sorted(order[:SHOWN])], left=grid.left))
+        if len(order) > SHOWN:
+            less = "" if result.period is not None else " that are less busy"
+            parts.append(note(f"and {counted(len(order) - SHOWN, 'device')}{less}"))
     return framed(problem_line(result.problem), *parts, *map(note, verdict_lines(result)))
 
 

@@ -45,6 +45,12 @@ def test_devices_without_numbered_stages_have_names_instead() -> None:
     assert stage_ranks(problem, schedule).tolist() == [1, 0]
 
 
+def test_other_problems_have_no_stages() -> None:
+    problem = po.build_problem(task_names=["a"], device_names=["x"], duration=[[3]])
+    with pytest.raises(po.UsageError, match="stage_uses takes a pipeline; the objective makespan"):
+        po.stage_uses(problem, po.Schedule([0], [0]))
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_the_rows_cover_the_loads_of_random_pipelines(seed: int) -> None:
     problem, device, stages = random_case(seed)

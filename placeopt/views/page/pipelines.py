@@ -40,7 +40,7 @@ def pipeline_data(problem: Problem, schedule: Schedule, found: Occurrences, pack
     packing.add("memory_offset", [0] * (len(rows) + 1))
     colors, names = stage_colors(len(stage_names(problem, schedule))), stage_names(problem, schedule)
     shades = [shade for color in colors for shade in (color, tint(color))]
-    kinds = set(found.kind[place].tolist())
+    kinds, rank = set(found.kind[place].tolist()), stage_ranks(problem, schedule)
     own = [
         {"label": name, "colors": [color, tint(color)][: 1 + trained]}
         for name, color in zip(names, colors, strict=True)
@@ -66,8 +66,8 @@ def pipeline_data(problem: Problem, schedule: Schedule, found: Occurrences, pack
         "devices": [],
         "stages": [
             use.to_dict()
-            | {"device": team_text(use.devices), "color": shades[2 * (use.stages[0] - 1) if use.stages else 2 * k]}
-            for k, use in enumerate(stage_uses(problem, schedule))
+            | {"device": team_text(use.devices), "color": shades[2 * rank[schedule.device == team[0]].min()]}
+            for team, use in zip(groups, stage_uses(problem, schedule), strict=True)
         ],
     }
 
