@@ -58,6 +58,7 @@ function showSchedule(schedule, arrays) {
   byId("zoom-all").addEventListener("click", view.all);
   byId("show-critical").addEventListener("click", () => gantt.setCritical(!gantt.state.critical));
   byId("show-critical").hidden = !schedule.critical.task.length;
+  byId("critical-hint").hidden = !schedule.critical.task.length;
   byId("port-hint").hidden = !schedule.ports;
   byId("memory-note").textContent = schedule.memory_note;
 
