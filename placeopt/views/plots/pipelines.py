@@ -54,7 +54,7 @@ _TRACKS = (
     ((0.0, 0.5), (0.54, 0.75), (0.79, 1.0)),
 )
 """Part of the row of each track, from the top, by overlap and full duplex of the device."""
-_FREE = {
+_COLORS = {
     _LAUNCH: palette.LAUNCHED,
     _SEND: palette.SENT,
     _RECEIVE: palette.RECEIVED,
@@ -112,13 +112,8 @@ class _Bars:
         order = np.flatnonzero(kept)[np.lexsort((found.start[kept], lane[kept], row[kept]))]
         begin, until = found.window
         self.kind, self.run, self.task = found.kind[order], found.run[order], found.task[order]
-        self.row, self.lane, self.low, self.high, self.color = (
-            row[order],
-            lane[order],
-            low[order],
-            high[order],
-            color[order],
-        )
+        self.row, self.lane, self.low, self.high = row[order], lane[order], low[order], high[order]
+        self.color = color[order]
         self.start = np.maximum(found.start[order], begin) - begin
         self.end = np.minimum(found.end[order], until) - begin
 
@@ -200,7 +195,8 @@ def _draw_bars(
     start, end = bars.start[first], np.maximum.reduceat(bars.end, first)
     color_of = {-1: "", **dict(enumerate(colors))}
     shades = [
-        _FREE.get(kind) or color_of[color] for kind, color in zip(bars.kind.tolist(), bars.color.tolist(), strict=True)
+        _COLORS.get(kind) or color_of[color]
+        for kind, color in zip(bars.kind.tolist(), bars.color.tolist(), strict=True)
     ]
     top, bottom = bars.row + _HALF * (2 * bars.low - 1), bars.row + _HALF * (2 * bars.high - 1)
     chosen = np.arange(len(bars.row)) if single else first
