@@ -194,10 +194,8 @@ def _draw_bars(
     first = np.flatnonzero(np.diff(block, prepend=-1))
     start, end = bars.start[first], np.maximum.reduceat(bars.end, first)
     color_of = {-1: "", **dict(enumerate(colors))}
-    shades = [
-        _COLORS.get(kind) or color_of[color]
-        for kind, color in zip(bars.kind.tolist(), bars.color.tolist(), strict=True)
-    ]
+    pairs = zip(bars.kind.tolist(), bars.color.tolist(), strict=True)
+    shades = [_COLORS.get(kind) or color_of[color] for kind, color in pairs]
     top, bottom = bars.row + _HALF * (2 * bars.low - 1), bars.row + _HALF * (2 * bars.high - 1)
     chosen = np.arange(len(bars.row)) if single else first
     until = bars.end if single else end
