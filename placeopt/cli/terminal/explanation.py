@@ -20,10 +20,9 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
     problem = explanation.problem
     if explanation.status == "feasible":
         assert explanation.schedule is not None
-        if problem.pipeline is None:
-            what = f"that ends at {time_text(makespan(problem, explanation.schedule), problem.resolution)}"
-        else:
-            what = f"with a period of {time_text(period(problem, explanation.schedule), problem.resolution)}"
+        piped = problem.pipeline is not None
+        ticks = period(problem, explanation.schedule) if piped else makespan(problem, explanation.schedule)
+        what = f"{'with a period of' if piped else 'that ends at'} {time_text(ticks, problem.resolution)}"
         console.print(Text.assemble(("feasible", "green"), f": the verifier accepts a schedule {what}"))
         return
     if explanation.status == "undecided":
