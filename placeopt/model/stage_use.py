@@ -81,6 +81,12 @@ def stage_names(problem: Problem, schedule: Schedule) -> list[str]:
     return [f"stage {k}" for k in range(1, len(np.unique(schedule.stages.number[problem.forward])) + 1)]
 
 
+def launch_text(problem: Problem, schedule: Schedule) -> str:
+    """What the launches of stages take time for, in words."""
+    again = schedule.stages is not None and bool(schedule.stages.recompute.any())
+    return ", ".join(["launches"] * bool(rules(problem).launch.any()) + ["computes again"] * again)
+
+
 def teams(problem: Problem, schedule: Schedule) -> list[list[int]]:
     """The devices with tasks, in the order of their first stages; each a list with its replicas after it."""
     rank = stage_ranks(problem, schedule)

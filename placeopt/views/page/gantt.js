@@ -29,6 +29,22 @@ function makeGantt(canvas, schedule, view) {
   const onPath = new Uint8Array(names.length);
   for (let k = 0; k < steps.task.length; k += 1) if (steps.kind[k] === 0) onPath[steps.task[k]] = 1;
 
+  const blockOf = new Int32Array(names.length); // first task of the block of each task, in a pipeline
+  const blocks = devices.map((_, row) => (schedule.run ? blocksOf(row) : []));
+
+  /** Returns the blocks of a row of a pipeline as [first, last]: tasks of one run and colour that follow each other. */
+  function blocksOf(row) {
+    const found = [];
+    for (let task = offset[row]; task < offset[row + 1]; task += 1) {
+      const before = task - 1;
+      const same = found.length && schedule.run[before] === schedule.run[task] && schedule.color[before] === schedule.color[task];
+      if (same && start[task] === end[before]) found[found.length - 1][1] = task;
+      else found.push([task, task]);
+      blockOf[task] = found[found.length - 1][0];
+    }
+    return found.filter(([task]) => schedule.run[task]);
+  }
+
   const state = { hovered: -1, selected: -1, critical: false, time: null };
   let width = 0;
   let left = 0;
@@ -119,13 +135,31 @@ function makeGantt(canvas, schedule, view) {
     context.font = `${boxHeight >= 24 ? 12 : 10.5}px ${colors.font}`;
     context.textAlign = "left";
     context.textBaseline = "middle";
+    const named = new Set(); // blocks with a name of a task
     for (const [task, x, room] of labels) {
-      context.fillStyle = state.critical ? colors.ink : styleOf(task, row).text;
       const label = fitted(context, names[task], room - 9);
-      const run = schedule.period && label.length < 6; // then the number of the run alone says more
-      context.fillText(run ? names[task].split(":")[0] : label, x + 4, top + boxHeight / 2);
+      if (schedule.run && label.length < 6) continue; // the number of the run says more
+      named.add(blockOf[task]);
+      context.fillStyle = state.critical ? colors.ink : styleOf(task, row).text;
+      context.fillText(label, x + 4, top + boxHeight / 2);
     }
     context.globalAlpha = 1;
+    drawRuns(context, row, named);
+  }
+
+  /** Draws the number of the run on each block whose tasks are too narrow for names. */
+  function drawRuns(context, row, named) {
+    context.font = `bold ${boxHeight >= 24 ? 12 : 10.5}px ${colors.font}`;
+    context.textAlign = "center";
+    for (const [first, last] of blocks[row]) {
+      if (named.has(first)) continue;
+      const [a, b] = [Math.max(xOf(start[first]), left), Math.min(xOf(end[last]), width)];
+      if (b - a < 22 || boxHeight < 12) continue;
+      context.fillStyle = styleOf(first, row).text;
+      const word = b - a < 56 ? "" : "run ";
+      context.fillText(`${word}${schedule.run[first]}`, (a + b) / 2, topOf(row) + boxHeight / 2);
+    }
+    context.textAlign = "left";
   }
 
   /** Draws the boundaries between the periods of a pipeline. */

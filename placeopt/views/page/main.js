@@ -37,6 +37,7 @@ function showSchedule(schedule, arrays) {
   schedule.memory = { offset: arrays.memory_offset, ticks: arrays.memory_ticks, bytes: arrays.memory_bytes };
   schedule.critical = { kind: arrays.critical_kind, task: arrays.critical_task, start: arrays.critical_start, end: arrays.critical_end };
   schedule.color = arrays.color;
+  schedule.run = arrays.run;
   if (schedule.note) {
     byId("schedule-note").textContent = schedule.note;
     reveal("schedule-note");

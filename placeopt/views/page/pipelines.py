@@ -10,12 +10,12 @@ from placeopt.model.arrays import Int
 from placeopt.model.period import sends
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, edge_transfers
-from placeopt.model.stage_use import idle_devices, stage_names, stage_ranks, stage_uses, teams
+from placeopt.model.stage_use import idle_devices, launch_text, stage_names, stage_ranks, stage_uses, teams
 from placeopt.model.stages import backward, rules
 from placeopt.simulation.steady import KINDS, Occurrences
 from placeopt.views.facts import task_traffic, team_text
 from placeopt.views.page.packing import Packing
-from placeopt.views.plots.palette import IDLE, LAUNCHED, RECEIVED, SENT, SYNCHRONISED, stage_colors, text_on, tint
+from placeopt.views.plots.palette import HUES, IDLE, LAUNCHED, RECEIVED, SENT, SYNCHRONISED, stage_colors, text_on, tint
 
 _TASK, _LAUNCH, _SEND, _RECEIVE, _SYNCHRONISE = range(len(KINDS))
 _TRACKS = (("",), (": sends", ": receives"), ("", ": transfers"), ("", ": sends", ": receives"))
@@ -45,14 +45,17 @@ def pipeline_data(problem: Problem, schedule: Schedule, found: Occurrences, pack
         {"label": name, "colors": [color, tint(color)][: 1 + trained]}
         for name, color in zip(names, colors, strict=True)
     ]
-    marks = ((_SEND, SENT, "sends"), (_RECEIVE, RECEIVED, "receives"), (_LAUNCH, LAUNCHED, "launches, computes again"),
+    if len(names) > len(HUES):
+        own = [{"label": f"{names[0]} … {names[-1]}, colours repeat", "colors": list(colors[: len(HUES)])}]
+    marks = ((_SEND, SENT, "sends"), (_RECEIVE, RECEIVED, "receives"), (_LAUNCH, LAUNCHED, launch_text(problem, schedule)),
              (_SYNCHRONISE, SYNCHRONISED, "synchronises replicas"))  # fmt: skip
     return {
         "resolution": float(problem.resolution),
         "makespan": until - begin,
         "period": found.period,
         "ports": False,
-        "note": f"{found.caption[0].upper()}{found.caption[1:]}." + " Backward tasks are lighter." * trained,
+        "note": f"{found.caption[0].upper()}{found.caption[1:]}. Numbers are those of runs."
+        + " Backward tasks are lighter." * trained,
         "memory_note": "does not vary over time in a pipeline; see the stages below",
         "names": [_name(problem, found, k) for k in place.tolist()],
         "legend": own + [{"label": label, "colors": [color]} for kind, color, label in marks if kind in kinds],
@@ -103,6 +106,7 @@ def _items(
     of_task = 2 * stage_ranks(problem, schedule) + backward(problem)
     stages = 2 * len(stage_names(problem, schedule))
     packing.add("color", np.where(kind == _TASK, of_task[task], stages + kind - _LAUNCH))
+    packing.add("run", np.where(kind == _TASK, found.run[place] + 1, 0))
     packing.add("start", np.maximum(found.start[place], begin) - begin)
     packing.add("end", np.minimum(found.end[place], until) - begin)
     sent, received = task_traffic(problem, schedule.device)

@@ -17,7 +17,7 @@ from placeopt.errors import counted
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
-from placeopt.model.stage_use import idle_devices, stage_names, stage_ranks, stage_uses, teams
+from placeopt.model.stage_use import idle_devices, launch_text, stage_names, stage_ranks, stage_uses, teams
 from placeopt.model.stages import backward, rules
 from placeopt.model.units import seconds_text
 from placeopt.simulation.steady import KINDS, Occurrences, steady_state
@@ -263,12 +263,10 @@ def _legend(problem: Problem, schedule: Schedule, colors: list[str], bars: _Bars
     if trained:
         entries.append((Strip(colors[1 : 2 * LISTED : 2]), "lighter: backward"))
     used = set(bars.kind.tolist())
-    again = schedule.stages is not None and bool(schedule.stages.recompute.any())
-    launches = ["launches"] * bool(rules(problem).launch.any()) + ["computes again"] * again
     for kind, sample, text in (
         (_SEND, patch_sample(palette.SENT), "sends"),
         (_RECEIVE, patch_sample(palette.RECEIVED), "receives"),
-        (_LAUNCH, patch_sample(palette.LAUNCHED), ", ".join(launches)),
+        (_LAUNCH, patch_sample(palette.LAUNCHED), launch_text(problem, schedule)),
         (_SYNCHRONISE, patch_sample(palette.SYNCHRONISED), "synchronises replicas"),
     ):
         if kind in used:
