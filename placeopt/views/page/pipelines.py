@@ -47,14 +47,19 @@ def pipeline_data(problem: Problem, schedule: Schedule, found: Occurrences, pack
     ]
     if len(names) > len(HUES):
         own = [{"label": f"{names[0]} … {names[-1]}, colours repeat", "colors": list(colors[: len(HUES)])}]
-    marks = ((_SEND, SENT, "sends"), (_RECEIVE, RECEIVED, "receives"), (_LAUNCH, LAUNCHED, launch_text(problem, schedule)),
-             (_SYNCHRONISE, SYNCHRONISED, "synchronises replicas"))  # fmt: skip
+    marks = (
+        (_SEND, SENT, "sends"),
+        (_RECEIVE, RECEIVED, "receives"),
+        (_LAUNCH, LAUNCHED, launch_text(problem, schedule)),
+        (_SYNCHRONISE, SYNCHRONISED, "synchronises replicas"),
+    )
+    note = f"{found.caption[0].upper()}{found.caption[1:]}. Numbers are those of runs."
     return {
         "resolution": float(problem.resolution),
         "makespan": until - begin,
         "period": found.period,
         "ports": False,
-        "note": f"{found.caption[0].upper()}{found.caption[1:]}. Numbers are those of runs."
+        "note": note + " Backward tasks are lighter." * trained,
         + " Backward tasks are lighter." * trained,
         "memory_note": "does not vary over time in a pipeline; see the stages below",
         "names": [_name(problem, found, k) for k in place.tolist()],
