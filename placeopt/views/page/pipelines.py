@@ -60,7 +60,6 @@ def pipeline_data(problem: Problem, schedule: Schedule, found: Occurrences, pack
         "period": found.period,
         "ports": False,
         "note": note + " Backward tasks are lighter." * trained,
-        + " Backward tasks are lighter." * trained,
         "memory_note": "does not vary over time in a pipeline; see the stages below",
         "names": [_name(problem, found, k) for k in place.tolist()],
         "legend": own + [{"label": label, "colors": [color]} for kind, color, label in marks if kind in kinds],
