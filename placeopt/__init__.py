@@ -76,6 +76,8 @@ if TYPE_CHECKING:
     from placeopt.model.schedule import Stages as Stages
     from placeopt.model.schedule import Transfers as Transfers
     from placeopt.model.schedule import lateness as lateness
+    from placeopt.model.stage_use import StageUse as StageUse
+    from placeopt.model.stage_use import stage_uses as stage_uses
     from placeopt.passes import Applied as Applied
     from placeopt.passes import Pass as Pass
     from placeopt.passes import Reduction as Reduction
@@ -150,6 +152,7 @@ _NAMES = {
     "placeopt.model.pipeline": "Pipeline",
     "placeopt.model.problem": "Objective Problem Term",
     "placeopt.model.schedule": "Schedule Stages Transfers lateness",
+    "placeopt.model.stage_use": "StageUse stage_uses",
     "placeopt.passes": "Applied Pass Reduction apply_passes",
     "placeopt.simulation": "PipelineRuns retime run_pipeline simulate",
     "placeopt.simulation.noise": "NoisyRuns simulate_noisy",

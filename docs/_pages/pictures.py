@@ -1,4 +1,4 @@
-"""Draw the images of the README and of docs/pictures.md from the plans in problems/plans into docs/images.
+"""Draw images of the README and the documentation from the plans in problems/plans into docs/images.
 
     python docs/_pages/pictures.py [FOLDER]
 
@@ -21,6 +21,8 @@ PICTURES = (
     ("inception", "graph", "The same as a graph: which operator is where"),
     ("inception-medium", "gantt", "Inception-v3 on 20 CPU cores and 10 GPUs"),
     ("inception-tight", "memory", "Inception-v3 on devices with 118 MiB each"),
+    ("four-stages", "gantt", "Training of 24 transformer layers as four stages"),
+    ("four-stages", "memory", "Memory of the four stages"),
 )
 """Problem, kind and title of each image."""
 

@@ -15,6 +15,9 @@ InFlight = Literal["none", "inference", "1f1b", "gpipe"]
 UNBOUNDED = int(np.iinfo(np.int64).max)
 """Number of stages of a device without a limit."""
 
+OF_DEVICES = ("overlap", "full_duplex", "free_transfers", "segments", "launch")
+"""Names of the arrays with one value per device."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pipeline:
@@ -84,8 +87,7 @@ class Pipeline:
 
     def columns(self, d: int) -> tuple[int, ...]:
         """The values of one device."""
-        arrays = (self.overlap, self.full_duplex, self.free_transfers, self.segments, self.launch)
-        return tuple(int(array[d]) for array in arrays)
+        return tuple(int(getattr(self, name)[d]) for name in OF_DEVICES)
 
     def parts(self) -> dict[str, Any]:
         """The fields by name."""

@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from placeopt.errors import counted, visible
 from placeopt.io.plan import write_plan
 from placeopt.model.metrics import DeviceUse, device_uses
@@ -16,18 +14,21 @@ from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.objective import Value
 from placeopt.model.period import period
 from placeopt.model.problem import Problem, efficiency_facts, rounding_text
-from placeopt.model.schedule import Schedule
-from placeopt.model.units import time_text
+from placeopt.model.schedule import Schedule, makespan
+from placeopt.model.stage_use import stage_uses
 from placeopt.solver import Progress, Termination
 from placeopt.views.facts import (
     DEVICE_HEADERS,
     MEANING,
     SHOWN,
+    Grid,
     aligned,
     amount_text,
     applied_text,
     device_cells,
+    pipeline_facts,
     problem_line,
+    stage_grid,
     value_text,
     verdict_text,
 )
@@ -155,11 +156,6 @@ class Result:
         return period(self.problem, self.schedule)
 
     @property
-    def span(self) -> int:
-        """Ticks of which devices are busy a part: the period of a pipeline, otherwise the makespan."""
-        return (self.makespan if self.period is None else self.period) or 0
-
-    @property
     def repeatable(self) -> bool:
         """Whether another run with the same problem, settings, seed and workers gives the same schedule."""
         return not self.varies_by
@@ -283,6 +279,7 @@ class Result:
             "rounding": None if problem.rounding is None else problem.rounding.to_dict(),
             "efficiency": [found.to_dict() for found in problem.efficiency],
             "makespan": self.makespan,
+            "pipeline": None if self.period is None else pipeline_data(problem, schedule),
             "message": self.message,
             "wall_time": asdict(self.wall_time),
             "devices": [asdict(use) for use in self.devices],
@@ -296,6 +293,19 @@ class Result:
                 None if schedule is None else dict(zip(problem.task_names, schedule.start.tolist(), strict=True))
             )
         return document
+
+
+def pipeline_data(problem: Problem, schedule: Schedule | None) -> dict[str, Any] | None:
+    """The period, the latency, the results per second and the stages of a pipeline; None for other problems."""
+    if problem.pipeline is None or schedule is None:
+        return None
+    ticks = period(problem, schedule)
+    return {
+        "period": ticks,
+        "latency": makespan(problem, schedule),
+        "throughput": float(1 / (ticks * problem.resolution)) if ticks else None,
+        "stages": [use.to_dict() for use in stage_uses(problem, schedule)],
+    }
 
 
 def relative_gap(objective: Value | None, bound: Value | None) -> float | None:
@@ -343,8 +353,8 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
         facts.append(("objective", f"{problem.objective} = {value_text(result.objective, problem, metric)}"))
         for level, value in enumerate((result.values or ())[1:], start=1):
             facts.append(("", f"then {value_text(value, problem, problem.objective.levels[level][0].metric)}"))
-    if result.period is not None:
-        facts += _pipeline_facts(result, result.period)
+    if result.period is not None and result.schedule is not None:
+        facts += [(label, f"{value} {note}") for label, value, note in pipeline_facts(problem, result.schedule)]
     facts += _portfolio_facts(result)
     if result.bound is not None:
         facts.append(("bound", f"{value_text(result.bound, problem, metric)}, proved by {result.bound_source}"))
@@ -354,27 +364,6 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
     facts += efficiency_facts(problem)
     rounded = rounding_text(problem)
     return facts if rounded is None else [*facts, ("rounding", rounded)]
-
-
-def _pipeline_facts(result: Result, ticks: int) -> list[tuple[str, str]]:
-    """The latency of a pipeline, its results per second, and its stages."""
-    problem, schedule = result.problem, result.schedule
-    assert schedule is not None
-    facts = [
-        ("latency", f"{time_text(result.makespan or 0, problem.resolution)} from the start of a run to its result")
-    ]
-    if ticks:
-        facts.append(("throughput", f"{float(1 / (ticks * problem.resolution)):,.4g} results per second"))
-    stages = schedule.stages
-    if stages is None or not problem.pipeline or not (problem.pipeline.numbered or problem.pipeline.replicas > 1):
-        return facts
-    _, first, counts = np.unique(stages.number, return_index=True, return_counts=True)
-    names = []
-    for place, size in zip(schedule.device[first].tolist(), counts.tolist(), strict=True):
-        team = [problem.device_names[d] for d in np.flatnonzero(stages.leader == place)]
-        names.append(f"{' + '.join(map(visible, team))} ({counted(size, 'task')})")
-    more = [] if len(names) <= SHOWN else [f"{len(names) - SHOWN} more"]
-    return [*facts, ("stages", " -> ".join([*names[:SHOWN], *more]))]
 
 
 def _compiling_text(compiling: float, seconds: float) -> str:
@@ -426,7 +415,8 @@ def _summary(result: Result) -> str:
     wide = max(len(label) for label, _ in facts)
     lines = [problem_line(result.problem), *(f"{label:<{wide}}  {text}".rstrip() for label, text in facts)]
     if result.devices:
-        lines += aligned([DEVICE_HEADERS, *_cells(result)], left=2)
+        grid = device_grid(result)
+        lines += aligned([grid.headers, *grid.rows], left=grid.left)
     return "\n".join([*lines, *verdict_lines(result)])
 
 
@@ -434,13 +424,20 @@ def _html(result: Result) -> str:
     """The HTML of notebooks."""
     parts = [facts_table(result_facts(result))]
     if result.devices:
-        busiest = sorted(range(len(result.devices)), key=lambda d: -result.devices[d].busy)[:SHOWN]
-        cells = _cells(result)
-        parts.append(grid_table(DEVICE_HEADERS, [cells[d] for d in sorted(busiest)], left=2))
-    if len(result.devices) > SHOWN:
-        parts.append(note(f"and {counted(len(result.devices) - SHOWN, 'device')} that are less busy"))
+        grid = device_grid(result)
+        order = list(range(len(grid.rows)))
+        if result.period is None:
+            order.sort(key=lambda d: -result.devices[d].busy)
+        parts.append(grid_table(grid.headers, [grid.rows[k] for k in sorted(order[:SHOWN])], left=grid.left))
+        if len(order) > SHOWN:
+            less = "" if result.period is not None else " that are less busy"
+            parts.append(note(f"and {counted(len(order) - SHOWN, 'device')}{less}"))
     return framed(problem_line(result.problem), *parts, *map(note, verdict_lines(result)))
 
 
-def _cells(result: Result) -> list[tuple[str, ...]]:
-    return [device_cells(use, result.span, result.problem.resolution) for use in result.devices]
+def device_grid(result: Result) -> Grid:
+    """The table of devices; for a pipeline, that of its stages."""
+    if result.period is not None and result.schedule is not None:
+        return stage_grid(result.problem, result.schedule)
+    cells = (device_cells(use, result.makespan or 0, result.problem.resolution) for use in result.devices)
+    return Grid(DEVICE_HEADERS, tuple(cells), left=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -12,15 +13,21 @@ from placeopt.errors import counted, visible
 from placeopt.model.arrays import Int
 from placeopt.model.metrics import ccr
 from placeopt.model.objective import IN_TICKS, Value
+from placeopt.model.period import period
+from placeopt.model.pipeline import UNBOUNDED
 from placeopt.model.problem import UNLIMITED, Metric, Problem, sizes
-from placeopt.model.schedule import edge_transfers
-from placeopt.model.units import size_text, time_text
+from placeopt.model.schedule import Schedule, edge_transfers, makespan
+from placeopt.model.stage_use import StageUse, idle_devices, stage_uses
+from placeopt.model.stages import rules
+from placeopt.model.units import seconds_text, size_text, time_text
 from placeopt.solver import Termination
 
 if TYPE_CHECKING:
     from placeopt.model.metrics import DeviceUse
     from placeopt.passes import Applied
 
+LISTED = 3
+"""Maximum number of devices of a team, and of stages of a device, that are listed."""
 SHOWN = 20
 """Maximum number of violations, and of device rows in a notebook, that are shown."""
 
@@ -131,3 +138,99 @@ def aligned(rows: Sequence[Sequence[str]], left: int, words: Collection[int] = (
         ).rstrip()
         for row in rows
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table as text: the first `left` columns hold words, the others numbers."""
+
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left: int
+
+
+def pipeline_facts(problem: Problem, schedule: Schedule) -> list[tuple[str, str, str]]:
+    """Describe the latency of a pipeline, its results per second, and its idle time: labels, values and remarks."""
+    ticks, latency = period(problem, schedule), makespan(problem, schedule)
+    periods = f", {latency / ticks:.3g} periods" if ticks else ""
+    facts = [("latency", time_text(latency, problem.resolution), f"from the start of a run to its result{periods}")]
+    if ticks:
+        uses = stage_uses(problem, schedule)
+        idle = sum(use.idle * len(use.devices) for use in uses) + len(idle_devices(problem, schedule))
+        share, devices = f"{idle / problem.n_devices:.2%}", counted(problem.n_devices, "device")
+        facts.append(("throughput", f"{float(1 / (ticks * problem.resolution)):,.4g}", "results per second"))
+        facts.append(("idle", share, f"of the time of {devices}"))
+    return facts
+
+
+def pipeline_text(problem: Problem) -> str:
+    """Describe the rules of a pipeline in one line."""
+    pipeline = rules(problem)
+    limit = int(pipeline.segments.min(initial=UNBOUNDED))
+    some = "" if (pipeline.segments == limit).all() else " on some devices"
+    parts = ["free stages" if limit == UNBOUNDED else f"up to {counted(limit, 'stage')} per device{some}"]
+    if pipeline.contiguous:
+        parts = ["contiguous stages"]
+    for word, chosen in (
+        ("computing overlaps transfers", pipeline.overlap),
+        ("full duplex", pipeline.full_duplex),
+        ("transfers without load", pipeline.free_transfers),
+        ("launch time", pipeline.launch > 0),
+    ):
+        if chosen.any():
+            parts.append(word if chosen.all() else f"{word} on {counted(int(chosen.sum()), 'device')}")
+    parts += ["outputs sent once"] * pipeline.multicast + ["recomputation"] * pipeline.recompute
+    if pipeline.replicas > 1:
+        parts.append(f"up to {pipeline.replicas} replicas")
+    if pipeline.in_flight != "none":
+        runs = f" ({pipeline.microbatches:,} microbatches)" * (pipeline.in_flight == "gpipe")
+        parts.append(f"outputs kept as for {pipeline.in_flight}{runs}")
+    return ", ".join(parts)
+
+
+def stage_grid(problem: Problem, schedule: Schedule) -> Grid:
+    """Return the table of the stages of a pipeline: what one run takes of each device, or team of devices.
+
+    Columns without an amount are left out. The last row lists devices without tasks.
+    """
+    uses = stage_uses(problem, schedule)
+
+    def text(amount: int) -> str:
+        return seconds_text(float(amount * problem.resolution), 4) if amount else "-"
+
+    def memory(use: StageUse) -> str:
+        return size_text(use.memory) + (f" ({use.memory / use.capacity:.1%})" if use.capacity else "")
+
+    columns: list[tuple[str, list[str], bool]] = [
+        ("stage", [_number_text(use.stages) for use in uses], any(use.stages for use in uses)),
+        ("device", [team_text(use.devices) for use in uses], True),
+        ("tasks", [f"{use.tasks:,}" for use in uses], True),
+        ("computing", [text(use.computing) for use in uses], True),
+        ("launch", [text(use.launching) for use in uses], any(use.launching for use in uses)),
+        ("again", [text(use.recomputing) for use in uses], any(use.recomputing for use in uses)),
+        ("sent", [text(use.sent) for use in uses], any(use.sent for use in uses)),
+        ("received", [text(use.received) for use in uses], any(use.received for use in uses)),
+        ("syncing", [text(use.synchronised) for use in uses], any(use.synchronised for use in uses)),
+        ("idle", [f"{use.idle:.1%}" for use in uses], True),
+        ("memory", [memory(use) for use in uses], True),
+        ("kept", [f"{use.kept:,}" for use in uses], any(use.kept > 1 for use in uses)),
+    ]
+    shown = [(name, cells) for name, cells, relevant in columns if relevant]
+    rows = list(zip(*(cells for _, cells in shown), strict=True))
+    if names := [problem.device_names[d] for d in idle_devices(problem, schedule)]:
+        known = {"device": team_text(names), "tasks": "0", "idle": "100.0%"}
+        rows.append(tuple(known.get(name, "-") for name, _ in shown))
+    return Grid(tuple(name for name, _ in shown), tuple(rows), left=[name for name, _ in shown].index("device") + 1)
+
+
+def team_text(names: Sequence[str]) -> str:
+    """Name the devices of a team in one line: a + b, or the first and the last of many."""
+    if len(names) > LISTED:
+        return f"{visible(names[0], 40)} … {visible(names[-1], 40)} ({len(names)})"
+    return " + ".join(visible(name, 40) for name in names)
+
+
+def _number_text(numbers: Sequence[int]) -> str:
+    if len(numbers) > LISTED:
+        return f"{numbers[0]}, {numbers[1]}, … {numbers[-1]} ({len(numbers)})"
+    return ", ".join(map(str, numbers)) or "-"

@@ -10,6 +10,10 @@ https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU)
                           producer to the sending port, then to the receiving port, then to every consumer served
     counter events (C)    live bytes on each device, in a separate process
 
+The trace of a pipeline shows its first runs until three periods of the steady state are complete: one thread with the
+periods, and for each device one thread for each of its tracks (`placeopt.simulation.pipelines`). Its memory does not
+vary over time, so there are no counters.
+
 Viewers have further requirements. Slices of one thread never overlap (google/perfetto issues 928 and 4280), so tasks
 that overlap in an infeasible schedule are put on additional threads. Process 0 means the kernel (issue 394), so
 processes count from 1. A flow binds to the slice that was opened last on its thread at its time (flow_tracker.cc), so
@@ -31,13 +35,21 @@ from typing import Any
 
 from placeopt.io.files import StrPath, write_whole
 from placeopt.model.memory import memory_profiles
+from placeopt.model.period import sends
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, check_schedule, durations, edge_ticks, edge_transfers, makespan
+from placeopt.model.stages import rules
+from placeopt.simulation.steady import KINDS, runs_of, steady_periods
 from placeopt.views.facts import task_traffic
 
 NANO = 10**9
 SCHEDULE, MEMORY = 1, 2
 """Process numbers of the trace; viewers treat process 0 as the kernel."""
+
+STEADY = 3
+"""Periods of the steady state of a pipeline."""
+MOST_SLICES = 1_000_000
+"""Maximum number of tasks in the trace of a pipeline, in all runs together; at least one run is written."""
 
 _TASK, _SEND, _RECEIVE = range(3)
 
@@ -60,18 +72,31 @@ def trace_text(problem: Problem, schedule: Schedule) -> str:
 
     A transfer to a consumer that starts before its producer (in an infeasible schedule) has no arrow.
     """
-    tracks = _Tracks(problem, schedule)
-    other = {
+    other: dict[str, Any] = {
         "problem": problem.name,
         "fingerprint": problem.fingerprint(),
         "resolution": f"{problem.resolution} s per tick",
         "exact": "yes"
         if _exact(problem)
         else "no: times are rounded down to nanoseconds; the arguments hold exact ticks",
-        "makespan_ticks": makespan(problem, schedule),
     }
-    events = ",\n".join((*tracks.names(), *tracks.slices(), *_counters(problem, schedule)))
-    return f'{{"displayTimeUnit":"ms","otherData":{_json(other)},"traceEvents":[\n{events}\n]}}\n'
+    periods = None if problem.pipeline is None else steady_periods(problem, schedule)
+    if periods is None:
+        tracks = _Tracks(problem, schedule)
+        other["makespan_ticks"] = makespan(problem, schedule)
+        events = [*tracks.names(), *tracks.slices(), *_counters(problem, schedule)]
+    else:
+        runs = max(1, min(periods + STEADY, MOST_SLICES // max(problem.n_tasks, 1)))
+        many = _Runs(problem, schedule, runs, periods)
+        other |= {
+            "latency_ticks": makespan(problem, schedule),
+            "period_ticks": many.period,
+            "runs": runs,
+            "steady_state": f"from period {periods + 1} on" if periods < runs else "after the runs shown here",
+        }
+        events = [*many.names(), *many.slices()]
+    body = ",\n".join(events)
+    return f'{{"displayTimeUnit":"ms","otherData":{_json(other)},"traceEvents":[\n{body}\n]}}\n'
 
 
 def write_trace(path: StrPath, problem: Problem, schedule: Schedule) -> None:
@@ -158,11 +183,7 @@ class _Tracks:
 
     def slices(self) -> Iterator[str]:
         """Return the complete events by time, each followed by its flow events."""
-        for each in self._all:
-            place = f'"pid":{SCHEDULE},"tid":{each.thread},"ts":{_micro(each.start)}'
-            yield f'{{"ph":"X",{each.label},{place},"dur":{_micro(each.end - each.start)},"args":{{{each.args}}}}}'
-            for flow in each.flows:
-                yield f"{{{flow},{place}}}"
+        return _events(self._all)
 
     def _make_tasks(self, schedule: Schedule) -> list[_Slice]:
         problem = self._problem
@@ -236,11 +257,128 @@ class _Tracks:
         return ticks * resolution.numerator * NANO // resolution.denominator
 
 
+_TRACK_NAMES = (
+    ("", "", ""),
+    ("", " receives", ""),
+    ("", " transfers", ""),
+    ("", " sends", " receives"),
+)
+"""What is added to the name of a device for its tracks, by overlap and full duplex."""
+_FREE_TRACK = 3
+_PERIODS = -1
+
+
+class _Runs:
+    """The slices of the first runs of a pipeline."""
+
+    def __init__(self, problem: Problem, schedule: Schedule, runs: int, steady: int) -> None:
+        found = runs_of(problem, schedule, runs)
+        assert found is not None
+        self._problem, self._steady, self.period = problem, steady, found.period
+        pipeline = rules(problem)
+        self._mode = (2 * pipeline.overlap + pipeline.full_duplex).tolist()
+        position = [0] * problem.n_tasks
+        for place, task in enumerate(problem.order.tolist()):
+            position[task] = place
+        ticks = self.period * problem.resolution
+        self._all = []
+        for k in range(runs):
+            name = f"period {k + 1}" + (", steady" if k >= steady else "")
+            begin, end = int(k * ticks * NANO), int((k + 1) * ticks * NANO)
+            self._all.append(_Slice(begin, end, (-1, 0), _PERIODS, f'"name":{_json(name)},"cat":"period"', "", []))
+        slices: dict[tuple[int, int, int], _Slice] = {}
+        columns = zip(
+            found.kind.tolist(), found.device.tolist(), found.run.tolist(), found.start.tolist(), found.end.tolist(),
+            found.tracks[:, 0].tolist(), found.task.tolist(), found.edge.tolist(), strict=True,
+        )  # fmt: skip
+        for kind, device, run, start, end, track, task, edge in columns:
+            thread = device * (_FREE_TRACK + 1) + (track if track >= 0 else _FREE_TRACK)
+            rank = (position[task] if task >= 0 else problem.n_tasks, (1, 0, 2, 3, 4)[kind])
+            made = _Slice(
+                self._nano(start), self._nano(end), rank, thread, self._label(kind, task, edge, schedule),
+                f'"run":{run + 1},"start_ticks":{start},"duration_ticks":{end - start}', [],
+            )  # fmt: skip
+            self._all.append(made)
+            slices[kind, run, edge if edge >= 0 else task] = made
+        self._bind(schedule, slices, runs)
+        self._all.sort(key=lambda each: (each.start, each.end, each.rank))
+        found_lanes = lanes([(each.thread, each.start, each.end) for each in self._all])
+        base = {(device * (_FREE_TRACK + 1), 0) for device in range(problem.n_devices)}
+        self._lanes = sorted(set(found_lanes) | base)
+        number = {lane: count for count, lane in enumerate(self._lanes, start=SCHEDULE + 1)}
+        for each, lane in zip(self._all, found_lanes, strict=True):
+            each.thread = number[lane]
+
+    def names(self) -> Iterator[str]:
+        """Return the metadata events: names and order of processes and threads."""
+        yield from _named("process", SCHEDULE, None, f"pipeline of {self._problem.name or 'problem'}", 1)
+        for count, (thread, lane) in enumerate(self._lanes, start=SCHEDULE + 1):
+            device, track = divmod(thread, _FREE_TRACK + 1)
+            name = "periods"
+            if thread != _PERIODS:
+                free = track == _FREE_TRACK
+                name = self._problem.device_names[device]
+                name += " transfers without load" if free else _TRACK_NAMES[self._mode[device]][track]
+            yield from _named("thread", SCHEDULE, count, name + (f", overlapping {lane}" if lane else ""), count)
+
+    def slices(self) -> Iterator[str]:
+        """Return the complete events by time, each followed by its flow events."""
+        return _events(self._all)
+
+    def _label(self, kind: int, task: int, edge: int, schedule: Schedule) -> str:
+        problem, what = self._problem, KINDS[kind]
+        name = "synchronise replicas" if task < 0 else problem.task_names[task]
+        if what == "launch":
+            name = "launch of a stage"
+            if schedule.stages is not None and schedule.stages.recompute[schedule.device[task]]:
+                name = "launch of a stage, forward tasks again"
+        elif what == "send":
+            name = f"send {name}"
+        elif what == "receive":
+            name = f"receive {name} for {problem.task_names[int(problem.edge_target[edge])]}"
+        return f'"name":{_json(name)},"cat":"{what}"'
+
+    def _bind(self, schedule: Schedule, slices: dict[tuple[int, int, int], _Slice], runs: int) -> None:
+        """Add arrows from producers to sends, to receives, to consumers."""
+        problem = self._problem
+        edges, _, place = sends(problem, schedule.device)
+        carriers = edge_transfers(problem, schedule.device).tolist()
+        task, send, receive = KINDS.index("task"), KINDS.index("send"), KINDS.index("receive")
+        count = 0
+        for run in range(runs):
+            pairs = [
+                (slices[task, run, int(problem.edge_source[edge])], slices[send, run, edge]) for edge in edges.tolist()
+            ]
+            for edge, carrier in enumerate(carriers):
+                if carrier < 0:
+                    continue
+                arrived = slices[receive, run, carrier]
+                if carrier == edge:
+                    pairs.append((slices[send, run, int(edges[place[edge]])], arrived))
+                pairs.append((arrived, slices[task, run, int(problem.edge_target[edge])]))
+            for source, target in pairs:
+                count += 1
+                _bind(source, target, count)
+
+    def _nano(self, ticks: int) -> int:
+        resolution = self._problem.resolution
+        return ticks * resolution.numerator * NANO // resolution.denominator
+
+
 def _bind(source: _Slice, target: _Slice, number: int) -> None:
     """Add an arrow between two slices, unless it would point back in time."""
     if (source.start, source.end, source.rank) < (target.start, target.end, target.rank):
         source.flows.append(f'"ph":"s","id":{number},"name":"data","cat":"data"')
         target.flows.append(f'"ph":"f","bp":"e","id":{number},"name":"data","cat":"data"')
+
+
+def _events(slices: Iterable[_Slice]) -> Iterator[str]:
+    """Return the complete events of slices, each followed by its flow events."""
+    for each in slices:
+        place = f'"pid":{SCHEDULE},"tid":{each.thread},"ts":{_micro(each.start)}'
+        yield f'{{"ph":"X",{each.label},{place},"dur":{_micro(each.end - each.start)},"args":{{{each.args}}}}}'
+        for flow in each.flows:
+            yield f"{{{flow},{place}}}"
 
 
 def _counters(problem: Problem, schedule: Schedule) -> Iterator[str]:

@@ -6,13 +6,12 @@ import random
 
 import numpy as np
 import pytest
-from pipelines import random_pipeline
+from pipelines import random_case
 
 import placeopt as po
 from placeopt.model.memory import used_memory
 from placeopt.model.period import period
 from placeopt.model.schedule import Schedule, Stages, Transfers, makespan
-from placeopt.model.stages import rules, trivial_stages
 from placeopt.simulation.pipelines import (
     _Compact,
     _scheduled,
@@ -21,32 +20,10 @@ from placeopt.simulation.pipelines import (
     operations,
     periodic_schedule,
     run_pipeline,
-    stage_numbers,
 )
 from placeopt.verifier import Rule
 
 TIMES = {Rule.PERIOD, Rule.PRECEDENCE, Rule.TRANSFER, Rule.START, Rule.OVERLAP}
-
-
-def random_case(seed: int) -> tuple[po.Problem, np.ndarray, Stages]:
-    """A pipeline, a placement that may overfill memory, and stages with replicas."""
-    problem, draw = random_pipeline(seed), random.Random(seed)
-    m, home = problem.n_devices, {}
-    device = np.array([home.setdefault(g, draw.randrange(m)) for g in problem.group.tolist()], dtype=np.int64)
-    leader = np.arange(m)
-    used = sorted(set(device.tolist()))
-    for d in set(range(m)) - set(used):
-        alike = [
-            other
-            for other in used
-            if problem.device_class[d] == problem.device_class[other]
-            and (leader == other).sum() < rules(problem).replicas
-        ]
-        if alike:
-            leader[d] = draw.choice(alike)
-    trivial, number = trivial_stages(problem, device), stage_numbers(problem, device)
-    again = np.array([int(rules(problem).recompute and draw.random() < 0.5) for _ in range(m)])
-    return problem, device, Stages(trivial.number if number is None else number, leader, again, np.zeros(m))
 
 
 @pytest.mark.parametrize("seed", range(60))

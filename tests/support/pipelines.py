@@ -5,8 +5,13 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
+
 import placeopt as po
 from placeopt.model.pipeline import UNBOUNDED
+from placeopt.model.schedule import Stages
+from placeopt.model.stages import rules, trivial_stages
+from placeopt.simulation.pipelines import periodic_schedule, stage_numbers
 
 PERIOD = po.Objective(((po.Term("period"),),))
 
@@ -128,3 +133,56 @@ def unlike_pipeline(seed: int) -> po.Problem:
         objective=PERIOD,
         pipeline=rules,
     )
+
+
+def random_case(seed: int) -> tuple[po.Problem, np.ndarray, Stages]:
+    """A pipeline, a placement that may overfill memory, and stages with replicas."""
+    problem, draw = random_pipeline(seed), random.Random(seed)
+    m, home = problem.n_devices, {}
+    device = np.array([home.setdefault(g, draw.randrange(m)) for g in problem.group.tolist()], dtype=np.int64)
+    leader = np.arange(m)
+    used = sorted(set(device.tolist()))
+    for d in set(range(m)) - set(used):
+        alike = [
+            other
+            for other in used
+            if problem.device_class[d] == problem.device_class[other]
+            and (leader == other).sum() < rules(problem).replicas
+        ]
+        if alike:
+            leader[d] = draw.choice(alike)
+    trivial, number = trivial_stages(problem, device), stage_numbers(problem, device)
+    again = np.array([int(rules(problem).recompute and draw.random() < 0.5) for _ in range(m)])
+    return problem, device, Stages(trivial.number if number is None else number, leader, again, np.zeros(m))
+
+
+def training_pipeline(**rules: Any) -> po.Problem:
+    """Three layers with backward tasks on four devices of two types; times in ms."""
+    layers = {"a": 2, "b": 4, "c": 3}
+    tasks: dict[str, dict[str, Any]] = {}
+    last: list[str] = []
+    for name, time in layers.items():
+        tasks[name] = {"time": time, "output": "1 MB", "memory": {"resident": "2 MB", "output": "3 MB"}, "after": last}
+        tasks[name]["gradient"] = "1 MB"
+        last = [name]
+    for name, time in reversed(list(layers.items())):
+        after = list(dict.fromkeys([*last, name]))
+        more = {"output": "1 MB", "memory": {"output": 0}, "after": after, "backward_of": name}
+        tasks[f"{name}.b"] = {"time": 2 * time, **more}
+        last = [f"{name}.b"]
+    return po.compile({
+        "placeopt": 1, "name": "training", "objective": "period", "units": {"time": "ms"}, "resolution": "1us",
+        "devices": {"gpu": {"count": 3, "memory": "64 MB"}, "cpu": {"memory": "1 GB"}},
+        "links": {"default": {"bandwidth": "1 GB/s"}},
+        "pipeline": {"stages": "contiguous", "in_flight": "1f1b", **rules},
+        "tasks": tasks,
+    })  # fmt: skip
+
+
+def training_schedule(problem: po.Problem, *, replicas: bool = False, recompute: bool = False) -> po.Schedule:
+    """a and b on gpu0, with a replica on gpu2 if asked for; c on gpu1; cpu has no tasks."""
+    device = np.array([0, 0, 1, 1, 0, 0])
+    leader = np.array([0, 1, 0 if replicas else 2, 3])
+    again = np.array([int(recompute), 0, 0, 0])
+    number = np.array([0, 0, 1, 2, 3, 3])
+    return periodic_schedule(problem, device, Stages(number, leader, again, np.zeros(4, dtype=np.int64)))

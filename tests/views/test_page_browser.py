@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from browser import NoBrowserError, chromium
 from pages import HOSTILE, comparison, record, striped
+from pipelines import training_pipeline, training_schedule
 
 import placeopt as po
 from placeopt.studies.comparison.result import Comparison
@@ -114,6 +115,18 @@ def test_every_kind_of_page_loads_without_a_complaint(opened: Callable[..., Open
     instant, schedule = striped(4, 2)
     instant = replace(instant, duration=np.zeros((4, 2), dtype=np.int64))
     opened(plan_page(instant, po.Schedule(schedule.device, np.zeros(4)), po.verify(instant, schedule)))
+
+
+def test_a_pipeline_shows_its_steady_state_and_its_stages(opened: Callable[..., Opened]) -> None:
+    problem = training_pipeline(replicas=2, recompute=True, overlap=True)
+    schedule = training_schedule(problem, replicas=True, recompute=True)
+    page = opened(plan_page(problem, schedule, po.verify(problem, schedule)))
+    assert page.tab.inner_text("#schedule-note").startswith("Steady state: 3 periods from the ")
+    assert page.column("#device-table", "device") == ["gpu0 + gpu2", "gpu1"]
+    assert page.column("#device-table", "idle")[0] == "-"
+    assert page.tab.locator("#show-critical").is_hidden()
+    begin, end = page.tab.evaluate("[report.schedule.start[0], report.schedule.end[0]]")
+    assert page.hover(0, (begin + end) / 2).startswith(page.tab.evaluate("report.schedule.names[0]"))
 
 
 def test_a_rejected_plan_shows_its_violations(opened: Callable[..., Opened]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,12 +12,16 @@ from placeopt.cli.options import AsJson, Out, PlanPath, ProblemFile
 from placeopt.cli.output import note_violations, print_json, print_notes, stdout_console
 from placeopt.errors import UsageError, unwritable
 
+if TYPE_CHECKING:
+    from placeopt.model.problem import Problem
+    from placeopt.model.schedule import Schedule
+
 
 def verify(problem: ProblemFile, plan: PlanPath, as_json: AsJson = False) -> None:
     """Check a plan against its problem: list every violated rule, and check the stated objective."""
     from placeopt.io.compiler import load
     from placeopt.io.plan import read_plan
-    from placeopt.solving.result import number
+    from placeopt.solving.result import number, pipeline_data
     from placeopt.verifier import verify as check
 
     compiled = load(problem)
@@ -33,14 +37,15 @@ def verify(problem: ProblemFile, plan: PlanPath, as_json: AsJson = False) -> Non
             "feasible": report.feasible,
             "objective": None if report.objective is None else [number(value) for value in report.objective],
             "makespan": report.makespan,
+            "pipeline": pipeline_data(compiled, read.schedule) if report.objective is not None else None,
             "violations": [
                 {"rule": found.rule.value, "message": found.message, "amount": found.amount}
                 for found in report.violations
             ],
         })  # fmt: skip
     else:
-        from placeopt.cli.terminal.console import print_problem, print_verdict
-        from placeopt.views.facts import value_text
+        from placeopt.cli.terminal.console import facts_table, print_grid, print_problem, print_verdict
+        from placeopt.views.facts import pipeline_facts, stage_grid, value_text
 
         console = stdout_console()
         print_problem(console, compiled)
@@ -50,8 +55,12 @@ def verify(problem: ProblemFile, plan: PlanPath, as_json: AsJson = False) -> Non
             )
         if report.feasible:
             assert report.objective is not None
-            value = value_text(report.objective[0], compiled, compiled.objective.single)
+            value = value_text(report.objective[0], compiled, compiled.objective.leading_metric)
             console.print(f"[green]feasible[/green]: {compiled.objective} = {value}")
+            if compiled.pipeline is not None:
+                facts = pipeline_facts(compiled, read.schedule)
+                console.print(facts_table((label, f"{amount} {note}") for label, amount, note in facts))
+                print_grid(console, stage_grid(compiled, read.schedule))
         else:
             print_verdict(console, False, report.violations)
     raise typer.Exit(0 if report.feasible else 1)
@@ -69,7 +78,7 @@ def simulate(
         ),
     ] = "fifo",
     noise: Annotated[float, typer.Option("--noise", help="Vary times by up to this share: 0.2 for +-20 %.")] = 0.0,
-    runs: Annotated[int, typer.Option("--runs", help="Number of runs with noise.")] = 100,
+    runs: Annotated[int, typer.Option("--runs", help="Number of runs with noise, or of a pipeline.")] = 100,
     seed: Annotated[int, typer.Option("--seed", help="Random seed of the noise.")] = 0,
     out: Out = None,
     as_json: AsJson = False,
@@ -92,6 +101,12 @@ def simulate(
     check_targets(("--out", out))
     compiled = load(problem)
     schedule = read_plan(plan, compiled).schedule
+    if compiled.pipeline is not None:
+        for option, given in (("--noise", noise), ("--out", out), ("--discipline", discipline != "fifo")):
+            if given:
+                raise UsageError(f"{option} does not apply to pipelines; runs follow each other as the plan states")
+        _simulate_runs(compiled, schedule, runs, as_json)
+        return
     chosen: Discipline = discipline  # type: ignore[assignment]  # checked by simulate
     keys: dict[str, Any] = {"discipline": chosen}
     if discipline == "priority":
@@ -134,3 +149,41 @@ def simulate(
             line("  mean", data["mean"])
             for q, value in data["quantiles"].items():
                 line(f"  {float(q):.0%} quantile", value)
+
+
+def _simulate_runs(problem: Problem, schedule: Schedule, runs: int, as_json: bool) -> None:
+    """Execute runs of a pipeline, each operation as early as its data and its device allow.
+
+    Runs before and after those that count fill and drain the pipeline.
+    """
+    from placeopt.model.period import period
+    from placeopt.model.schedule import makespan
+    from placeopt.model.units import time_text
+    from placeopt.simulation import run_pipeline
+    from placeopt.simulation.steady import steady_periods
+    from placeopt.verifier import verify as check
+
+    violations = check(problem, schedule).violations
+    cycle = run_pipeline(problem, schedule, 1).cycle
+    around = -(-((steady_periods(problem, schedule) or 0) + 1) // cycle) * cycle
+    counted = -(-runs // cycle) * cycle
+    ends = run_pipeline(problem, schedule, counted + 2 * around + 1).ends
+    note_violations(violations)
+    mean = float(ends[around + counted] - ends[around]) / counted
+    times: dict[str, float] = {
+        "plan_period": period(problem, schedule), "period": mean,
+        "plan_latency": makespan(problem, schedule), "latency": int(ends[0]),
+    }  # fmt: skip
+    if as_json:
+        resolution = float(problem.resolution)
+        print_json({"problem": problem.name, "resolution": resolution, "runs": counted, "before": around, **times})
+        return
+    console = stdout_console()
+    mean_of = f"mean of {counted:,} runs after the first {around:,}"
+    notes = ("from one result to the next", mean_of, "", "of the first run")
+    for (name, ticks), note in zip(times.items(), notes, strict=True):
+        exact = f"{ticks:,.6g}" if ticks < 100_000 else f"{ticks:,.0f}"
+        label = name.replace("plan_", "plan, ") if name.startswith("plan") else f"executed, {name}"
+        amount = time_text(ticks, problem.resolution)
+        text = f"{label:<18}{amount:>12}  ({exact} ticks) {note}".rstrip()
+        console.print(text, soft_wrap=not console.is_terminal)

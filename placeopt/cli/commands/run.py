@@ -88,6 +88,8 @@ def run(
         dims=named,
         timeout=limit,
     )
+    if compiled.pipeline is not None:
+        print_notes("one run at a time is executed: times are latencies, and the period is not measured")
     print_notes(*report.notes)
     if as_json:
         print_json(report.to_dict())

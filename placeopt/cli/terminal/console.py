@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from placeopt.model.problem import Problem
-from placeopt.solving.result import Result, result_facts
+from placeopt.solving.result import Result, device_grid, result_facts
 from placeopt.verifier import Violation
-from placeopt.views.facts import DEVICE_HEADERS, SHOWN, device_cells, problem_line, verdict_text
+from placeopt.views.facts import SHOWN, Grid, problem_line, verdict_text
 
 _ANY_WIDTH = 10**6
 
@@ -80,11 +80,26 @@ def print_result(console: Console, result: Result) -> None:
     """Print the outcome of a solve: termination, objective, gap, devices and verdict."""
     console.print(facts_table(result_facts(result)))
     if result.devices:
-        table = new_table(*DEVICE_HEADERS, left=2)
-        for use in result.devices:
-            table.add_row(*map(Text, device_cells(use, result.span, result.problem.resolution)))
-        console.print(table)
+        print_grid(console, device_grid(result))
     print_verdict(console, result.feasible, result.violations)
+
+
+def print_grid(console: Console, grid: Grid) -> None:
+    """Print a table; columns that do not fit continue below, after the first ones."""
+    lines = [grid.headers, *grid.rows]
+    widths = [max(cell_len(line[k]) for line in lines) for k in range(len(grid.headers))]
+    first = list(range(grid.left))
+    parts: list[list[int]] = []
+    for k in range(grid.left, len(widths)):
+        if parts and sum(widths[c] + 1 for c in (*first, *parts[-1], k)) - 1 <= console.width:
+            parts[-1].append(k)
+        else:
+            parts.append([k])
+    for columns in ([*first, *part] for part in parts):
+        table = new_table(*(grid.headers[k] for k in columns), left=grid.left)
+        for row in grid.rows:
+            table.add_row(*(Text(row[k]) for k in columns))
+        console.print(spaced(console, table))
 
 
 def print_verdict(console: Console, feasible: bool | None, violations: Sequence[Violation]) -> None:

@@ -18,7 +18,7 @@ from placeopt.model.problem import UNLIMITED, Problem, devices_by_class, efficie
 from placeopt.model.units import size_text, time_text
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.solving.result import number
-from placeopt.views.facts import change_text, value_text
+from placeopt.views.facts import change_text, pipeline_text, value_text
 
 
 def inspection(problem: Problem) -> dict[str, Any]:
@@ -38,6 +38,7 @@ def inspection(problem: Problem) -> dict[str, Any]:
         "objective": str(problem.objective),
         "contention": problem.contention,
         "memory_model": problem.memory_model,
+        "pipeline": None if problem.pipeline is None else pipeline_text(problem),
         "tasks": problem.n_tasks,
         "edges": problem.n_edges,
         "devices": problem.n_devices,
@@ -78,7 +79,11 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
     print_problem(console, problem)
     if found["description"]:
         console.print(Text(visible(found["description"], 1000)))
-    facts = [(label, found[label.replace(" ", "_")]) for label in ("objective", "contention", "memory model")]
+    facts = [("objective", found["objective"])]
+    if found["pipeline"] is None:
+        facts += [("contention", found["contention"]), ("memory model", found["memory_model"])]
+    else:
+        facts.append(("pipeline", found["pipeline"]))
     rounded = rounding_text(problem)
     if rounded is not None:
         facts.append(("rounding", rounded))

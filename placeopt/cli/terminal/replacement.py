@@ -48,14 +48,15 @@ def _benefit(found: Replacement) -> list[str]:
         each = time_text(float(relocation / runs), resolution)
         share = "" if runs == 1 else f", {each} for each of {float(runs):,.10g} runs"
         lines.append(f"{counted(len(found.moves), 'task')} to move: {whole} of relocation{share}")
-    stay, makespan = found.stay, found.result.makespan
+    stay, (takes, stays) = found.stay, found.run_ticks
     forced = counted(len(stay.forced), "task")
     what = f"moving only the {forced} that cannot stay" if stay.forced else "leaving every task on its device"
-    if stay.makespan is None:
+    if stays is None:
         lines.append(f"{what} is not known to be feasible: {stay.reason}")
-    elif makespan is not None:
-        ours, theirs = time_text(makespan, resolution), time_text(stay.makespan, resolution)
-        lines.append(f"a run takes {ours}, compared with {theirs} when {what}")
+    elif takes is not None:
+        ours, theirs = time_text(takes, resolution), time_text(stays, resolution)
+        run = "a run takes" if found.problem.pipeline is None else "a period takes"
+        lines.append(f"{run} {ours}, compared with {theirs} when {what}")
         if found.saved:
             part = float(found.saved / stay.values[0]) if stay.values and stay.values[0] else 0.0
             after = f"; the moves pay off after {counted(found.pays_after, 'run')}" if found.pays_after else ""

@@ -90,7 +90,8 @@ def _outcome(job: Job, say: Any) -> dict[str, Any]:
     if problem.fingerprint() != job.fingerprint:
         return {"status": "crashed", "message": f"{job.solver} changed the problem, so its schedule is not valid"}
     shortest = critical_path(problem)
-    slr = result.makespan / shortest if result.makespan is not None and shortest else None
+    several = problem.pipeline is not None  # the latency of a pipeline is not its objective
+    slr = None if several or result.makespan is None or not shortest else result.makespan / shortest
     return {
         "status": "done",
         "message": result.message,

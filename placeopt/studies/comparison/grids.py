@@ -77,6 +77,7 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
         (entry for entry in entries if entry.verdict != "refused"),
         key=lambda entry: (entry.levels is None, entry.levels or (), place[entry.solver]),
     )
+    pipeline = metric == "period"
     spread = any(entry.spread is not None for entry in tried)
     rows = tuple(
         (
@@ -85,7 +86,7 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
             *([_percent(entry.spread)] if spread else []),
             _percent(entry.gap),
             _ratio(entry.ratio),
-            _ratio(entry.slr),
+            amount(entry.latency) if pipeline else _ratio(entry.slr),
             _time(entry.seconds),
             "-" if entry.peak_memory is None else size_text(entry.peak_memory),
             entry.verdict if entry.feasible in (0, entry.runs) else f"{entry.feasible} of {entry.runs}",
@@ -93,7 +94,7 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
         for entry in tried
     )
     left = ("solver", visible(name, 24), *(["spread"] if spread else []))
-    headers = (*left, "gap", "ratio", "SLR", "time", "memory", "verdict")
+    headers = (*left, "gap", "ratio", "latency" if pipeline else "SLR", "time", "memory", "verdict")
     title = _title(label, standing, amount, comparison.no_schedule(label))
     return Grid(title, headers, rows, _reasons(entries), words=(len(headers) - 1,))
 

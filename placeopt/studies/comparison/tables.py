@@ -46,6 +46,8 @@ class Entry:
         (largest - smallest) / median of the feasible runs; None for fewer than two.
     gap, ratio
         Gap of the median to the best bound of the problem, and its ratio to the best value of any run.
+    latency
+        Ticks of the latency of that run, for a pipeline.
     slr, seconds, peak_memory
         Lower median of the feasible runs; lower median of all runs with a run time; maximum of the feasible runs.
     """
@@ -61,6 +63,7 @@ class Entry:
     spread: float | None
     gap: float | None
     ratio: float | None
+    latency: int | None
     slr: float | None
     seconds: float | None
     peak_memory: int | None
@@ -155,6 +158,7 @@ class Runs:
                     "best_found": standing.best,
                     "gap": standing.gap(value),
                     "ratio": standing.ratio(value),
+                    "latency": latency_of(record),
                     "slr": record.slr,
                     "seconds": _seconds(record),
                     "wall": record.wall,
@@ -281,6 +285,12 @@ class Runs:
         }
 
 
+def latency_of(record: Record) -> int | None:
+    """Return the ticks from the start of a run of a pipeline to its result; None for other problems."""
+    pipeline = (record.result or {}).get("pipeline")
+    return pipeline.get("latency") if isinstance(pipeline, Mapping) else None
+
+
 def _ordered(places: Iterable[tuple[T, int]]) -> dict[T, int]:
     """Return the rank of each item by its smallest place; ties keep the order of appearance."""
     least: dict[T, int] = {}
@@ -330,6 +340,7 @@ def _entry(label: str, solver: str, records: Sequence[Record], standing: Standin
         spread=spread,
         gap=standing.gap(value),
         ratio=standing.ratio(value),
+        latency=latency_of(good[(len(good) - 1) // 2][1]) if good else None,
         slr=_median(record.slr for _, record in good),
         seconds=_median(map(_seconds, records)),
         peak_memory=max((record.peak_memory for _, record in good if record.peak_memory is not None), default=None),

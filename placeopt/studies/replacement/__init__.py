@@ -17,6 +17,7 @@ from placeopt.errors import InternalError, counted
 from placeopt.io.document import Files
 from placeopt.io.files import StrPath
 from placeopt.model.objective import GONE, METRICS, simplified
+from placeopt.model.period import period
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Termination
@@ -99,11 +100,20 @@ class Replacement:
         return None if ours is None or theirs is None or not self.result.feasible else theirs[0] - ours
 
     @property
+    def run_ticks(self) -> tuple[int | None, int | None]:
+        """Ticks that each run adds, with the moves and when staying: the makespan, or the period of a pipeline."""
+        stay = self.stay
+        if self.problem.pipeline is None:
+            return self.result.makespan, stay.makespan
+        return self.result.period, None if stay.schedule is None else period(self.problem, stay.schedule)
+
+    @property
     def pays_after(self) -> int | None:
-        """Number of runs after which a shorter makespan has paid for the chosen moves; None if never or unknown."""
-        if self.stay.schedule is None or self.stay.makespan is None or self.result.makespan is None:
+        """Number of runs after which a shorter run has paid for the chosen moves; None if never or unknown."""
+        ours, theirs = self.run_ticks
+        if ours is None or theirs is None or self.stay.schedule is None:
             return None
-        shorter = self.stay.makespan - self.result.makespan
+        shorter = theirs - ours
         dearer = (self.relocation or 0) - METRICS["relocation"](self.problem, self.stay.schedule)
         if dearer <= 0:
             return 0 if shorter >= 0 else None

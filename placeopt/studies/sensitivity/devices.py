@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from placeopt.model.arrays import Int
+from placeopt.model.pipeline import OF_DEVICES
 from placeopt.model.problem import Problem
 
 _LINKS = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den")
@@ -46,6 +47,9 @@ def more_devices(problem: Problem, members: Int, count: int) -> tuple[dict[str, 
         "relocation": problem.relocation[:, source],
         **{name: getattr(problem, name)[np.ix_(source, source)] for name in _LINKS},
     }
+    if problem.pipeline is not None:
+        rules = problem.pipeline.parts()
+        changed["pipeline"] = rules | {name: rules[name][source] for name in OF_DEVICES}
     changed["feasible"][:, new] = np.all(problem.feasible[:, members], axis=1, keepdims=True)
     of_type, dearest = problem.relocation[:, members].max(axis=1), problem.relocation.max(axis=1)
     changed["relocation"][:, new] = np.where(of_type == 0, dearest, of_type)[:, None]

@@ -15,10 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from placeopt.errors import InternalError
+from placeopt.model.arrays import Int
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule, makespan
+from placeopt.model.schedule import Schedule, Stages, makespan
 from placeopt.simulation import retime
 from placeopt.solver import Termination
 from placeopt.solving.result import Result, with_schedule
@@ -57,11 +60,30 @@ def carried(problem: Problem, schedule: Schedule, better_than: tuple[Value, ...]
     be, so that the original starts are tried as well.
     """
     best, values = None, better_than
+    schedule = _resized(schedule, problem.n_devices)
     for candidate in (retime(problem, schedule), *([schedule] if problem.memory_model == "peak" else [])):
         reached = evaluate(problem, candidate)
         if (values is None or reached < values) and verify(problem, candidate).feasible:
             best, values = candidate, reached
     return best
+
+
+def _resized(schedule: Schedule, m: int) -> Schedule:
+    """Return the schedule for the first m of its devices, or for more devices; replicas on other devices are left out.
+
+    The times of a changed team are recomputed with the schedule.
+    """
+    stages = schedule.stages
+    if stages is None or len(stages.leader) == m:
+        return schedule
+
+    def sized(values: Int, rest: Int) -> Int:
+        return np.concatenate((values[:m], rest[len(values) :]))
+
+    leader, none = sized(stages.leader, np.arange(m)), np.zeros(m, dtype=np.int64)
+    leader = np.where(leader < m, leader, np.arange(m))
+    resized = Stages(stages.number, leader, sized(stages.recompute, none), sized(stages.synchronise, none))
+    return Schedule(schedule.device, schedule.start, schedule.transfers, resized)
 
 
 def _with_schedules(result: Result, others: Sequence[Result], common: int) -> Result:

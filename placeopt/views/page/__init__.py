@@ -3,7 +3,7 @@
 The page combines a template (page.html, page.css), some small scripts, and the data:
 
     data      JSON in a script element that browsers do not run; every < is escaped, so no name can end the element
-    arrays    all long arrays, concatenated, deflated and in base64 (`placeopt.views.page.schedules.Packing`)
+    arrays    all long arrays, concatenated, deflated and in base64 (`placeopt.views.page.packing`)
     policy    a content security policy with the hashes of style and script: nothing else runs, nothing is fetched
 
 The scripts form one module because browsers do not load a second module from a local file. All texts of the data
@@ -30,7 +30,8 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solving.result import Result
 from placeopt.verifier import Report
-from placeopt.views.page.schedules import Packing, schedule_data
+from placeopt.views.page.packing import Packing
+from placeopt.views.page.schedules import schedule_data
 from placeopt.views.page.summaries import convergence, plan_summary, result_summary
 from placeopt.views.plots.palette import GRID, IDLE, INK, LIMIT, MUTED, PAPER
 
@@ -57,7 +58,7 @@ def plan_page(problem: Problem, schedule: Schedule, report: Report) -> str:
     """Return the page of a plan with the verifier's report; no charts if a task is on a device that may not run it."""
     packing = Packing()
     drawn = None if report.objective is None else schedule_data(problem, schedule, packing)
-    return _page(problem.name or "problem", packing, summary=plan_summary(problem, report), schedule=drawn)
+    return _page(problem.name or "problem", packing, summary=plan_summary(problem, schedule, report), schedule=drawn)
 
 
 def comparison_page(comparison: Comparison) -> str:

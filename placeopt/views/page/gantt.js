@@ -6,7 +6,9 @@ const AXIS = 24;
 const DRAG = 4; // pixels that the pointer must move before the chart pans
 
 function makeGantt(canvas, schedule, view) {
-  const { devices, names, start, end, offset, resolution, ports } = schedule;
+  const { names, start, end, offset, resolution, ports } = schedule;
+  const devices = schedule.rows ?? schedule.devices; // the rows of a pipeline are tracks of devices
+  const styleOf = (task, row) => (schedule.color ? schedule.colors[schedule.color[task]] : devices[row]);
   const rowHeight = heightOfRows(devices.length, 46, 30, 18) + (ports ? 12 : 0);
   const gap = devices.length <= 16 ? 6 : Math.min(2, rowHeight / 8);
   const labelled = Math.ceil(14 / rowHeight); // a name needs the height of this many rows
@@ -26,6 +28,22 @@ function makeGantt(canvas, schedule, view) {
   const steps = schedule.critical;
   const onPath = new Uint8Array(names.length);
   for (let k = 0; k < steps.task.length; k += 1) if (steps.kind[k] === 0) onPath[steps.task[k]] = 1;
+
+  const blockOf = new Int32Array(names.length); // first task of the block of each task, in a pipeline
+  const blocks = devices.map((_, row) => (schedule.run ? blocksOf(row) : []));
+
+  /** Returns the blocks of a row of a pipeline as [first, last]: tasks of one run and colour that follow each other. */
+  function blocksOf(row) {
+    const found = [];
+    for (let task = offset[row]; task < offset[row + 1]; task += 1) {
+      const before = task - 1;
+      const same = found.length && schedule.run[before] === schedule.run[task] && schedule.color[before] === schedule.color[task];
+      if (same && start[task] === end[before]) found[found.length - 1][1] = task;
+      else found.push([task, task]);
+      blockOf[task] = found[found.length - 1][0];
+    }
+    return found.filter(([task]) => schedule.run[task]);
+  }
 
   const state = { hovered: -1, selected: -1, critical: false, time: null };
   let width = 0;
@@ -52,6 +70,7 @@ function makeGantt(canvas, schedule, view) {
     context.clip();
     devices.forEach((_, row) => drawRow(context, row));
     if (ports) drawPorts(context);
+    if (schedule.period) drawPeriods(context);
     if (state.critical) drawCritical(context);
     drawLinks(context);
     drawMarks(context);
@@ -65,26 +84,27 @@ function makeGantt(canvas, schedule, view) {
     const [from, to, top] = [view.from, view.to, topOf(row)];
     const last = offset[row + 1];
     const perPixel = (to - from) / (width - left);
-    const { color, text } = devices[row];
     const dim = state.critical ? 0.3 : 1;
-    context.fillStyle = color;
     const labels = [];
     const clashes = []; // overlaps of tasks: only in schedules that the verifier rejects
     let pending = null; // adjacent columns that are equally busy
     const flush = () => {
       if (!pending) return;
+      context.fillStyle = pending.color;
       context.globalAlpha = dim * (0.2 + 0.1 * pending.level);
       context.fillRect(pending.x, top, pending.width, boxHeight);
       pending = null;
     };
     let task = firstAbove(reach, from, offset[row], last);
     while (task < last && start[task] < to) {
+      const { color } = styleOf(task, row);
       const x = xOf(start[task]);
       const wide = (end[task] - start[task]) / perPixel;
       if (wide >= COLUMN) {
         flush();
         const [a, b] = [Math.max(x, left - 2), Math.min(xOf(end[task]), width + 2)];
         if (b > a) {
+          context.fillStyle = color;
           context.globalAlpha = dim;
           context.fillRect(a, top, Math.max(b - a - (wide > 4 ? 1 : 0.4), 1), boxHeight);
           const room = task + 1 < last ? Math.min(b, xOf(start[task + 1])) - a : b - a;
@@ -101,10 +121,10 @@ function makeGantt(canvas, schedule, view) {
       const share = Math.min((busy[next] - busy[task]) / (COLUMN * perPixel), 1);
       const level = Math.max(1, Math.ceil(share * 8));
       const at = left + column * COLUMN;
-      if (pending && pending.level === level && pending.x + pending.width === at) pending.width += COLUMN;
+      if (pending && pending.level === level && pending.color === color && pending.x + pending.width === at) pending.width += COLUMN;
       else {
         flush();
-        pending = { x: at, width: COLUMN, level };
+        pending = { x: at, width: COLUMN, level, color };
       }
       task = next;
     }
@@ -115,9 +135,46 @@ function makeGantt(canvas, schedule, view) {
     context.font = `${boxHeight >= 24 ? 12 : 10.5}px ${colors.font}`;
     context.textAlign = "left";
     context.textBaseline = "middle";
-    context.fillStyle = state.critical ? colors.ink : text;
-    for (const [task, x, room] of labels) context.fillText(fitted(context, names[task], room - 9), x + 4, top + boxHeight / 2);
+    const named = new Set(); // blocks with a name of a task
+    for (const [task, x, room] of labels) {
+      const label = fitted(context, names[task], room - 9);
+      if (schedule.run && label.length < 6) continue; // the number of the run says more
+      named.add(blockOf[task]);
+      context.fillStyle = state.critical ? colors.ink : styleOf(task, row).text;
+      context.fillText(label, x + 4, top + boxHeight / 2);
+    }
     context.globalAlpha = 1;
+    drawRuns(context, row, named);
+  }
+
+  /** Draws the number of the run on each block whose tasks are too narrow for names. */
+  function drawRuns(context, row, named) {
+    context.font = `bold ${boxHeight >= 24 ? 12 : 10.5}px ${colors.font}`;
+    context.textAlign = "center";
+    for (const [first, last] of blocks[row]) {
+      if (named.has(first)) continue;
+      const [a, b] = [Math.max(xOf(start[first]), left), Math.min(xOf(end[last]), width)];
+      if (b - a < 22 || boxHeight < 12) continue;
+      context.fillStyle = styleOf(first, row).text;
+      const word = b - a < 56 ? "" : "run ";
+      context.fillText(`${word}${schedule.run[first]}`, (a + b) / 2, topOf(row) + boxHeight / 2);
+    }
+    context.textAlign = "left";
+  }
+
+  /** Draws the boundaries between the periods of a pipeline. */
+  function drawPeriods(context) {
+    context.strokeStyle = colors.ink;
+    context.lineWidth = 1;
+    context.setLineDash([5, 3]);
+    context.beginPath();
+    for (let tick = 0; tick <= schedule.makespan; tick += schedule.period) {
+      const x = Math.round(xOf(tick)) + 0.5;
+      context.moveTo(x, AXIS);
+      context.lineTo(x, height);
+    }
+    context.stroke();
+    context.setLineDash([]);
   }
 
   /** Draws hatching where two tasks overlap. */

@@ -36,12 +36,18 @@ function showSchedule(schedule, arrays) {
   schedule.transfer = { from: arrays.transfer_from, to: arrays.transfer_to, start: arrays.transfer_start, end: arrays.transfer_end };
   schedule.memory = { offset: arrays.memory_offset, ticks: arrays.memory_ticks, bytes: arrays.memory_bytes };
   schedule.critical = { kind: arrays.critical_kind, task: arrays.critical_task, start: arrays.critical_start, end: arrays.critical_end };
+  schedule.color = arrays.color;
+  schedule.run = arrays.run;
+  if (schedule.note) {
+    byId("schedule-note").textContent = schedule.note;
+    reveal("schedule-note");
+  }
   const view = makeView(Math.max(schedule.makespan, 1));
   const gantt = makeGantt(byId("gantt"), schedule, view);
   if (schedule.memory.bytes.some((amount) => amount > 0)) {
     reveal("memory-frame");
     makeMemory(byId("memory"), schedule, view, gantt);
-  } else schedule.memory_note = "no task states a memory requirement";
+  } else schedule.memory_note = schedule.stages ? schedule.memory_note : "no task states a memory requirement";
   view.add(() => {
     const text = (tick) => secondsText(Math.max(tick, 0) * schedule.resolution, 4);
     byId("range").textContent = `${text(view.from)} – ${text(Math.min(view.to, schedule.makespan))} of ${text(schedule.makespan)}`;
@@ -53,6 +59,7 @@ function showSchedule(schedule, arrays) {
   byId("zoom-all").addEventListener("click", view.all);
   byId("show-critical").addEventListener("click", () => gantt.setCritical(!gantt.state.critical));
   byId("show-critical").hidden = !schedule.critical.task.length;
+  byId("critical-hint").hidden = !schedule.critical.task.length;
   byId("port-hint").hidden = !schedule.ports;
   byId("memory-note").textContent = schedule.memory_note;
 
@@ -88,6 +95,27 @@ function showDevices({ devices, makespan, resolution }) {
     { title: "capacity", value: (device) => device.capacity, text: (device) => (device.capacity === null ? "unlimited" : sizeText(device.capacity)) },
     { title: "of capacity", value: full, text: (device) => (full(device) === null ? "-" : shareText(full(device))), mark: (device) => (full(device) > 1 ? "bad" : "") },
   ], devices, "Devices");
+}
+
+/** Shows the stages of a pipeline: what one run takes of the devices of each. */
+function showStages({ stages, resolution, period }) {
+  reveal("devices");
+  byId("devices-title").textContent = "Stages";
+  const time = (ticks) => (ticks ? secondsText(ticks * resolution, 4) : "-");
+  const full = (stage) => (stage.capacity ? stage.memory / stage.capacity : null);
+  const used = (key) => stages.some((stage) => stage[key]);
+  const ticks = (key, title) => (used(key) ? [{ title, value: (stage) => stage[key], text: (stage) => time(stage[key]) }] : []);
+  makeTable(byId("device-table"), [
+    { title: "stage", value: (stage) => stage.stages[0] ?? 0, text: (stage) => stage.stages.join(", ") || "-", color: (stage) => stage.color },
+    { title: "device", word: true, value: (stage) => stage.device, text: (stage) => stage.device },
+    { title: "tasks", value: (stage) => stage.tasks, text: (stage) => countText(stage.tasks) },
+    ...ticks("computing", "computing"), ...ticks("launching", "launch"), ...ticks("recomputing", "again"), ...ticks("sent", "sent"),
+    ...ticks("received", "received"), ...ticks("synchronised", "synchronising"),
+    { title: "idle", value: (stage) => stage.idle, text: (stage) => (stage.idle ? `${time(stage.idle * period)} (${shareText(stage.idle)})` : "-") },
+    { title: "memory", value: (stage) => stage.memory, text: (stage) => sizeText(stage.memory) + (stage.capacity === null ? "" : ` of ${sizeText(stage.capacity)}`) },
+    { title: "full", value: full, text: (stage) => (full(stage) === null ? "-" : shareText(full(stage))), mark: (stage) => (full(stage) > 1 ? "bad" : "") },
+    { title: "runs kept", value: (stage) => stage.kept, text: (stage) => countText(stage.kept) },
+  ], stages, "Stages");
 }
 
 /** Shows one group of [{label, kind, resolution, series}] at a time. */
@@ -141,7 +169,8 @@ function showComparison({ note, problems, solvers, runs, profile }) {
     word("problem", "problem"), word("solver", "solver"),
     ...(several ? [amount("seed", "seed", String)] : []),
     amount("objective", "objective", value, { mark: (row) => (row.ratio === 1 ? "best" : "") }),
-    amount("gap", "gap", share), amount("ratio", "ratio to best", number), amount("slr", "SLR", number),
+    amount("gap", "gap", share), amount("ratio", "ratio to best", number),
+    ...(runs.some((row) => row.latency !== null) ? [amount("latency", "latency", value)] : [amount("slr", "SLR", number)]),
     amount("seconds", "time", seconds), amount("peak_memory", "peak memory", (value) => (value === null ? "-" : sizeText(value))),
     word("verdict", "verdict", { long: true, mark: (row) => (row.good ? "" : "bad") }),
   ], runs, "Runs");
@@ -161,7 +190,7 @@ showSummary(data.summary);
 const arrays = data.schedule ? await unpacked(byId("arrays").textContent, data.arrays) : null;
 // For tests of the page: the view of the charts, the Gantt chart and its data.
 globalThis.report = data.schedule ? showSchedule(data.schedule, arrays) : {};
-if (data.schedule) showDevices(data.schedule);
+if (data.schedule) (data.schedule.stages ? showStages : showDevices)(data.schedule);
 if (data.convergence.length) showConvergence(data.convergence);
 if (data.comparison) showComparison(data.comparison);
 

@@ -8,15 +8,16 @@ from typing import Any
 from placeopt.bounding.quick import best_bound
 from placeopt.model.objective import Value
 from placeopt.model.problem import Metric, Objective, Problem
+from placeopt.model.schedule import Schedule
 from placeopt.model.units import time_text
 from placeopt.solving.result import Result, number, relative_gap
 from placeopt.verifier import Report, Violation
-from placeopt.views.facts import MEANING, applied_text, problem_line, value_text, verdict_text
+from placeopt.views.facts import MEANING, applied_text, pipeline_facts, problem_line, value_text, verdict_text
 from placeopt.views.plots.palette import HUES
 
 _KINDS: dict[Metric, str] = {
-    "makespan": "ticks", "total_cost": "ticks", "max_load": "ticks", "communication": "bytes", "energy": "nanojoules",
-    "memory_balance": "millionths", "relocation": "ticks",
+    "makespan": "ticks", "period": "ticks", "total_cost": "ticks", "max_load": "ticks", "communication": "bytes",
+    "energy": "nanojoules", "memory_balance": "millionths", "relocation": "ticks",
 }  # fmt: skip
 
 Fact = tuple[str, str, str]
@@ -33,6 +34,8 @@ def result_summary(result: Result) -> dict[str, Any]:
     problem = result.problem
     solved = "" if result.wall_time.solve is None else f"in {result.wall_time.solve:.2f} s, seed {result.seed}"
     facts = _values(problem, result.values) + _bounds(problem, result.bound, result.bound_source, result.gap)
+    if result.period is not None and result.schedule is not None:
+        facts += pipeline_facts(problem, result.schedule)
     facts.append(("solver", result.solver, solved))
     facts.append(("termination", MEANING[result.termination], ""))
     if result.passes is not None and result.passes.names:
@@ -40,12 +43,14 @@ def result_summary(result: Result) -> dict[str, Any]:
     return _summary(problem, facts, result.message, result.feasible, result.violations)
 
 
-def plan_summary(problem: Problem, report: Report) -> dict[str, Any]:
+def plan_summary(problem: Problem, schedule: Schedule, report: Report) -> dict[str, Any]:
     """Return the head of the page of a verified plan, with the best quick bound.
 
     A plan that breaks rules gets neither bound nor gap: the problem may be infeasible, and then a bound means nothing.
     """
     facts = _values(problem, report.objective)
+    if problem.pipeline is not None and report.objective is not None:
+        facts += pipeline_facts(problem, schedule)
     if report.feasible and report.objective:
         bound = best_bound(problem)
         facts += _bounds(problem, bound.value, bound.name, relative_gap(report.objective[0], bound.value))

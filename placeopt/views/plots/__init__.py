@@ -86,6 +86,11 @@ def draw_schedule(
         from placeopt.views.plots.memory import draw_memory
 
         return draw_memory(problem, schedule, title=title)
+    if problem.pipeline is not None:
+        from placeopt.views.plots.pipelines import draw_pipeline
+
+        if (drawn := draw_pipeline(problem, schedule, title=title, bound=bound)) is not None:
+            return drawn
     from placeopt.views.plots.gantt import draw_gantt
 
     return draw_gantt(problem, schedule, title=title, bound=bound)
@@ -107,7 +112,7 @@ def draw_result(result: Solved, kind: str = "gantt", *, title: str = "") -> Pict
     infeasible = " (infeasible)" if result.feasible is False else ""
     title = title or f"{problem.name or 'problem'}, by {result.solver}{infeasible}"
     if kind != "convergence":
-        in_ticks = result.bound is not None and problem.objective.leading_metric == "makespan"
+        in_ticks = result.bound is not None and problem.objective.leading_metric in ("makespan", "period")
         return draw_schedule(
             problem, result.schedule, kind, title=title, bound=float(result.bound or 0) if in_ticks else None
         )

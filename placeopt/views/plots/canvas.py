@@ -32,6 +32,8 @@ from placeopt.views.plots.targets import checked_file
 
 WIDTH = 9.0
 """Inches; at 160 dots per inch twice the width that a README shows."""
+POINTS = 72.0
+"""Points per inch."""
 DPI = 160
 STYLE: dict[str, Any] = {
     "font.family": ["DejaVu Sans"],  # part of matplotlib: the same glyphs everywhere
@@ -215,7 +217,7 @@ def device_legend(
         swatches = tuple(palette.Swatch(names[d], (colors[d],)) for d in used)
     else:
         swatches = palette.legend(names, types)
-    entries: list[tuple[Any, str]] = [(_Strip(each.colors), short(each.label, 44)) for each in swatches]
+    entries: list[tuple[Any, str]] = [(Strip(each.colors), short(each.label, 44)) for each in swatches]
     line_legend(picture, [*entries, *more])
 
 
@@ -229,7 +231,7 @@ def line_legend(picture: Picture, entries: Sequence[tuple[Any, str]]) -> None:
     box = picture.legend(
         [artist for artist, _ in entries], [str(i) for i in range(len(entries))], loc="upper left", ncols=columns,
         bbox_to_anchor=(_MARGIN / width, 1 - picture.head / height), handlelength=2.2, columnspacing=1.6, borderpad=0.1,
-        borderaxespad=0.0, handler_map={_Strip: _StripHandler()},
+        borderaxespad=0.0, handler_map={Strip: _Strips()},
     )  # fmt: skip
     for text, (_, label) in zip(box.get_texts(), entries, strict=True):
         text.set_text(label)
@@ -262,7 +264,7 @@ def patch_sample(color: str, *, alpha: float = 1.0, hatch: str | None = None) ->
     return Patch(facecolor=color, alpha=alpha, hatch=hatch, edgecolor=palette.INK if hatch else "none", linewidth=0)
 
 
-class _Strip:
+class Strip:
     """A legend entry of several colours side by side."""
 
     def __init__(self, colors: Sequence[str]) -> None:
@@ -272,7 +274,7 @@ class _Strip:
         return ""
 
 
-class _StripHandler(HandlerBase):
+class _Strips(HandlerBase):
     def create_artists(self, *arguments: Any) -> list[Any]:
         _, strip, x, y, width, height, _, transform = arguments
         step = width / len(strip.colors)

@@ -18,6 +18,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, durations, makespan, transfer_times
 from placeopt.views.plots import palette
 from placeopt.views.plots.canvas import (
+    POINTS,
     WIDTH,
     Clock,
     Picture,
@@ -44,7 +45,6 @@ IDLE_ROWS = 12
 
 _HALF = 0.36  # of a bar's height; rows are 1 apart
 _PATH = 0.43  # the path runs just below the bars
-_POINTS = 72.0
 
 
 @styled()
@@ -135,7 +135,7 @@ def _draw_rows(axes: Axes, problem: Problem, schedule: Schedule, devices: list[i
 def _dots(axes: Axes) -> float:
     """Return the approximate width of one unit of the axis in points (1/72 inch)."""
     low, high = axes.get_xlim()
-    return (WIDTH - 1.7) * _POINTS / (high - low)
+    return (WIDTH - 1.7) * POINTS / (high - low)
 
 
 def _boxes(start: Float, end: Float, row: Float, low: float, high: float) -> Float:
@@ -158,7 +158,7 @@ def _draw_bars(
     filled = [colors[d] for d in schedule.device.tolist()]
     boxes = _boxes(start, end, rows, -_HALF, _HALF)
     fill(axes, boxes, filled, edgecolors=palette.PAPER, linewidths=separators, zorder=2)
-    size = min(7.5, height * 2 * _HALF * _POINTS * 0.8)
+    size = min(7.5, height * 2 * _HALF * POINTS * 0.8)
     if size < 4.5:
         return
     names = distinct(problem.task_names, 28)

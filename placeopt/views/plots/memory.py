@@ -33,6 +33,7 @@ from placeopt.views.plots.canvas import (
 )
 from placeopt.views.plots.gantt import SLICES, shown_devices
 from placeopt.views.plots.names import short
+from placeopt.views.plots.stage_memory import draw_stage_memory
 from placeopt.views.plots.timelines import highest, slices, step_area
 
 SCARCE = 0.2
@@ -74,6 +75,8 @@ def usages(problem: Problem, schedule: Schedule, devices: list[int], edges: Floa
 @styled()
 def draw_memory(problem: Problem, schedule: Schedule, *, title: str = "") -> Picture:
     """Draw the memory of all devices."""
+    if problem.pipeline is not None:
+        return draw_stage_memory(problem, schedule, title=title)
     end, devices = makespan(problem, schedule), shown_devices(problem, schedule)
     clock, edges = Clock(end, problem.resolution), slices(end, SLICES)
     found = usages(problem, schedule, devices, edges)

@@ -27,6 +27,11 @@ GRID = "#dddddd"
 IDLE = "#f3f3f3"
 """Background of a device's row, visible where no task runs."""
 PAPER = "#ffffff"
+SENT = "#5f6670"
+RECEIVED = "#aab1ba"
+LAUNCHED = "#8a7a9c"
+SYNCHRONISED = "#a3925f"
+"""What takes time of the devices of a pipeline besides tasks."""
 LIMIT = "#b3123d"
 """Capacities and violations; darker than vermilion, and always dashed or hatched."""
 
@@ -101,6 +106,17 @@ def strokes(count: int) -> tuple[Stroke, ...]:
         Stroke(HUES[i % hues], DASHES[i // hues % len(DASHES)], MARKERS[(i + i // hues) % len(MARKERS)])
         for i in range(count)
     )
+
+
+def stage_colors(count: int) -> tuple[str, ...]:
+    """Return the colour of each stage of a pipeline; those of neighbours differ."""
+    return tuple(HUES[k % len(HUES)] for k in range(count))
+
+
+def tint(color: str) -> str:
+    """Return a lighter shade of a colour."""
+    lightness, chroma, hue = _lch(color)
+    return _rgb(lightness + 0.55 * (1 - lightness), 0.6 * chroma, hue)
 
 
 def shades(color: str, count: int) -> tuple[str, ...]:
