@@ -1,44 +1,49 @@
 """Lower bounds of the period that count what devices send and receive.
 
-A period of T limits the load of every device, hence the sets of groups that it can run: no set takes longer, and none is
-without a border unless it is a whole component of the graph. `shares` proves, for group i on a device of class c, a least
-ratio of load to computing of all these sets that contain i. Let y[i, c] be the computing of i times this ratio. For every
-set S that a device of class c runs within a period of T,
+A period T is refuted as follows. `shares` proves, for each group i and class c, the most worth u[i, c] that a device of
+this class can hold together with i within the period T, for each device of its team; worth is computing time. Let
 
-    sum_(i in S) y[i, c] <= sum_(i in S) computing[i, c] load(S) / computing(S) = load(S)
+    y[i, c] = T worth[i, c] / u[i, c]
 
-So y takes the place of the computing time in every bound by loads:
+For every set S that a team of r devices of class c runs within the period T, and every i in S, r u[i, c] >= worth(S), so
+
+    sum_(i in S) y[i, c] <= r T sum_(i in S) worth[i, c] / worth(S) = r T
+
+So y takes the place of the computing times in bounds by loads, and what a set sends and receives is part of it: if the
+groups, with y as their times, do not fit on the devices within T, the period is more than T.
 
     borders     the ideal division of all y over the devices     `placeopt.bounding.quick.loads`
     division    the best division of whole groups                 `placeopt.bounding.borders.division`
 
-A team of r devices has r times the load of each of them. Both the ratio for one device and that for the largest team are
-computed; the smaller one holds for teams of any size. Devices with free transfers have the ratio 1.
+Groups without computing time have y = 0. Devices with free transfers have y = computing time.
 
-If a bound by T is B, then the period is at least min(T, B): it is T or longer, or T was an upper bound of it. The largest
-such minimum is found by bisection.
+The largest T that is refuted is found by bisection, first with cuts alone, then with more and more branches for each
+group. Every schedule obeys these limits: with free or contiguous stages, memory, replicas, recomputation and any links.
+A transfer counts with the least ticks on any link of the device, an output that goes to several devices counts once, and
+what is computed again does not count.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
-from placeopt.bounding.borders.network import Items, Network, items_of, least_ticks
-from placeopt.bounding.borders.shares import LARGEST, Device, Search
-from placeopt.bounding.quick import Bound
+from placeopt.bounding.borders.network import LARGEST, Items, Network, items_of, least_ticks
+from placeopt.bounding.borders.shares import UNIT, Device, Rule, Search
 from placeopt.bounding.quick.classes import Classes, Subset, by_group
-from placeopt.bounding.quick.loads import Sharing, candidate_prices, least, price_bound, sharing_of
+from placeopt.bounding.quick.loads import Sharing, candidate_prices, price_bound, sharing_of
 from placeopt.model.arrays import Int
-from placeopt.model.units import time_text
+from placeopt.model.problem import UNLIMITED
 
-CLOSE = 1 / 2000
-"""Relative width of the interval at which the bisection ends."""
+BRANCHES = (1, 4, 16, 64, 256)
+"""Branches for each group, turn by turn."""
+
+STEP, CLOSE = 0.02, 0.002
+"""Relative distance of the first trial from the best bound, and of two trials at which the bisection ends."""
 
 FACTOR = 1 << 10
 """Most parts of a tick in which times are counted."""
@@ -46,118 +51,108 @@ FACTOR = 1 << 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shares:
-    """Amounts y for one T.
-
-    Attributes
-    ----------
-    sharing
-        The groups with y as their amounts, in 1 / `factor` ticks.
-    factor
-        Parts of a tick.
-    """
+    """The groups with y as their amounts, in 1 / `factor` ticks."""
 
     sharing: Sharing
     factor: int
 
+    def load(self) -> int:
+        """The period if the groups are divided ideally, in ticks, rounded up."""
+        found = max((price_bound(self.sharing, each) for each in candidate_prices(self.sharing)), default=0)
+        return math.ceil(found / Fraction(self.factor))
+
 
 class Borders:
-    """Computes y, and the bounds of it, for any T."""
+    """Refutes periods of a problem."""
 
-    def __init__(self, classes: Classes, should_stop: Callable[[], bool]) -> None:
+    def __init__(self, classes: Classes, should_stop: Callable[[], bool] = lambda: False) -> None:
         problem = classes.problem
         assert problem.pipeline is not None
         self.classes, self.should_stop, self.cuts = classes, should_stop, 0
+        self._pipeline = problem.pipeline
         everything = Subset(np.ones(classes.n_classes, dtype=np.bool_), np.ones(len(classes.allowed), dtype=np.bool_))
         self.plain = sharing_of(classes, everything, classes.duration, loads=True)
-        items = items_of(problem)
-        self.ticks = [least_ticks(classes, items, c) for c in range(classes.n_classes)]
-        gradient = by_group(problem, problem.pipeline.gradient, np.add)
-        largest = int(self.plain.amount.max(axis=1).sum()) + 2 * sum(int(each.sum()) for each in self.ticks)
-        largest += int(gradient.sum()) + 1
-        self.factor = min(FACTOR, LARGEST // largest // (1 << 8) & ~1)
-        self.teams = [min(int(size), problem.pipeline.replicas) for size in classes.size]
-        self._devices = [self._of_class(c, items, gradient) for c in range(classes.n_classes)] if self.factor else []
-        self._latest: tuple[int, Shares | None] | None = None
-
-    def _of_class(self, c: int, items: Items, gradient: Int) -> list[Device]:
-        """The leader of a class alone, and with a team; none if its transfers are free."""
-        classes, factor = self.classes, self.factor
-        problem, d = classes.problem, int(classes.leader[c])
-        pipeline = problem.pipeline
-        assert pipeline is not None
-        if pipeline.free_transfers[d]:
-            return []
-        halves = factor // 2 if pipeline.full_duplex[d] else factor
+        self._items = items_of(problem)
+        self._ticks = [least_ticks(classes, self._items, c) for c in range(classes.n_classes)]
+        self._gradient = by_group(problem, problem.pipeline.gradient, np.add).tolist()
         pairs = problem.group[problem.separation]
         pairs = np.concatenate((pairs, pairs[:, ::-1]))
-        alone = Device(
-            network=Network(problem.n_groups, items, self.ticks[c] * halves),
-            computing=self.plain.amount[:, c] * factor,
-            gradient=np.zeros(problem.n_groups, dtype=np.int64),
-            memory=self.plain.memory,
-            excluded=~self.plain.allowed[:, c],
-            apart=pairs[np.argsort(pairs[:, 0], kind="stable")],
-            launch=int(pipeline.launch[d]) * factor,
-            overlap=bool(pipeline.overlap[d]),
-            capacity=int(classes.capacity[c]),
-        )
-        if self.teams[c] == 1:
-            return [alone]
-        num, den = int(classes.num[c, c]), int(classes.den[c, c])
-        moved = [each * num * factor // den for each in gradient.tolist()]
-        most = LARGEST // (1 << 8) // max(len(moved), 1)
-        return [alone, replace(alone, gradient=np.array([min(each, most) for each in moved], dtype=np.int64))]
+        self._apart = pairs[np.argsort(pairs[:, 0], kind="stable")]
+        self.most = sum(self.plain.amount.max(axis=1).tolist()) + 2 * sum(sum(each.tolist()) for each in self._ticks)
+        self._factor = min(FACTOR, LARGEST // (8 * UNIT) // (self.most + 1) // 2 * 2)
 
-    def shares(self, period: int) -> Shares | None:
-        """The amounts if the period is at most this; None if some group then has no device."""
-        if self._latest is None or self._latest[0] != period:
-            self._latest = period, self._shares(period)
-        return self._latest[1]
-
-    def _shares(self, period: int) -> Shares | None:
-        plain = self.plain
-        amount, allowed = plain.amount * max(self.factor, 1), plain.allowed.copy()
-        for c, devices in enumerate(self._devices):
-            if not devices:
+    def shares(self, period: int, branches: int) -> Shares | None:
+        """The amounts for a period; None if it leaves a group without a device. Once stopped, the rest keeps its time."""
+        plain, classes, factor = self.plain, self.classes, self._factor
+        if factor == 0 or period > self.most:
+            return Shares(plain, 1)
+        amount, allowed = plain.amount * factor, plain.allowed.copy()
+        for c in range(classes.n_classes):
+            if self._pipeline.free_transfers[classes.leader[c]]:
                 continue
-            searches = [
-                Search(device, period * team * self.factor)
-                for device, team in zip(devices, (1, self.teams[c]), strict=False)
-            ]
-            for i in np.flatnonzero(plain.allowed[:, c] & (plain.amount[:, c] > 0)).tolist():
+            worth = np.where(plain.allowed[:, c], amount[:, c], 0)
+            teams = range(1, min(int(classes.size[c]), self._pipeline.replicas) + 1)
+            searches = [Search(self._device(c, r, period), worth, self.should_stop) for r in teams]
+            for i in np.flatnonzero(worth).tolist():
                 if self.should_stop():
                     break
-                found = [each.ratio(i) for each in searches]
-                ratios = [ratio for ratio in found if ratio is not None]
-                if ratios:
-                    amount[i, c] = math.floor(int(plain.amount[i, c]) * self.factor * min(ratios))
-                else:
+                least = int(worth[i])
+                found = [(r, search.most(i, branches)) for r, search in zip(teams, searches, strict=True)]
+                most = max((-(-value // r) for r, value in found if value >= least), default=None)
+                if most is None:
                     allowed[i, c] = False
-            self.cuts += sum(each.cuts for each in searches)
-        if not allowed.any(axis=1).all():
-            return None
-        return Shares(replace(plain, amount=amount, allowed=allowed), max(self.factor, 1))
+                else:
+                    amount[i, c] = period * factor * least // most
+            self.cuts += sum(search.cuts for search in searches)
+        return Shares(replace(plain, amount=amount, allowed=allowed), factor) if allowed.any(axis=1).all() else None
 
-    def bound(self, period: int) -> int:
-        """A lower bound of all periods that are at most `period`; more than it if there are none."""
-        shares = self.shares(period)
-        if shares is None:
-            return period + 1
-        found = max((price_bound(shares.sharing, each) for each in candidate_prices(shares.sharing)), default=0)
-        return math.ceil(found / Fraction(shares.factor))
+    def refutes(self, period: int, branches: int = 1) -> bool:
+        """Whether the period of every schedule is proved to be longer."""
+        shares = self.shares(period, branches)
+        return shares is None or shares.load() > period
 
-    def search(self, least: int, known: int | None) -> int:
-        """The best bound by bisection between a bound and a known period, or any."""
-        low, high = least, known
-        most = 2 * (int(self.plain.amount.sum()) + 2 * sum(int(each.sum()) for each in self.ticks) + 1)
-        trial = max(least, 1) * 5 // 4 if known is None else known
-        while not self.should_stop():
-            found = self.bound(trial)
-            if found >= trial:
-                low = max(low, trial)
-            else:
-                low, high = max(low, found), trial
-            if low > most or (high is not None and high - low <= max(1, int(CLOSE * low))):
-                break
-            trial = 2 * low if high is None else (low + high) // 2
-        return low
+    def _device(self, c: int, team: int, period: int) -> Device:
+        """The leader of a team within a period."""
+        classes, pipeline, factor = self.classes, self._pipeline, self._factor
+        d = int(classes.leader[c])
+        num, den = int(classes.num[c, c]), int(classes.den[c, c])
+        computing, limit = self.plain.amount[:, c] * factor, period * team * factor
+        ring = [2 * (team - 1) * each * num * factor // (team * den) for each in self._gradient]
+        gradient = np.array([min(each, limit + 1) for each in ring], dtype=np.int64)
+        idle = limit - int(pipeline.launch[d]) * factor
+        if pipeline.overlap[d]:
+            rules = [Rule(gradient, True, limit), Rule(computing, False, idle)]
+        else:
+            rules = [Rule(computing + gradient, True, idle)]
+        memory, capacity = self.plain.memory, int(classes.capacity[c])
+        if capacity != UNLIMITED:
+            shift = max(int(memory.sum()).bit_length() - self.most.bit_length() - factor.bit_length(), 0)
+            rules.append(Rule(memory >> shift, False, capacity >> shift))
+        halves = factor // 2 if pipeline.full_duplex[d] else factor
+        network = Network(len(computing), self._items, self._ticks[c] * halves)
+        return Device(network, rules, ~self.plain.allowed[:, c], self._apart)
+
+
+def highest_refuted(
+    refutes: Callable[[int], bool], least: int, known: int | None, should_stop: Callable[[], bool], most: int
+) -> int:
+    """A lower bound of the period, at least `least`: the largest refuted period that was found, plus 1.
+
+    `known` is the period of a schedule. Nothing above `most` is tried.
+    """
+    low, high, step = least, most + 1 if known is None else min(known, most + 1), STEP
+    steps = True
+    while low < high and not should_stop():
+        trial = min(low + max(1, int(step * low)), high - 1) if steps else (low + high) // 2
+        if trial < low:
+            break
+        if refutes(trial):
+            low, step = trial + 1, 2 * step
+        else:
+            high, steps = trial, False
+        if high - low <= CLOSE * low:
+            break
+    return low
+
+
+__all__ = ["BRANCHES", "Borders", "Items", "Shares", "highest_refuted"]

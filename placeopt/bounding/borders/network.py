@@ -11,8 +11,11 @@ from placeopt.bounding.quick.classes import Classes
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
 
+LARGEST = 1 << 60
+"""All capacities of a network add up to less, apart from those that are never cut."""
+
 UNCUT = 1 << 61
-"""Capacity of arcs that no minimum cut contains; other capacities of a network add up to less."""
+"""Capacity of arcs that no minimum cut contains."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +82,7 @@ class Network:
         self._size = n_groups + 2 * len(moving)
         self._tail = np.concatenate((self._producer, entering, leaving[self._item], self._consumer))
         self._head = np.concatenate((leaving, self._producer, self._consumer, entering[self._item]))
-        self._fixed = np.full(2 * len(self._item), UNCUT)
+        self._uncut = np.full(2 * len(self._item), UNCUT)
 
     def border(self, members: Bool) -> int:
         """The ticks of all items that have their producer or a consumer in a set (g,), but not all of them."""
@@ -90,22 +93,42 @@ class Network:
         every = np.logical_and.reduceat(inside, self._start)
         return int(self.ticks[np.where(members[self._producer], ~every, some)].sum())
 
-    def least(self, anchor: int, factor: int, weight: Int, excluded: Bool) -> tuple[int, Bool]:
-        """The least of factor border(S) + weight(S) over sets S that contain a group, and such a set (g,).
+    def most(self, members: Bool, excluded: Bool, factor: int, worth: Int) -> tuple[int, Bool]:
+        """The most of worth(S) - factor border(S) over sets S, and a set (g,) that has it.
 
-        No set contains `excluded` groups (g,); the group is none of them.
+        All sets contain `members` (g,), which are not empty, and none of the groups `excluded` (g,). `worth` is (g,),
+        perhaps negative.
         """
         source, sink = self._size, self._size + 1
-        ends = np.flatnonzero((weight > 0) | excluded)
+        anchor, *others = np.flatnonzero(members).tolist()
+        losses = np.flatnonzero((worth < 0) & ~excluded & ~members)
+        gains = np.flatnonzero((worth > 0) & ~excluded & ~members)
+        outside = np.flatnonzero(excluded)
         ticks = factor * self.ticks
         flow = max_flow.SimpleMaxFlow()
         flow.add_arcs_with_capacity(
-            np.concatenate((self._tail, ends, [source])),
-            np.concatenate((self._head, np.full(len(ends), sink), [anchor])),
-            np.concatenate((ticks, ticks, self._fixed, np.where(excluded, UNCUT, weight)[ends], [UNCUT])),
-        )
+            np.concatenate(
+                (
+                    self._tail, losses, outside, np.full(len(gains) + 2, source),
+                    np.full(len(others), anchor, dtype=np.int64),
+                )
+            ),
+            np.concatenate(
+                (
+                    self._head, np.full(len(losses) + len(outside), sink), gains, [sink, anchor],
+                    np.array(others, dtype=np.int64),
+                )
+            ),
+            np.concatenate(
+                (
+                    ticks, ticks, self._uncut, -worth[losses], np.full(len(outside), UNCUT), worth[gains],
+                    [0, UNCUT], np.full(len(others), UNCUT),
+                )
+            ),
+        )  # fmt: skip
         if flow.solve(source, sink) != flow.OPTIMAL:
-            raise ArithmeticError("the flow of a network without overflow has no optimum")
-        members = np.zeros(self._size + 2, dtype=np.bool_)
-        members[flow.get_source_side_min_cut()] = True
-        return int(flow.optimal_flow()), members[: self._groups]
+            raise ArithmeticError("a network whose capacities are limited has no largest flow")
+        found = np.zeros(self._size + 2, dtype=np.bool_)
+        found[flow.get_source_side_min_cut()] = True
+        value = int(worth[gains].sum()) + int(worth[members].sum()) - int(flow.optimal_flow())
+        return value, found[: self._groups] | members

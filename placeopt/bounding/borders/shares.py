@@ -1,211 +1,214 @@
-"""The least load, for each unit of computing, of a device that runs a certain group.
+"""The most that the groups of one device can be worth.
 
-A device of class c, or the leader of a team of them, runs a set S of groups. In ticks,
+Each group has a worth. A device that runs a set S of groups within the period T obeys, in ticks,
 
-    x(S)    computing of its groups
-    h(S)    moving(S) + gradient(S), and the launch of one stage where the device does not overlap
+    computing(S) + gradient(S) + border(S) <= r T - launch      if it does not overlap
+    computing(S) <= r T - launch, gradient(S) + border(S) <= r T    if it does
+    memory(S) <= its capacity
 
-where moving(S) is what crosses the border of S (`placeopt.bounding.borders.network`), halved for full duplex: the larger
-of sent and received is at least half of both. gradient(S) is what a team of two moves to synchronise, without latency;
-larger teams move more. So h(S) is at most what the device does beside x(S), and its load is at least
+where r is the size of its team, border(S) is what crosses the border of S (`placeopt.bounding.borders.network`), halved
+for full duplex, because the larger of sent and received is at least half of both, and gradient(S) is what a team moves to
+synchronise, without latency and roundings. Rule k thus limits a_k(S) to b_k. For all prices p >= 0,
 
-    x + h                    and at most `cap`, if the device does not overlap
-    max(x + launch, h)       and at most `cap`, if it does
+    worth(S) <= sum_k p_k b_k + max over S of (worth(S) - sum_k p_k a_k(S))
 
-where cap = period r for a team of r devices. Let S contain group i. A minimum cut gives k with
+which is a minimum cut. The best price of a rule, the others fixed, is the slope of the upper hull of the points
+(a_k(S), the rest) where it crosses b_k. Dinkelbach's method finds it in a few cuts: the slope between a set within the
+limit and one beyond it, then a set above this slope, which replaces one of them.
 
-    q h(S) + p x(S) + v memory(S) >= k       for all sets S that contain i, and integers p, v >= 0, q > 0
-
-so q h >= (k - v capacity) - p x for those that fit in memory. Let K be the bracket. If the device does not overlap,
-q (cap - x) >= q h >= K - p x limits x to X = (q cap - K) / (q - p) if q > p, and excludes all x <= cap if q <= p and
-K > p cap. On what is left, (K / x - p) / q falls with x if K >= 0. Hence
-
-    load / x >= 1 + (K / X - p) / q          or max(1 + launch / X, (K / X - p) / q) if the device overlaps
-
-Each p, v, q proves a ratio. The best ones are those of the edge of the convex hull of all (x, h) at which the load
-exceeds `cap`; Dinkelbach's method finds it in a few cuts: the slope between a set that the device can run and one that
-it cannot run, then a set below this slope, which replaces one of them.
+The two sets at the ends of the slope differ. A branch contains one of the groups that make the difference, and another
+excludes it. The largest value of all open branches remains an upper bound.
 """
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
-from placeopt.bounding.borders.network import Network
+from placeopt.bounding.borders.network import LARGEST, Network
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.problem import UNLIMITED
 
-LARGEST = 1 << 60
-"""Sums of capacities of a network, apart from those that are never cut, stay below this."""
+UNIT = 1 << 18
+"""Prices are multiples of 1 / UNIT."""
 
-FINEST = 1 << 16
-"""The smaller one of p and q is about this, unless the numbers are too large."""
+CUTS = 8
+"""Most cuts for the price of one rule."""
 
-CUTS = 12
-"""Most cuts for one group and one period."""
 
-NEAR = Fraction(1, 10_000)
-"""Relative distance of a cut from the slope at which the search ends."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """amount(S), and border(S) if `borders`, are at most `limit`; amount is (g,)."""
+
+    amount: Int
+    borders: bool
+    limit: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Device:
-    """A class of devices as the leader of a team; all times are in ticks times a common factor.
+    """The leader of a team.
 
     Attributes
     ----------
-    network
-        What sets of groups move across their borders.
-    computing, gradient, memory
-        (g,) of each group; gradient is zero without a team.
+    rules
+        At least one.
     excluded
-        (g,), whether the class may not run the group.
+        (g,), whether the device may not run the group.
     apart
-        (s, 2) separated groups, sorted.
-    launch
-        Ticks of one launch.
-    overlap
-        Whether the device computes while it sends and receives.
-    capacity
-        Bytes, or UNLIMITED.
+        (s, 2) separated groups, both ways, sorted.
     """
 
     network: Network
-    computing: Int
-    gradient: Int
-    memory: Int
+    rules: list[Rule]
     excluded: Bool
     apart: Int
-    launch: int
-    overlap: bool
-    capacity: int
 
-    def without(self, group: int) -> Bool:
+    def without(self, group: int, excluded: Bool) -> Bool:
         """The excluded groups (g,), and those that are separated from a group."""
         first, last = np.searchsorted(self.apart[:, 0], (group, group + 1))
         if first == last:
-            return self.excluded
-        found = self.excluded.copy()
+            return excluded
+        found = excluded.copy()
         found[self.apart[first:last, 1]] = True
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Slope:
-    """The factors p, q and v."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Branch:
+    """Sets that contain `members` (g,) and no group of `excluded` (g,).
 
-    time: int
-    border: int
-    memory: int = 0
+    None of them within the rules is worth more than `value`; -1 if there are none. `next` divides the branch; None if
+    `value` is exact, or as good as branches make it.
+    """
+
+    value: int
+    members: Bool
+    excluded: Bool
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Point:
+    """A set (g,), its worth, and its amounts by rule."""
+
+    members: Bool
+    worth: int
+    amounts: tuple[int, ...]
 
 
 class Search:
-    """The ratios of one device for one largest load, group by group."""
+    """Upper bounds of the worth of the sets that a device can run; `worth` is (g,), at least 0."""
 
-    def __init__(self, device: Device, cap: int) -> None:
-        self.device, self.cap = device, cap
-        self.cuts = 0
-        self._limits = device.capacity != UNLIMITED
-        network = device.network
-        self._total = int(network.ticks.sum()) * 2 + int(device.gradient.sum()) + 1
-        self._last: dict[bool, Slope] = {}
+    def __init__(self, device: Device, worth: Int, should_stop: Callable[[], bool]) -> None:
+        self.device, self.worth, self.cuts = device, worth, 0
+        self._should_stop = should_stop
+        self._prices = [0] * len(device.rules)  # the last ones found, to start from
+        room = LARGEST - UNIT * int(worth.sum())
+        total = 2 * int(device.network.ticks.sum())
+        sums = [int(rule.amount.sum()) + rule.borders * total + 1 for rule in device.rules]
+        self._highest = [room // (len(sums) * each) for each in sums]
 
-    def ratio(self, group: int) -> Fraction | None:
-        """A lower bound of load / computing of all devices that run a group with computing; None if none can."""
-        found = Fraction(1)
-        for by_memory in (False, True) if self._limits else (False,):
-            ratio = self._search(group, by_memory)
-            if ratio is None:
-                return None
-            found = max(found, ratio)
-        return found
+    def most(self, group: int, branches: int) -> int:
+        """At least the worth of every set with this group that the device can run; -1 if there is none.
 
-    def _search(self, group: int, by_memory: bool) -> Fraction | None:
-        """The best ratio of slopes of time, or of memory."""
-        device = self.device
-        excluded = device.without(group)
-        size = device.memory if by_memory else device.computing
-        alone, all_of_them = np.zeros(len(size), dtype=np.bool_), ~excluded
-        alone[group] = True
-        low, high = self._point(alone, size), self._point(all_of_them, size)
-        best = self._proved(group, 0, Slope(0, 1))
-        if self._possible(all_of_them, by_memory):
-            return best
-        guess = self._last.get(by_memory)
+        `branches` is the most that are opened.
+        """
+        members = np.zeros(len(self.worth), dtype=np.bool_)
+        members[group] = True
+        root = self._branch(members, self.device.without(group, self.device.excluded), int(self.worth.sum()))
+        heap = [(-root.value, 0, root)]
+        count = 1
+        while count < branches and heap[0][2].next is not None and not self._should_stop():
+            _, _, top = heapq.heappop(heap)
+            assert top.next is not None
+            inside, outside = top.members.copy(), top.excluded.copy()
+            inside[top.next] = outside[top.next] = True
+            for child in (
+                self._branch(inside, self.device.without(top.next, top.excluded), top.value),
+                self._branch(top.members, outside, top.value),
+            ):
+                heapq.heappush(heap, (-child.value, count, child))
+                count += 1
+        return heap[0][2].value
+
+    def _branch(self, members: Bool, excluded: Bool, most: int) -> _Branch:
+        """A branch whose sets are worth at most `most`."""
+        rules = self.device.rules
+        low, high = self._point(members), self._point(~excluded)
+        if (members & excluded).any():
+            return _Branch(-1, members, excluded, None)
+        best, prices, ends = min(most, high.worth), self._prices.copy(), (low, high)
+        for k, rule in enumerate(rules):
+            if high.amounts[k] <= rule.limit:
+                prices[k] = 0
+                continue
+            value, found, points = self._priced(k, low, high, prices, excluded)
+            if value < best:
+                best, prices[k], ends = value, found, points
+        self._prices = prices
+        if best < low.worth:
+            return _Branch(-1, members, excluded, None)
+        if all(amount <= rule.limit for amount, rule in zip(high.amounts, rules, strict=True)):
+            return _Branch(best, members, excluded, None)
+        between = np.flatnonzero(ends[1].members & ~ends[0].members & ~members)
+        if not len(between):
+            between = np.flatnonzero(~excluded & ~members)
+        chosen = int(between[self.worth[between].argmax()]) if len(between) else None
+        return _Branch(best, members, excluded, chosen)
+
+    def _priced(
+        self, k: int, low: _Point, high: _Point, prices: list[int], excluded: Bool
+    ) -> tuple[int, int, tuple[_Point, _Point]]:
+        """The least value over prices of one rule, that price, and the points at the ends of its slope."""
+        limit, members = self.device.rules[k].limit, low.members
+        tried, ends = prices.copy(), (low, high)
+        best: tuple[int, int] | None = None
+        # A set without other groups may exceed the limit because of its border: then the highest price comes first.
+        guess: int | None = self._highest[k] if low.amounts[k] > limit else prices[k] or None
         for _ in range(CUTS):
-            slope = self._slope(low, high, size, by_memory) if guess is None else guess
-            if slope is None:
+            price = self._slope(k, *ends, prices) if guess is None else guess
+            if price is None or self._should_stop():
                 break
-            p = slope.memory if by_memory else slope.time
-            weight = p * size + slope.border * device.gradient
-            value, members = device.network.least(group, slope.border, weight, excluded)
-            self.cuts += 1
-            ratio = self._proved(group, value, slope)
-            if ratio is None:
-                return None
-            assert best is not None
-            if ratio > best:
-                best, self._last[by_memory] = ratio, slope
-            point = self._point(members, size)
-            line = min(p * x + slope.border * h for x, h in (low, high))
-            if guess is None and (point in (low, high) or value >= line - NEAR * line):
+            tried[k] = price
+            value, point = self._value(tried, members, excluded)
+            if best is None or value < best[0]:
+                best = value, price
+            known = any(point.amounts[k] == end.amounts[k] and point.worth == end.worth for end in ends)
+            if known and guess is None:
                 break
             guess = None
-            if self._possible(members, by_memory):
-                low = point
-            else:
-                high = point
-        return best
+            ends = (point, ends[1]) if point.amounts[k] <= limit or ends[0].amounts[k] > limit else (ends[0], point)
+        if best is None:
+            return LARGEST, 0, ends
+        return *best, ends
 
-    def _point(self, members: Bool, size: Int) -> tuple[int, int]:
-        """Size, and what moves; without the launch, which is the same for all sets."""
-        moved = self.device.network.border(members) + int(self.device.gradient[members].sum())
-        return int(size[members].sum()), moved
-
-    def _possible(self, members: Bool, by_memory: bool) -> bool:
-        """Whether the load, or the memory, of a set is within its limit."""
-        device = self.device
-        if by_memory:
-            return int(device.memory[members].sum()) <= device.capacity
-        x, h = self._point(members, device.computing)
-        if device.overlap:
-            return max(x + device.launch, h) <= self.cap
-        return x + h + device.launch <= self.cap
-
-    def _slope(self, low: tuple[int, int], high: tuple[int, int], size: Int, by_memory: bool) -> Slope | None:
-        """The slope between two points, in integers that leave room for the sums of a network."""
-        wide, fall = high[0] - low[0], low[1] - high[1]
-        if wide <= 0 or fall <= 0:
+    def _slope(self, k: int, low: _Point, high: _Point, prices: list[int]) -> int | None:
+        """The price of rule k at which both points are worth the same; None if there is none."""
+        wide = high.amounts[k] - low.amounts[k]
+        if wide <= 0:
             return None
-        most = int(size.sum()) * fall // wide + self._total
-        q = min(LARGEST // (most + 1), FINEST * max(1, wide // fall))
-        if q == 0:
-            return None
-        p = q * fall // wide
-        return Slope(0, q, p) if by_memory else Slope(p, q)
+        rest = [
+            UNIT * each.worth - sum(prices[j] * amount for j, amount in enumerate(each.amounts) if j != k)
+            for each in (low, high)
+        ]
+        return min(max((rest[1] - rest[0]) // wide, 0), self._highest[k])
 
-    def _proved(self, group: int, value: int, slope: Slope) -> Fraction | None:
-        """The ratio that a cut proves; None if no set with the group is within the limits."""
-        device, cap = self.device, self.cap
-        launch = device.launch
-        p, q = slope.time, slope.border
-        least = value - slope.memory * device.capacity if slope.memory else value  # K
-        most = Fraction(cap - launch)
-        if device.overlap:
-            if least > p * (cap - launch) + q * cap:
-                return None
-        else:
-            least += q * launch
-            if q > p:
-                most = min(most, Fraction(q * cap - least, q - p))
-            elif least > p * cap:
-                return None
-        if most < int(device.computing[group]):
-            return None
-        beside = (least / most - p) / q if least > 0 else Fraction(0)
-        if device.overlap:
-            return max(1 + launch / most, beside)
-        return 1 + max(launch / most, beside)
+    def _value(self, prices: list[int], members: Bool, excluded: Bool) -> tuple[int, _Point]:
+        """The upper bound that prices prove, and a set that is worth most at these prices."""
+        worth, factor, limits = UNIT * self.worth, 0, 0
+        for price, rule in zip(prices, self.device.rules, strict=True):
+            if price:
+                worth = worth - price * rule.amount
+                factor += price * rule.borders
+                limits += price * rule.limit
+        value, found = self.device.network.most(members, excluded, factor, worth)
+        self.cuts += 1
+        return (value + limits) // UNIT, self._point(found)
+
+    def _point(self, members: Bool) -> _Point:
+        border = self.device.network.border(members)
+        amounts = tuple(int(rule.amount[members].sum()) + rule.borders * border for rule in self.device.rules)
+        return _Point(members, int(self.worth[members].sum()), amounts)
